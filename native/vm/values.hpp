@@ -90,6 +90,11 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
     detail::failf("[PTO-E2102] a memref with strides %lld and %lld is no tile of %lld x %lld",
                   static_cast<long long>(view.stride[3]), static_cast<long long>(view.stride[4]),
                   static_cast<long long>(rows), static_cast<long long>(cols));
+  // Anything may have been made a pointer.
+  constexpr int64_t most = int64_t{1} << 24;  // elements: more than a memory has
+  if (!detail::is_own(detail::core(), view.data) || lines < 0 || lines > most || length < 0 || pitch > most || lines * pitch > most) [[unlikely]]
+    detail::failf("[PTO-E2101] a memref of %lld x %lld elements is outside the memory of the core",
+                  static_cast<long long>(rows), static_cast<long long>(cols));
   AnyTile tile;
   tile.Rows = static_cast<int>(columns ? pitch : rows);
   tile.Cols = static_cast<int>(columns ? cols : pitch);

@@ -269,7 +269,10 @@ void window_of_tile(
   AnyTile& window = at<AnyTile>(frame, s[0]);
   window.Line = static_cast<int>(s[5]);
   (lie.by_columns() ? window.Rows : window.Cols) = lie.by_columns() ? tile.Rows : tile.Cols;
-  window.Numel = static_cast<int>(static_cast<unsigned>(window.Rows) * static_cast<unsigned>(window.Cols));
+  const int64_t all = int64_t{window.Rows} * window.Cols;
+  if (all > INT32_MAX) [[unlikely]]
+    detail::failf("[PTO-E2102] a window of %d x %d elements", window.Rows, window.Cols);
+  window.Numel = static_cast<int>(all);
   part_of_tile(window, tile, static_cast<int64_t>(lie.byte(tile, row, col)), lie.bits());
 }
 
@@ -384,7 +387,7 @@ void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
   rows = tile;
   if (tile.Cols == 1) return;
   const size_t bits = s[2], bytes = turned_bytes(tile, bits);
-  auto* data = static_cast<uint8_t*>(std::malloc(2 * bytes));
+  auto* data = reinterpret_cast<uint8_t*>(detail::map_guarded(2 * bytes));
   if (data == nullptr) detail::failf("no memory for a tile of %zu bytes", bytes);
   detail::bind(rows, data);
   with_elements(bits, [&](auto elements) {
@@ -407,7 +410,8 @@ void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile 
       if (element != elements.get(before, from)) elements.put(tile.data(), to, element);
     });
   });
-  std::free(rows.data());
+  if (detail::OwedCopies* owed = detail::owed_copies(); owed != nullptr) detail::settle_owed(*owed, true);
+  detail::unmap_guarded(rows.data());
 }
 
 void pointer_to(char* frame, const uint32_t* s) {  // result, address, its width, space
@@ -468,6 +472,12 @@ void lend_view(char* frame, const uint32_t* s) {  // missing, tile, home, view, 
   detail::bind(tile, view.data);
 }
 void lend_entry(char*, const uint32_t*) { detail::core().lends = true; }
+/// In their place, for images that anybody may have made: nothing shows that such a tile is only read.
+void lend_no_view(char* frame, const uint32_t* s) {
+  at<AnyTile>(frame, s[1]) = at<AnyTile>(frame, s[2]);
+  at<uint64_t>(frame, s[0]) = 1;
+}
+void lend_no_entry(char*, const uint32_t*) {}
 
 void first_vector_core(char* frame, const uint32_t* s) {  // result
   at<uint8_t>(frame, s[0]) = get_subblockid() == 0;
@@ -504,7 +514,8 @@ constexpr struct {
             {"vm.owe", owe_copies},        {"vm.settle", settle_copies},
             {"vm.forget", forget_tile},    {"vm.lent", lend_view},
             {"vm.lend", lend_entry},       {"vm.rows", rows_of_tile},
-            {"vm.back", back_to_tile},     PTO_VM_VALUES};
+            {"vm.back", back_to_tile},     {"vm.lent!", lend_no_view},
+            {"vm.lend!", lend_no_entry},   PTO_VM_VALUES};
 
 // --- launches -----------------------------------------------------------------------------------------------
 

@@ -46,6 +46,13 @@ def test_the_same_finding_has_the_same_severity_everywhere() -> None:
     each(check, sorted(_GOLDEN.glob("*.pto")))
 
 
+def test_a_text_of_errors_is_not_read_to_its_end() -> None:
+    def check(text: str) -> None:
+        assert 1000 < len(problems(text)) < 1010
+
+    each(check, ("}" * 10_000, ".kernel k\n" + "}\n" * 10_000))
+
+
 def test_lines_of_hash_comments_are_read_in_every_form() -> None:
     text = "# a file\n" + kernel("  # words: \"it's <", "  #", "  #pto.nothing is no comment")
     (found,) = problems(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,13 +21,13 @@ import pto
 from pto.asm import FORMS, to_text
 from pto.bytecode.dump import dump
 from pto.diag import Diagnostic, DiagnosticError, Source, has_errors, render, render_json
-from pto.image import container, listing
+from pto.image import check, container, listing
 from pto.image.format import Image
 from pto.isa.errors import CATALOGUE
 
 from ..image import programs as images
 from ..security.watch import CANARY
-from . import binary, documents, mutations, properties
+from . import binary, calls, documents, mutations, properties
 from .batches import Mutation, Reader
 from .mutations import programs
 
@@ -131,8 +132,12 @@ class Canary:
         self.memory.append(whole)
         return inside.view(element).reshape(dims)
 
+    @classmethod
+    def check_elsewhere(cls) -> None:
+        assert (cls.elsewhere == 0xA5).all(), "memory of nobody's argument was written"
+
     def check(self) -> None:
-        assert (self.elsewhere == 0xA5).all(), "memory of nobody's argument was written"
+        self.check_elsewhere()
         for whole in self.memory:
             fences = whole[: self._ROOM], whole[-self._ROOM :]
             assert all((fence == 0xA5).all() for fence in fences), "memory beside an argument was written"
@@ -408,6 +413,35 @@ def vm(data: bytes) -> str:
     if machine.missing(file.images[0].calls):
         return "would be compiled"
     return _launched(ImageKernel(file, file.images[0]), data[-1] + len(data))
+
+
+@cache
+def _array() -> Any:
+    return np.zeros(1 << 16, np.float32)
+
+
+@_add("calls", lambda: (b"pto.tneg 1", b"pto.tload 2", b"pto.vadd 3"), calls.chosen, examples=60, is_text=True)
+def call(data: bytes) -> str:
+    """Run an image of one call with operands of an attacker. What leaves a core ends at its guards: no other address
+    is tried."""
+    from pto.engine.native import machine
+    from pto.engine.native.files import ImageKernel
+
+    there = Canary.elsewhere.ctypes.data + (1 << 15)
+    made = calls.made(data, _array(), there)
+    if made is None or machine.missing(made.calls):
+        return "no call"
+    check.check(made)
+    result = ImageKernel(container.File("k.elf", (made,)), made).run(
+        _array(), out=io.StringIO(), max_steps=100, timeout=2.0
+    )
+    Canary.check_elsewhere()
+    if result.ok:
+        return "ran"
+    if found := re.search(r"access to address (\w+|\(nil\)), which is not mapped", str(result.diagnostics[0])):
+        at = int(found[1], 16) if found[1] != "(nil)" else 0
+        assert 1 << 40 < at < 1 << 47 and at >> 32 != 0x5A5A, f"a pointer of the program: {at:#x}"
+    return refused(result.diagnostics)
 
 
 @cache

@@ -124,8 +124,9 @@ def test_a_machine_from_a_file(tmp_path: Path):
         ("[cores]\nmhz = 1", r"unknown table \[cores\]; there are \[runtime\], \[durations\]"),
         ("[mhz]\nvalue = 1", "mhz is a parameter: mhz = a number"),
         ("runtime = 3", "runtime is a table"),
-        ("#" * (1 << 20) + "\n", "at most 1048576 bytes"),
-        (f"mhz = {'[' * 10000}", "my.toml: "),
+        ("# \n" * (1 << 19), "at most 1048576 bytes"),
+        ("mhz" + ".a" * 500 + " = 1\n", "lines of at most 1000 bytes"),
+        ("mhz = " + "[\n" * 10000, "my.toml: "),
         ("mhz = '\udcff'", "can't decode byte"),
     ],
 )

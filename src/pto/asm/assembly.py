@@ -21,7 +21,7 @@ from ..ir.core import Block, Module, Operation, Region
 from ..ir.shape import VISIBILITIES, special
 from ..ir.types import FunctionType, Type
 from ..isa import row
-from .cursor import Fail, Report
+from .cursor import MAX_ERRORS, Fail, Report
 from .lexer import EOF
 from .parser import Parser, is_mlir
 from .structured import PARSERS
@@ -104,7 +104,7 @@ class _Reader:
                 continue
             if p.t[p.i] == "}":
                 p.error("PTO-E0107", "'}' closes nothing")
-                p.i += 1
+                p.i = len(p.t) - 1 if len(p.diagnostics) > MAX_ERRORS else p.i + 1
                 continue
             p.guarded_statement()
         self.close_function()

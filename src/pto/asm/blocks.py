@@ -9,7 +9,7 @@ from ..diag import Source, Span, did_you_mean
 from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.types import ERROR, Type
 from ..isa import row
-from .cursor import Cursor, Fail, Report, literal_help
+from .cursor import MAX_ERRORS, Cursor, Fail, Report, literal_help
 from .lexer import EOF
 
 #: Operations that real files write without their dialect.
@@ -239,6 +239,11 @@ class Blocks(Cursor):
 
         Braces count from the statement's start: those of an unfinished dictionary or body close there.
         """
+        if len(self.diagnostics) == MAX_ERRORS:
+            self.error("PTO-E0107", f"{MAX_ERRORS} errors: the rest of the text is not read", at)
+        if len(self.diagnostics) > MAX_ERRORS:
+            self.i = len(self.t) - 1
+            return
         reached = max(self.i, at + 1)
         self.i = at
         depth = 0

@@ -33,6 +33,7 @@ from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
 _HINTS = 50  # names for which a similar one is looked up
+MAX_ERRORS = 1000  # that are worth to be shown
 MAX_DEPTH = 100  # nesting of regions, attributes and types
 _INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print more than 4300 decimal digits
 

@@ -61,7 +61,7 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
                 continue
             for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
                 module = build(made)
-                for name in _calls_of(module, row, isa):
+                for name in calls_of(module, row, isa):
                     found.setdefault(name, row.name)
     types = OpenTypes(profile("a5"), "int64_t")
     found.update((printer(types.scalar(t)), "print") for t in _ANY)
@@ -97,7 +97,8 @@ def _recorded(module: Module, target: Profile, ops: Iterable[Operation]) -> Iter
                 continue
 
 
-def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
+def calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
+    """The calls of an instruction in a module for a target."""
     for name, _ in _recorded(module, profile(isa), (op for op in module.walk() if op.row is row)):
         yield name
         if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):

@@ -216,8 +216,8 @@ def size_of(kind: str) -> tuple[int, int]:
 @cache
 def operands_of(call: str) -> tuple[Operand, ...] | None:
     """The operands of a call by its name; None where the name is none."""
-    if call in OWN:
-        return OWN[call]
+    if call.startswith("vm."):
+        return OWN.get(call)
     found: list[Operand] = []
     at = 0
     while (declared := _DECLARED.match(call, at)) is not None:

@@ -231,8 +231,8 @@ def machine(
     return _read(name, profile)
 
 
-#: Bytes of a machine's file.
-_LARGEST = 1 << 20
+#: Bytes of a machine's file, and of a line: the parser takes time by the square of the dots of a key.
+_LARGEST, _LONGEST = 1 << 20, 1000
 #: Tables of a machine's file that are not of its cores, and who reads them.
 TABLES = {
     "runtime": "overheads of the task runtime (pto.runtime.overheads)",
@@ -252,6 +252,8 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
         raise ValueError(f"{name}: expected a file of at most {_LARGEST} bytes")
+    if any(len(line) > _LONGEST for line in data.splitlines()):
+        raise ValueError(f"{name}: expected lines of at most {_LONGEST} bytes")
     try:
         given: dict[str, Any] = toml.loads(data.decode())
     except (ValueError, RecursionError) as e:

@@ -22,12 +22,20 @@ Point = dict[str, Any]
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\*(\d+)|\+(\d+))?")
 _MOST = 100_000
+_LONGEST = 1 << 16  # characters of a text
 
 
 def _shifted(value: Any, by: Any) -> Any:
     if not by < 64:
         raise ValueError(f"cannot shift by {by}: expected less than 64")
     return value << by
+
+
+def _bounded(value: Any) -> Any:
+    """Return a result; refuse one that grows as names refer to each other, each twice as long as the last."""
+    if len(value) > _LONGEST if isinstance(value, str) else isinstance(value, int) and value.bit_length() > 4096:
+        raise ValueError("expected a number or text of reasonable length")
+    return value
 
 
 _BINARY: dict[type[ast.AST], Any] = {
@@ -134,7 +142,7 @@ def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:
             lhs, rhs = _evaluate(left, names), _evaluate(right, names)
             if str in (type(lhs), type(rhs)) and not isinstance(op, ast.Add):  # could be as long as memory
                 raise TypeError("cannot compute with a text: expected a number")
-            return _BINARY[type(op)](lhs, rhs)
+            return _bounded(_BINARY[type(op)](lhs, rhs))
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_evaluate(inner, names)
         case ast.UnaryOp(op=ast.Not(), operand=inner):

@@ -38,7 +38,12 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   PTO_CHECK(at % kAlign[space] == 0, "SA-0354",
             "TASSIGN: address 0x%zx of %s is no multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
             kSpaceNames[space], kAlign[space]);
-  return is_offset ? base + address : reinterpret_cast<char*>(static_cast<uintptr_t>(address));
+  if (is_offset) return base + address;
+  char* const found = reinterpret_cast<char*>(static_cast<uintptr_t>(address));
+  if (me.host != nullptr && !is_own(me, found)) [[unlikely]]  // plain programs may have their buffers anywhere
+    failf("[PTO-E2101] TASSIGN: a tile of %zu bytes at 0x%zx is outside the memory of the core", bytes,
+          static_cast<size_t>(address));
+  return found;
 }
 
 /// Where an address of on-chip memory lies that a program made a pointer of; what is no offset is one already.

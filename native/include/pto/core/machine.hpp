@@ -204,12 +204,23 @@ struct Core {
       {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };
 
-/// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing. Guards lie before and behind it,
-/// where the system has the addresses for them: whatever leaves a tile ends there, not in the memory of others.
+/// Fresh memory, all zero; pages that nobody touches cost nothing. Guards lie before and behind it, where the system has
+/// the addresses for them: whatever leaves a tile ends there, not in the memory of others. Null: there is no memory.
+PTO_COMMON char* map_guarded(size_t bytes);
+PTO_COMMON void unmap_guarded(void* memory);
+/// Such memory as the buffers of a core.
 PTO_COMMON bool make_spaces(Core& core, const Rooms& rooms);
 PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
 /// Zeros again, for another core: writing them is faster than fresh pages.
 PTO_COMMON void clear_spaces(Core& core);
+
+/// Whether a byte is in the memory of a core.
+inline bool is_own(const Core& core, const void* data) {
+  const auto* at = static_cast<const char*>(data);
+  for (int space = 0; space < kSpaces; ++space)
+    if (at >= core.space[space] && at < core.space[space] + room(space)) return true;
+  return false;
+}
 
 /// Note that the first `end` bytes of a space are in use.
 inline void use_space(Core& core, int space, size_t end) {
@@ -322,15 +333,15 @@ inline void (*plain_print)(const char* text) = nullptr;
 #ifdef PTO_BODY
 /// As far as a tile of elements of 8 bytes reaches that has as many rows or columns as it can.
 inline constexpr size_t kSpaceGuard = size_t{1} << 34;
-/// The page before the memory of a core: what was mapped for it.
+/// The page before such memory: what was mapped for it.
 struct Mapped {
   char* memory;
   size_t bytes;
 };
 inline constexpr size_t kMappedPage = 4096;
 
-PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
-  const size_t used = kMappedPage + rooms.all;
+PTO_BODY char* map_guarded(size_t bytes) {
+  const size_t used = kMappedPage + (bytes + kMappedPage - 1) / kMappedPage * kMappedPage;
   Mapped mapped{nullptr, used + 2 * kSpaceGuard};
   void* memory = mmap(nullptr, mapped.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   mapped.memory = static_cast<char*>(memory);
@@ -342,12 +353,23 @@ PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
   if (memory == MAP_FAILED) {  // as under a limit of addresses
     mapped.bytes = used;
     memory = mmap(nullptr, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return false;
+    if (memory == MAP_FAILED) return nullptr;
     at = mapped.memory = static_cast<char*>(memory);
   }
   std::memcpy(at, &mapped, sizeof mapped);
   mprotect(at, kMappedPage, PROT_READ);
-  at += kMappedPage;
+  return at + kMappedPage;
+}
+
+PTO_BODY void unmap_guarded(void* memory) {
+  Mapped mapped;
+  std::memcpy(&mapped, static_cast<char*>(memory) - kMappedPage, sizeof mapped);
+  munmap(mapped.memory, mapped.bytes);
+}
+
+PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
+  char* at = map_guarded(rooms.all);
+  if (at == nullptr) return false;
   for (int i = 0; i < kSpaces; ++i) {
     core.space[i] = at;
     at += rooms.of[i];
@@ -356,11 +378,7 @@ PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
 }
 
 PTO_BODY void drop_spaces(Core& core, const Rooms&) {
-  if (core.space[0] != nullptr) {
-    Mapped mapped;
-    std::memcpy(&mapped, core.space[0] - kMappedPage, sizeof mapped);
-    munmap(mapped.memory, mapped.bytes);
-  }
+  if (core.space[0] != nullptr) unmap_guarded(core.space[0]);
   core.space[0] = nullptr;
 }
 

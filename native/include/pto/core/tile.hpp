@@ -338,6 +338,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] SetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "SetValue: element %u of a tile of %d", at, Numel);
+    check_near(at);
     detail::put_element(std::as_const(*this).data(), at, value);
   }
   PTO_INST DType GetValue(uint32_t at) const {
@@ -345,6 +346,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] GetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "GetValue: element %u of a tile of %d", at, Numel);
+    check_near(at);
     return detail::element_at<DType>(data(), at);
   }
 
@@ -390,6 +392,11 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   void check_valid() const {
     PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows && static_cast<int>(GetValidCol()) <= Cols, "SA-0065",
               "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows, Cols);
+  }
+  /// Always: elements farther away lie behind the guards of a core's memory.
+  static void check_near(uint32_t at) {
+    if (at > INT32_MAX) [[unlikely]]
+      detail::failf("[PTO-E2101] element %u is outside the tile", at);
   }
   /// Always: a null address would only say that something was not mapped.
   void check_bound() const {

@@ -46,8 +46,8 @@ inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileT
       failf("[PTO-E2101] %s: the pointer is none into %s", name, kSpaceNames[static_cast<int>(space)]);
     return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(pointer));
   }
-  if (high > low && (offset + low < 0 ||
-                     offset + high > static_cast<int64_t>(capacity(static_cast<int>(space))))) [[unlikely]]
+  const auto most = static_cast<int64_t>(capacity(static_cast<int>(space)));
+  if (high != low && (high < low || low < -offset || high > most - offset)) [[unlikely]]
     outside_buffer(name, space, offset + low, offset + high);
   return on_chip(space, static_cast<size_t>(offset));
 }

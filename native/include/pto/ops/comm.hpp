@@ -65,7 +65,12 @@ struct Extents {
 template <class Global>
 inline Extents extents_of(const Global& tensor) {
   Extents found;
-  for (int d = 0; d < 5; ++d) found.at[d] = tensor.GetShape(d);
+  for (int d = 0; d < 5; ++d) {
+    found.at[d] = tensor.GetShape(d);
+    if (found.at[d] < 0) [[unlikely]]
+      failf("[PTO-E2102] expects the sizes of a tensor to be at least 0, got %lld",
+            static_cast<long long>(found.at[d]));
+  }
   return found;
 }
 
@@ -85,30 +90,35 @@ inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use
             tensor.strides(), use);
 }
 
-/// Call row(to, from) with the offsets of every row of a box, in elements.
-template <class To, class From, class Row>
-inline void walk_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
-                      Row&& row) {
+/// A row of a box.
+struct Row {
+  int64_t a, b, c, d;
+  /// Where it begins in a tensor, in elements; the box begins at a row of the tensor.
+  template <class Global>
+  int64_t in(const Global& tensor, int64_t first = 0) const {
+    return a * tensor.GetStride(0) + b * tensor.GetStride(1) + c * tensor.GetStride(2) +
+           (d + first) * tensor.GetStride(3);
+  }
+};
+/// Call row(Row) for every row of a box.
+template <class Each>
+inline void walk_rows(const Extents& box, Each&& row) {
   for (int64_t a = 0; a < box.at[0]; ++a) {
     for (int64_t b = 0; b < box.at[1]; ++b) {
       for (int64_t c = 0; c < box.at[2]; ++c) {
-        for (int64_t d = 0; d < box.at[3]; ++d) {
-          row(a * to.GetStride(0) + b * to.GetStride(1) + c * to.GetStride(2) +
-                  (d + to_row) * to.GetStride(3),
-              a * from.GetStride(0) + b * from.GetStride(1) + c * from.GetStride(2) +
-                  (d + from_row) * from.GetStride(3));
-        }
+        for (int64_t d = 0; d < box.at[3]; ++d) row(Row{a, b, c, d});
       }
     }
   }
 }
-/// The same, where `from` is read and `to` is written or combined with; what is written is told last.
-template <class To, class From, class Row>
+/// Call row(to, from) with their offsets, where `from` is read and `to` is written or combined with; what is written is
+/// told last.
+template <class To, class From, class Each>
 inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
-                     Use use, Row&& row) {
+                     Use use, Each&& row) {
   touch(from, box, from_row, Use::read);
   touch(to, box, to_row, use);
-  walk_rows(to, from, box, to_row, from_row, row);
+  walk_rows(box, [&](Row at) { row(at.in(to, to_row), at.in(from, from_row)); });
 }
 
 /// put(out, i, element) for every element of a box that begins at a row of each.
@@ -134,14 +144,17 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   constexpr int kMost = 64;
   if (group.GetSize() > kMost)
     failf("[PTO-E2102] a group of %d members; %d are the most", group.GetSize(), kMost);
-  for (int rank = 1; rank < group.GetSize(); ++rank) touch(group[rank], box, 0, Use::read);
-  for_rows(to, group[0], box, 0, 0, Use::write, [&](int64_t a, int64_t b) {
+  for (int rank = 0; rank < group.GetSize(); ++rank) touch(group[rank], box, 0, Use::read);
+  touch(to, box, 0, Use::write);
+  walk_rows(box, [&](Row at) {
     for (int64_t i = 0; i < box.at[4]; ++i) {
       T values[kMost];
       for (int rank = 0; rank < group.GetSize(); ++rank) {
-        values[rank] = element_at(group[rank].data(), static_cast<size_t>(b + i * group[rank].GetStride(4)));
+        const auto& member = group[rank];
+        values[rank] =
+            element_at(member.data(), static_cast<size_t>(at.in(member) + i * member.GetStride(4)));
       }
-      put_element(to.data(), static_cast<size_t>(a + i * to.GetStride(4)), f(values));
+      put_element(to.data(), static_cast<size_t>(at.in(to) + i * to.GetStride(4)), f(values));
     }
   });
 }
@@ -151,7 +164,8 @@ template <class To, class From>
 [[gnu::cold]] inline void copy_far(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row) {
   using T = typename To::DType;
   touch(from, box, from_row, Use::read);
-  walk_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+  walk_rows(box, [&](Row at) {
+    const int64_t a = at.in(to, to_row), b = at.in(from, from_row);
     const size_t bytes = static_cast<size_t>(box.at[4]) * sizeof(T);
     stay_inside("transfer", to.data() + a, 0, static_cast<int64_t>(bytes));
     if (current->host->put(*current, to.data() + a, from.data() + b, bytes)) return;
@@ -446,7 +460,8 @@ inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   bool all = true;
   const auto* base = reinterpret_cast<const int32_t*>(signal.data());
   const int64_t step = signal.GetStride(4), count = signal.GetShape(4);
-  walk_rows(signal, signal, extents_of(signal), 0, 0, [&](int64_t row, int64_t) {
+  walk_rows(extents_of(signal), [&](Row at) {
+    const int64_t row = at.in(signal);
     for (int64_t i = 0; i < count && all; ++i) {
       const int32_t found = __atomic_load_n(base + row + i * step, __ATOMIC_ACQUIRE);
       switch (cmp) {
@@ -469,9 +484,13 @@ struct Held {
   explicit Held(const Global& signal) {
     const auto* base = reinterpret_cast<const int32_t*>(signal.data());
     const Extents box = extents_of(signal);
-    if (box.at[0] * box.at[1] * box.at[2] * box.at[3] * box.at[4] > 8) return;
+    int64_t all = 1;
+    for (const int64_t size : box.at) {
+      if (size > 8 || (all *= size) > 8) return;
+    }
     int length = 0;
-    walk_rows(signal, signal, box, 0, 0, [&](int64_t row, int64_t) {
+    walk_rows(box, [&](Row at) {
+      const int64_t row = at.in(signal);
       for (int64_t i = 0; i < box.at[4]; ++i)
         length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), "%s%d",
                                 length == 0 ? " (holds " : ", ",

@@ -130,8 +130,11 @@ struct Part {
 
   /// It is about to be touched; the ring's own memory is no global memory.
   void touch(const char* name, const Fifo& fifo, int bits, Use use) const {
-    if (rows <= 0 || cols <= 0 || in_ring(fifo, at)) return;
-    touch_elements(name, at, bits, row * pitch + col, (row + rows - 1) * pitch + col + cols - 1, use);
+    if (rows <= 0 || cols <= 0) return;
+    const int64_t first = row * pitch + col, last = (row + rows - 1) * pitch + col + cols - 1;
+    if (!in_ring(fifo, at)) return touch_elements(name, at, bits, first, last, use);
+    if (bytes_of(bits, first, last).high > fifo.memory + 2 * fifo.count * fifo.size - at) [[unlikely]]
+      failf("[PTO-E2101] %s: touches bytes behind the slots of %s FIFO %d", name, fifo.name(), fifo.flag);
   }
 };
 

@@ -191,6 +191,7 @@ inline void deliver(const To& to, const Src& src, ptrdiff_t row, ptrdiff_t col, 
   if constexpr (!quantise && !Relu && std::is_same_v<T, typename Src::DType>) {
     copy(to, place(src, row, col), rows, cols);
   } else {
+    check_window(src, row, col);
     const Lines<Src, Along::row> from(src);
     Buffer<S> in;
     Buffer<T> out;

@@ -20,9 +20,16 @@ constexpr ptrdiff_t floored(N a, ptrdiff_t b) {
   return wide / b - (wide % b < 0);
 }
 
+/// The elements that a tile has.
+template <class TileT>
+inline ptrdiff_t count_of(const TileT& tile) {
+  return static_cast<ptrdiff_t>(tile.GetSizeInBytes() * 8 / bits_of<typename TileT::DType>);
+}
 template <class To, class From>
 inline void copy_element(To& to, ptrdiff_t at, const From& from, ptrdiff_t of) {
   using T = typename To::DType;
+  if (at < 0 || of < 0 || at >= count_of(to) || of >= count_of(from)) [[unlikely]]
+    fail("[PTO-E2101] the sizes of a convolution tile lead outside the other tile");
   const auto found = element_at<typename From::DType>(from.data(), static_cast<size_t>(of));
   put_element<T>(std::as_const(to).data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
 }

@@ -231,11 +231,12 @@ struct PipeConsumer {
 struct PipeState {
   Atomic<uint32_t> made{0};
   uint32_t size = 0;
+  uint32_t slots = 0;  // where the size does not say it
 };
 
 /// The state under a key, made on first use.
-[[gnu::noinline]] inline PipeState& shared_state(int key, int flag, uint32_t size,
-                                                 PipeState* (*make)(void*)) {
+[[gnu::noinline]] inline PipeState& shared_state(int key, int flag, uint32_t size, PipeState* (*make)(void*),
+                                                 uint32_t slots = 0) {
   Core& me = core();
   Atomic<void*>& place = me.cluster->shared[key];
   for (;;) {
@@ -245,11 +246,12 @@ struct PipeState {
       if (memory == nullptr) fail("[PTO-E2102] no memory for a FIFO");
       PipeState* made = make(memory);
       made->size = size;
+      made->slots = slots;
       if (place.compare_exchange_strong(found, made)) return *made;
       std::free(memory);
     }
     auto& state = *static_cast<PipeState*>(found);
-    if (state.size == size) return state;
+    if (state.size == size && state.slots == slots) return state;
     if (me.host != nullptr)
       failf("[PTO-E2102] the two sides of FIFO %d disagree on the size or the number of its slots", flag);
     place.store(nullptr);  // plain threads: another pipe had this flag before

@@ -96,9 +96,19 @@ inline auto place(const TileT& tile) {
   describe_tile(facts, tile.pitch(), found.rows, found.cols);
   return found;
 }
+[[noreturn, gnu::cold]] PTO_COMMON void no_window(ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols);
+/// A window begins in its tile. What of it leaves the tile ends at the guards of a core's memory; a window that begins
+/// far away would lie behind them.
+template <class TileT>
+inline void check_window(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
+  if (row < 0 || col < 0 || row > tile.Rows || col > tile.Cols) [[unlikely]]
+    no_window(row, col, tile.Rows, tile.Cols);
+}
+
 template <class TileT>
   requires(is_tile_data_v<TileT>)
 inline auto place(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
+  check_window(tile, row, col);
   auto found = place(tile);
   found.rows.first = row;
   found.cols.first = col;
@@ -205,6 +215,10 @@ inline auto place(const Conv& tile) {
 }
 
 #ifdef PTO_BODY
+[[gnu::cold]] PTO_BODY void no_window(ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols) {
+  failf("[PTO-E2101] a window at (%td, %td) begins outside its tile of %tdx%td", row, col, rows, cols);
+}
+
 PTO_BODY void Axis::add(ptrdiff_t n, ptrdiff_t s) {
   count *= n;
   if (digits > 0 && (n == 1 || s == size[digits - 1] * step[digits - 1])) {
@@ -283,9 +297,13 @@ PTO_BODY void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis
 
 inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
                           const int64_t* steps) {
-  ptrdiff_t count = axis.count;
+  ptrdiff_t count = axis.count, most = kFar;
   for (; dims != 0; dims >>= 3, group = 0) {
     const unsigned d = dims % 8 - 1;
+    if (sizes[d] < 0 || sizes[d] > most) [[unlikely]]  // digits would be none, and no check could be believed
+      failf("[PTO-E2102] expects the sizes of a tensor to be at least 0 and no array larger, got %lld",
+            static_cast<long long>(sizes[d]));
+    most /= sizes[d] > 0 ? sizes[d] : 1;
     count *= sizes[d];
     axis.add(group != 0 ? group : sizes[d], steps[d]);
   }

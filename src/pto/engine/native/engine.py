@@ -52,7 +52,7 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
         try:
             file = container.read(found.data, found.path, own=True)  # compared with its digest
             if not without_function(file.images[0]):  # else the operations of its calls are needed
-                return ImageKernel(file, file.images[0])
+                return ImageKernel(file, file.images[0], own=True)
         except DiagnosticError:  # it has calls that have to be compiled and cannot be
             pass
     kernel = make()

@@ -82,10 +82,10 @@ def of_file(
             Diagnostic("PTO-E2405", f"'{path}' is for {image.target}, it was not made {what}",
                        help="assemble the program again with these options: ptoas PROGRAM -o FILE.elf")
         ])  # fmt: skip
-    if machine.known(image.calls):
-        return (kernel or ImageKernel)(file, image)
-    origins = derive(file, image)
-    return ImageKernel(file, image, origins) if kernel is None else kernel(file, image)
+    origins = None if machine.known(image.calls) else derive(file, image)
+    if kernel is not None:
+        return kernel(file, image, own=True)  # machine code is trusted
+    return ImageKernel(file, image, origins)
 
 
 def _chosen(file: File, entry: str | None) -> Image:
@@ -147,7 +147,10 @@ def profile_of(image: Image) -> Profile:
 class ImageKernel(MachineKernel):
     """A kernel that is known by its image. The program is looked at when something has gone wrong."""
 
-    def __init__(self, file: File, image: Image, origins: Origins | None = None) -> None:
+    def __init__(
+        self, file: File, image: Image, origins: Origins | None = None, own: bool = False
+    ) -> None:
+        """`own`: that the image is one of ours, not only safe."""
         self.file = file
         self.image = image
         self.profile = profile_of(image)
@@ -159,7 +162,8 @@ class ImageKernel(MachineKernel):
         self.module = _module(file.name, self.functions)
         self.subblocks = image.subblocks
         self.dealt = frozenset(image.dealt)
-        self._made = machine.Program(image, self.profile, self._codes(), origins)
+        lends = own or origins is not None  # of calls of the program in the file, which makes the image
+        self._made = machine.Program(image, self.profile, self._codes(), origins, lends)
         self._number = -1
         longest = most_arguments(self)
         types = machine.argument_types(longest)

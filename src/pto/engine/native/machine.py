@@ -76,6 +76,8 @@ def _own(name: str) -> int:
     return function(name.encode()) or 0
 
 
+#: Calls that lend, and what is done instead of them: no image can name these.
+_STAYS = {"vm.lent": "vm.lent!", "vm.lend": "vm.lend!"}
 _found: dict[str, int] = {}
 
 
@@ -134,9 +136,15 @@ class Program:
     """
 
     def __init__(
-        self, image: Image, profile: Profile, made: Sequence[Code] = (), origins: Origins | None = None
+        self,
+        image: Image,
+        profile: Profile,
+        made: Sequence[Code] = (),
+        origins: Origins | None = None,
+        lends: bool = True,
     ) -> None:
-        """`made` are its codes where they are machine code, `origins` the operations of its calls."""
+        """`made` are its codes where they are machine code, `origins` the operations of its calls; `lends`: whether
+        tiles that it says are only read may lie where their elements come from."""
         self._calls = image.calls
         self.generic: GenericCalls | None = None
         self._raised: Callable[[str], BaseException | None] | None = None
@@ -156,6 +164,8 @@ class Program:
         else:
             rest = iter(functions([name for n, name in enumerate(image.calls) if n not in wanted]))
             found = [self.generic.function if n in wanted else next(rest) for n in range(len(image.calls))]
+        if not lends:
+            found = [_own(_STAYS[n]) if n in _STAYS else at for n, at in zip(image.calls, found, strict=True)]
         self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
         program = self._program = _Program()
         program.target.isa = ISAS.index(profile.isa)

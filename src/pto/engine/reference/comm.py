@@ -27,6 +27,10 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 Extents = tuple[int, ...]
 
 
+#: Elements farther apart lie in no array; their offsets could wrap.
+_FAR = 1 << 50
+
+
 class _Box:
     """The elements of a view from row `first` of dimension 3 on, in index order, as the matrix that `Instr`
     reads and writes: a row per index of the first four dimensions."""
@@ -44,6 +48,8 @@ class _Box:
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
         strides = self.view.dims5[1]
+        if any(abs(step) > _FAR for step in strides):
+            raise IllegalInstruction(f"expects %{self.name} to have strides that lead to memory, got {strides}")
         at = np.zeros(1, np.intp)
         for count, step in zip(self.extents[:4], strides[:4], strict=True):
             at = (at[:, None] + np.arange(count, dtype=np.intp) * step).ravel()
