@@ -92,7 +92,8 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
                   static_cast<long long>(rows), static_cast<long long>(cols));
   // Anything may have been made a pointer.
   constexpr int64_t most = int64_t{1} << 24;  // elements: more than a memory has
-  if (!detail::is_own(detail::core(), view.data) || lines < 0 || lines > most || length < 0 || pitch > most || lines * pitch > most) [[unlikely]]
+  if (!detail::is_own(detail::core(), view.data) || lines < 0 || lines > most || length < 0 || pitch > most ||
+      lines * pitch > most) [[unlikely]]
     detail::failf("[PTO-E2101] a memref of %lld x %lld elements is outside the memory of the core",
                   static_cast<long long>(rows), static_cast<long long>(cols));
   AnyTile tile;

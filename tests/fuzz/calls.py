@@ -30,7 +30,9 @@ _FORMS = (
     "RowMajor NoneBox", "ColMajor NoneBox", "ColMajor RowMajor", "RowMajor ColMajor", "RowMajor RowMajor", "ColMajor ColMajor",
 )  # fmt: skip
 _BITS = {d.cpp: d.bits for d in DTYPES.values()}
-_EDGES = (0, 1, 2, 8, 31, 32, 255, 4096, 65535, 1 << 16, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64 - 32)
+_EDGES = (
+    0, 1, 2, 8, 31, 32, 255, 4096, 65535, 1 << 16, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64 - 32,
+)  # fmt: skip
 
 
 class Builder:
@@ -73,9 +75,7 @@ class Builder:
         self.call("vm.view", at, self.number(pointer), len(sizes), *map(self.number, (*sizes, *strides)))
         return at
 
-    def image(
-        self, target: str = "a5", kind: str = "mix", subblocks: int = 2, arguments: int = 1
-    ) -> Image:
+    def image(self, target: str = "a5", kind: str = "mix", subblocks: int = 2, arguments: int = 1) -> Image:
         """The image; its arguments are pointers and numbers that nothing uses."""
         given = tuple((self.room(8), 0) for _ in range(arguments))
         code = Code(kind, (*self.words, END | 1 << 24), bytes(self.frame), given, ())
@@ -184,9 +184,7 @@ class _Call:
         valid = r.choice((rows, rows, 1, 0, min(rows, 16))), r.choice((cols, cols, 1, 0, min(cols, 16)))
         form = _FORMS.index(f"{found[3]} {found[4]}")
         address = r.choice((0, 0, 0x1000, 0x4000, 0x7F00, 0xFE00))
-        return self.b.tile(
-            rows, cols, valid, address, _SPACES.get(found[1], 0), form, _BITS.get(found[2], 8)
-        )
+        return self.b.tile(rows, cols, valid, address, _SPACES.get(found[1], 0), form, _BITS.get(found[2], 8))
 
     def _view(self, at: int = -1) -> int:
         r = self.r

@@ -420,7 +420,9 @@ def _array() -> Any:
     return np.zeros(1 << 16, np.float32)
 
 
-@_add("calls", lambda: (b"pto.tneg 1", b"pto.tload 2", b"pto.vadd 3"), calls.chosen, examples=60, is_text=True)
+@_add(
+    "calls", lambda: (b"pto.tneg 1", b"pto.tload 2", b"pto.vadd 3"), calls.chosen, examples=60, is_text=True
+)
 def call(data: bytes) -> str:
     """Run an image of one call with operands of an attacker. What leaves a core ends at its guards: no other address
     is tried."""
@@ -438,7 +440,9 @@ def call(data: bytes) -> str:
     Canary.check_elsewhere()
     if result.ok:
         return "ran"
-    if found := re.search(r"access to address (\w+|\(nil\)), which is not mapped", str(result.diagnostics[0])):
+    if found := re.search(
+        r"access to address (\w+|\(nil\)), which is not mapped", str(result.diagnostics[0])
+    ):
         at = int(found[1], 16) if found[1] != "(nil)" else 0
         assert 1 << 40 < at < 1 << 47 and at >> 32 != 0x5A5A, f"a pointer of the program: {at:#x}"
     return refused(result.diagnostics)

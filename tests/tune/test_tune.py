@@ -96,7 +96,7 @@ def test_a_place_without_a_value_is_shown() -> None:
     assert "k.pto:1:1" in str(error.value)
 
 
-@pytest.mark.parametrize("places", [["${A0=1 << 63}", "${A%d=A%d * A%d}"], ["${A0=\"x\"}", "${A%d=A%d + A%d}"]])
+@pytest.mark.parametrize("places", [["${A0=1 << 63}", "${A%d=A%d * A%d}"], ['${A0="x"}', "${A%d=A%d + A%d}"]])
 def test_values_do_not_grow_with_each_place(places: list[str]) -> None:
     text = places[0] + "".join(places[1] % (n + 1, n, n) for n in range(60))
     with pytest.raises(DiagnosticError, match="of reasonable length"):

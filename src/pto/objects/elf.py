@@ -14,7 +14,7 @@ MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
 #: Kinds of section, flags of sections.
 SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 2, 3, 4, 5, 6, 8, 9, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4
-#: Bytes of all names, in sizes of the file: names may share bytes, and a hostile file makes many long ones of the same.
+#: Bytes of all names, in sizes of the file. Names may share bytes: a hostile file could make many long ones.
 _NAMES = 4
 
 

@@ -33,7 +33,11 @@ def _shifted(value: Any, by: Any) -> Any:
 
 def _bounded(value: Any) -> Any:
     """Return a result; refuse one that grows as names refer to each other, each twice as long as the last."""
-    if len(value) > _LONGEST if isinstance(value, str) else isinstance(value, int) and value.bit_length() > 4096:
+    if (
+        len(value) > _LONGEST
+        if isinstance(value, str)
+        else isinstance(value, int) and value.bit_length() > 4096
+    ):
         raise ValueError("expected a number or text of reasonable length")
     return value
 

@@ -404,7 +404,11 @@ def test_a_limit_of_time_ends_a_loop_of_calls() -> None:
 
 
 def test_an_interrupt_ends_a_loop_of_calls() -> None:
-    interrupt(generic_kernel(pto.parse(_endless())), _endless(), ("scf.while", "pto.tadd", "pto.print", "alloc_tile"))
+    interrupt(
+        generic_kernel(pto.parse(_endless())),
+        _endless(),
+        ("scf.while", "pto.tadd", "pto.print", "alloc_tile"),
+    )
 
 
 def test_what_an_executor_raises_is_raised_by_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:

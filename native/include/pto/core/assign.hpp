@@ -40,7 +40,8 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
             kSpaceNames[space], kAlign[space]);
   if (is_offset) return base + address;
   char* const found = reinterpret_cast<char*>(static_cast<uintptr_t>(address));
-  if (me.host != nullptr && !is_own(me, found)) [[unlikely]]  // plain programs may have their buffers anywhere
+  if (me.host != nullptr && !is_own(me, found))
+      [[unlikely]]  // plain programs may have their buffers anywhere
     failf("[PTO-E2101] TASSIGN: a tile of %zu bytes at 0x%zx is outside the memory of the core", bytes,
           static_cast<size_t>(address));
   return found;

@@ -233,9 +233,12 @@ template <class T, class S>
 [[gnu::noinline]] void write_back(const char* name, TileType space, T* dst, const S* src, const FixWords& w) {
   if (w.m == 0 || w.n == 0) return;
   if ((w.m | w.n | w.from_stride) >> 16 != 0 || w.to_stride >> 32 != 0)  // products of more would wrap
-    failf("[PTO-E2102] %s: expects sizes and strides that fit 16 bits, and the stride of dst 32, got %llux%llu, "
-          "%llu and %llu", name, static_cast<unsigned long long>(w.m), static_cast<unsigned long long>(w.n),
-          static_cast<unsigned long long>(w.from_stride), static_cast<unsigned long long>(w.to_stride));
+    failf(
+        "[PTO-E2102] %s: expects sizes and strides that fit 16 bits, and the stride of dst 32, got "
+        "%llux%llu, "
+        "%llu and %llu",
+        name, static_cast<unsigned long long>(w.m), static_cast<unsigned long long>(w.n),
+        static_cast<unsigned long long>(w.from_stride), static_cast<unsigned long long>(w.to_stride));
   if (const int update = atomic_type(); space == TileType::Acc && update != 0) {
     const int bits = 8 * static_cast<int>(update_of(update).size);
     if (bits != bits_of<T>)

@@ -96,7 +96,8 @@ inline auto place(const TileT& tile) {
   describe_tile(facts, tile.pitch(), found.rows, found.cols);
   return found;
 }
-[[noreturn, gnu::cold]] PTO_COMMON void no_window(ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols);
+[[noreturn, gnu::cold]] PTO_COMMON void no_window(ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows,
+                                                  ptrdiff_t cols);
 /// A window begins in its tile. What of it leaves the tile ends at the guards of a core's memory; a window that begins
 /// far away would lie behind them.
 template <class TileT>

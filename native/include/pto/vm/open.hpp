@@ -53,15 +53,14 @@ struct OpenPipe : detail::PipeTag {
     } making;
     making = {each, ring + slots};  // what lies in slots is written before it is read
     const int key = flag % (detail::Cluster::kShared / 2) * 2 + !is_c2v;
-    char* state = reinterpret_cast<char*>(
-        &detail::shared_state(
-            key, flag, static_cast<uint32_t>(size),
-            [](void* memory) -> detail::PipeState* {
-              char* first = static_cast<char*>(std::memset(memory, 0, 64 + making.head)) + 64;
-              std::memset(first + making.each, 0, making.head);
-              return static_cast<detail::PipeState*>(memory);
-            },
-            slot_num));
+    char* state = reinterpret_cast<char*>(&detail::shared_state(
+        key, flag, static_cast<uint32_t>(size),
+        [](void* memory) -> detail::PipeState* {
+          char* first = static_cast<char*>(std::memset(memory, 0, 64 + making.head)) + 64;
+          std::memset(first + making.each, 0, making.head);
+          return static_cast<detail::PipeState*>(memory);
+        },
+        slot_num));
     char* mine = state + 64 + static_cast<size_t>(direction) * each;
     char* outside = static_cast<char*>(global);
     if (outside != nullptr && is_both && direction == 1) outside += size_t{slot_num} * slot_size;

@@ -147,9 +147,7 @@ def profile_of(image: Image) -> Profile:
 class ImageKernel(MachineKernel):
     """A kernel that is known by its image. The program is looked at when something has gone wrong."""
 
-    def __init__(
-        self, file: File, image: Image, origins: Origins | None = None, own: bool = False
-    ) -> None:
+    def __init__(self, file: File, image: Image, origins: Origins | None = None, own: bool = False) -> None:
         """`own`: that the image is one of ours, not only safe."""
         self.file = file
         self.image = image

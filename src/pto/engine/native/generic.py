@@ -277,7 +277,8 @@ def launching() -> Iterator[None]:
 def raised(text: str) -> BaseException | None:
     """Return the exception that ended a launch of this thread, by what the launch said.
 
-    Handlers of signals run in the main thread. What one raised there counts also if another core failed first."""
+    Handlers of signals run in the main thread. What one raised there counts also if another core failed
+    first."""
     number = int(text.removeprefix(_RAISED).partition(":")[0]) if text.startswith(_RAISED) else 0
     found = _raised.pop(number, None) if number or text.startswith(_LEFT) else None
     if found is None and threading.current_thread() is threading.main_thread():

@@ -143,8 +143,8 @@ class Program:
         origins: Origins | None = None,
         lends: bool = True,
     ) -> None:
-        """`made` are its codes where they are machine code, `origins` the operations of its calls; `lends`: whether
-        tiles that it says are only read may lie where their elements come from."""
+        """`made` are its codes where they are machine code, `origins` the operations of its calls. `lends`:
+        whether a tile may use the memory of its source where the image says that the tile is only read."""
         self._calls = image.calls
         self.generic: GenericCalls | None = None
         self._raised: Callable[[str], BaseException | None] | None = None

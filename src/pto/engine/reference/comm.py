@@ -49,7 +49,9 @@ class _Box:
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
         strides = self.view.dims5[1]
         if any(abs(step) > _FAR for step in strides):
-            raise IllegalInstruction(f"expects %{self.name} to have strides that lead to memory, got {strides}")
+            raise IllegalInstruction(
+                f"expects %{self.name} to have strides that lead to memory, got {strides}"
+            )
         at = np.zeros(1, np.intp)
         for count, step in zip(self.extents[:4], strides[:4], strict=True):
             at = (at[:, None] + np.arange(count, dtype=np.intp) * step).ravel()
