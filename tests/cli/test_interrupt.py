@@ -29,7 +29,7 @@ _BUILD = """\
 import time
 
 def build(ROWS):
-    print("on", flush=True)
+    print("on\\n", end="", flush=True)  # in one piece: two workers print at a time
     while True:
         time.sleep(1)
 """
