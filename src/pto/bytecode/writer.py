@@ -52,6 +52,7 @@ class _Writer:
         self._attrs = _Table[int]()
         self._consts = _Table[bytes]()
         self._ids: dict[Value, int] = {}
+        self._numbers: dict[Block, int] = {}  # of blocks, in their regions
         self._written = 0  # values whose definition is already in the stream
         self._function = 0
         self._next_op = 0
@@ -196,6 +197,7 @@ class _Writer:
             message = f"regions are nested deeper than {MAX_DEPTH} levels"
             raise DiagnosticError([Diagnostic("PTO-E0105", message)])
         write_uleb(out, len(region.blocks))
+        self._numbers.update((block, k) for k, block in enumerate(region.blocks))
         for block in region.blocks:
             write_uleb(out, len(block.args))
             for arg in block.args:
@@ -272,9 +274,7 @@ class _Writer:
     def _generic(self, out: bytearray, op: Operation) -> None:
         attrs, operands = op_attrs(op), op.operands
         if op.successors:
-            assert op.parent is not None and op.parent.parent is not None
-            index = {block: k for k, block in enumerate(op.parent.parent.blocks)}
-            numbers = tuple(n for s in op.successors for n in (index[s.block], len(s.args)))
+            numbers = tuple(n for s in op.successors for n in (self._numbers[s.block], len(s.args)))
             attrs = {**attrs, format.SUCCESSORS: DenseArrayAttr("i64", numbers)}
             operands = operands + [v for s in op.successors for v in s.args]
         out += format.GENERIC.to_bytes(2, "little")
