@@ -238,7 +238,7 @@ def test_the_wheel_has_the_headers_and_examples(tmp_path: Path) -> None:
         + "\n".join(
             re.sub(r"native/include|(?<=DIRECTORY )examples", rf"{root}/\g<0>", rule)
             for rule in re.findall(
-                r"^install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
+                r"^ *install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
             )
         )
     )
