@@ -83,7 +83,7 @@ def _bad(data: bytes) -> str:
         except Exception:  # as a reader that catches everything
             return "caught"
     if b"\xfa" in data:
-        bytearray(b"x") * (3 * batches.MEMORY)  # a large process may have freed less than that
+        bytearray(b"x") * (2 * batches.MEMORY)  # a large process may have freed less than that
     return "read"
 
 
