@@ -27,14 +27,16 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
+.PHONY: help setup setup-test generate demo test smoke mutants fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
 help:
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
+	@echo 'make smoke     a minute of tests: one path through everything'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make setup     environment in $(VENV), package installed for development; setup-test: with the test tools'
 	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
+	@echo 'make mutants   which test files find planted faults (N=300): hours on a small machine'
 	@echo 'make emitted   sanitizers of C++: the whole corpus as emitted C++, kernels under 200 schedules'
 	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
 	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
@@ -125,6 +127,21 @@ demo: $(SETUP)
 
 test: $(TESTS)
 	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
+
+# Reading, checking and running on every engine, compiled C++, a graph, the language, ranks, tuning, debugger, pages.
+SMOKE := tests/test_layers.py tests/test_no_eval.py tests/test_public_face.py tests/test_driver.py tests/isa/test_table.py tests/golden \
+  tests/verify/test_structure.py tests/engine/test_registry.py tests/cli/test_doctor.py::test_this_machine_is_fine \
+  tests/cli/test_run.py tests/docs/test_examples.py::test_run 'tests/docs/test_snippets.py::test_page[README.md]' \
+  tests/engine/test_ranks.py::test_processes_of_ranks tests/language/test_tasks.py::test_every_way_of_running \
+  tests/runtime/test_examples.py::test_the_command_says_so tests/tune/test_tune.py::test_the_tool \
+  tests/debug/test_prompt.py::test_commands_from_a_file
+smoke: $(TESTS)
+	$(BIN)/python -m pytest -n 2 -q $(SMOKE)
+
+N ?= 300
+mutants: $(TESTS)
+	$(BIN)/python -m tests.mutants baseline
+	$(BIN)/python -m tests.mutants run -n $(N)
 
 MINUTES ?= 10
 fuzz: $(TESTS)
