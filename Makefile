@@ -39,7 +39,7 @@ help:
 	@echo 'make mutants   which test files find planted faults (N=300): hours on a small machine'
 	@echo 'make emitted   sanitizers of C++: the whole corpus as emitted C++, kernels under 200 schedules'
 	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
-	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
+	@echo 'make matrix    the tests with every case of what make test samples: instructions, element types, layouts, codes'
 	@echo 'make format    rewrite files in the house format'
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
 	@echo 'make docs      documentation in site/'
@@ -165,7 +165,7 @@ newest:
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
 matrix: $(TESTS)
-	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/engine/test_rank_matrix.py tests/native/test_conversions.py tests/codegen/test_same_ids.py $(ARGS)
+	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
 
 lint: $(LINTERS)
 	$(BIN)/ruff check .

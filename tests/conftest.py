@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-from tests import made, seeds
+from tests import made, sampling, seeds
 from tests.tools import tools
 
 from pto import cache, knobs
@@ -76,6 +76,15 @@ def pytest_configure(config: pytest.Config) -> None:
     cache.prune(_KEPT_BYTES, grace=3600)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if sampling.EVERY or any("::" in argument for argument in config.args):  # a test that is named is run
+        return
+    left = [i for i in items if i.get_closest_marker("matrix")]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [i for i in items if not i.get_closest_marker("matrix")]
+
+
 @pytest.fixture
 def kept_place(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A folder for this test, the same in every run: what is built of an orchestration is known by its place, too."""
@@ -112,7 +121,7 @@ def public() -> Iterator[Path]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are compiled in half the time, for tests of what many instructions give; `make matrix` compiles
     them as the engine does."""
-    if not os.environ.get("PTO_TEST_MATRIX"):
+    if not sampling.EVERY:
         for name in ("GCC_FLAGS", "CLANG_FLAGS"):
             monkeypatch.setattr(compiler, name, ("-O0",))
 

@@ -8,7 +8,6 @@ reference engine, and C++ that is compiled with PTO_CHECKED.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections import defaultdict
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from tests.made import compiled
+from tests.sampling import EVERY
 
 from pto import isa, kernel, parse
 from pto.codegen.checks import Check, asked_of, asserted, checks_of
@@ -212,7 +212,7 @@ def _said(column: str, calls: list[str], *flags: str) -> list[set[str]]:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
-@pytest.mark.parametrize("column", ["a2a3", "a5", *(["cpu"] if os.environ.get("PTO_TEST_MATRIX") else [])])
+@pytest.mark.parametrize("column", ["a2a3", "a5", *(["cpu"] if EVERY else [])])
 def test_the_compiler_says_what_the_verifier_says(column: str) -> None:
     probes = [probe for row in rows() if column in row.isas for probe in illegal(row, column)]
     assert len(probes) > 500

@@ -3,19 +3,18 @@ to launch ranks. `PTO_TEST_MATRIX=1` (make matrix) has all of them, with every s
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.host.launching import start
+from tests.sampling import EVERY
 
 import pto
 
 from .rank_cases import COLLECTIVES, COUNTS, INSTRUCTIONS, SHAPES, Case, cases
 
-EVERY = os.environ.get("PTO_TEST_MATRIX") == "1"
 CASES = list(cases(EVERY))
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import os
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.sampling import EVERY
 
 from pto.engine import elements
 from pto.engine.cpp import build
@@ -72,7 +72,7 @@ extern "C" [[gnu::visibility("default")]] const int decisions[] = {{{decisions}}
 
 def shown(column: str, src: str, dst: str) -> bool:
     """Whether a pair is compiled in an ordinary run."""
-    if os.environ.get("PTO_TEST_MATRIX"):
+    if EVERY:
         return True
     if DTYPES[src].is_float and DTYPES[dst].is_int:
         return column == "cpu" and (src == "f32" or (src, dst) in SHOWN)
@@ -97,7 +97,7 @@ class Unit:
             return ", ".join(f"{name}<{ELEMENTS[d]}, {ELEMENTS[s]}>{call}" for s, d in pairs)
 
         text = _SOURCE.format(lines=each("lines", self.pairs), decisions=each("clamps", self.legal, "()"))
-        quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-fno-tree-vectorize"]
+        quick = [] if EVERY else ["-fno-tree-vectorize"]
         built = build.cached(
             [build.Unit("conversions.cpp", text)], [], [*arch_flags(profile(column)), *quick]
         )

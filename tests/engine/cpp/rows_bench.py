@@ -12,13 +12,13 @@ afterwards but what the tolerance allows.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from tests.sampling import EVERY
 
 from pto import isa
 from pto.codegen.cpp import emit, program
@@ -82,7 +82,7 @@ class Compiled:
         self.tiles = [(v, (v.v_row, v.v_col)) for _, v in self._values() if isinstance(v, Tile)]
         #: On-chip memory, where the ordinary run looks at what operands take only, and arrays.
         self.on_chip = {
-            loc: b.data if os.environ.get("PTO_TEST_MATRIX") else b.data[: self.case.used(loc)]
+            loc: b.data if EVERY else b.data[: self.case.used(loc)]
             for loc, b in self.case.core.buffers.items()
             if loc in LOCATIONS
         }

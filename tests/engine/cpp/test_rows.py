@@ -6,7 +6,6 @@ of each row, which together show all columns, element types and layouts, and opt
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sampling import EVERY
 
 from pto import isa
 from pto.engine import elements
@@ -72,7 +72,7 @@ def chosen(name: str) -> list[Plan]:
 
 
 def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
-    if os.environ.get("PTO_TEST_MATRIX") or len(found) <= count:
+    if EVERY or len(found) <= count:
         return found
     return [found[k] for k in sorted({(first + k * len(found) // count) % len(found) for k in range(count)})]
 
@@ -226,7 +226,7 @@ def _unlike(one: Compiled, want: Outcome) -> str:
     return ""
 
 
-PARTS = 24 if os.environ.get("PTO_TEST_MATRIX") else 3
+PARTS = 24 if EVERY else 3
 
 
 @pytest.mark.parametrize("column", ISAS)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from tests.sampling import EVERY
 
 from pto import isa
 from pto.codegen.cpp import emit
@@ -20,8 +20,6 @@ from pto.isa.row import Row
 from pto.witness.plan import Plan, _legal_dtypes, make_attribute, plans, violated
 
 from .vector_bench import VectorRow, differences, module_of
-
-ALL = bool(os.environ.get("PTO_TEST_MATRIX"))
 
 #: Rows that go on from a state, or whose buffers want sorted contents: whole programs test them.
 PROGRAMS = ("vldus", "vsta", "vstas", "vstar", "vstu", "vstus", "vstur", "pstu", "vmrgsort4", "vsort32")
@@ -52,11 +50,11 @@ def variants(row: Row) -> Iterator[Plan]:
     choices = {a.name: a.domain for a in row.attrs if a.domain}
     longest = max(map(len, choices.values()), default=1)
     first, many = zlib.crc32(row.name.encode()), len(row.dtypes.get("a5", ())) > 4 or row.combos
-    some = 1 if ALL or row.set == "vector" else 4  # what pointers to masks point to makes no difference
+    some = 1 if EVERY or row.set == "vector" else 4  # what pointers to masks point to makes no difference
     for at, plan in enumerate(list(plans(row, "a5"))[::some]):
         for step in (
             range(longest)
-            if ALL or longest < 5 or row.name == "vmulscvt"
+            if EVERY or longest < 5 or row.name == "vmulscvt"
             else range(first + at, first + at + (1 if many else 3))
         ):
             attrs = dict(plan.attrs)
@@ -78,7 +76,7 @@ def cases(name: str) -> tuple[list[VectorRow], list[str]]:
     found: list[VectorRow] = []
     refused: list[str] = []
     wanted = list({repr(p): p for p in variants(row)}.values())
-    if not ALL and not row.combos:
+    if not EVERY and not row.combos:
         wanted = wanted[:: -(-len(wanted) // 16)]
     for seed, plan in enumerate(wanted):
         try:
@@ -98,11 +96,11 @@ def test_what_has_no_call_is_named() -> None:
         found, refused = cases(row.name)
         wrong += [said for said in refused if not any(word in said for word in allowed)]
         wrong += [f"{row.name} has no C++ at all" for _ in [0] if not found]
-        wrong += [f"{row.name}: '{w}' has C++" for w in allowed if ALL and not any(w in s for s in refused)]
+        wrong += [f"{row.name}: '{w}' has C++" for w in allowed if EVERY and not any(w in s for s in refused)]
     assert wrong == []
 
 
-PARTS = 24 if ALL else 6
+PARTS = 24 if EVERY else 6
 
 
 @pytest.mark.usefixtures("quick")

@@ -4,7 +4,6 @@ in tests/engine/cpp (test_rows, test_vector_rows, test_pointer_rows); here are p
 from __future__ import annotations
 
 import io
-import os
 import re
 import sys
 from itertools import islice
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from tests.each import each
+from tests.sampling import EVERY
 
 import pto
 from pto import knobs, runtime
@@ -48,7 +48,6 @@ from .test_native import CASES, ready
 from .without_pack import generic_kernel, hidden
 
 Array = np.ndarray[Any, Any]
-EVERY = os.environ.get("PTO_TEST_MATRIX") == "1"
 
 pytestmark = pytest.mark.skipif(packs.of_package() is None, reason="set up without a pack")
 
