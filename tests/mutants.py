@@ -438,9 +438,18 @@ class Worker:
             after = f"{mutant.after[:-1]}{lines})" if mutant.after.endswith(")") else mutant.after
             after += f"; ({lines})" if lines and after == mutant.after else ""
             self._write(path, original[: mutant.start] + after.encode() + original[mutant.end :])
+            self._accept_headers()
             yield
         finally:
             self._write(path, original)
+            self._accept_headers()
+
+    def _accept_headers(self) -> None:
+        """Let engine native take the libraries of the baseline: without, every test that runs it kills any fault of
+        a header. A fault of a header shows where tests compile."""
+        code = "from pto.engine.cpp import compiler; print(compiler.headers_digest(), end='')"
+        digest = subprocess.check_output([self.folder / "venv/bin/python", "-c", code], env=self._environment)
+        (self.root / PACKAGE / "lib/headers.digest").write_bytes(digest)
 
     def _write(self, path: Path, data: bytes) -> None:
         path.write_bytes(data)
