@@ -3,6 +3,7 @@
 some(cases, 4)                       # a quarter of the cases, spread evenly; every case in `make matrix`
 some(cases, 4, by=lambda c: c.row)   # at least one case of every row
 @matrix                              # a test that only `make matrix` runs
+@examples(80)                        # as `hypothesis.settings(max_examples=80)`, or a quarter of that
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 import pytest
+from hypothesis import settings
 
 T = TypeVar("T")
 
@@ -37,3 +39,8 @@ def some(cases: Iterable[T], share: int, by: Callable[[T], Hashable] = lambda _:
         for k in range(max(1, len(group) // share))
     ]
     return [found[place] for place in sorted(set(chosen))]
+
+
+def examples(count: int) -> settings:
+    """The settings of a property test: `count` examples in `make matrix`, a quarter of them in `make test`."""
+    return settings(max_examples=count if EVERY else -(-count // 4))
