@@ -8,34 +8,39 @@ importing: caches, folders and the environment are those of the call.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib
-import json
+import marshal
 import os
+import pkgutil
 import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pto
+from pto import isa
+
 #: Tool -> its entry point, as in pyproject.toml.
 TOOLS = {"ptoas": "pto.cli.ptoas:command", "ptobc": "pto.cli.ptobc:main", "pto": "pto.cli.main:main"}
-#: What a tool imports when it is asked to do something.
-_LATER = (
-    "pto.cli.build", "pto.cli.check", "pto.cli.debug", "pto.cli.isa", "pto.cli.run", "pto.cli.runtime", "pto.codegen.cpp",
-    "pto.engine.cpp.kernel", "pto.engine.debug.dap", "pto.engine.debug.prompt", "pto.engine.reference.kernel", "pto.engine.sanitize", "pto.passes",
-)  # fmt: skip
+#: Packages that few calls import.
+_RARE = ("pto.compat", "pto.language", "pto.objects")
 
-#: Hands its arguments, folder, environment and files to the process, and ends as the fork does.
+#: Hands its arguments, folder, environment and files to the process, and ends as the fork does. It imports little.
 _CALL = """\
-import json, os, socket, sys
-s = socket.socket(socket.AF_UNIX)
+import _socket, array, marshal, os, sys
+s = _socket.socket(_socket.AF_UNIX)
 s.connect({address!r})
-text = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-socket.send_fds(s, [len(text).to_bytes(8, "little")], [0, 1, 2])
-s.sendall(text)
+data = marshal.dumps((sys.argv[1:], os.getcwd(), dict(os.environ)))
+files = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", (0, 1, 2)))
+s.sendmsg([len(data).to_bytes(8, "little")], [files])
+s.sendall(data)
 sys.exit(int(s.recv(8) or 1))
 """
 _TOOL = '#!/bin/sh\nexec "{python}" -IS "{folder}/call.py" {tool} "$@"\n'
@@ -59,8 +64,11 @@ def tools(folder: Path) -> Iterator[Path]:
 
 
 def serve(name: str) -> None:
-    for module in (*(entry.partition(":")[0] for entry in TOOLS.values()), *_LATER):
-        importlib.import_module(module)
+    for module in pkgutil.walk_packages(pto.__path__, "pto."):
+        if not module.name.startswith(_RARE):
+            importlib.import_module(module.name)
+    isa.rows()
+    gc.freeze()  # else a collection in a fork copies its pages
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(f"\0{name}")
         listening.listen(64)
@@ -83,13 +91,13 @@ def _reap() -> None:
 def _wait_for(call: socket.socket) -> None:
     """Fork a tool; tell how it ended."""
     size, files, *_ = socket.recv_fds(call, 8, 3)
-    text = b""
-    while len(text) < int.from_bytes(size, "little"):
-        text += call.recv(1 << 16)
+    data = b""
+    while len(data) < int.from_bytes(size, "little"):
+        data += call.recv(1 << 16)
     worker = os.fork()
     if worker == 0:
         call.close()
-        _become(files, *json.loads(text))
+        _become(files, *marshal.loads(data))
     code = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
     call.sendall(str(code if code >= 0 else 128 - code).encode())
     os._exit(0)
@@ -104,7 +112,18 @@ def _become(files: list[int], command: list[str], folder: str, environment: dict
     os.environ.update(environment)
     sys.argv = command
     module, _, name = TOOLS[command[0]].partition(":")
-    sys.exit(getattr(sys.modules[module], name)())
+    try:
+        status = getattr(sys.modules[module], name)()
+    except SystemExit as e:
+        status = e.code
+    if status is not None and not isinstance(status, int):
+        sys.exit(status)
+    # As the interpreter ends, but it does not free what the fork shares with us: that takes longer than most calls.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(int(status or 0))
 
 
 if __name__ == "__main__":
