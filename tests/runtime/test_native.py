@@ -1,99 +1,148 @@
-"""The native task runtime: its parts under stress, its behaviour in bad circumstances, random graphs.
+"""The native task runtime: its parts one by one and under stress, its behaviour in bad circumstances, random graphs.
 
-Programs of native/tests, compiled once per content: stress_parts (each part alone against a model), stress_engine
-(waits, tiny and huge rings, odd machines, failures), stress_libraries (orchestrations in shared objects, right and
-wrong, again and again), fuzz_runtime and fuzz_graph (random graphs against an oracle that runs the tasks one after the
-other). `make sanitize` runs the same ones under the sanitizers, and for longer.
+Programs of native/tests: test_runtime (parts, and what they do in a run), stress_parts (each part alone against a
+model), stress_engine (waits, tiny and huge rings, odd machines, failures), fuzz_runtime and fuzz_graph (random graphs
+against an oracle that runs the tasks one after the other), stress_libraries (orchestrations in shared objects, right
+and wrong, again and again). `make sanitize` runs the same ones under the sanitizers, and for longer.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.made import made_once
+from tests.made import digest, made_once
+from tests.sampling import EVERY, matrix
 
-from .header_build import ABG, HBG, TMR, build
-from .native_build import COMPILER, key, program
+from .header_build import ABG, COMPILER, HBG, TMR, build
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 
-PARTS = (
-    "queue_is_a_bounded_fifo", "queue_loses_and_doubles_nothing", "queue_refuses_only_when_it_is_full",
-    "spin_lock_lets_one_in", "parking_ping_pong", "parking_loses_no_wake_up", "parking_wakes_all",
-    "heap_ring_against_marked_bytes",
-    "heap_ring_has_room_for_anything_when_empty", "dep_pool_against_a_queue", "tensor_map_against_a_list",
-    "hazards_against_all_pairs", "clusters_against_a_table", "clusters_come_back", "fibers_keep_their_place",
-    "fibers_have_their_own_exceptions", "fibers_can_be_given_up",
-)  # fmt: skip
-ENGINE_TESTS = (
-    "cores_hand_over_data", "vector_memory_is_there_before_its_core_runs", "waiting_for_nobody_is_found",
-    "waiting_for_nobody_is_found_behind_others",
-    "waiting_for_a_slow_one_is_fine", "a_core_waits_for_a_task_behind_a_full_ring", "kernels_come_while_tasks_run",
-    "a_blocked_orchestrator_is_woken", "a_sleeping_orchestrator_is_woken",
-    "an_orchestrator_that_falls_asleep_is_woken", "a_failure_wakes_everybody",
-    "a_late_end_of_scope_retires", "a_cluster_wakes_who_waits_for_it", "a_scan_that_lags",
-    "every_machine_gives_the_same",
-    "many_blocks_on_one_cluster", "sizes_of_outputs", "nonsense_after_a_deadlock",
-    "a_kernel_cannot_orchestrate",
-    "deadlocks_are_told_while_others_work", "failures_anywhere", "a_graph_that_throws_ends_the_run",
-)  # fmt: skip
+NATIVE = Path(__file__).parents[2] / "native"
+#: Orchestrations from shared objects: each has its own idea of a Runtime.
+LOADERS = tuple(
+    NATIVE / "runtime" / f"{p}.cpp" for p in ("graph/device", "graph/host", "tensormap/orchestration")
+)
+#: Sizes of the machine are defined first, else headers have their defaults.
+MACHINE = NATIVE / "runtime/exec/machine.cpp"
+ENGINE = sorted({*NATIVE.glob("runtime/*/*.cpp")} - {MACHINE, *LOADERS})
 LIBRARIES = {"host_vector": HBG, "device_vector": ABG, "vector_dag": TMR, "clusters": TMR}
-LIBRARY_TESTS = (
-    "host_graphs", "device_graphs", "what_cannot_be_loaded", "tensor_graphs", "clusters_and_blocks",
-)  # fmt: skip
+STRESS = ("stress_parts", "stress_engine", "fuzz_runtime", "fuzz_graph")
+#: Seconds of processor time each; `make matrix` runs them. The others of stress_engine sample them.
+LONG = ("a_scan_that_lags", "a_blocked_orchestrator_is_woken", "failures_anywhere")
+#: Checks of test_runtime -> the topic of the runtime's description that they belong to.
+CHECKS = {
+    "shared_memory_layout": "Shared memory layout",
+    "shared_memory_defaults": "Shared memory layout, constants",
+    "constants_that_sources_may_name": "Platform constants, constants",
+    "slot_of_a_task": "Task ring",
+    "a_window_of_16_recycles_its_slots": "Task ring",
+    "heap_ring_wraps_whole_blocks": "Heap ring",
+    "heap_ring_random": "Heap ring",
+    "dep_pool_never_gives_what_is_in_use": "Dependency pool",
+    "tensor_map_covered_and_other": "TensorMap",
+    "tensor_map_inout_takes_over": "TensorMap",
+    "tensor_map_truncates_stale_chains": "TensorMap, layer 1",
+    "tensor_map_pool": "TensorMap, layers 2 and 3",
+    "descriptor_counts_and_lists": "Task descriptor, dependency pool",
+    "states_0_to_3": "State machine",
+    "a_finished_producer_is_counted_at_once": "Lock protocol",
+    "every_consumer_is_counted_once": "Lock protocol",
+    "watermark_and_heap_tail_advance_in_order": "Watermark",
+    "registers": "Handshake registers",
+    "registers_during_a_task": "Handshake registers",
+    "machine_sizes": "Platform constants, clusters",
+    "cores_are_divided_among_schedulers": "Threads",
+    "queue_is_first_in_first_out": "Ready queues",
+    "own_shard_first_then_the_others": "Ready queues",
+    "clusters_pool": "Clusters",
+    "groups_of_clusters_are_in_the_descriptor": "Clusters",
+}
+
+
+def _all() -> str:
+    """Return all programs but stress_libraries, each in a namespace of its own, as one source: most of the time that
+    compiling takes goes into the headers that they share. The engine comes last: it brings names that they have, too.
+    """
+    programs = {name: [NATIVE / f"tests/{name}.cpp"] for name in STRESS}
+    programs["test_runtime"] = sorted(NATIVE.glob("tests/test_runtime*.cpp"))
+    texts = [path.read_text() for files in programs.values() for path in files]
+    heads = {line for text in texts for line in re.findall(r"#include .*", text)} - {'#include "check.hpp"'}
+    lines = [f'#include "{MACHINE}"', *sorted(heads)]
+    for name, files in programs.items():
+        if name == "test_runtime":
+            lines += ["#undef CHECK", '#include "check.hpp"']  # which has another one
+        lines += [f"namespace {name} {{", *(f'#include "{path}"' for path in files), "}"]
+    lines += [f'#include "{path}"' for path in ENGINE]
+    calls = (f'if (program == "{name}") return {name}::main(count - 1, words + 1);' for name in programs)
+    main = ["int main(int count, char** words) {", "std::string program = words[1];", *calls, "}"]
+    return "\n".join((*lines, *main))
 
 
 @cache
-def libraries() -> Path:
-    """A folder with the orchestrations of tests/runtime/headers as shared objects."""
-    for name, variant in LIBRARIES.items():
-        built = build(f"headers/{name}.cpp", variant)
-        found = made_once("native", key(), f"{name}.so", lambda part, built=built: shutil.copy(built, part))
-    return found.parent
+def program(name: str) -> Path:
+    """Compile a program, once per content, with the engine."""
+    files = [p for f in ("runtime", "include", "tests") for p in sorted((NATIVE / f).rglob("*.[ch]*"))]
+    libraries = [MACHINE, *ENGINE, *LOADERS, NATIVE / "tests/stress_libraries.cpp"]
+    sources = libraries if name == "stress_libraries" else ["-x", "c++", "-"]
+    folders = (
+        f"-I{NATIVE / p}" for p in ("tests", "runtime", "include", "include/pto2/tensormap_and_ringbuffer")
+    )
+    flags = ("-std=c++20", "-O1" if EVERY else "-O0", "-Wall", "-Wextra", *folders)
+    command = [str(COMPILER), *flags, *map(str, sources), "-lpthread", "-ldl", "-o"]
+
+    def make(part: Path) -> None:
+        done = subprocess.run([*command, str(part)], input=_all(), capture_output=True, text=True)
+        assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+
+    return made_once("native", digest(*command, _all(), *(p.read_bytes() for p in files)), name, make)
 
 
-def output(name: str, *arguments: str) -> str:
-    command = [str(program(name)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\nreturn code {done.returncode}"
+def output(name: str, *arguments: str, status: int = 0) -> str:
+    command = [program("all"), name] if name != "stress_libraries" else [program(name)]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=600)
+    assert done.returncode == status, f"{done.stdout}\n{done.stderr}\nreturn code {done.returncode}"
     return done.stdout
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_part(name: str) -> None:
-    assert output("stress_parts", name).split() == ["ok", name]
+def test_parts_of_the_runtime() -> None:
+    """The topic of each check is in the table."""
+    listed = dict(line.split("\t") for line in output("test_runtime", "--list").splitlines())
+    assert listed == CHECKS
+    assert sorted(output("test_runtime").splitlines()) == sorted(f"ok {name}" for name in CHECKS)
+    output("test_runtime", "nothing", status=2)
 
 
-@pytest.mark.parametrize("name", ENGINE_TESTS)
-def test_engine(name: str) -> None:
-    assert output("stress_engine", name).split() == ["ok", name]
+def passes(name: str, *arguments: str, but: tuple[str, ...] = ()) -> None:
+    names = [n for n in output(name, *arguments, "--list").split() if n not in but]
+    assert len(names) > 4
+    assert output(name, *arguments, *names).split() == [word for n in names for word in ("ok", n)]
 
 
+@pytest.mark.parametrize("name", ["stress_parts", "stress_engine"])
+def test_under_stress(name: str) -> None:
+    passes(name, but=() if EVERY else LONG)
+
+
+@matrix
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-@pytest.mark.parametrize("name", LIBRARY_TESTS)
-def test_libraries(name: str) -> None:
-    assert output("stress_libraries", str(libraries()), name).split() == ["ok", name]
+def test_libraries() -> None:
+    """test_phases samples it: orchestrations that fail in every way, again and again in one process."""
+    for name, variant in LIBRARIES.items():
+        built = build(f"headers/{name}.cpp", variant)
+        shared = made_once(
+            "native", "libraries", f"{name}.so", lambda part, built=built: shutil.copy(built, part)
+        )
+    passes("stress_libraries", str(shared.parent))
 
 
-def test_no_test_is_forgotten() -> None:
-    assert tuple(output("stress_parts", "--list").split()) == PARTS
-    assert tuple(output("stress_engine", "--list").split()) == ENGINE_TESTS
-    assert tuple(output("stress_libraries", str(libraries()), "--list").split()) == LIBRARY_TESTS
-
-
-@pytest.mark.parametrize("program", ["fuzz_runtime", "fuzz_graph"])
-@pytest.mark.parametrize(("seeds", "threads"), [(300, 0), (50, 1), (50, 2), (50, 4)])
-def test_random_graphs_equal_the_oracle(program: str, seeds: int, threads: int) -> None:
-    """Threads 0 is the deterministic mode: another interleaving with each seed."""
-    text = output(program, "0", str(seeds), *([str(threads)] if threads else []))
-    assert text.startswith(f"{seeds} graphs, ")
-
-
-@pytest.mark.parametrize("program", ["fuzz_runtime", "fuzz_graph"])
-def test_random_graphs_in_virtual_time_equal_the_oracle(program: str) -> None:
-    for threads in ("1", "3"):
-        assert output(program, "0", "40", threads, "virtual").startswith("40 graphs, ")
+@pytest.mark.parametrize("name", ["fuzz_runtime", "fuzz_graph"])
+def test_random_graphs_equal_the_oracle(name: str) -> None:
+    """Without threads, in the deterministic mode: another interleaving with each seed."""
+    for seeds, *mode in ((300,), (50, 1), (50, 2), (50, 4), (40, 1, "virtual"), (40, 3, "virtual")):
+        count = seeds if EVERY else seeds // 2
+        assert output(name, "0", str(count), *map(str, mode)).startswith(f"{count} graphs, ")
