@@ -1,8 +1,9 @@
 """Every operator against NumPy in float64: at tensor and at tile level, whole and ragged, on every target that has
-it, and the same bits on two engines. Operators of a family share a kernel."""
+it, and the same bits on two engines. Operators share kernels."""
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import pydoc
 import re
@@ -13,6 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
+from tests.each import each
+from tests.language.batch import compile_together
+from tests.sampling import some
 
 import pto.language as pl
 from pto.language import catalogue, stub
@@ -52,13 +56,15 @@ class Case:
 
     def __init__(self, text: str, want: Any, *, dtype: Any = None, on: str = "a3 a5 cpu", rtol: float = 0.0,
                  level: str = "tensor tile", ragged: bool = True) -> None:  # fmt: skip
-        self.text, self.want, self.dtype, self.rtol = text, want, dtype, rtol
+        self.name = self.text = text
+        self.want, self.dtype, self.rtol = want, dtype, rtol
         self.on, self.level, self.ragged = on.split(), level.split(), ragged
+
+    def has(self, target: str, level: str, ragged: bool, *_: Any) -> bool:
+        return target in self.on and level in self.level and (self.ragged or not ragged)
 
     @property
     def uses(self) -> list[str]:
-        import ast
-
         names = [n.id for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.Name)]
         return list(dict.fromkeys(n for n in names if n in ARRAYS))
 
@@ -112,27 +118,46 @@ def _kernel(cases: list[Case], level: str, ragged: bool, dynamic: bool) -> tuple
     return "\n".join(lines) + "\n", used
 
 
-def check(
-    path: Path, cases: list[Case], target: str, level: str, ragged: bool, dynamic: bool = False, engines: str = "reference native"
-) -> None:  # fmt: skip
-    cases = [c for c in cases if target in c.on and level in c.level and (c.ragged or not ragged)]
-    if not cases:
-        return
-    text, used = _kernel(cases, level, ragged, dynamic)
-    kernel = _module(path / f"kernel{len(list(path.iterdir()))}.py", text).kernel
-    want = [_expected(c, ragged) for c in cases]
-    found = {}
-    for engine in engines.split():
-        found[engine] = [np.zeros(w.shape, w.dtype) for w in want]
-        kernel.run(*(ARRAYS[n] for n in used), *found[engine], target=target, engine=engine)
-    for case, w, one, two in zip(
-        cases, want, found[engines.split()[0]], found[engines.split()[-1]], strict=True
-    ):
-        where = f"{case.text} at {level} level on {target}{', ragged' if ragged else ''}"
-        assert one.tobytes() == two.tobytes(), f"engines differ: {where}"
+class Kernel:
+    """Cases that are one kernel."""
+
+    def __init__(
+        self,
+        path: Path,
+        cases: list[Case],
+        target: str,
+        level: str,
+        ragged: bool,
+        dynamic: bool,
+        engines: str,
+    ) -> None:
+        text, used = _kernel(cases, level, ragged, dynamic)
+        self.name, self.cases, self.target, self.engines = (
+            f"{level} on {target}",
+            cases,
+            target,
+            engines.split(),
+        )
+        self.function, self.given = _module(path, text).kernel, [ARRAYS[n] for n in used]
+        self.want = [_expected(c, ragged) for c in cases]
+
+    def results(self) -> list[np.ndarray]:
+        return [np.zeros(w.shape, w.dtype) for w in self.want]
+
+    def check(self) -> None:
+        found = {engine: self.results() for engine in self.engines}
+        for engine, results in found.items():
+            self.function.run(*self.given, *results, target=self.target, engine=engine)
+        each(
+            self._agree,
+            zip(self.cases, self.want, *(found[e] for e in (self.engines[0], self.engines[-1])), strict=True),
+        )
+
+    def _agree(self, case: Case, w: np.ndarray, one: np.ndarray, two: np.ndarray) -> None:
+        assert one.tobytes() == two.tobytes(), "engines differ"
         tol = case.rtol or _DTYPES.get(w.dtype.name, 0)
         a, e = (v.astype(np.float64) if v.dtype.kind not in "iu" else v for v in (one, w))
-        np.testing.assert_allclose(a, e, rtol=tol, atol=tol, err_msg=where)
+        np.testing.assert_allclose(a, e, rtol=tol, atol=tol)
 
 
 ARITHMETIC = [
@@ -336,19 +361,27 @@ FAMILIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_operators(target: str, tmp_path: Path) -> None:
-    """Whole arrays as tensors, ragged ones as tiles: both ways meet at the same instructions."""
-    for family in FAMILIES.values():
-        check(tmp_path, family, target, "tensor", False)
-        check(tmp_path, family, target, "tile", True, dynamic=target == "a5")
+#: Target, level, whether arrays are ragged, whether only a run has their extents, engines. Whole arrays as tensors and
+#: ragged ones as tiles meet at the same instructions; on the last two ways the engines need not be compared again.
+WAYS = (
+    *((t, "tensor", False, False, "reference native") for t in TARGETS),
+    *((t, "tile", True, t == "a5", "reference native") for t in TARGETS),
+    ("a3", "tensor", True, True, "native"), ("a3", "tile", False, False, "native"),
+)  # fmt: skip
 
 
-def test_other_ways(tmp_path: Path) -> None:
-    """Ragged tensors, whole tiles; that engines agree is known."""
-    for family in FAMILIES.values():
-        check(tmp_path, family, "a3", "tensor", True, dynamic=True, engines="native")
-        check(tmp_path, family, "a3", "tile", False, engines="native")
+@pytest.mark.usefixtures("quick")
+def test_operators(tmp_path: Path) -> None:
+    """Every case in one way of four."""
+    every = [(case, way) for family in FAMILIES.values() for case in family for way in WAYS if case.has(*way)]
+    chosen = some(every, 4, by=lambda pair: pair[0].text)
+    kernels: list[Kernel] = []
+    for way in WAYS:
+        cases = [case for case, its in chosen if its is way]
+        for first in range(0, len(cases), 80):
+            kernels.append(Kernel(tmp_path / f"kernel{len(kernels)}.py", cases[first : first + 80], *way))
+    compile_together((k.function, [*k.given, *k.results()], k.target) for k in kernels)
+    each(Kernel.check, kernels)
 
 
 # ---- all of them ----
