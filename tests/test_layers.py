@@ -64,7 +64,7 @@ def _imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
             yield node
             continue
         inner = ["body", "orelse", "finalbody", "handlers", "cases"]  # expressions hold none
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             inner.remove("body")
         for field in inner:
             found = getattr(node, field, ())

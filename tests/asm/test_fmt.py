@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
+from itertools import chain, product
 from pathlib import Path
 
 import pytest
 from tests.each import each
+from tests.sampling import some
 
 from pto.asm import FORMS, format_source, parse, to_text
 from pto.asm.assembly import looks_like
@@ -17,14 +20,18 @@ from pto.cli.main import main
 from pto.diag import Source
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = [
-    path
-    for folder, pattern in (("tests/fuzz/corpus", "*"), ("examples", "*.pto*"), ("tests/golden", "*/*.pto"))
-    for path in sorted((ROOT / folder).glob(pattern))
-    if _read(Source(path.name, path.read_text("utf-8")))[1] is not None
-]
-EXAMPLES = [path for path in PROGRAMS if path.parent.name == "examples"]
-each_part = pytest.mark.parametrize("part", [PROGRAMS[k::8] for k in range(8)], ids=range(8))
+EXAMPLES = sorted((ROOT / "examples").glob("*.pto*"))
+#: Behind a token, below it, below a blank line.
+MARKS = ("//", "\n//", "\n\n\n//")
+
+
+@cache
+def programs() -> tuple[list[Path], list[Path]]:
+    """Programs without syntax errors, and those of them in PTO-AS."""
+    folders = (ROOT / "tests/fuzz/corpus").glob("*"), EXAMPLES, (ROOT / "tests/golden").glob("*/*.pto")
+    read = {path: _read(Source(path.name, path.read_text("utf-8"))) for path in sorted(chain(*folders))}
+    good = [path for path, (_, module) in read.items() if module is not None]
+    return good, [path for path in good if looks_like(read[path][0])]
 
 
 def fmt(text: str) -> str:
@@ -53,14 +60,12 @@ def check(text: str) -> str:
     return out
 
 
-@each_part
-def test_meaning_comments_and_fixpoint(part: list[Path]) -> None:
-    each(lambda path: check(path.read_text("utf-8")), part)
+def test_meaning_comments_and_fixpoint() -> None:
+    each(lambda path: check(path.read_text("utf-8")), programs()[0])
 
 
-@each_part
-def test_the_printer_s_layout_comes_out_of_a_single_line(part: list[Path]) -> None:
-    each(comes_out_of_a_single_line, part)
+def test_the_printer_s_layout_comes_out_of_a_single_line() -> None:
+    each(comes_out_of_a_single_line, some(programs()[0], 4, by=lambda p: p.parent))
 
 
 def comes_out_of_a_single_line(path: Path) -> None:
@@ -72,17 +77,15 @@ def comes_out_of_a_single_line(path: Path) -> None:
         assert fmt(" ".join(tokens)) == printed
 
 
-@each_part
-@pytest.mark.parametrize("mark", ["//", "\n//", "\n\n\n//", "\n#"], ids=["behind", "below", "blank", "hash"])
-def test_a_comment_may_stand_between_any_two_tokens(part: list[Path], mark: str) -> None:
-    each(comments_stand_anywhere, ((path, mark) for path in part))
+def test_a_comment_may_stand_between_any_two_tokens() -> None:
+    good, assembly = programs()
+    each(comments_stand_anywhere, some(product(good, MARKS), 8, by=lambda c: (c[0].parent, c[1])))
+    each(comments_stand_anywhere, product(assembly, ("\n#",)))
 
 
 def comments_stand_anywhere(path: Path, mark: str) -> None:
     text = path.read_text("utf-8")
     parser, _ = _read(Source("k.pto", text))
-    if mark == "\n#" and not looks_like(parser):
-        return
     out = last = ""
     end = 0
     for k, (start, token) in enumerate(zip(parser.tokens.starts, parser.t, strict=True)):

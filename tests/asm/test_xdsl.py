@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.each import together
+from tests.sampling import some
 
 from pto.asm import parse_source, to_text
 from pto.diag import Source, has_errors
@@ -42,7 +43,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@together("path", PROGRAMS)
+@together("path", some(PROGRAMS, 4, by=lambda p: p.parent))
 def test_generic_form_is_accepted(path: Path) -> None:
     module, problems = parse_source(Source(path.name, path.read_text()))
     if module is not None:

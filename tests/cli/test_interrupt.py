@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.sampling import some
 
 #: A kernel that says when it begins, and never returns.
 _KERNEL = """\
@@ -53,6 +55,7 @@ _CASES = {
     "a compiler": "run other.cpp -- f32:4",
     "a script": "python script.py",
 }
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LIMIT = 120  # seconds: there to end a test that hangs
 
 
@@ -78,8 +81,7 @@ def _processes(tag: str) -> Iterator[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize(("name", "number"), some(itertools.product(_CASES, _SIGNALS), 2, by=lambda c: c[0]))
 def test_a_signal_ends_a_tool(name: str, number: signal.Signals, folder: Path) -> None:
     """SIGINT as a terminal sends it, to all processes; SIGTERM to the tool alone."""
     words = _CASES[name].split()

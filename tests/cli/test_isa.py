@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.each import each
+from tests.each import each, together
+from tests.sampling import some
 
 from pto import isa, knobs
 from pto.cli import isa as verb
@@ -151,12 +152,8 @@ def test_no_colour_in_a_pipe_and_colour_on_request(capsys: pytest.CaptureFixture
         assert "\x1b[1;36mpto.tadd\x1b[0m" in run(capsys, "tadd")[1]
 
 
-@pytest.mark.parametrize("part", range(6))
-def test_every_page_fits_the_terminal(part: int) -> None:
-    each(fits_the_terminal, isa.rows()[part::6])
-
-
-def fits_the_terminal(r: isa.Row) -> None:
+@together("r", some(isa.rows(), 4, by=lambda r: r.family))
+def test_every_page_fits_the_terminal(r: isa.Row) -> None:
     width = 80
     lines = verb.page_text(describe.page(r, verb.examples(r, r.isas[-1])), Screen(width, color=False))
     text = "\n".join(lines)
