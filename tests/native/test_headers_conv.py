@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ctypes
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.made import compiled
+from tests.sampling import EVERY, some
 
 from pto.engine.memory import ConvFields
 
@@ -29,14 +29,18 @@ template <class T> T& at(T& object, void* data) { detail::bind(object, data); re
 """
 
 
-def built(functions: str, folder: Path) -> ctypes.CDLL:
+@pytest.fixture(scope="module")
+def lib(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The functions of all tests, compiled together."""
     assert COMPILER is not None
+    folder = tmp_path_factory.mktemp("conv")
     source, made = folder / "conv.cpp", folder / "conv.so"
-    source.write_text(HEAD + functions)
+    source.write_text(HEAD + unfoldings() + layouts() + fractals() + tensors() + convolutions() + COMPACT)
+    level = "-O1" if EVERY else "-O0"
     command = [
         COMPILER,
         "-std=c++20",
-        "-O1",
+        level,
         "-Wall",
         "-Wextra",
         "-Werror",
@@ -76,25 +80,30 @@ def settings(f: ConvFields) -> str:
     )
 
 
-@pytest.mark.parametrize("kind", MAPS)
-def test_img2col(kind: str, tmp_path: Path) -> None:
-    layout, dims = MAPS[kind]
-    text = "".join(
-        f'extern "C" void f{n}(void* src, void* dst, int rows, int cols, int m, int k) {{\n'
+def unfoldings() -> str:
+    return "".join(
+        f'extern "C" void {kind}{n}(void* src, void* dst, int rows, int cols, int m, int k) {{\n'
         f"  {conv('Mat', 'int16_t', layout, dims)} s; {settings(f)}\n"
         "  Tile<TileType::Left, int16_t, 16, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor> d(rows, cols);\n"
         "  TIMG2COL(at(d, dst), at(s, src), static_cast<uint16_t>(m), static_cast<uint16_t>(k)); }\n"
+        for kind, (layout, dims) in MAPS.items()
         for n, f in enumerate(FIELDS)
     )
-    lib = built(text, tmp_path)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_img2col(kind: str, lib: ctypes.CDLL) -> None:
+    dims = MAPS[kind][1]
     rng = np.random.default_rng(0)
     src = random(rng, dims)
     whole = src if kind == "deep" else src.reshape(2, 1, *dims[1:])
     for n, f in enumerate(FIELDS):
-        for (rows, cols), (m, k) in product(((16, 64), (5, 33), (0, 7)), ((0, 0), (7, 16), (38, 50))):
+        for (rows, cols), (m, k) in some(
+            product(((16, 64), (5, 33), (0, 7)), ((0, 0), (7, 16), (38, 50))), 2
+        ):
             got = random(rng, (16 * 64,))
             want = got.copy()
-            getattr(lib, f"f{n}")(pointer(src), pointer(got), rows, cols, m, k)
+            getattr(lib, f"{kind}{n}")(pointer(src), pointer(got), rows, cols, m, k)
             for r in range(rows):
                 for c in range(cols):
                     found = unfolded(whole, f, m + r, k + c)
@@ -106,42 +115,44 @@ def test_img2col(kind: str, tmp_path: Path) -> None:
 # --- changes of layout --------------------------------------------------------------------------------------
 
 
-def test_changes_of_layout(tmp_path: Path) -> None:
-    text = "".join(
-        f'extern "C" void f{n}(void* src, void* dst) {{ {conv("Vec", "half", layout, dims)} s; '
+def layouts() -> str:
+    return "".join(
+        f'extern "C" void layout{n}(void* src, void* dst) {{ {conv("Vec", "half", layout, dims)} s; '
         f"{conv('Vec', 'half', to, dst_dims)} d; TTRANS(at(d, dst), at(s, src), d); }}\n"
         for n, (layout, dims, to, dst_dims) in enumerate(PAIRS)
     )
-    lib = built(text, tmp_path)
+
+
+def test_changes_of_layout(lib: ctypes.CDLL) -> None:
     rng = np.random.default_rng(1)
     for n, (layout, dims, to, dst_dims) in enumerate(PAIRS):
         src, got = random(rng, dims), random(rng, dst_dims)
         want = got.copy()
-        getattr(lib, f"f{n}")(pointer(src), pointer(got))
+        getattr(lib, f"layout{n}")(pointer(src), pointer(got))
         transposed(layout, to, src, want)
         assert (got == want).all(), PAIRS[n]
 
 
-def test_windows_of_fractals(tmp_path: Path) -> None:
-    shapes = (
-        ((8, 5, 16, 16), "FRACTAL_Z"),
-        ((8, 5, 16, 16), "FRACTAL_Z_3D"),
-        ((2, 2, 2, 80, 16), "FRACTAL_Z"),
-    )
-    text = "".join(
-        f'extern "C" void f{n}(void* src, void* dst, int rows, int cols, int r, int c) {{ '
+FRACTALS = (((8, 5, 16, 16), "FRACTAL_Z"), ((8, 5, 16, 16), "FRACTAL_Z_3D"), ((2, 2, 2, 80, 16), "FRACTAL_Z"))
+
+
+def fractals() -> str:
+    return "".join(
+        f'extern "C" void fractal{n}(void* src, void* dst, int rows, int cols, int r, int c) {{ '
         f"{conv('Mat', 'half', layout, dims)} s; TileRight<half, 64, 64, -1, -1> d(rows, cols); at(d, dst); at(s, src);"
         " if (r < 0) TMOV(d, s); else TEXTRACT(d, s, static_cast<uint16_t>(r), static_cast<uint16_t>(c)); }\n"
-        for n, (dims, layout) in enumerate(shapes)
+        for n, (dims, layout) in enumerate(FRACTALS)
     )
-    lib = built(text, tmp_path)
+
+
+def test_windows_of_fractals(lib: ctypes.CDLL) -> None:
     rng = np.random.default_rng(2)
     for n, start, valid in product(
         range(3), ((0, 0), (16, 32), (64, 16), (-1, -1)), ((64, 48), (33, 41), (0, 3))
     ):
         src, got = random(rng, (8, 80, 16)), random(rng, (64 * 64,))
         want = got.copy()
-        getattr(lib, f"f{n}")(pointer(src), pointer(got), *valid, *start)
+        getattr(lib, f"fractal{n}")(pointer(src), pointer(got), *valid, *start)
         first, column = max(start[0], 0), max(start[1], 0)
         for k in range(valid[0]):
             for j in range(valid[1]):  # ZN boxes of 16 x 16
@@ -153,19 +164,15 @@ def test_windows_of_fractals(tmp_path: Path) -> None:
 # --- layouts of global memory -------------------------------------------------------------------------------
 
 
-def test_every_layout_of_global_memory(tmp_path: Path) -> None:
-    """Loads to and stores from a row-major, a column-major and a fractal tile, with gaps in the strides."""
-    tiles = {
-        "ND": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::RowMajor, -1, -1>",
-        "DN": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1>",
-        "NZ": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor>",
-    }
-    offsets = {
-        "ND": lambda r, c: r * 64 + c,
-        "DN": lambda r, c: c * 16 + r,
-        "NZ": lambda r, c: c // 16 * 256 + r * 16 + c % 16,
-    }
-    text = "".join(
+TILES = {
+    "ND": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::RowMajor, -1, -1>",
+    "DN": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1>",
+    "NZ": "Tile<TileType::Vec, int16_t, 16, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor>",
+}
+
+
+def tensors() -> str:
+    return "".join(
         f'extern "C" void {way}_{form}_{n}(void* tile, void* memory, const long* s, const long* t, int rows, int cols) {{\n'
         f"  {kind} x(rows, cols); at(x, tile);\n"
         f"  GlobalTensor<int16_t, Shape<>, Stride<>, Layout::{layout}> g(static_cast<int16_t*>(memory), "
@@ -173,13 +180,21 @@ def test_every_layout_of_global_memory(tmp_path: Path) -> None:
         f"  {'TLOAD(x, g)' if way == 'load' else 'TSTORE(g, x)'}; }}\n"
         for n, (layout, _, _) in enumerate(TENSORS)
         for way in ("load", "store")
-        for form, kind in tiles.items()
+        for form, kind in TILES.items()
     )
-    lib = built(text, tmp_path)
+
+
+def test_every_layout_of_global_memory(lib: ctypes.CDLL) -> None:
+    """Loads to and stores from a row-major, a column-major and a fractal tile, with gaps in the strides."""
+    offsets = {
+        "ND": lambda r, c: r * 64 + c,
+        "DN": lambda r, c: c * 16 + r,
+        "NZ": lambda r, c: c // 16 * 256 + r * 16 + c % 16,
+    }
     rng = np.random.default_rng(3)
     for n, (layout, shape, (rows, cols)) in enumerate(TENSORS):
         inner = 16 if layout == "NDC1HWC0" else 1
-        for gap, form in product((0, 3), tiles):
+        for gap, form in some(product((0, 3), TILES), 2):
             strides = [inner]
             for d in reversed(shape[1:]):
                 strides.insert(0, strides[0] * d + gap * inner)
@@ -214,22 +229,26 @@ def test_every_layout_of_global_memory(tmp_path: Path) -> None:
             assert (memory == after).all(), (layout, form, gap)
 
 
-def test_convolution_tiles_are_loaded_and_stored(tmp_path: Path) -> None:
-    kinds = [(layout, tuple(int(d) for d in text.split("xi16")[0].split("x"))) for text, layout, *_ in CONV]
-    text = "".join(
+KINDS = [(layout, tuple(int(d) for d in text.split("xi16")[0].split("x"))) for text, layout, *_ in CONV]
+
+
+def convolutions() -> str:
+    return "".join(
         f'extern "C" void {way}{n}(void* tile, void* memory, const long* s, const long* t) {{\n'
         f"  {conv('Mat', 'int16_t', layout, dims)} x; at(x, tile);\n"
         f"  GlobalTensor<int16_t, Shape<>, Stride<>, Layout::{layout}> g(static_cast<int16_t*>(memory), "
         "Shape<>(s[0], s[1], s[2], s[3], s[4]), Stride<>(t[0], t[1], t[2], t[3], t[4]));\n"
         f"  {'TLOAD(x, g)' if way == 'load' else 'TSTORE(g, x)'}; }}\n"
-        for n, (layout, dims) in enumerate(kinds)
+        for n, (layout, dims) in enumerate(KINDS)
         for way in ("load", "store")
     )
-    lib = built(text, tmp_path)
+
+
+def test_convolution_tiles_are_loaded_and_stored(lib: ctypes.CDLL) -> None:
     rng = np.random.default_rng(4)
     for n, (_, layout, shape, inner, (rows, cols)) in enumerate(CONV):
         dense, apart = strides_of(shape, inner, 0, False), strides_of(shape, inner, 5, False)
-        tile, memory = random(rng, kinds[n][1]).ravel(), random(rng, (shape[0] * apart[0] + 100 * inner,))
+        tile, memory = random(rng, KINDS[n][1]).ravel(), random(rng, (shape[0] * apart[0] + 100 * inner,))
         s, t = (np.array(x, np.int64) for x in (shape, apart))
         spots = [
             tuple(int(WALKS[layout](r, c, shape, step, 16)) for step in (dense, apart))
@@ -248,18 +267,21 @@ def test_convolution_tiles_are_loaded_and_stored(tmp_path: Path) -> None:
         assert (memory == want).all(), CONV[n]
 
 
-def test_a_compact_tile_is_padded_up_to_its_row_block(tmp_path: Path) -> None:
-    lib = built(
-        'extern "C" void load(void* tile, void* memory) {\n'
-        "  Tile<TileType::Mat, int16_t, 32, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512, PadValue::Zero,"
-        " CompactMode::Normal> x(5, 30); at(x, tile);\n"
-        "  GlobalTensor<int16_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> g(static_cast<int16_t*>(memory));\n"
-        "  TLOAD(x, g); }\n",
-        tmp_path,
-    )
+COMPACT = """
+extern "C" void compact(void* tile, void* memory) {
+  Tile<TileType::Mat, int16_t, 32, 64, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 512, PadValue::Zero,
+       CompactMode::Normal> x(5, 30);
+  at(x, tile);
+  GlobalTensor<int16_t, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>> g(static_cast<int16_t*>(memory));
+  TLOAD(x, g);
+}
+"""
+
+
+def test_a_compact_tile_is_padded_up_to_its_row_block(lib: ctypes.CDLL) -> None:
     rng = np.random.default_rng(5)
     table, chip = random(rng, (16, 64)), np.full(32 * 64, 0xA5A5, np.uint16)
-    lib.load(pointer(chip), pointer(table))
+    lib.compact(pointer(chip), pointer(table))
     blocks = chip[: 4 * 16 * 16].reshape(4, 16, 16)  # column blocks lie 16 rows apart, not 32
     for r, c in product(range(16), range(64)):
         assert blocks[c // 16, r, c % 16] == (table[r, c] if r < 5 and c < 30 else 0)

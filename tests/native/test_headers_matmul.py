@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.made import compiled
+from tests.sampling import EVERY, some
 
 from pto.engine.memory import Tile
 from pto.engine.reference.matmul import fused_dot
@@ -86,7 +87,7 @@ def is_usable(plan: Plan) -> bool:
     return all(t.dtype in ELEMENTS for t in tiles) and all(n % 256 == 0 for n in lines)
 
 
-@pytest.mark.parametrize("group", [ROWS[:3], ROWS[3:7], ROWS[7:]])
+@pytest.mark.parametrize("group", [ROWS[:3], ROWS[3:7], ROWS[7:]] if EVERY else [ROWS])
 def test_products_equal_the_reference(group: tuple[str, ...], tmp_path: Path) -> None:
     by_isa: dict[str, list[tuple[Plan, str]]] = defaultdict(list)
     for name in group:
@@ -96,15 +97,16 @@ def test_products_equal_the_reference(group: tuple[str, ...], tmp_path: Path) ->
                 by_isa[plan.isa].append((plan, call(plan)))
     bad: list[str] = []
     count = 0
-    for isa, entries in by_isa.items():
+    for isa, found in by_isa.items():
+        entries = some(found, 3, by=lambda entry: entry[1])
         unit = Unit(isa, entries, tmp_path, ["ops/calls.hpp"], ["-march=native"])
         for number, (plan, text) in enumerate(entries):
             for k in range(number % 2, len(SIZES), 2):
-                found = difference(unit, number, filled(plan, k))
+                unlike = difference(unit, number, filled(plan, k))
                 count += 1
-                if found is not None:
+                if unlike is not None:
                     bad.append(
-                        f"{isa} {text} {[str(t[0]) for t in plan.operands.values()]} {SIZES[k]}: {found}"
+                        f"{isa} {text} {[str(t[0]) for t in plan.operands.values()]} {SIZES[k]}: {unlike}"
                     )
                     break
     assert not bad, "\n".join(bad)
@@ -207,7 +209,7 @@ def test_a_chain_of_fused_steps_bit_for_bit(machine: tuple[str, ...], tmp_path: 
 
 
 def test_integers_are_exact_at_any_depth(tmp_path: Path) -> None:
-    lib = library(tmp_path, "-march=native")
+    lib = library(tmp_path, "-march=native", "-ffp-contract=off")
     rng = np.random.default_rng(3)
     for m, n, k in (*SHAPES, (3, 40, 4000)):
         a, b = (rng.integers(200, 256, shape, np.uint8) for shape in ((m, k), (k, n)))
