@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ml_dtypes import float8_e4m3fn
+from tests.each import each
+from tests.language.batch import compile_together
 
 import pto.language as pl
 from pto.diag import Diagnostic, DiagnosticError
@@ -29,6 +32,23 @@ def check(
         assert one.tobytes() == two.tobytes(), f"engines differ in output {n} on {target}"
         one, w = (np.asarray(v).astype(np.float64) for v in (one, w))
         np.testing.assert_allclose(one, w, rtol=1e-5, atol=1e-6, err_msg=f"output {n} on {target}")
+
+
+#: A kernel, its inputs, outputs before and after, and the target.
+Launch = tuple[Any, list[np.ndarray], list[np.ndarray], list[Any], str]
+LAUNCHES: list[tuple[Callable[[str], Iterator[Launch]], str]] = []
+
+
+def launches(*targets: str) -> Callable[[Callable[[str], Iterator[Launch]]], None]:
+    return lambda made: LAUNCHES.extend((made, target) for target in targets)
+
+
+@pytest.mark.usefixtures("quick")
+def test_kernels() -> None:
+    """The kernels below, compiled together."""
+    every = [launch for made, target in LAUNCHES for launch in made(target)]
+    compile_together((kernel, [*given, *outs], target) for kernel, given, outs, _, target in every)
+    each(check, every)
 
 
 def zeros(shape: Any, dtype: Any = np.float32) -> np.ndarray:
@@ -74,8 +94,8 @@ def lists(
     return vals
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_lists(target: str) -> None:
+@launches(*TARGETS)
+def of_lists(target: str) -> Iterator[Launch]:
     rng = np.random.default_rng(1)
     f = rng.permutation(512).reshape(1, 512).astype(np.float32)
     row, column = rng.random((2, 1, 32), np.float32), rng.random((2, 8, 1), np.float32)
@@ -90,7 +110,7 @@ def test_lists(target: str) -> None:
             (np.argmax(h > 0.5, axis=1) + np.arange(8) * 32)[:, None], h.reshape(-1, 8)[blocks].reshape(8, 64),
             np.broadcast_to(column, (2, 8, 32)), np.broadcast_to(row, (2, 8, 32)), 5 - np.arange(24)[None],
             np.tri(8, 24, 1), np.triu(np.ones((5, 20)), -1), [[7]]]  # fmt: skip
-    check(lists, [f, row, h, blocks * 32, column], outs, want, target)
+    yield (lists, [f, row, h, blocks * 32, column], outs, want, target)
 
 
 # ---- memory by index ----
@@ -157,19 +177,19 @@ def into_mat(
     return o1
 
 
-@pytest.mark.parametrize("target", ["a3", "a5"])
-def test_by_index_into_mat(target: str) -> None:
+@launches("a3", "a5")
+def of_by_index_into_mat(target: str) -> Iterator[Launch]:
     rng = np.random.default_rng(2)
     table = rng.integers(-9, 9, (20, 32)).astype(np.float32)
     idx, pos = rng.integers(0, 40, (1, 16), np.int32), rng.integers(0, 700, (16, 32), np.int32)
     flat = np.append(table.reshape(-1), np.zeros(60, np.float32))
     given = [table, idx, pos, np.eye(16, dtype=np.float32), zeros((512,))]
     outs = [zeros((16, 32)), zeros((16, 32))]
-    check(into_mat, given, outs, [table[np.minimum(idx[0], 19)], flat[pos]], target)
+    yield (into_mat, given, outs, [table[np.minimum(idx[0], 19)], flat[pos]], target)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_by_index(target: str) -> None:
+@launches(*TARGETS)
+def of_by_index(target: str) -> Iterator[Launch]:
     rng = np.random.default_rng(1)
     f, table, out = (rng.random((n, 32), np.float32) for n in (4, 16, 16))
     idx = np.array([[5, 2, 11, 7]], np.int32)
@@ -202,7 +222,7 @@ def test_by_index(target: str) -> None:
         table[7::-1],
         pages,
     ]
-    check(by_index, [f, table, idx, pos], outs, want, target)
+    yield (by_index, [f, table, idx, pos], outs, want, target)
 
 
 # ---- instructions with several results, or on two targets alone ----
@@ -243,15 +263,15 @@ def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out
     return o1
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_several_results(target: str) -> None:
+@launches(*TARGETS)
+def of_several_results(target: str) -> Iterator[Launch]:
     rng = np.random.default_rng(3)
     x, y = (rng.random((8, 32), np.float32) for _ in range(2))
     i, j = (rng.integers(0, 1 << 30, (8, 32)).astype(np.int32) for _ in range(2))
     c = rng.integers(-9, 9, (8, 32)).astype(np.int8)
     scale = rng.random((8, 1), np.float32)
     want = [x + y, np.where(x > y, i - j, j - i), (c - scale) * scale]
-    check(
+    yield (
         pairs,
         [x, y, i, j, c, scale],
         [zeros((8, 32)), zeros((8, 32), np.int32), zeros((8, 32))],
@@ -285,7 +305,7 @@ def test_several_results(target: str) -> None:
         small,
         exponent + 127,
     ]
-    check(mixing, [x, y, i, bins], outs, want, target)
+    yield (mixing, [x, y, i, bins], outs, want, target)
 
 
 def _philox(target: str) -> np.ndarray:
@@ -316,13 +336,13 @@ def seen(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor], q: pl.Out[pl.
     return o
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_memory_seen_otherwise(target: str) -> None:
+@launches(*TARGETS)
+def of_memory_seen_otherwise(target: str) -> Iterator[Launch]:
     x = np.random.default_rng(3).random((8, 32), np.float32)
     part = zeros((4, 64))
     part[:3, :40] = x.reshape(4, 64)[:3, :40] * 2
     want = [x.view(np.int32) & 255, x.view(np.int16)[2:6, 32:], part]
-    check(seen, [x], [np.zeros_like(w) for w in want], want, target)
+    yield (seen, [x], [np.zeros_like(w) for w in want], want, target)
 
 
 # ---- ranks ----
@@ -353,8 +373,8 @@ def ranks(
     return o0
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_ranks(target: str) -> None:
+@launches(*TARGETS)
+def of_ranks(target: str) -> Iterator[Launch]:
     a = np.random.default_rng(5).random((2, 8, 32), np.float32)
     v, w = a[0, 0].copy(), a[:, :1].copy()
     i = np.random.default_rng(6).integers(0, 8, (2, 3, 32)).astype(np.int32)
@@ -363,7 +383,7 @@ def test_ranks(target: str) -> None:
     twice[:, 4:6] = a[:, 1:3]
     want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
             a.transpose(1, 0, 2), twice.reshape(4, 4, 32), np.take_along_axis(a, i, 1), np.take_along_axis(a, j, 0)]  # fmt: skip
-    check(ranks, [a, v, w, i, j], [zeros(x.shape) for x in want], want, target)
+    yield (ranks, [a, v, w, i, j], [zeros(x.shape) for x in want], want, target)
 
 
 # ---- numbers, identities, order ----
@@ -393,12 +413,12 @@ def numbers(x: pl.Tensor, o: pl.InOut[pl.Tensor], p: pl.Out[pl.Tensor]):
     return o
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_numbers(target: str) -> None:
+@launches(*TARGETS)
+def of_numbers(target: str) -> Iterator[Launch]:
     x = np.random.default_rng(2).random((8, 24), np.float32)
     o, want = zeros((8, 24)), zeros((8, 24))
     want[:5, :16] = x[:5, :16] * 2 + 3
-    check(numbers, [x], [o, zeros((1, 8), np.int32)], [want, [[82, 7, 0, 0, 0, 0, 0, 0]]], target)
+    yield (numbers, [x], [o, zeros((1, 8), np.int32)], [want, [[82, 7, 0, 0, 0, 0, 0, 0]]], target)
 
 
 @pl.jit
@@ -479,15 +499,15 @@ def online(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor], q: pl.Out[p
     return o
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_columns_in_loops(target: str) -> None:
+@launches(*TARGETS)
+def of_columns_in_loops(target: str) -> Iterator[Launch]:
     x = np.random.default_rng(0).standard_normal((8, 96), np.float32)
     f = np.ones((8, 24))
     for i in range(4):
         f = f + x[:, i * 24 : i * 24 + 24]
         f[:, 20:] = 0
     want = [np.log(np.exp(x).sum(1, keepdims=True)), np.full((8, 1), 43), f]
-    check(online, [x], [zeros((8, 1)), zeros((8, 1)), zeros((8, 24))], want, target)
+    yield (online, [x], [zeros((8, 1)), zeros((8, 1)), zeros((8, 24))], want, target)
 
 
 # ---- what is refused ----

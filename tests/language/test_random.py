@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 from tests.language import fixed_points, mutants, random_programs
+from tests.sampling import EVERY
 from tests.seeds import seeds
 
 import pto.language as pl
@@ -16,14 +17,14 @@ from pto.diag import DiagnosticError
 
 @pytest.mark.seeded
 def test_random_programs() -> None:
-    for seed in seeds(range(4)):
+    for seed in seeds(range(4 if EVERY else 1)):
         check(seed)
 
 
 @pytest.mark.seeded
 def test_mutants_are_refused_with_diagnostics() -> None:
     """Whatever is written into a function, reading it gives a program or says what is wrong."""
-    for base in seeds(range(4)):
+    for base in seeds(range(4 if EVERY else 1)):
         case = random_programs.make(base)
         for n in range(12):
             text = mutants.mutant(case.program, Random(base * 12 + n))

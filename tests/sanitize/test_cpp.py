@@ -28,6 +28,8 @@ from pto.isa.profiles import profile
 
 from .corpus import _value
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 FOLDER = Path(__file__).parent / "cpp"
 FILES = sorted(p.stem for p in FOLDER.glob("*.cpp"))
 _ONLY = re.compile(r"// (good|bad)\b")
@@ -86,7 +88,7 @@ def _in_helper(file: str, number: int) -> bool:
 def library(file: str, kind: str) -> Path:
     """The kernels of a file in a traced library, built once."""
     text = text_of(file, kind)
-    key = f"{compiler.headers_digest()}{compiler.find().identity}{text}"
+    key = f"{compiler.headers_digest()}{compiler.find().identity}{compiler.find().flags}{text}"
     from hashlib import sha256
 
     key = sha256(key.encode()).hexdigest()
