@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.made import compiled
+from tests.sampling import EVERY, some
 
 import pto
 from pto.diag import DiagnosticError
@@ -64,7 +65,7 @@ def _programs() -> list[Path]:
 def test_no_program_crashes_the_emitter(sync: bool) -> None:
     """Whatever the verifier lets through is emitted, or diagnosed with a code of ours."""
     done = 0
-    for path in _programs():
+    for path in some(_programs(), 4, by=lambda path: path.parent):
         text = path.read_text(encoding="utf-8", errors="replace").partition("// STDOUT")[0]
         try:
             module = pto.parse(text + "\n")
@@ -74,4 +75,4 @@ def test_no_program_crashes_the_emitter(sync: bool) -> None:
             assert e.diagnostics, path
         except Exception as e:
             raise AssertionError(f"{path}: {e!r}") from e
-    assert done > 60
+    assert done > (60 if EVERY else 20)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...isa.record import Record
@@ -205,3 +206,13 @@ class Lines:
         """The line that the byte at an address was made from."""
         at = bisect_right(self._starts, address) - 1
         return self._rows[at][1] if at >= 0 else None
+
+
+def lines_of(path: str) -> Lines:
+    """Return the lines of a library; they are read once for all of its kernels."""
+    return _lines_of(path, os.stat(path).st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _lines_of(path: str, _changed: int) -> Lines:
+    return Lines(path)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...diag import Source, Span
 from .compiler import include_dir
 from .handwritten import without_comments
-from .lines import Line, Lines
+from .lines import Line, lines_of
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -41,7 +41,7 @@ class Places:
     def __init__(self, path: str, known: Sequence[Source] = (), files: Sequence[str] = ()) -> None:
         """`known` are sources that have been read, `files` the paths of those it is made of. A library that
         was built elsewhere, of the same contents, names files of that folder: they may be gone or changed."""
-        self._lines = Lines(path)
+        self._lines = lines_of(path)
         self._include = include_dir()
         self._ours: dict[str, bool] = {}
         self._process = ctypes.CDLL(None)
