@@ -182,7 +182,7 @@ def test_dev_stdout_as_output(tool: Tool, good: Path) -> None:
 def test_a_reader_that_goes_away_does_not_hide_errors(name: str, tmp_path: Path) -> None:
     """As in `ptoas bad.pto 2>&1 | head -1` with pipefail."""
     bad = tmp_path / "bad.pto"
-    bad.write_text("".join(f"func.func @f{i}() {{\n  pto.no\n}}\n" for i in range(2000)))
+    bad.write_text("".join(f"func.func @f{i}() {{\n  pto.no\n}}\n" for i in range(600)))
     script = "from pto.cli.ptoas import command; command()" if name == "ptoas" else (
         "import sys; from pto.cli.main import main; sys.exit(main())"
     )  # fmt: skip

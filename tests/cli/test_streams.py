@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
 from tests.each import each
+from tests.sampling import some
 
 from pto.cli import doctor
 from pto.cli.main import VERBS
@@ -43,7 +45,7 @@ pto run k.pto -- {_ARRAYS}
 pto run k.pto --engine cpp --print -- {_ARRAYS}
 pto run k.pto --time --memory-map - -- {_ARRAYS}
 pto debug k.pto --command step -- {_ARRAYS}
-pto record race.cpp -- f32:64x128 f32:64x128
+pto record {EXAMPLES}/17_race.cpp -- f32:64x128 f32:64x128
 pto ranks -n 2 ./forever
 pto tune double.pto --fresh -j 1 --param ROWS=16 -- f32:1024x128 f32:1024x128
 pto runtime run {EXAMPLES}/runtime/vector_dag
@@ -67,7 +69,7 @@ WRITING = [
     (f"pto run k.pto --ranks 2 --messages {{}} -- {_ARRAYS}", "m.svg"),
     ("pto objdump k.elf -o {}", "k.txt"),
     ("pto build k.pto -o {}", "k.so"),
-    ("pto record race.cpp -o {} -- f32:64x128 f32:64x128", "r.pto"),
+    (f"pto record {EXAMPLES}/17_race.cpp -o {{}} -- f32:64x128 f32:64x128", "r.pto"),
     ("pto tune double.pto -j 1 --param ROWS=16 --plot {} -- f32:1024x128 f32:1024x128", "p.svg"),
     ("pto tune double.pto -j 1 --param ROWS=16 --write {} -- f32:1024x128 f32:1024x128", "p.pto"),
     *((f"pto runtime run {EXAMPLES}/runtime/vector_dag --{kind} {{}}", f"{kind}.x")
@@ -83,7 +85,6 @@ def folder(tmp_path: Path, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "k.pto").write_text((EXAMPLES / "02_manual_flags.pto").read_text())
     (tmp_path / "double.pto").write_text((EXAMPLES / "tune/double.pto").read_text())
-    (tmp_path / "race.cpp").write_text((EXAMPLES / "17_race.cpp").read_text())
     (tmp_path / "ugly.pto").write_text("module{func.func @k(){return}}")
     (tmp_path / "forever").write_text(_FOREVER)
     (tmp_path / "forever").chmod(stat.S_IRWXU)
@@ -120,14 +121,14 @@ def test_every_verb_is_tried() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_standard_output_that_cannot_be_written(tool_folder: Path) -> None:
-    def check(line: str) -> None:
+    def check(line: str, reason: str) -> None:
         with open("/dev/full", "wb") as full, _closed_pipe() as pipe:
-            for file, reason in ((full.fileno(), "no space left on device"), (pipe, "broken pipe")):
-                done = _called(tool_folder, line, stdout=file)
-                assert done.stderr == f"error[PTO-E0002]: cannot write to standard output: {reason}\n"
-                assert done.returncode == 1
+            done = _called(tool_folder, line, stdout=pipe if reason == "broken pipe" else full.fileno())
+        assert done.stderr == f"error[PTO-E0002]: cannot write to standard output: {reason}\n"
+        assert done.returncode == 1
 
-    each(check, PRINTING)
+    reasons = ("no space left on device", "broken pipe")
+    each(check, some(product(PRINTING, reasons), 2, by=lambda case: case[0]))
 
 
 @pytest.mark.usefixtures("folder")

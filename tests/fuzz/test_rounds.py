@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[2]
 DRAWN = """
 import {modules}
 import tests.conftest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 drawn = []
+@settings(max_examples=30)
 @given(st.integers(), st.floats(), st.text())
 def draw(n, x, text): drawn.append((n, x, text))
 draw()

@@ -17,6 +17,7 @@ from pto.isa.row import Row
 from pto.witness import witness
 
 from ..each import each
+from ..sampling import some
 
 _PAYLOAD = '1); system("touch pwned"); //'
 VALUES: dict[str, Attribute | None] = {
@@ -46,7 +47,8 @@ def test_attributes_of_every_row(kind: str) -> None:
                 continue
             assert "system(" not in plain, attr.name
 
-    each(check, [r for r in rows() if r.attrs])
+    given = [r for r in rows() if r.attrs]
+    each(check, given if VALUES[kind] is None else some(given, 4, by=lambda r: r.family))
 
 
 def _changed(text: str, row: Row, name: str, value: Attribute | None) -> Module | None:
