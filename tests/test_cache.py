@@ -251,7 +251,7 @@ def test_clear_and_prune(folder: Path, capsys: Capture) -> None:
     assert main(["cache", "prune", "--max", "2.5K"]) == 0
     assert [cache.find(key) is not None for key in keys] == [False, False, True, True]
     assert main(["cache", "clear"]) == 0
-    assert capsys.readouterr().out.endswith("2 entries removed, 2.2 KiB; 0 entries left, 0 B\n")
+    assert capsys.readouterr().out.endswith("2 entries removed, 2.1 KiB; 0 entries left, 0 B\n")
 
 
 @pytest.mark.parametrize("arguments", [["drop"], ["prune", "--max", "much"], ["clear", "--max", "1M"]])

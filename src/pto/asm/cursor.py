@@ -368,7 +368,7 @@ class Cursor:
         out: dict[str, Attribute] = {}
         while self.t[self.i] != "}":
             text = self.t[self.i]
-            if text[:1] == '"':
+            if text[:1] == '"' and text != '""':
                 key = unquote(text)
             elif text[:1].isalpha() or text[:1] == "_":
                 key = text

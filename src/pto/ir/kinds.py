@@ -36,5 +36,5 @@ def _is_kind(kind: str, type: Type) -> bool:
             return type.is_float
         return kind == type.text
     if isinstance(type, ShapedType):
-        return kind == type.name or (kind in ("tile", "view") and type.name == "tensor")
+        return kind == type.name
     return type.kind == kind

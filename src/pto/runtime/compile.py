@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from .. import cache
 from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
-from ..engine.cpp import compiler
+from ..engine.cpp import compiler, precompiled
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds, without_comments
 from ..isa.profiles import DEFAULT, PROFILES, Profile
@@ -198,6 +198,7 @@ class _Plan(cache.Files):
     def __init__(self, job: Job) -> None:
         self.job = job
         self.source = os.path.abspath(job.source)
+        self.text = ""
         self.exists = os.path.isfile(self.source)
         self.flags: list[str] = []
         self.guards: list[str] = []
@@ -207,7 +208,7 @@ class _Plan(cache.Files):
             return
         self.compiler: Compiler = compiler.find()
         self.common = compiler.common(self.compiler) if job.core_type else None
-        text = Path(self.source).read_text(encoding="utf-8", errors="replace")
+        self.text = text = Path(self.source).read_text(encoding="utf-8", errors="replace")
         quick = ["-Wfatal-errors"]  # the first one tells enough
         if self.compiler.linker:
             quick.append(f"-fuse-ld={self.compiler.linker}")
@@ -302,7 +303,7 @@ class _Plan(cache.Files):
     def _compile(self, work: Path) -> Built:
         """Compile in a folder; also the files that the source includes, but for those every kernel does."""
         target, listing, unit = work / "kernel.so", work / "kernel.d", work / "entry.cpp"
-        command = [*self.compiler.command, *self.flags, *self.guards]
+        command = [*self.flags, *self.guards]
         command += include_flags(self.job.runtime, self.form)
         command += ["-MMD", "-MF", str(listing), "-MT", "x", "-o", str(target)]
         if self.job.core_type:
@@ -316,15 +317,25 @@ class _Plan(cache.Files):
                 command += ["-include", self.source, str(unit)]
             else:
                 command.append(self.source)
-        done = compiler.call([*command, *self.lean])
+        done = compiler.call([*self.compiler.command, *self._headers(), *command, *self.lean])
         if done.returncode and self.lean:
-            done = compiler.call(command)
+            done = compiler.call([*self.compiler.command, *command])
         if done.returncode:
             return Built("", done.stderr)
         users = {os.path.abspath(p) for p in _listed(listing.read_text(encoding="utf-8", errors="replace"))}
         known = (f"{compiler.include_dir() / 'pto'}{os.sep}", f"{os.path.abspath(work)}{os.sep}")
-        users = {p for p in users if p != self.source and not p.startswith(known)}
+        users = {
+            p for p in users if p != self.source and not p.startswith(known) and not precompiled.is_ours(p)
+        }
         return Built(str(target), done.stderr, files=tuple(sorted(map(self._name, users))))
+
+    def _headers(self) -> list[str]:
+        """Flags that make the compiler begin with our compiled headers."""
+        if not self.job.core_type:
+            return []
+        key = cache.key("kernel", self.compiler.identity, compiler.headers_digest())
+        flags = [*self.flags, *self.guards, *self.lean]
+        return precompiled.headers(self.compiler, key, flags, self.text)
 
     def _checked(self, built: Built) -> CompiledJob:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""

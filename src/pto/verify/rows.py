@@ -84,7 +84,7 @@ class RowChecker:
     def check_kinds(self, op: Operation) -> None:
         """Check that operands and attributes are of their kinds: the precondition of every later stage."""
         if op.row is not None and all(v.type is not ERROR for v in (*op.operands, *op.results)):
-            self._operand_kinds(op)
+            self._kinds(op, op.row)
             self._attributes(op, op.row)
 
     def _value_rules(

@@ -15,7 +15,9 @@ from ... import cache
 from ...cache import Built
 from ...isa.record import Record
 from . import compiler as compilers
+from . import precompiled
 from .compiler import Compiler
+from .launcher import LAUNCH
 
 
 class Unit(Record):
@@ -48,7 +50,7 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     found = compilers.find()
 
     def build(work: Path) -> Built:
-        return compile_units(found, units, files, flags, work)
+        return compile_units(found, units, files, flags, work, units[0].text)
 
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
@@ -73,7 +75,7 @@ def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str)
     found = compilers.find()
 
     def build(work: Path) -> Built:
-        built = compile_units(found, units, [], [*flags, "-MMD"], work)
+        built = compile_units(found, units, [], [*flags, "-MMD"], work, text)
         return built.replace(files=tuple(included(work))) if built.ok else built
 
     return cache.built(_key(found, units, flags, text), "kernel", build, cache.Files())
@@ -87,7 +89,7 @@ def included(work: Path) -> list[str]:
         text = rule.read_text(encoding="utf-8", errors="surrogateescape").partition(": ")[2]
         words = re.split(r"(?<!\\)\s+", text.replace("\\\n", " "))
         names.update(w.replace("\\ ", " ").replace("$$", "$") for w in words if w)
-    return sorted(n for n in names if not n.startswith(ours))
+    return sorted(n for n in names if not n.startswith(ours) and not precompiled.is_ours(n))
 
 
 #: What a compiler says of a place in a source. A build that ends without is not the source's fault.
@@ -95,13 +97,13 @@ _PLACE = re.compile(r":\d+:\d+: (?:fatal )?error: ")
 
 
 def compile_units(
-    found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path
+    found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path, text: str
 ) -> Built:
-    """Compile and link in a folder; several units at the same time."""
+    """Compile and link in a folder; several units at the same time. `text` is that of the first source."""
     every = _written(found, (*units, *files), flags, work)
     common = compilers.common(found)
     if common is not None:
-        built = _compile(found, units, [*every, compilers.LINKED], [common.path], work)
+        built = _compile(found, units, [*every, compilers.LINKED], [common.path], work, text)
         if built.ok or _PLACE.search(built.output):
             return built
         # The library is damaged, or options of the user's do not suit it: headers alone do as well.
@@ -116,19 +118,29 @@ def _written(found: Compiler, units: Sequence[Unit], flags: Sequence[str], work:
 
 
 def _compile(
-    found: Compiler, units: Sequence[Unit], every: Sequence[str], linked: Sequence[str], work: Path
+    found: Compiler,
+    units: Sequence[Unit],
+    every: Sequence[str],
+    linked: Sequence[str],
+    work: Path,
+    text: str = "",
 ) -> Built:
+    def flags_of(u: Unit) -> list[str]:
+        """All flags, and our compiled headers where the source `text` allows it."""
+        flags = [*every[len(found.command) :], *u.flags]
+        flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
+        return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, LAUNCH)]
+
     library = work / "kernel.so"
     if len(units) == 1:
         source = str(work / units[0].name)
         rest = ["-shared", source, "-o", str(library), *linked, *_LIBRARIES]
-        done = compilers.call([*every, *units[0].flags, *rest])
+        done = compilers.call([*found.command, *flags_of(units[0]), *rest])
         return _made(library, done.returncode, done.stderr, found)
 
     def object_of(u: Unit) -> tuple[bool, str]:
         target = str(work / f"{u.name}.o")
-        own = ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
-        done = compilers.call([*every, *u.flags, *own, "-c", str(work / u.name), "-o", target])
+        done = compilers.call([*found.command, *flags_of(u), "-c", str(work / u.name), "-o", target])
         if not os.path.exists(target):
             built = _made(Path(target), done.returncode, done.stderr, found)
             return False, built.output

@@ -214,7 +214,7 @@ def library(
     from pathlib import Path
 
     units, flags = _units(source, made, profile, checked, auto, traced)
-    return compile_units(find(), units, [], flags, Path(work))
+    return compile_units(find(), units, [], flags, Path(work), source.text)
 
 
 def cached(

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from ...isa.machine import SUBBLOCKS
 from ...isa.record import Record
 
-_LAUNCH = '#include "pto/core/describe.hpp"\n#include "pto/launch.hpp"\n'
-_HEADERS = f'#include "pto/pto-inst.hpp"\n{_LAUNCH}'
+LAUNCH = '#include "pto/core/describe.hpp"\n#include "pto/launch.hpp"\n'
+_HEADERS = f'#include "pto/pto-inst.hpp"\n{LAUNCH}'
 #: Functions that hide those of the C library inside a namespace: all engines have the same bits.
 _CMATH, _FUNCTIONS, _OWN = "#include <cmath>", "pto/core/functions.hpp", "PTO_OWN_FUNCTIONS"
 _STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
@@ -114,7 +114,7 @@ def _launcher(e: Entry, spelled: object) -> str:
 
 def whole(entries: list[Entry], body: str, described: str) -> str:
     """One unit with a source that may include anything; no entry is mixed."""
-    parts = [f'#include "{body}"\n{_LAUNCH}']
+    parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
         parts += [_launcher(e, lambda _, name: f"::{name}"), _arguments(e, f"::{getattr(e, e.kind)}")]
     return "\n".join([*parts, described])
@@ -122,7 +122,7 @@ def whole(entries: list[Entry], body: str, described: str) -> str:
 
 def half(kind: str, entries: list[Entry], body: str) -> str:
     """The unit of one kind of core of mixed kernels; compiled with its guard defined."""
-    parts = [f'#include "{body}"\n{_LAUNCH}']
+    parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
         name = e.symbol.removeprefix("pto_launch_")
         parts.append(f"PTO_HALF({kind}, {name}, ::{getattr(e, kind)})\n")
@@ -133,6 +133,6 @@ def half(kind: str, entries: list[Entry], body: str) -> str:
 
 def joined(entries: list[Entry], described: str) -> str:
     """The unit that launches the two halves."""
-    parts = [_LAUNCH]
+    parts = [LAUNCH]
     parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]
     return "\n".join([*parts, described])

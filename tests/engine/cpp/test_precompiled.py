@@ -1,0 +1,95 @@
+"""Our headers, compiled once for many kernels (src/pto/engine/cpp/precompiled.py)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto import cache
+from pto.engine.cpp import compiler, precompiled
+
+pytestmark = pytest.mark.usefixtures("quick")
+KERNEL = """
+__global__ AICORE void add(__gm__ float* a, __gm__ float* c) {{
+  for (int i = 0; i < 8; ++i) c[i] = a[i] + {};
+}}
+"""
+PLAIN = '#include <cstdint>\n#include "pto/pto-inst.hpp"'
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """An empty cache; what the compiler is called with."""
+    if compiler.find().is_clang:
+        pytest.skip("only g++ finds precompiled headers by their name")
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))
+    found: list[str] = []
+    call = compiler.call
+
+    def listen(command: list[str]) -> Any:
+        found.append(" ".join(command))
+        return call(command)
+
+    monkeypatch.setattr(compiler, "call", listen)
+    compiler.find()
+    found.clear()
+    return found
+
+
+def run(place: Path, number: int) -> None:
+    place.write_text(PLAIN + KERNEL.format(number))
+    a, c = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    pto.kernel(place).run(a, c)
+    assert (c == a + number).all()
+
+
+def headers() -> list[cache.CacheEntry]:
+    return [e for e in cache.entries() if e.kind == "headers" and e.size > 1 << 20]
+
+
+def test_the_second_kernel_compiles_them(commands: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "k.cpp"
+    for number in range(1, 4):
+        run(place, number)
+    made = ["c++-header" in command for command in commands]
+    used = ["headers.hpp" in command and not header for command, header in zip(commands, made, strict=True)]
+    assert made == [False, True, False, False] and used == [False, False, True, True]
+    assert len(headers()) == 1
+    commands.clear()
+    run(place, 3)  # nothing is compiled: no file of the cache counts as one that the user includes
+    assert commands == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        '#define PTO_ANYTHING 1\n#include "pto/pto-inst.hpp"',
+        '#ifndef PTO_ANYTHING\n#include "pto/pto-inst.hpp"\n#endif',
+        '#include "mine.hpp"\n#include "pto/pto-inst.hpp"',
+        '#include "mine.hpp"',
+    ],
+)
+def test_where_the_source_may_change_them_they_are_read(head: str, commands: list[str]) -> None:
+    assert [precompiled.headers(compiler.find(), "", [], head) for _ in range(3)] == [[], [], []]
+
+
+def test_headers_of_the_user_hide_ours(commands: list[str], tmp_path: Path) -> None:
+    (tmp_path / "pto").mkdir()
+    (tmp_path / "pto" / "pto-inst.hpp").touch()
+    flags = [f"-I{tmp_path}"]
+    assert [precompiled.headers(compiler.find(), "", flags, PLAIN) for _ in range(3)] == [[], [], []]
+
+
+def test_damaged_ones_are_made_again(commands: list[str], tmp_path: Path) -> None:
+    for number in range(2):
+        run(tmp_path / "k.cpp", number)
+    (entry,) = headers()
+    (file,) = Path(entry.path).glob("*.gch")
+    os.truncate(file, file.stat().st_size // 2)
+    run(tmp_path / "k.cpp", 3)
+    assert sum("c++-header" in command for command in commands) == 2
