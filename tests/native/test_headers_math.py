@@ -65,6 +65,19 @@ def test_functions_of_floats_are_near_the_true_ones() -> None:
     assert distance(functions.power(a, b), np.power(a.astype(F64), b.astype(F64))) <= OPERATIONS["pow"].error
 
 
+def test_powers_halfway_between_two_elements() -> None:
+    """They are exact before they are rounded: squares of 13 bits for f32, cubes of all bf16 numbers."""
+    odd = np.arange(4097, 5793, 2).astype(F32)
+    assert np.array_equal(functions.power(odd, F32(2)), (odd.astype(F64) ** 2).astype(F32))
+    x = np.arange(2**16, dtype=np.uint32).astype(np.uint16).view(ml_dtypes.bfloat16).astype(F32)
+    x = x[(np.abs(x) > 2.0**-40) & (np.abs(x) < 2.0**40)]
+    cubes = x.astype(F64) * x * x
+    assert np.array_equal(functions.power(x, F32(3), True), cubes)
+    assert np.array_equal(
+        elements.encode("bf16", cubes), elements.encode("bf16", functions.power(x, F32(3), True))
+    )
+
+
 def test_short_elements_are_the_nearest_ones() -> None:
     """Of all f16 and bf16 numbers, where they are rounded once."""
     codes = np.arange(2**16, dtype=np.uint32).astype(np.uint16)
