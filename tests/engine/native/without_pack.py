@@ -1,12 +1,13 @@
 """Kernels of engine native that call no function of a pack, but those that only compiled functions perform.
 
 k = generic_kernel(pto.parse(text))
-k.performed  # the names of the calls that executors perform
+k.performed             # the names of the calls that executors perform
+compile_calls(modules)  # the calls of many programs in one go
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -82,3 +83,9 @@ def generic_kernel(
     made.performed = names
     assert not names or made._made.generic is not None
     return made
+
+
+def compile_calls(modules: Iterable[Module]) -> None:
+    """Compile what no pack has of the calls of programs: each program alone would start a compiler."""
+    images = (image_of(Launchable(module, None, None, False)) for module in modules)
+    machine.functions(list(dict.fromkeys(call for image in images for call in image.calls)))
