@@ -15,6 +15,7 @@ from pto.diag import Source, render
 from pto.engine.cpp.lines import Line
 from pto.engine.cpp.places import Places
 
+pytestmark = pytest.mark.usefixtures("quick")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 _STEP = re.compile(r"'([^']+)' (after|before) line (\d+)")
 
@@ -94,23 +95,23 @@ __global__ AICORE void clash(__gm__ float* a, int32_t n) {
 """
 
 
-def test_a_check_names_the_line_of_the_call(write: Any) -> None:
-    result = pto.kernel(write("clash.cpp", CLASH), checked=True).run(np.zeros((16, 64), np.float32), 32)
-    (d,) = result.diagnostics
-    assert line(d) == ("PTO-E0401", (6, 3)), render([d])
-    assert "src0 valid columns = 32, dst valid rows = 16, dst valid columns = 64" in d.message
-
-
-def test_a_fault_names_its_line(write: Any) -> None:
-    text = """\
+FAULT = """\
 __global__ AICORE void fault(__gm__ int32_t* a, int32_t n) {
   __gm__ int32_t* p = nullptr;
   a[0] = 3;
   p[n] = 4;
 }
 """
-    (d,) = pto.kernel(write("fault.cpp", text), checked=True).run(np.zeros(4, np.int32), 2).diagnostics
-    assert line(d) == ("PTO-E2101", (6, 3)), render([d])
+
+
+def test_a_check_or_a_fault_names_its_line(write: Any) -> None:
+    """That of the call, where a check failed."""
+    path = write("clash.cpp", CLASH + FAULT)
+    (d,) = pto.kernel(path, "clash", checked=True).run(np.zeros((16, 64), np.float32), 32).diagnostics
+    assert line(d) == ("PTO-E0401", (6, 3)), render([d])
+    assert "src0 valid columns = 32, dst valid rows = 16, dst valid columns = 64" in d.message
+    (d,) = pto.kernel(path, "fault", checked=True).run(np.zeros(4, np.int32), 2).diagnostics
+    assert line(d) == ("PTO-E2101", (6 + CLASH.count("\n"), 3)), render([d])
 
 
 def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,13 +263,14 @@ __global__ AICORE void there_and_back(__gm__ half* a, __gm__ half* c) {
 """
     a, c = np.arange(512, dtype=np.float16), np.zeros(512, np.float16)
     want = a.reshape(16, 2, 16).swapaxes(0, 1).ravel()
-    k = pto.kernel(write("l1.cpp", text), target="a5")
+    early = text.replace("  wait_intra_block(PIPE_MTE3, 1);\n", "").replace("there_and_back", "early")
+    path = write("l1.cpp", text + early)
+    k = pto.kernel(path, "there_and_back", target="a5")
     for options in ({}, {"sanitize": "all"}):
         c[:] = 0
         found = k.run(a, c, **options)
         assert found.ok and np.array_equal(c, want), render(found.diagnostics)
-    early = text.replace("  wait_intra_block(PIPE_MTE3, 1);\n", "")
-    found = pto.kernel(write("early.cpp", early), target="a5").run(a, c, sanitize="race")
+    found = pto.kernel(path, "early", target="a5").run(a, c, sanitize="all")
     assert "PTO-E2201" in [d.code for d in found.diagnostics]
 
 
@@ -293,12 +295,15 @@ __global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float
 """
     a, c = np.arange(64 * 32, dtype=np.float32), np.zeros(16 * 32, np.float32)
     which = np.arange(16, dtype=np.int32) * 3
-    found = pto.kernel(write("rows.cpp", text), target="a5").run(a, which, c, sanitize="all")
-    assert found.ok and np.array_equal(c, a.reshape(64, 32)[which].ravel()), render(found.diagnostics)
-    flags = text.replace("set_flag(PIPE_V, PIPE_MTE3", "set_flag(PIPE_MTE2, PIPE_MTE3")
+    flags = text.replace("rows(", "other(").replace(
+        "set_flag(PIPE_V, PIPE_MTE3", "set_flag(PIPE_MTE2, PIPE_MTE3"
+    )
     flags = flags.replace("wait_flag(PIPE_V, PIPE_MTE3", "wait_flag(PIPE_MTE2, PIPE_MTE3")
-    found = pto.kernel(write("other.cpp", flags), target="a5").run(a, which, c, sanitize="race")
-    assert [line(d) for d in found.diagnostics] == [("PTO-E2201", (17, 3))]
+    path = write("rows.cpp", text + flags)
+    found = pto.kernel(path, "rows", target="a5").run(a, which, c, sanitize="all")
+    assert found.ok and np.array_equal(c, a.reshape(64, 32)[which].ravel()), render(found.diagnostics)
+    found = pto.kernel(path, "other", target="a5").run(a, which, c, sanitize="race")
+    assert [line(d) for d in found.diagnostics] == [("PTO-E2201", (17 + text.count("\n"), 3))]
 
 
 def test_a_fault_is_reported_and_not_who_waits_for_it(write: Any) -> None:
@@ -316,28 +321,23 @@ __global__ AICORE void meet(__gm__ int32_t* a) {
     assert line(found) == ("PTO-E2101", (6, 3)) and "GetValue" in found.message
 
 
-def test_what_cannot_be_watched_is_said(write: Any) -> None:
+def test_what_cannot_be_watched_is_said_and_a_loop_without_end_is_ended(write: Any) -> None:
     text = """\
 __global__ AICORE void product(__gm__ float* a) {
   auto* z = reinterpret_cast<__cc__ float*>(0);
   copy_matrix_cc_to_gm(a, z, uint64_t{2} << 4 | uint64_t{2} << 16, uint64_t{16});
 }
-"""
-    found = pto.kernel(write("product.cpp", text)).run(np.zeros(4, np.float32), sanitize="all").diagnostics
-    assert [(d.code, d.span.place[0]) for d in found if d.span] == [("PTO-E2003", 5)], render(found)
-
-
-def test_a_loop_without_end_is_ended(write: Any) -> None:
-    text = """\
 __global__ AICORE void endless(__gm__ float* a) {
   Tile<TileType::Vec, float, 8, 64> x;
   TASSIGN(x, 0);
   for (;;) TEXPANDS(x, 1.0f);
 }
 """
-    k = pto.kernel(write("endless.cpp", text), engine="traced")
-    (d,) = k.run(np.zeros(4, np.float32), max_steps=5000).diagnostics
-    assert line(d)[:1] + line(d)[1][:1] == ("PTO-E2106", 6), render([d])
+    path, given = write("both.cpp", text), np.zeros(4, np.float32)
+    found = pto.kernel(path, "product").run(given, sanitize="all").diagnostics
+    assert [(d.code, d.span.place[0]) for d in found if d.span] == [("PTO-E2003", 5)], render(found)
+    (d,) = pto.kernel(path, "endless", engine="traced").run(given, max_steps=5000).diagnostics
+    assert line(d)[:1] + line(d)[1][:1] == ("PTO-E2106", 10), render([d])
 
 
 def test_a_library_that_was_built_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,8 +404,13 @@ __global__ AICORE void reduce(__gm__ float* window, __gm__ float* out, __gm__ in
 
 
 def test_ranks(write: Any) -> None:
-    """Copies between ranks, collectives and transfers: what the kernel itself computes, and no report."""
-    k = pto.kernel(write("ranks.cpp", RANKS))
+    """Copies between ranks, collectives and transfers: what the kernel itself computes, and no report. Then a transfer
+    that nobody waits for."""
+    sound = RANKS[RANKS.index("__global__") :]
+    race = sound.replace("reduce(", "race(").replace("    event.Wait(session);\n", "")
+    text = RANKS + race
+    path = write("ranks.cpp", text)
+    k = pto.kernel(path, "reduce")
 
     def run(**options: Any) -> tuple[Any, Any]:
         world = pto.ranks(2)
@@ -420,15 +425,9 @@ def test_ranks(write: Any) -> None:
     assert (plain.engine, watched.engine) == ("cpp", "traced") and plain.ok
     assert watched.ok, render(watched.diagnostics)
     assert found[:3].tolist() == [100, 102, 104] and np.array_equal(found, wanted)
-
-
-def test_ranks_that_race(write: Any) -> None:
-    """A transfer that nobody waits for."""
-    text = RANKS.replace("    event.Wait(session);\n", "")
-    k = pto.kernel(write("ranks.cpp", text))
     world = pto.ranks(2)
     rows, signals = world.window((1, 64), "f32"), world.window((4,), "i32")
     args = [[rows, np.zeros(384, np.float32), signals, world.context] for _ in range(2)]
-    found = world.run(k, args, sanitize="race").diagnostics
-    number = next(n for n, shown in enumerate(text.splitlines(), 3) if "TLOAD(acc, later)" in shown)
-    assert {line(d) for d in found} == {("PTO-E2201", (number, 5))}, render(found)
+    reports = world.run(pto.kernel(path, "race"), args, sanitize="all").diagnostics
+    *_, number = (n for n, shown in enumerate(text.splitlines(), 3) if "TLOAD(acc, later)" in shown)
+    assert {line(d) for d in reports} == {("PTO-E2201", (number, 5))}, render(reports)

@@ -219,6 +219,12 @@ def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
         "unaligned_copy": (numbers(512), numbers(512), 512, 13, 7, 201),
         "topk": (SCORES, zeros(2, 64), zeros(2, 64, dtype=np.int32), 2),
         "mixed": (numbers(16, 64), zeros(16, 64)),
+        "gemm": (
+            numbers(64, 192).astype(np.float16),
+            numbers(192, 64).astype(np.float16),
+            zeros(64, 64),
+            192,
+        ),
     }
     for name, args in micro.items():
         found[f"micro {name}"] = EXAMPLES / "micro" / f"{name}.pto", None, args, 1

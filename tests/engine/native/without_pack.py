@@ -67,22 +67,24 @@ def generic_program(image: Image, profile: Profile, origins: Origins) -> machine
 
 
 class GenericKernel(NativeKernel):
+    """A kernel whose calls executors perform, as far as they can; `of`: those with a text in their names."""
+
+    of = ""
     performed: set[str]
+
+    def _program(self, origins: Origins) -> machine.Program:
+        names = performable(self.image, origins, self.profile)
+        self.performed = {name for name in names if self.of in name}
+        with hidden(self.performed):
+            made = super()._program(origins)
+        assert not self.performed or made.generic is not None
+        return made
 
 
 def generic_kernel(
     module: Module, entry: str | None = None, check: bool = True, of: str = ""
 ) -> GenericKernel:
-    """A kernel whose calls executors perform, as far as they can; `of`: those with a text in their names."""
-    origins: Origins = []
-    kernel = Launchable(module, entry, None, check)
-    names = performable(image_of(kernel, origins), origins, kernel.profile)
-    names = {name for name in names if of in name}
-    with hidden(names):
-        made = GenericKernel(module, entry, None, check)
-    made.performed = names
-    assert not names or made._made.generic is not None
-    return made
+    return type("GenericKernel", (GenericKernel,), {"of": of})(module, entry, None, check)
 
 
 def compile_calls(modules: Iterable[Module]) -> None:

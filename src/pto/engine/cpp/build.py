@@ -129,6 +129,8 @@ def _compile(
         """All flags, and our compiled headers where the source `text` allows it."""
         flags = [*every[len(found.command) :], *u.flags]
         flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
+        if len(units) > 1 and not u.apart:  # the unit that starts the halves of a kernel needs little
+            return flags
         return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, LAUNCH)]
 
     library = work / "kernel.so"

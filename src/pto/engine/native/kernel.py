@@ -30,8 +30,12 @@ class NativeKernel(MachineKernel):
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
         origins: Origins = []
         self.image = image_of(self, origins)
-        self._made = Program(self.image, self.profile, origins=origins)
+        self._made = self._program(origins)
         self._launched()
+
+    def _program(self, origins: Origins) -> Program:
+        """The image made ready to run."""
+        return Program(self.image, self.profile, origins=origins)
 
     def _launched(self) -> None:
         """How a launch goes: the machine is given the program that was made."""
