@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 from pto import cache, knobs
 from pto.cache import Built
@@ -133,7 +134,7 @@ def test_a_cache_that_is_no_folder_is_done_without(tmp_path: Path) -> None:
 # -- the limit ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "size"),
     [("0", 0), ("123", 123), ("500M", 500 << 20), ("2g", 2 << 30), ("1.5 KiB", 1536), ("1TB", 1 << 40),
      ("", None), ("-1", None), ("many", None), ("5 M M", None)],

@@ -71,7 +71,7 @@ def test_without_a_place() -> None:
     assert render([Diagnostic("PTO-E0001", "cannot read 'x'")]) == "error[PTO-E0001]: cannot read 'x'"
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "carets"),
     [
         ("x = bad", "    ^^^"),
@@ -82,7 +82,6 @@ def test_without_a_place() -> None:
         ("x = bad\r\ny", "    ^^^"),
         ("a\rx = bad", "       ^^^"),
     ],
-    ids=["plain", "tab", "tabs", "accents", "wide", "crlf", "bare carriage return"],
 )
 def test_carets_stand_under_the_word(text: str, carets: str) -> None:
     shown, found = caret(text, "bad")
@@ -102,7 +101,7 @@ ACTING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("char", "shown"), ACTING.items(), ids=ACTING.values())
+@together(("char", "shown"), ACTING.items())
 def test_characters_that_act_are_shown_as_escapes(char: str, shown: str) -> None:
     line, found = caret(f"{char}[31mx = bad {char}y", "bad")
     assert line == f"{shown}[31mx = bad {shown}y"
@@ -126,7 +125,7 @@ def test_wide_text_is_no_escape() -> None:
     assert text in render_json([Diagnostic("E1", text)])
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "place"),
     [
         ("a\nbad", (2, 1)),
@@ -155,7 +154,7 @@ def test_a_span_over_several_lines_is_cut_at_the_first() -> None:
     assert render([d]).split("\n")[2] == "      |     ^^^"
 
 
-@pytest.mark.parametrize("column", [0, 1, 39, 40, 41, 500, 5000, 9990, 9997])
+@together("column", [0, 1, 39, 40, 41, 500, 5000, 9990, 9997])
 def test_a_long_line_is_cut_around_the_place(column: int) -> None:
     text = "a" * column + "BAD" + "z" * (9997 - column)
     shown, carets = caret(text, "BAD")
@@ -249,7 +248,7 @@ def test_did_you_mean(name: str, suggestion: str) -> None:
     assert did_you_mean(name, ["tadd", "tadds", "tmatmul", "trowsum"]) == suggestion
 
 
-@pytest.mark.parametrize(
+@together(
     ("line", "help"),
     [
         ("pto.tadddd ins(%t)", "did you mean 'pto.tadd' or 'pto.tadds'?"),

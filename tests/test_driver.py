@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 import pto
 from pto.driver import Options, complete, lowered
@@ -60,7 +61,7 @@ def test_what_is_wrong_ends_it() -> None:
     assert not overflow.ok and "insert-sync" not in overflow.ran
 
 
-@pytest.mark.parametrize(
+@together(
     ("address", "flags", "insert_sync", "ran", "synchronised"),
     [
         ("", "", False, True, True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from pto.asm import parse, to_text
 from pto.verify import verify
@@ -28,7 +29,7 @@ SPELLINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("theirs", "ours", "column"), SPELLINGS)
+@together(("theirs", "ours", "column"), SPELLINGS)
 def test_the_spellings_of_the_field_are_read(theirs: str, ours: str, column: str) -> None:
     text = f"func.func @k(%a: {T}, %b: {T}, %i: {N}, %v: {VIEW}) {{\n  {theirs}\n  return\n}}\n"
     module = parse(text)

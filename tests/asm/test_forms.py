@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from pto.asm import FORMS, parse, to_text
 from pto.diag import DiagnosticError
@@ -55,8 +56,8 @@ def test_printing_gives_the_text_back(form: str, text: str) -> None:
     assert to_text(parse(DPS), form) == text
 
 
-@pytest.mark.parametrize("start", [DPS, SSA, ASM])
-@pytest.mark.parametrize("form", FORMS)
+@together("start", [DPS, SSA, ASM])
+@together("form", FORMS)
 def test_every_form_converts_and_is_a_fixpoint(start: str, form: str) -> None:
     once = to_text(parse(start), form)
     assert to_text(parse(once), form) == once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from pto.asm.lexer import tokenize
 from pto.diag import Source
@@ -15,8 +16,8 @@ def tokens(text: str) -> list[str]:
     return found.texts[:-1]
 
 
-@pytest.mark.parametrize("depth", range(1, 6))
-@pytest.mark.parametrize("head", ["!pto.x", "#pto.x", "memref"])
+@together("depth", range(1, 6))
+@together("head", ["!pto.x", "#pto.x", "memref"])
 def test_a_nested_type_is_one_token(head: str, depth: int) -> None:
     inner = "".join(f"a{i}<" for i in range(depth - 1))
     one = f'{head}<{inner}i32, () -> f32, ">"{">" * depth}'

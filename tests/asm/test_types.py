@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from pto.asm.type_text import TypeTextError, parse_type
 
@@ -48,7 +49,7 @@ CANONICAL = {
 }
 
 
-@pytest.mark.parametrize("text", CANONICAL)
+@together("text", CANONICAL)
 def test_canonical_print_is_a_fixpoint(text: str) -> None:
     first = str(parse_type(text))
     assert first == CANONICAL[text]
@@ -91,7 +92,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD)
+@together("text", BAD)
 def test_bad_types_are_explained(text: str) -> None:
     code, message, help = BAD[text]
     with pytest.raises(TypeTextError) as caught:

@@ -43,7 +43,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@together("path", some(PROGRAMS, 4, by=lambda p: p.parent))
+@together("path", some(PROGRAMS, 12, by=lambda p: p.parent))
 def test_generic_form_is_accepted(path: Path) -> None:
     module, problems = parse_source(Source(path.name, path.read_text()))
     if module is not None:

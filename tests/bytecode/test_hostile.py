@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 import pto
 from pto.asm import to_text
@@ -238,7 +239,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MALFORMED)
+@together("name", MALFORMED)
 def test_e1214_shape(name: str) -> None:
     text, why = MALFORMED[name]
     data = make(
@@ -289,7 +290,7 @@ def test_work_is_linear(what: str) -> None:
         data = many_equal(what, n)
         return calls(lambda: to_text(pto.from_bytecode(data)))
 
-    assert work(4000) < 5 * work(1000)
+    assert work(1200) < 5 * work(300)
 
 
 def many_equal(what: str, n: int) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.each import each
+from tests.each import each, together
 from tests.sampling import some
 
 import pto
@@ -63,12 +63,12 @@ def _plans(row: Row) -> Iterator[Plan]:
 
 
 def test_every_row(canonical: Change) -> None:
-    plans = some((plan for row in rows() for plan in _plans(row)), 4, by=lambda plan: plan.row.full_name)
+    plans = some((plan for row in rows() for plan in _plans(row)), 4, by=lambda plan: plan.row.family)
     each(lambda plan: check(lambda: build(plan), canonical), plans)
 
 
 def test_every_program(normalise: Change, canonical: Change) -> None:
-    files = some(PROGRAM_FILES, 4, by=lambda path: path.parent)
+    files = some(PROGRAM_FILES, 12, by=lambda path: path.parent)
     each(lambda path: program_survives(path, normalise, canonical), files)
 
 
@@ -173,7 +173,7 @@ CORNERS: dict[str, str] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CORNERS)
+@together("name", CORNERS)
 def test_corner(name: str, normalise: Change, canonical: Change) -> None:
     check_text(CORNERS[name], canonical, normalise)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 import pto
 from pto.asm import parse
@@ -24,7 +25,7 @@ REFUSED = {
 HEAD = f"func.func @f(%a: i64, %n: index, %v: {T}, %p: !pto.partition_tensor_view<16x16xf32>) {{\n"
 
 
-@pytest.mark.parametrize("why", REFUSED)
+@together("why", REFUSED)
 def test_refused(why: str) -> None:
     module = parse(f"{HEAD}{REFUSED[why]}\nreturn\n}}")
     with pytest.raises(pto.DiagnosticError) as caught:
@@ -48,7 +49,7 @@ def test_e1216_all_at_once() -> None:
     assert len(caught.value.diagnostics) == len(REFUSED)
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "why"),
     [
         ("func.func @f() -> i32 {\n%0 = arith.constant 1 : i32\nreturn %0 : i32\n}", "func.return: v0 has room for 0 operands"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.each import together
 
 import pto
@@ -64,7 +63,7 @@ def test_derived_row_is_the_published_one(opcode: int) -> None:
         assert op.row.full_name.startswith(RENAMED.get(name, name))
 
 
-@pytest.mark.parametrize(
+@together(
     ("name", "opcode", "variant", "operands"),
     [
         ("pto.section.cube", 0x0006, 0, 0), ("pto.section.vector", 0x0006, 1, 0),

@@ -350,7 +350,7 @@ def listed(*lines: str) -> bytes:
 
 def test_large_and_deep() -> None:
     """Time and memory follow the size of the file."""
-    frame, n = "  frame 131072", 5_000
+    frame, n = "  frame 131072", 1_000
     kernels = [f'kernel "k{i}" "cpu"\nfunction "k" -1\ncalls\ncode mix\n  end' for i in range(n)]
     many = {
         "jumps": listed(frame, "L:", *["  jump L"] * n, "  end"),

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto
 from pto import codegen
@@ -211,7 +212,7 @@ def test_text_keeps_both_files() -> None:
         to_text(module, "asm", locations=True)
 
 
-@pytest.mark.parametrize(
+@together(
     ("said", "place"),
     [
         ('"k.py":3:5', ("k.py", 3, 5)),

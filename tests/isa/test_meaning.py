@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto import isa
 from pto.codegen import intrinsics
@@ -41,7 +42,7 @@ def test_read() -> None:
     assert meaning.moved(read("where(x < y, x, y)")) == meaning.moved(read("-x")) == ()
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "said"),
     [
         ("x +", "no expression"),
@@ -125,7 +126,7 @@ def test_no_backend_has_an_operation_that_is_none() -> None:
         assert set(backend) <= set(OPERATIONS)
 
 
-@pytest.mark.parametrize(
+@together(
     ("own", "said"),
     [
         ({"expr": "softplus(src)"}, "'softplus' is no operation"),

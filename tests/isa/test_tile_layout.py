@@ -36,7 +36,7 @@ def test_a_whole_tile_is_dense(layout: str, bits: int, fractal: int) -> None:
     assert sorted(offsets) == list(range(rows * cols))
 
 
-@pytest.mark.parametrize(
+@together(
     ("bits", "slayout", "fractal", "box"),
     [
         (32, "none_box", 512, (1, 1)),
@@ -58,7 +58,7 @@ def test_inner_box(bits: int, slayout: str, fractal: int, box: tuple[int, int]) 
 
 
 # Offsets worked out by hand for a 32 x 32 f16 tile with 16 x 16 boxes: element (17, 18).
-@pytest.mark.parametrize(
+@together(
     ("layout", "expected"),
     [("ND", 562), ("DN", 593), ("NZ", 512 + 256 + 18), ("ZN", 512 + 256 + 33), ("ZZ", 786), ("NN", 801)],
 )
@@ -130,7 +130,7 @@ def dense(shape: tuple[int, ...], last: int = 1) -> list[int]:
     return strides
 
 
-@pytest.mark.parametrize(("layout", "shape", "c0", "rows", "cols"), VIEWS)
+@together(("layout", "shape", "c0", "rows", "cols"), VIEWS)
 def test_view_index_is_a_bijection(
     layout: str, shape: tuple[int, ...], c0: int, rows: int, cols: int
 ) -> None:
@@ -166,9 +166,7 @@ def shape2d(layout: str, rows: int, cols: int, c0: int) -> tuple[list[int], list
     return table[layout]
 
 
-@pytest.mark.parametrize(
-    "layout", ["ND", "DN", "NZ", "MX_A_ZZ", "MX_A_ND", "MX_A_DN", "MX_B_NN", "MX_B_ND", "MX_B_DN"]
-)
+@together("layout", ["ND", "DN", "NZ", "MX_A_ZZ", "MX_A_ND", "MX_A_DN", "MX_B_NN", "MX_B_ND", "MX_B_DN"])
 def test_shape2d_is_dense(layout: str) -> None:
     rows, cols, c0 = 32, 48, 16
     shape, strides = shape2d(layout, rows, cols, c0)

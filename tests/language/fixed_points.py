@@ -9,17 +9,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.sampling import EVERY
+
 import pto.language as pl
 from pto.language.lower import exact
 
 
 def check(kernel: Any, *args: Any) -> Any:
-    """Print, parse and print again: as it is read and after every stage, with types and without. Kernels of what
+    """Print, parse and print again: as it is read and after every stage (a third of the stages in `make test`), with types and
+    without. Kernels of what
     the last stage printed are those of the program itself, which is returned."""
     with TemporaryDirectory() as folder:
         done = kernel.lower(*args, dump=folder)
         texts = [p.read_text() for p in sorted(Path(folder).glob("*.py"))]
-    for text in dict.fromkeys(texts):
+    stages = [*dict.fromkeys(texts)]
+    for text in stages if EVERY else stages[len(stages[0]) % 3 :: 3]:
         _same(text, pl.parse_program(text).as_python())
         short = pl.parse_program(text).as_python(concise=True)
         _same(short, pl.parse_program(short).as_python(concise=True))

@@ -23,7 +23,7 @@ from tests.codegen.test_execute import INPUTS
 from tests.codegen.test_execute import Program as RandomProgram
 from tests.engine.native import test_ends as ends
 from tests.engine.native.test_native import CASES, COLUMNS, ready
-from tests.sampling import some
+from tests.sampling import EVERY, some
 from tests.seeds import seeds
 
 import pto
@@ -179,7 +179,7 @@ def test_packs_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.seeded
 def test_random_programs(tmp_path: Path) -> None:
     """Control flow of every kind around scalars of every type, all programs in one object."""
-    programs = [RandomProgram(seed, f"k{i}") for i, seed in enumerate(seeds(range(8)))]
+    programs = [RandomProgram(seed, f"k{i}") for i, seed in enumerate(seeds(range(8 if EVERY else 3)))]
     text = "".join(p.text for p in programs).replace("%y: f32) {", "%y: f32) attributes {pto.entry} {")
     path = tmp_path / "k.so"
     path.write_bytes(_object(text, "a2a3"))
@@ -221,7 +221,7 @@ def _frames(image: Image) -> Iterator[bytes]:
     numbers = [0, 1, 2, 7, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 63, (1 << 63) - 1, (1 << 64) - 1]
     floats = [struct.unpack("<I", struct.pack("<f", v))[0] for v in (1.5, -1.5, -0.0, np.inf, np.nan)]
     wide = [struct.unpack("<Q", struct.pack("<d", v))[0] for v in (1.5, -1.5, -0.0, np.inf, np.nan)]
-    for _ in range(60):
+    for _ in range(60 if EVERY else 20):
         frame = bytearray()
         for name in image.calls:
             for type in re.findall(r"(\w+)& a\d+;", name):

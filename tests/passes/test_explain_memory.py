@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-import pytest
+from tests.each import together
 
 import pto
 from pto.passes import explain_memory
@@ -103,7 +103,7 @@ def test_page_of_several_functions_shows_each() -> None:
     assert sorted(_data(page)["cores"]) == ["@f", "@k"] and len(_data(page)["maps"]) == 2
 
 
-@pytest.mark.parametrize("seed", range(12))
+@together("seed", range(12))
 def test_no_map_shows_an_overlap(seed: int) -> None:
     """The page looks for overlaps by itself; in a plan it finds none. Its addresses are those of the program."""
     module = pto.parse(Programs(seed, 20).text)

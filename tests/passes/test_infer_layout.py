@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto.isa.view import strided
 
@@ -74,7 +75,7 @@ def test_rows_and_columns_by_what_they_mean() -> None:
         assert found.layout in found.fits
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "strides", "bits", "expected"),
     [
         ((16, 16, 16), (256, 16, 1), 16, "NZ"),
@@ -97,7 +98,7 @@ def test_more_dimensions(shape: tuple[int, ...], strides: tuple[int, ...], bits:
 ROW, COLUMN = "!pto.tile_buf<vec, {}xf32>", "!pto.tile_buf<vec, {}xf32, blayout=col_major>"
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "strides", "expected"),
     [([16, 32], [32, 1], "nd"), ([16, 32], [1, 16], "dn"), ([16, 32], [64, 1], "nd"), ([1, 8], [8, 1], "nd"),
      ([8, 1], [1, 1], "dn"), ([8, 1], [1, 8], "dn")],
@@ -149,7 +150,7 @@ def test_accesses_that_differ_say_so_themselves() -> None:
     result(program(shape, [1024, 256, 128, 8, 1], (flat, boxes)), PASS)  # legal by the layouts of the loads
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "strides", "tiles", "expected"),
     [
         (["n", 16], [16, 1], (), None),
@@ -170,7 +171,7 @@ def test_unknown_extents(
 # -- what the author says ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@together(
     ("layout", "shape", "strides"),
     [
         ("nd", [16, 32], [32, 1]), ("dn", [16, 32], [1, 16]), ("dn", [16, 1], [1, 1]), ("nd", [16, 1], [1, 1]),
@@ -217,7 +218,7 @@ def _copy(shape: list[int], strides: list[int], tile: str, dtype: str = "f32", a
     return f"{head}  {store}\n  %x = {part}\n  pto.tstore ins(%t0 : {tile}) outs(%x : {type})\n  return{tail}"
 
 
-@pytest.mark.parametrize(
+@together(
     ("shape", "strides", "tile"),
     [
         ([16, 32], [32, 1], "16x32xf32"), ([16, 32], [1, 16], "16x32xf32, blayout=col_major"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sampling import EVERY
 from tests.seeds import seeds
 
 import pto
@@ -151,7 +152,7 @@ def arguments(n: int = 3) -> list[Any]:
 
 
 def prove(
-    source: str | Made, ids: int = 8, schedules: int = 3, counts: tuple[int, ...] = (0, 1, 3)
+    source: str | Made, ids: int = 8, schedules: int = 3 if EVERY else 1, counts: tuple[int, ...] = (0, 1, 3)
 ) -> Module:
     """Insert, and run: no race, no flag left, the results of program order whatever the pipes do."""
     text = source.text if isinstance(source, Made) else source
@@ -1123,10 +1124,10 @@ def test_inserted_operations_point_at_what_they_serve() -> None:
 def test_few_ids_are_enough(ids: int) -> None:
     """Flags are merged, narrowed, or become barriers where they would be waited for."""
     spilled = 0
-    for seed in range(4):
+    for seed in range(4 if EVERY else 2):
         made = random_program(seed, "a3", 30)
         spilled += inserted(made.text, ids=ids)[1].spilled
-        prove(made, ids, 2)
+        prove(made, ids)
     assert spilled or ids > 1
 
 
@@ -1163,17 +1164,17 @@ def test_reserved_ids_are_not_used() -> None:
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("isa", ["a3", "a5"])
-@pytest.mark.parametrize("usual", [range(8), range(8, 16)])
+@pytest.mark.parametrize("usual", [range(8), range(8, 16)] if EVERY else [range(4)])
 def test_random_programs(isa: str, usual: range) -> None:
     for seed in seeds(usual):
-        prove(random_program(seed, isa), schedules=5)
+        prove(random_program(seed, isa), schedules=5 if EVERY else 2)
 
 
 @pytest.mark.seeded
 @pytest.mark.parametrize("isa", ["a3", "a5"])
 def test_wild_programs(isa: str) -> None:
-    for seed in seeds(range(12)):
-        prove(random_program(seed, isa, wild=True), schedules=2)
+    for seed in seeds(range(12 if EVERY else 4)):
+        prove(random_program(seed, isa, wild=True))
 
 
 def test_a_flag_that_one_side_of_a_branch_does_not_touch() -> None:

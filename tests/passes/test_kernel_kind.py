@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 import pto
 
@@ -41,7 +42,7 @@ def kinds(source: str) -> dict[str, str]:
     return ctx.kinds
 
 
-@pytest.mark.parametrize(
+@together(
     ("body", "expected"),
     [
         ("cube | ", "cube"), ("vector | ", "vector"), (VECTOR, "vector"), (CUBE, "cube"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from tests.each import together
 
 from pto.ir.core import Module
 from pto.isa.profiles import profile
@@ -435,7 +435,7 @@ def test_needed_after_a_step() -> None:
     assert names == [{"a"}, {"a", "b"}, {"a"}, set()]
 
 
-@pytest.mark.parametrize(
+@together(
     ("given", "expected"),
     [([], []), ([(1, 2)], [(1, 2)]), ([(4, 5), (1, 2)], [(1, 2), (4, 5)]), ([(1, 2), (3, 4)], [(1, 4)]),
      ([(1, 9), (2, 3)], [(1, 9)])],

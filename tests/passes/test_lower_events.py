@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto.isa.enums import SYNC_OP_PIPE
 
@@ -30,8 +31,8 @@ def test_the_map_is_complete() -> None:
     assert set(PIPES) == set(SYNC_OP_PIPE)
 
 
-@pytest.mark.parametrize("src", PIPES)
-@pytest.mark.parametrize("form", ["pipe_event_type", "sync_op_type"])
+@together("src", PIPES)
+@together("form", ["pipe_event_type", "sync_op_type"])
 def test_events(src: str, form: str) -> None:
     dst = "TVEC" if PIPES[src] != "PIPE_V" else "TLOAD"
     names = f"#pto.{form}<{src}>, #pto.{form}<{dst}>"
@@ -46,8 +47,8 @@ def test_events(src: str, form: str) -> None:
     assert "record_event" not in found and "wait_event" not in found
 
 
-@pytest.mark.parametrize("op", PIPES)
-@pytest.mark.parametrize("arch", ["a3", "a5"])
+@together("op", PIPES)
+@together("arch", ["a3", "a5"])
 def test_barriers(op: str, arch: str) -> None:
     """A5 has no barrier of its vector pipe, which runs in order."""
     found = text(body(f"pto.barrier_sync[#pto.sync_op_type<{op}>]", arch), PASS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 from tests.engine.test_fifo import ALL, cube_to_vector, data, vector_to_cube, without_synchronisation
+from tests.sampling import some
 
 import pto
 
@@ -49,7 +52,7 @@ RESERVE, IMPORT = ring("ring", "k_aiv")
 GM = "gm_slot_buffer = %gm : !pto.ptr<f32>, "
 
 
-@pytest.mark.parametrize(
+@together(
     ("arch", "mask", "expected"),
     [
         ("a5", 1, "%pipe = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 8} (%f : i32) -> !pto.pipe"),
@@ -206,9 +209,10 @@ def test_a_pipe_on_chip_needs_its_buffer() -> None:
 # -- results -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arch", ["a3", "a5"])
-@pytest.mark.parametrize("split", [0, 1, 2])
-@pytest.mark.parametrize("count", [3, 9])
+@together(
+    ("arch", "split", "count"),
+    some([(a, s, c) for c in (3, 9) for s in (0, 1, 2) for a in ("a3", "a5")], 2, by=itemgetter(1)),
+)
 def test_products_arrive_as_before(arch: str, split: int, count: int) -> None:
     x, eye, out, gm = data(count)
     module = runs_alike(cube_to_vector(arch, count, 4, split), [x, eye, out, gm], sanitize="all")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from .running import errors, runs_alike, text
 
@@ -85,8 +86,8 @@ func.func @f() {{
     assert errors(windowed(32, 2), PASS) == []
 
 
-@pytest.mark.parametrize("shape", [(16, 4), (16, 16), (64, 1)])
-@pytest.mark.parametrize("dynamic", [False, True])
+@together("shape", [(16, 4), (16, 16), (64, 1)])
+@together("dynamic", [False, True])
 def test_results(shape: tuple[int, int], dynamic: bool) -> None:
     """A copy of the valid region and nothing else, whatever the shape."""
     rows, cols = shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from .running import errors, text
 from .test_lower_pipes import ACC, IMPORT, RESERVE, VEC, both
@@ -29,7 +30,7 @@ def program(cube: list[str], vector: list[str], first: str = "", second: str = "
     )
 
 
-@pytest.mark.parametrize(
+@together(
     ("cube", "vector", "expected"),
     [
         ([push(0)], [pop(0)], "true"),
@@ -119,7 +120,7 @@ func.func @f() attributes {{pto.kernel_kind = #pto.kernel_kind<vector>}} {{
 TILE = "%a = arith.constant 0 : i64\n%t = pto.alloc_tile addr = %a : !pto.tile_buf<vec, 16x16xf32>"
 
 
-@pytest.mark.parametrize(
+@together(
     ("auto", "base", "tile", "message"),
     [
         ("false", 256, "", ""),

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
+from tests.sampling import EVERY
 from tests.seeds import seeds
 
 import pto
@@ -102,7 +104,7 @@ FACTS: dict[str, tuple[str, dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FACTS)
+@together("name", FACTS)
 def test_known_addresses(name: str) -> None:
     body, expected = FACTS[name]
     found = addresses(plan(memrefs(body)))
@@ -197,7 +199,7 @@ def test_alignment_by_location() -> None:
     assert {found["c"], found["d"]} == {0, 1024}
 
 
-@pytest.mark.parametrize("loc", [loc for loc in LOCATIONS if not loc.startswith("scale_")])
+@together("loc", [loc for loc in LOCATIONS if not loc.startswith("scale_")])
 def test_spaces_do_not_know_each_other(loc: str) -> None:
     there = f"memref<1x8xf32, #pto.address_space<{loc}>>"
     lines = [f"%a = memref.alloc() : {there}", "%b = memref.alloc() : memref<1x8xf32, #pto.address_space<vec>>",
@@ -595,7 +597,7 @@ def test_many_tiles_are_counted_not_listed() -> None:
 
 
 def test_the_capacity_that_is_named_works() -> None:
-    for seed in range(40):
+    for seed in range(40 if EVERY else 10):
         module = pto.parse(Programs(seed, 20).text)
         (d, *_) = plan(module, A3.override({"vec": 320})).diagnostics or (None,)
         if d is None:
@@ -634,7 +636,7 @@ def _legal(items: list[Item], at: list[int], capacity: int) -> bool:
 
 def test_packing_is_legal_and_never_worse_than_first_fit() -> None:
     better = tight = 0
-    for seed in range(300):
+    for seed in range(300 if EVERY else 100):
         random = Random(seed)
         items = _random_items(random, random.randint(2, 24))
         clash, order = conflicts(items), range(len(items))
@@ -647,8 +649,8 @@ def test_packing_is_legal_and_never_worse_than_first_fit() -> None:
         assert load(items)[0] <= least <= plain
         better += least < plain
         tight += least == load(items)[0]
-    assert better > 60  # first fit leaves holes
-    assert tight > 250  # and the rest of the methods hardly ever do
+    assert better > seed / 5  # first fit leaves holes
+    assert tight > seed * 0.83  # and the rest of the methods hardly ever do
 
 
 @pytest.mark.seeded
@@ -705,10 +707,9 @@ def _replay(found: PassContext, seed: int, runs: int) -> None:
 
 
 @pytest.mark.seeded
-@pytest.mark.parametrize("start", range(0, 48, 16))
-def test_random_programs_run_as_before(start: int) -> None:
+def test_random_programs_run_as_before() -> None:
     """Outputs do not change, sanitizers are silent, and first fit is never better."""
-    for seed in seeds(range(start, start + 16)):
+    for seed in seeds(range(48 if EVERY else 6)):
         random = Random(seed)
         module = pto.parse(Programs(seed, 14 if seed % 3 else 26).text)
         n, p = random.randint(0, 3), random.randint(0, 3)
@@ -723,10 +724,9 @@ def test_random_programs_run_as_before(start: int) -> None:
 
 
 @pytest.mark.seeded
-@pytest.mark.parametrize("start", range(1000, 1096, 32))
-def test_random_programs_keep_their_content(start: int) -> None:
+def test_random_programs_keep_their_content() -> None:
     """On random paths nobody reads what another tile has written over."""
-    for seed in seeds(range(start, start + 32)):
+    for seed in seeds(range(1000, 1096 if EVERY else 1010)):
         _replay(_tightest(pto.parse(Programs(seed, 16).text)), seed, 12)
 
 

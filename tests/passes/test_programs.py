@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from tests.each import together
 from tests.examples.test_kernels import KERNELS
+from tests.sampling import some
 from tests.sanitize import corpus
 
 import pto
@@ -24,7 +24,7 @@ from .running import check, runs_alike
 EXAMPLES = sorted(Path(__file__).parents[2].glob("examples/*.pto"))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@together("name", KERNELS)
 def test_kernels_compute_the_same(name: str) -> None:
     k = KERNELS[name]
     args, expected = k.make(np.random.default_rng(1))
@@ -32,20 +32,18 @@ def test_kernels_compute_the_same(name: str) -> None:
     assert expected
 
 
-@together("name", [name for name in corpus.NAMES if not name.startswith("rank_")])
+@together("name", some([name for name in corpus.NAMES if not name.startswith("rank_")], 6))
 def test_correct_programs_stay_correct(name: str) -> None:
     """Programs around synchronisation: what passes leave has the same results and no race."""
     program = corpus.load(f"{name}.good")
     runs_alike(pto.parse(program.text), program.values(), sanitize="all", **program.options)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-def test_every_instruction_passes(isa: str) -> None:
+def test_every_instruction_passes() -> None:
     """A legal program for every row of the table compiles, stays legal and prints as itself."""
     refused: list[str] = []
-    for row in rows():
-        if row.dialect == "pto" and isa not in row.isas:
-            continue
+    every = [(row, isa) for isa in ISAS for row in rows() if row.dialect != "pto" or isa in row.isas]
+    for row, isa in some(every, 3, by=lambda one: (one[0].family, one[1])):
         module = witness(row, isa)
         profile = module_profile(module)
         if has_errors(verify(module, profile)):
@@ -58,7 +56,7 @@ def test_every_instruction_passes(isa: str) -> None:
     assert refused == []
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+@together("path", EXAMPLES)
 def test_examples_compile(path: Path) -> None:
     module = pto.parse(path)
     profile = module_profile(module)

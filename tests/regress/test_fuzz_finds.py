@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.each import together
 
 from pto.asm import parse, parse_source, to_text
 from pto.diag import Diagnostic, Source, render
@@ -68,7 +69,7 @@ MALFORMED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MALFORMED)
+@together("name", MALFORMED)
 def test_malformed(name: str) -> None:
     module, problems = parse_source(Source("r.pto", MALFORMED[name]))
     assert module is None
@@ -118,7 +119,7 @@ ROUND = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROUND)
+@together("name", ROUND)
 def test_printing_is_read_again(name: str) -> None:
     fixpoint(ROUND[name])
 
@@ -148,7 +149,7 @@ GROWING = {
 
 @pytest.mark.parametrize("name", GROWING)
 def test_linear(name: str) -> None:
-    small, large = (calls(lambda n=n: render(diagnose(GROWING[name](n)))) for n in (300, 1200))
+    small, large = (calls(lambda n=n: render(diagnose(GROWING[name](n)))) for n in (100, 400))
     assert large < 5 * small, f"4 times the text is {large / small:.1f} times the work"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto.engine.memory import Buffer, View
 from pto.engine.sanitize import clock as clocks
@@ -95,7 +96,7 @@ def test_a_round_trip_orders_an_unordered_pipe_with_itself(core: Any) -> None:
 # -- one pipe ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@together(
     ("isa", "pipe", "keeps"),
     [
         ("a2a3", "V", False), ("a5", "V", True), ("cpu", "V", True), ("a2a3", "MTE3", False), ("a5", "MTE3", False),

@@ -80,7 +80,7 @@ def test_the_bug_is_found(name: str) -> None:
     assert as_stated(bad, found, SANITIZERS), shown(found)
 
 
-@each_bug
+@for_each(some(NAMES, 2))
 def test_each_sanitizer_alone_finds_its_own(name: str) -> None:
     """Messages show no absurd addresses: tiles that nobody placed are named, not located."""
     bad = load(f"{name}.bad")
@@ -105,12 +105,12 @@ def test_the_twin_has_nothing_to_report(name: str) -> None:
 
 
 @pytest.mark.seeded
-@each_bug
+@for_each(SOME)
 def test_no_schedule_changes_the_twin(name: str) -> None:
     good = load(f"{name}.good")
     plain, expected = good.run()
     assert plain.ok
-    for seed in seeds(range(12 if name in SOME else 2)):
+    for seed in seeds(range(12 if EVERY else 4)):
         result, found = good.run(schedule=seed)
         assert result.ok, (seed, shown(result.diagnostics))
         assert found == expected, f"seed {seed}"
@@ -196,7 +196,7 @@ def applied(text: str, help: str) -> str:
     return "\n".join(line for group in lines for line in group) + "\n"
 
 
-@for_each(RACES)
+@for_each(some(RACES, 2))
 def test_following_the_advice_helps(name: str) -> None:
     """The suggested lines can be inserted as they stand, and then the race is gone."""
     bad = load(f"{name}.bad")

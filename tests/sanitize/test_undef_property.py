@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sampling import EVERY
 
 import pto
 from pto.engine.sanitize import undef
@@ -190,7 +191,7 @@ def check(dtype: str, steps: list[Step], stored: dict[str, Array]) -> None:
 
 
 def test_random_programs(stored: dict[str, Array]) -> None:
-    @settings(max_examples=150)
+    @settings(max_examples=150 if EVERY else 40)
     @given(programs())
     def run(program: tuple[str, list[Step]]) -> None:
         check(*program, stored)

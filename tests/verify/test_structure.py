@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto
 from pto.asm import parse, to_text
@@ -356,7 +357,7 @@ module {
 """)
 
 
-@pytest.mark.parametrize(
+@together(
     ("call", "code"),
     [
         ("%r = call @f(%n) : (index) -> index", ""),

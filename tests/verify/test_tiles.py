@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.each import together
 
 from pto.asm import parse
 from pto.asm.type_text import parse_type
@@ -28,7 +29,7 @@ def tile(text: str, target: str = "a2a3") -> TileBufType:
 # ---------------------------------------------------------------------------------------- construction
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "codes"),
     [
         ("vec, 16x64xf32", []),
@@ -70,7 +71,7 @@ def test_row_limit_is_the_profile_s() -> None:
     assert not list(construction_problems(large, profile("a5")))
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "help"),
     [
         ("vec, 16x12xf32", "nearest legal choices: cols=8 or cols=16"),
@@ -88,7 +89,7 @@ def test_the_nearest_legal_choice_is_legal(text: str, help: str) -> None:
 # ------------------------------------------------------------------------------------------- placement
 
 
-@pytest.mark.parametrize(
+@together(
     ("address", "codes"),
     [
         (None, []),
@@ -132,7 +133,7 @@ def test_space_that_does_not_exist() -> None:
     assert not list(placement_problems(scale, 0, profile("a5")))
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@together("name", PROFILES)
 def test_capacity_of_every_profile_is_exact(name: str) -> None:
     """A tile of exactly the buffer fits, one row more does not."""
     found = profile(name)
