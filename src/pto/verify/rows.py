@@ -16,7 +16,7 @@ from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
 from ..ir.facts import Args, environment, view_layout
 from ..ir.kinds import kind_matches
-from ..ir.types import ERROR, TileBufType, Type, ViewType
+from ..ir.types import ERROR, ConvTileType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
@@ -84,7 +84,7 @@ class RowChecker:
     def check_kinds(self, op: Operation) -> None:
         """Check that operands and attributes are of their kinds: the precondition of every later stage."""
         if op.row is not None and all(v.type is not ERROR for v in (*op.operands, *op.results)):
-            self._kinds(op, op.row)
+            self._kinds(op, op.row, convolution=True)
             self._attributes(op, op.row)
 
     def _value_rules(
@@ -138,12 +138,15 @@ class RowChecker:
                 ok = False
         return ok
 
-    def _kinds(self, op: Operation, row: Row) -> bool:
+    def _kinds(self, op: Operation, row: Row, convolution: bool = False) -> bool:
+        """Check operands and results. `convolution`: unverified programs may allocate convolution tiles."""
         ok = self._operand_kinds(op)
         if row.dialect != "pto":
             return ok
         for declared, result in zip(row.results, op.results, strict=False):
-            if not kind_matches(declared, result.type):
+            if not kind_matches(declared, result.type) and not (
+                convolution and isinstance(result.type, ConvTileType)
+            ):
                 wanted = " or ".join(KINDS[k] for k in declared.kinds)
                 self.context.report(
                     op,

@@ -182,8 +182,8 @@ chmod +x "$o" """,
 
 def test_a_compiler_that_reports_success_without_a_file(tmp_path: Path) -> None:
     fake = compiler.Compiler(("/bin/true",), "true 1.0", False)
-    one = build.compile_units(fake, [unit()], [], [], tmp_path)
-    two = build.compile_units(fake, [unit(), build.Unit("v.cpp", "")], [], [], tmp_path)
+    one = build.compile_units(fake, [unit()], [], [], tmp_path, "")
+    two = build.compile_units(fake, [unit(), build.Unit("v.cpp", "")], [], [], tmp_path, "")
     for built in (one, two):
         assert not built.ok and "/bin/true reports success, but wrote no " in built.output
 
