@@ -16,11 +16,16 @@ from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
-from .rows import Array, Case, every_plan, is_legal, layout_variants
+from .rows import Array, Case, every_plan, is_legal, layout_variants, sample
 
 
 @cache
-def chosen_plans(name: str) -> tuple[Plan, ...]:
+def chosen_plans(name: str) -> list[Plan]:
+    return sample(known_plans(name))
+
+
+@cache
+def known_plans(name: str) -> list[Plan]:
     """Every column with every choice of operands, locations and element types, and in every column the
     layouts of each choice of locations for one of its element types."""
     groups: dict[Any, dict[Any, Plan]] = {}
@@ -32,7 +37,7 @@ def chosen_plans(name: str) -> tuple[Plan, ...]:
     for n, group in enumerate(groups.values()):
         found += group.values()
         found += filter(is_legal, layout_variants(list(group.values())[5 * n % len(group)]))
-    return tuple(found)
+    return found
 
 
 def run(case: Case, *outs: str) -> Any:

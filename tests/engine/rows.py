@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from tests.sampling import some
 
 from pto import isa
 from pto.engine import elements
@@ -31,7 +32,7 @@ from pto.ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufT
 from pto.isa import encoding
 from pto.isa import tile as tiles
 from pto.isa.dtypes import DTYPES
-from pto.isa.profiles import profile
+from pto.isa.profiles import Profile, profile
 from pto.isa.row import Row
 from pto.witness.plan import Plan, _legal_dtypes, plans, violated
 from pto.witness.programs import build
@@ -42,8 +43,17 @@ GUARD = 64
 FILL = 0xA5
 
 
+@cache
+def _machine(isa: str, most: int) -> Profile:
+    whole = profile(isa)
+    return whole.override({loc: min(size, most) for loc, size in whole.capacity.items()})
+
+
 class Case:
     """One instance of an instruction with storage for its operands."""
+
+    #: Bytes of a buffer of the core, at most: whole ones take most of the time of a test.
+    capacity = 1 << 16
 
     def __init__(self, plan: Plan, seed: int = 0) -> None:
         self.plan = plan
@@ -51,7 +61,7 @@ class Case:
         self.isa = plan.isa
         self.rng = np.random.default_rng(seed)
         self.out = io.StringIO()
-        self.core = Core(profile(plan.isa), out=self.out)
+        self.core = Core(_machine(plan.isa, self.capacity), out=self.out)
         self.op = _operation(plan)
         self.args: dict[str, Any] = {}
         self._next: dict[str, int] = {}
@@ -203,6 +213,21 @@ def column_plans(name: str, column: str) -> list[Plan]:
     return list(plans(found, column))
 
 
+def sample(plans: list[Plan]) -> list[Plan]:
+    """Some plans of each combination of element types, and of each form, column and combination of locations."""
+
+    def of(plan: Plan, fact: str) -> tuple[Any, ...]:
+        every = {**plan.operands, **plan.results}
+        return tuple((n, str(getattr(t, fact, ""))) for n, types in every.items() for t in types[:1])
+
+    chosen = [
+        *some(plans, 4, by=lambda p: of(p, "dtype")),
+        *some(plans, 8, by=lambda p: (p.isa, of(p, "loc"))),
+    ]
+    kept = set(map(id, chosen))
+    return [plan for plan in plans if id(plan) in kept]
+
+
 def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
     """Every legal plan of a row: columns x forms x element types, and the layouts its rules allow."""
     found = isa.row(name)
@@ -267,7 +292,7 @@ def some_plans(name: str) -> list[Plan]:
             if not shown <= seen and (plan is first or is_legal(plan)):
                 seen |= shown
                 found.append(plan)
-    return found
+    return sample(found)
 
 
 def element_type(plan: Plan, name: str) -> str:
@@ -358,7 +383,8 @@ def sampled_plans(name: str) -> list[Plan]:
         tiled = [(n, t) for n, types in made.operands.items() for t in types if isinstance(t, TileBufType)]
         by_layout.setdefault(tuple((n, t.loc, t.layout) for n, t in tiled), []).append(made)
     first, *others = by_layout.values()
-    return [*first, *(found[7 * i % len(found)] for i, found in enumerate(others))]
+    found = [*first, *(plans[7 * i % len(plans)] for i, plans in enumerate(others))]
+    return sample(found)
 
 
 def special_codes(dtype: str) -> list[int]:

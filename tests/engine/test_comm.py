@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import isa
 from pto.engine import elements
@@ -163,7 +164,7 @@ def test_copies(name: str) -> None:
 
 
 @given(dims=st.lists(st.integers(0, 3), min_size=1, max_size=5), data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_copies_of_any_shape(dims: list[int], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["tput", "tget"]))
     plans = plans_of(name)
@@ -437,7 +438,7 @@ def test_reduce(how: str) -> None:
 @given(
     n=st.integers(0, 80), how=st.sampled_from(["Sum", "Max", "Min"]), ranks=st.integers(1, 5), data=st.data()
 )
-@settings(max_examples=60)
+@examples(60)
 def test_reduce_in_the_order_of_ranks_from_any_root(
     n: int, how: str, ranks: int, data: st.DataObject
 ) -> None:
@@ -602,7 +603,7 @@ def signed(code: int) -> int:
     old=st.integers(0, 2**32 - 1), value=st.integers(-(2**31), 2**31 - 1), add=st.booleans(),
     dims=st.sampled_from([(1,), (1, 1), (2, 3), (2, 1, 1, 2, 2)]),
 )  # fmt: skip
-@settings(max_examples=60)
+@examples(60)
 def test_notify_writes_the_first_element(old: int, value: int, add: bool, dims: Dims) -> None:
     case = Case(plans_of("tnotify")[0])
     signal = make(case, "signal", dims, spread(dims, (1,) * len(dims)), "i32")
@@ -633,7 +634,7 @@ COMPARE = {
 
 @pytest.mark.parametrize("how", COMPARE)
 @given(data=st.data(), dims=st.lists(st.integers(0, 3), min_size=1, max_size=5))
-@settings(max_examples=40)
+@examples(40)
 def test_ttest_compares_every_element(how: str, data: st.DataObject, dims: list[int]) -> None:
     number = st.one_of(st.integers(-2, 2), st.sampled_from([-(2**31), 2**31 - 1]))
     shape = tuple(dims)

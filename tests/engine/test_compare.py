@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.asm.type_text import parse_type
 from pto.engine.memory import Tile
@@ -196,7 +197,7 @@ def test_shadow_run(name: str) -> None:
         assert (cases[0].get("dst") == cases[1].get("dst")).all()
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(ROWS))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from .programs import CONSTANTS, codes, numbers, program, run
 
@@ -27,7 +28,7 @@ def put(value: str, at: str = "%c0", type: str = "index") -> str:
 
 
 @given(low=st.integers(-5, 5), high=st.integers(-5, 12), step=st.integers(1, 4))
-@settings(max_examples=40)
+@examples(40)
 def test_a_loop_carries_values(low: int, high: int, step: int) -> None:
     body = f"""{CONSTANTS}
     %lb = arith.constant {low} : index

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.isa import encoding
 from pto.isa.dtypes import ROUND_MODES
@@ -124,7 +125,7 @@ def test_shadow_run() -> None:
         assert (cases[0].get("dst") == cases[1].get("dst")).all(), (column, src, dst)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_any_region(data: st.DataObject) -> None:
     column, src, dst = data.draw(st.sampled_from(PAIRS))

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.asm.type_text import parse_type
 from pto.engine import elements
@@ -18,7 +19,7 @@ from pto.engine.reference.instr import IllegalInstruction
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 
-from .moving import chosen_plans, run, same_codes, scramble, stored
+from .moving import chosen_plans, known_plans, run, same_codes, scramble, stored
 from .rows import Array, Case, Doubles, every_plan
 
 ROWS = ("timg2col",)
@@ -127,13 +128,13 @@ def test_a_filter_larger_than_the_map_is_refused() -> None:
         case.run()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.tuples(st.integers(1, 3), st.integers(1, 3)), st.tuples(st.integers(1, 3), st.integers(1, 3)),
        st.tuples(st.integers(1, 2), st.integers(1, 2)), st.tuples(*[st.integers(0, 3)] * 4),
        st.tuples(st.integers(0, 90), st.integers(0, 90)), st.tuples(st.integers(0, 16), st.integers(0, 32)))  # fmt: skip
 def test_any_geometry(filter: Any, stride: Any, dilation: Any, pads: Any, start: Any, valid: Any) -> None:
     plan = next(
-        p for p in chosen_plans("timg2col") if p.isa == "a5" and str(p.operands["dst"][0].dtype) == "i16"
+        p for p in known_plans("timg2col") if p.isa == "a5" and str(p.operands["dst"][0].dtype) == "i16"
     )
     case = Case(plan)
     src = conv_tile(case, "src", "mat", (2, 2, 5, 6, 16), "i16", "NC1HWC0", 64).reshape(2, 1, 2, 5, 6, 16)
@@ -148,7 +149,7 @@ def test_any_geometry(filter: Any, stride: Any, dilation: Any, pads: Any, start:
 
 def test_a_shadow_run_unfolds_too() -> None:
     plan = next(
-        p for p in chosen_plans("timg2col") if p.isa == "a5" and str(p.operands["dst"][0].dtype) == "f16"
+        p for p in known_plans("timg2col") if p.isa == "a5" and str(p.operands["dst"][0].dtype) == "f16"
     )
     got = []
     for port in (None, Doubles()):
@@ -212,7 +213,7 @@ def test_ttrans_of_convolution_tiles(
     layout: str, dims: tuple[int, ...], to: str, dst_dims: tuple[int, ...]
 ) -> None:
     plan = next(
-        p for p in chosen_plans("ttrans") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == "f16"
+        p for p in known_plans("ttrans") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == "f16"
     )
     case = Case(plan)
     src = conv_tile(case, "src", "vec", dims, "f16", layout, 0)
@@ -223,7 +224,7 @@ def test_ttrans_of_convolution_tiles(
 
 
 def test_an_unknown_pair_of_layouts_is_refused() -> None:
-    case = Case(next(p for p in chosen_plans("ttrans") if p.isa == "cpu"))
+    case = Case(next(p for p in known_plans("ttrans") if p.isa == "cpu"))
     conv_tile(case, "src", "vec", (1, 16, 2, 2), "f16", "NCHW", 0)
     conv_tile(case, "dst", "vec", (1, 16, 2, 2), "f16", "NCHW", 4096)
     with pytest.raises(IllegalInstruction, match="known pair of convolution layouts, got NCHW to NCHW"):
@@ -241,7 +242,7 @@ def test_fractal_windows(dims: tuple[int, ...], layout: str) -> None:
     """Rows are k = (block, c0), columns are n; the window starts at whole blocks."""
     for name, starts in (("textract", [(0, 0), (16, 32), (64, 16)]), ("tmov", [(0, 0)])):
         plan = next(
-            p for p in chosen_plans(name)
+            p for p in known_plans(name)
             if p.isa == "cpu" and p.operands["dst"][0].loc in ("right", "left")
             and str(p.operands["dst"][0].dtype) == "f16"
         )  # fmt: skip
@@ -264,7 +265,7 @@ def test_fractal_windows(dims: tuple[int, ...], layout: str) -> None:
 
 
 def test_other_convolution_tiles_have_no_windows() -> None:
-    plan = next(p for p in chosen_plans("textract") if p.isa == "cpu")
+    plan = next(p for p in known_plans("textract") if p.isa == "cpu")
     case = Case(plan)
     conv_tile(case, "src", "mat", (1, 2, 4, 4, 16), "f16", "NC1HWC0", 0)
     with pytest.raises(IllegalInstruction, match="FRACTAL_Z or FRACTAL_Z_3D, got NC1HWC0"):

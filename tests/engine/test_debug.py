@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 from pto.engine.memory import Tile, View
 from pto.engine.reference.instr import IllegalInstruction, Instr
@@ -207,7 +208,7 @@ def test_tprint_in_a_shadow_run_prints_the_same() -> None:
 
 
 @given(n=st.integers(0, 10**6), value=st.floats(width=32), print_format=st.sampled_from(sorted(FORMATS)))
-@settings(max_examples=200)
+@examples(200)
 def test_any_number(n: int, value: float, print_format: str) -> None:
     plan = next(p for p in plans_of("tprint") if "f32" in str(p.operands["src"][0]))
     case = Case(plan)
@@ -294,7 +295,7 @@ def test_formats(text: str, value: Any, type: str, want: str) -> None:
 
 
 @given(text=st.text(alphabet="%dixXofFeEgGcspauhlzL*$.+- #0123456789\\nq", max_size=12), data=st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_no_format_raises(text: str, data: st.DataObject) -> None:
     type = data.draw(st.sampled_from(["i1", "i8", "i32", "i64", "ui64", "f16", "f32"]))
     if type.startswith("f"):
@@ -317,7 +318,7 @@ def _printf(text: str, value: Any) -> str:
     flags=st.text(alphabet="-+ #0", max_size=3), width=st.sampled_from(["", "1", "7", "12"]),
     precision=st.sampled_from(["", ".", ".0", ".1", ".3", ".10"]), kind=st.sampled_from("diouxXeEfFgG"), data=st.data(),
 )  # fmt: skip
-@settings(max_examples=200)
+@examples(200)
 def test_as_the_c_library(flags: str, width: str, precision: str, kind: str, data: st.DataObject) -> None:
     if kind in "eEfFgG":
         value: Any = data.draw(

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine.memory import MemoryFault, Pointer
 from pto.engine.reference.core import Core
@@ -290,7 +291,7 @@ def test_padding_under_registers(select: int) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@examples(150)
 def test_any_nest(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(BYTES)))
     plans = plans_of(name)

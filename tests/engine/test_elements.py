@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples, some
 
 from pto.engine import elements
 from pto.isa import encoding
@@ -45,9 +47,8 @@ def some_codes(name: str) -> np.ndarray:
     return np.array([*edges, *random.tolist()], np.uint64).astype(f"u{bits // 8}")
 
 
-@together("compiled", BACKENDS)
 @together("name", DTYPES)
-def test_decode_is_the_scalar_decode(name: str, compiled: bool) -> None:
+def test_decode_is_the_scalar_decode(name: str) -> None:
     d = DTYPES[name]
     codes = np.arange(1 << d.bits, dtype=f"u{max(d.bits, 8) // 8}") if d.bits <= 16 else some_codes(name)
     expected = [encoding.decode(name, int(c)) for c in codes]
@@ -56,7 +57,7 @@ def test_decode_is_the_scalar_decode(name: str, compiled: bool) -> None:
         kinds += [np.float32, np.float64]
     elif d.bits == 32 or name == "f64":
         kinds += [np.float64]
-    for to in kinds:
+    for to, compiled in product(kinds, BACKENDS):
         got = elements.decode(name, codes, to, compiled=compiled)
         assert to is None or got.dtype == to
         np.testing.assert_array_equal(got, np.array(expected, got.dtype))
@@ -83,6 +84,11 @@ def test_decode_refuses_to_lose_bits(name: str, to: str, compiled: bool) -> None
 
 SMALL = [n for n, d in DTYPES.items() if d.bits <= 8]
 WAYS = [(m, s) for m in ROUNDS for s in (False, True)]
+
+
+def of_each_pair(sources: list[str]) -> list[tuple[str, str, tuple[str, bool]]]:
+    """Some roundings and saturations of each pair of types."""
+    return some(product(sources, DTYPES, WAYS), 4, by=lambda case: case[:2])
 
 
 @cache
@@ -117,38 +123,31 @@ def assert_converts(
         ]
 
 
-@together("dst", DTYPES)
-@together("src", SMALL)
-def test_every_small_code_converts_as_the_scalar_does(src: str, dst: str) -> None:
+@together(("src", "dst", "way"), of_each_pair(SMALL))
+def test_every_small_code_converts_as_the_scalar_does(src: str, dst: str, way: tuple[str, bool]) -> None:
     """Every rounding, saturation and rule for NaN."""
     codes = np.arange(1 << DTYPES[src].bits, dtype=np.uint8)
-    for mode, saturate in WAYS:
-        for nan in encoding.NAN_RULES if DTYPES[src].nan else encoding.NAN_RULES[:1]:
-            want = [scalar_convert(int(c), src, dst, mode, saturate, nan) for c in codes]
-            assert_converts(codes, src, dst, mode, saturate, nan, want)
+    mode, saturate = way
+    for nan in encoding.NAN_RULES if DTYPES[src].nan else encoding.NAN_RULES[:1]:
+        want = [scalar_convert(int(c), src, dst, mode, saturate, nan) for c in codes]
+        assert_converts(codes, src, dst, mode, saturate, nan, want)
     assert want == [encoding.convert(int(c), src, dst, mode, saturate, nan) for c in codes]
 
 
-@together("dst", DTYPES)
-@together("src", [n for n in DTYPES if n not in SMALL])
-def test_convert_is_the_scalar_convert(src: str, dst: str) -> None:
-    every = some_codes(src)
-    for k, (mode, saturate) in enumerate(WAYS):
-        nan = encoding.NAN_RULES[k // 2 % 2]
-        codes = every if mode == "RINT" else every[k % 3 :: 3]
-        want = [encoding.convert(int(c), src, dst, mode, saturate, nan) for c in codes]
-        assert_converts(codes, src, dst, mode, saturate, nan, want)
+@together(("src", "dst", "way"), of_each_pair([n for n in DTYPES if n not in SMALL]))
+def test_convert_is_the_scalar_convert(src: str, dst: str, way: tuple[str, bool]) -> None:
+    k, (mode, saturate) = WAYS.index(way), way
+    nan = encoding.NAN_RULES[k // 2 % 2]
+    codes = some_codes(src) if mode == "RINT" else some_codes(src)[k % 3 :: 3]
+    want = [encoding.convert(int(c), src, dst, mode, saturate, nan) for c in codes]
+    assert_converts(codes, src, dst, mode, saturate, nan, want)
 
 
-@together("dst", DTYPES)
-@together("src", ["f16", "bf16", "i16", "u16"])
-def test_every_16_bit_code_converts_alike(src: str, dst: str) -> None:
+@together(("src", "dst", "way"), of_each_pair(["f16", "bf16", "i16", "u16"]))
+def test_every_16_bit_code_converts_alike(src: str, dst: str, way: tuple[str, bool]) -> None:
     codes = np.arange(1 << 16, dtype=np.uint16)
-    for mode in ROUNDS:
-        for saturate in (False, True):
-            a = elements.convert(codes, src, dst, mode, saturate, compiled=False)
-            b = elements.convert(codes, src, dst, mode, saturate, compiled=True)
-            np.testing.assert_array_equal(a, b, f"{mode} saturate={saturate}")
+    a, b = (elements.convert(codes, src, dst, *way, compiled=compiled) for compiled in BACKENDS)
+    np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", [n for n in SMALL if DTYPES[n].is_float])
@@ -176,7 +175,7 @@ def test_encode_between_all_neighbours(name: str) -> None:
                 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(sorted(DTYPES)),
     st.lists(st.floats(width=32), min_size=1, max_size=12),
@@ -194,7 +193,7 @@ def test_encode_is_the_scalar_encode(
             assert [int(c) for c in got] == expected, (kind, compiled)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.sampled_from(sorted(DTYPES)), st.floats(), st.sampled_from(ROUND_MODES), st.booleans())
 def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -> None:
     expected = encoding.encode(name, value, mode, saturate)
@@ -202,7 +201,7 @@ def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -
         assert int(elements.encode(name, np.array([value]), mode, saturate, compiled=compiled)[0]) == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(["i64", "u64"]),
     st.integers(0, 2**64 - 1),

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import isa
 from pto.engine.memory import Tile
@@ -493,7 +494,7 @@ def test_shadow_run(name: str) -> None:
 EXACT = [n for n in WANT if n not in ("texp", "tlog", "tpow", "tpows", "tsqrt", "trsqrt")]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(EXACT))

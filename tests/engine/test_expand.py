@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine.reference.instr import IllegalInstruction
 from pto.isa.dtypes import DTYPES
@@ -147,7 +148,7 @@ def test_in_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
 def test_any_codes(name: str, data: st.DataObject) -> None:
     case = Case(data.draw(st.sampled_from([p for p in some_plans(name) if p.isa == "cpu"])))

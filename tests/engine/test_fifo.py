@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.sampling import some
 
 import pto
 
@@ -170,7 +171,7 @@ def test_uneven_shares_of_a_product(split: int) -> None:
 def test_every_schedule_gives_the_same(arch: str, split: int) -> None:
     x, eye, _, _ = data(6)
     text = cube_to_vector(arch, 6, 4, split)
-    for seed in range(25):
+    for seed in some(range(25), 4):
         out, gm = np.zeros((96, 16), np.float32), np.zeros(4096, np.float32)
         result = run(text, x, eye, out, gm, schedule=seed)
         assert result.ok, (seed, result.diagnostics)
@@ -263,7 +264,7 @@ def test_halves_of_the_vector_cores_meet_in_a_slot(arch: str, split: int) -> Non
     result = kernel.run(x, out, gm, sanitize="all")
     assert result.ok, result.diagnostics
     assert np.array_equal(out, x)
-    for seed in range(25):
+    for seed in some(range(25), 4):
         out[:] = 0
         assert kernel.run(x, out, gm, schedule=seed).ok
         assert np.array_equal(out, x), seed
@@ -386,7 +387,7 @@ def test_entries_as_views_are_slots_in_memory() -> None:
     result = kernel.run(x, out, gm, subblocks=1, sanitize="all")
     assert result.ok, result.diagnostics
     assert np.array_equal(out, x)
-    for seed in range(25):
+    for seed in some(range(25), 4):
         out[:] = 0
         assert kernel.run(x, out, gm, subblocks=1, schedule=seed).ok
         assert np.array_equal(out, x), seed

@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine.memory import MemoryFault
 from pto.engine.reference.instr import IllegalInstruction
@@ -102,7 +103,7 @@ def test_gather_by_index() -> None:
         check_index(case, index & ((1 << case.tile("indices").bits) - 1))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 16), st.integers(0, 64), st.integers(0, 2**32 - 1))
 def test_gather_any_index(rows: int, cols: int, seed: int) -> None:
     case = Case(plans_of("tgather", "index")[0], seed)
@@ -257,7 +258,7 @@ def test_gather_blocks() -> None:
         check_blocks(case, rows, cols, offsets)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 16), st.integers(0, 8), st.integers(0, 2**32 - 1), st.sampled_from([1, 4, 32]))
 def test_gather_any_blocks(rows: int, blocks: int, seed: int, step: int) -> None:
     case = Case(next(every_plan("tgatherb")), seed)
@@ -293,7 +294,7 @@ def test_scatter_by_index() -> None:
         check_scatter(case, *VALID[at % len(VALID)], case.rng.integers(0, (1024, 9)[at % 2], (16, 64)))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.integers(0, 16), st.integers(0, 64), st.integers(1, 1024), st.integers(0, 2**32 - 1), st.integers(0, 5)
 )

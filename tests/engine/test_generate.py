@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.ir.attrs import BoolAttr, IntAttr
 from pto.isa.dtypes import DTYPES
@@ -168,7 +169,7 @@ def test_random_words(rounds: int, cols: int, valid: tuple[int, int]) -> None:
         check_random(plan, rounds, 0x0123456789ABCDEF_FEDCBA9876543210, (-5, 0x7654321), cols, valid)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.integers(0, 2**128 - 1) | st.integers(2**128 - 40, 2**128 - 1) | st.integers(2**64 - 40, 2**64 + 5),
     st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 - 1)),
@@ -222,7 +223,7 @@ def test_histograms(valid: tuple[int, int]) -> None:
             check_histogram(plan, byte, valid, rng)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 3), st.tuples(st.integers(0, 4), st.integers(0, 64)), st.integers(0, 2**32))
 def test_any_histogram(byte: int, valid: tuple[int, int], seed: int) -> None:
     for plan in histogram_plans()[:2]:

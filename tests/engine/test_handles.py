@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine.reference import handles
 from pto.engine.reference.instr import IllegalInstruction
@@ -49,7 +50,7 @@ def tile(rows: int, cols: int, type: str, more: str = "") -> str:
 
 
 @given(r=st.integers(0, 24), c=st.integers(0, 2), cols=st.sampled_from([8, 16]), column_major=st.booleans())
-@settings(max_examples=30)
+@examples(30)
 def test_a_subview_is_a_window_with_the_strides_of_its_source(
     r: int, c: int, cols: int, column_major: bool
 ) -> None:

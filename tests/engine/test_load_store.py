@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.asm.type_text import parse_type
 from pto.engine import elements
@@ -18,7 +19,7 @@ from pto.isa import encoding
 from pto.isa import view as views
 from pto.isa.dtypes import DTYPES
 
-from .moving import attribute, chosen_plans, converted, run, same_codes, scramble, stored
+from .moving import attribute, chosen_plans, converted, known_plans, run, same_codes, scramble, stored
 from .rows import VALID, Case, Doubles, mixed_codes
 
 ROWS = ("tload", "tstore", "tprefetch", "tprefetch_async", "mgather", "mscatter")
@@ -158,7 +159,7 @@ def test_tload_fills_and_copies() -> None:
 def base_case(name: str, dtype: str = "i16", loc: str = "vec", layout: str = "ND", seed: int = 0) -> Case:
     """A case of the simulator column on 16x64 tiles of a type, location and layout."""
     side = "dst" if name == "tload" else "src"
-    for plan in chosen_plans(name):
+    for plan in known_plans(name):
         t = plan.operands[side][0]
         if plan.isa == "cpu" and str(t.dtype) == dtype and t.shape == (16, 64):
             parts = {
@@ -495,7 +496,7 @@ def test_mgather(coalesce: str, how: str) -> None:
 def test_indexed_auto_mode() -> None:
     """Element indices where the tiles agree and have more than one column; else one index per row."""
     plan = next(
-        p for p in chosen_plans("mgather") if p.isa == "cpu" and str(p.operands["dst"][0].dtype) == "i32"
+        p for p in known_plans("mgather") if p.isa == "cpu" and str(p.operands["dst"][0].dtype) == "i32"
     )
     for valid, index, by_row in (
         ((4, 6), (4, 6), False),
@@ -548,14 +549,14 @@ def test_mscatter(coalesce: str, how: str) -> None:
             )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=40), st.sampled_from(["f32", "f16", "i16"]),
        st.sampled_from(["none", "add", "max"]), st.integers(0, 2**32))  # fmt: skip
 def test_colliding_stores_go_in_row_major_order(
     places: list[int], dtype: str, atomic: str, seed: int
 ) -> None:
     plan = next(
-        p for p in chosen_plans("mscatter") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == dtype
+        p for p in known_plans("mscatter") if p.isa == "cpu" and str(p.operands["src"][0].dtype) == dtype
     )
     case, _, mem = indexed_case(plan, "elem", (1, len(places)), seed)
     put_indices(case, [places], False, (1, len(places)))
@@ -573,7 +574,7 @@ def test_colliding_stores_go_in_row_major_order(
 
 def test_an_unchecked_index_may_fault() -> None:
     for name in ("mgather", "mscatter"):
-        plan = next(p for p in chosen_plans(name) if p.isa == "cpu")
+        plan = next(p for p in known_plans(name) if p.isa == "cpu")
         for k in (-1, 2**31 - 1):
             case, *_ = indexed_case(plan, "elem", (1, 2), 0)
             put_indices(case, [[0, k]], False, (1, 2))

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine import elements
 from pto.engine.reference.instr import IllegalInstruction
@@ -288,7 +289,7 @@ floats = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 3), st.data())
 def test_chain_is_exact(m: int, k: int, n: int, data: st.DataObject) -> None:
     pick = st.lists(floats, min_size=m * k + k * n, max_size=m * k + k * n)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 from pto.engine.reference.instr import Port
 from pto.isa import encoding
@@ -155,7 +156,7 @@ def test_what_no_source_covers_is_unspecified(regions: tuple[Shape, Shape, Shape
         assert set(port.parts) == want
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_codes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(ROWS))

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto.engine.memory import MemoryFault, Pointer
@@ -92,7 +93,7 @@ def test_a_pointer_before_its_array_is_a_diagnostic() -> None:
 
 
 @given(r=st.integers(-1, 3), c=st.integers(-1, 4))
-@settings(max_examples=30)
+@examples(30)
 def test_memrefs(r: int, c: int) -> None:
     """By strides; an index outside the sizes is refused even where memory is there."""
     body = """%v = memref.load %m[%r, %c] : memref<3x4xf32, #pto.address_space<gm>>

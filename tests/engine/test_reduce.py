@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
@@ -100,7 +101,7 @@ def test_every_valid_region(name: str, valid: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", (*SUMS, *EXTREMES, *ARGS))
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_any_codes(name: str, data: st.DataObject) -> None:
     plans = [p for p in some_plans(name) if p.isa == "cpu"]

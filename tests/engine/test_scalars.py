@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import isa, parse
 from pto.engine.reference import scalars
@@ -47,7 +48,7 @@ ints = st.sampled_from([0, 1, -1, 2, -2, 127, -128, 2**31 - 1, -(2**31), 2**63 -
 
 @pytest.mark.parametrize("type", BITS)
 @given(x=ints, y=ints)
-@settings(max_examples=60)
+@examples(60)
 def test_integers_wrap(type: str, x: int, y: int) -> None:
     bits = BITS[type]
     x, y = signed(x, bits), signed(y, bits)
@@ -102,7 +103,7 @@ def same(a: object, b: float) -> bool:
 
 
 @given(x=floats, y=floats, z=floats)
-@settings(max_examples=200)
+@examples(200)
 def test_f32_arithmetic_rounds_once(x: float, y: float, z: float) -> None:
     a, b = np.float32(x), np.float32(y)
     with np.errstate(all="ignore"):

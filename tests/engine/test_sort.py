@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples, some
 
 from pto.engine.reference.instr import IllegalInstruction
 from pto.ir.attrs import BoolAttr
@@ -80,7 +82,7 @@ def test_every_type_is_there() -> None:
     assert {element_type(p, "src") for p in some_plans("tsort32")} == set(SORT_TYPES)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_any_sort(data: st.DataObject) -> None:
     case = Case(data.draw(st.sampled_from([p for p in some_plans("tsort32") if p.isa == "cpu"])))
@@ -176,8 +178,9 @@ def list_plans() -> list[Plan]:
     return [p for p in some_plans("tmrgsort") if "src1" in p.operands]
 
 
-@pytest.mark.parametrize("block", [64, 32, 4, 128])
-@pytest.mark.parametrize("v_col", [1024, 1023, 600, 256, 100, 0])
+@pytest.mark.parametrize(
+    ("v_col", "block"), some(itertools.product((1024, 1023, 600, 256, 100, 0), (64, 32, 4, 128)), 3)
+)
 def test_merge_of_blocks(block: int, v_col: int) -> None:
     rng = np.random.default_rng(4)
     for k, plan in enumerate(single_plans()):
@@ -252,7 +255,7 @@ def test_merge_of_lists(counts: list[int], room: int, exhausted: bool) -> None:
         check_lists(plan, rng, counts, room, exhausted, few=k % 2 == 0)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_lists(data: st.DataObject) -> None:
     """Also lists that are not sorted: the merge only ever sees their heads."""

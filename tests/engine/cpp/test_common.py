@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.made import compiled
+from tests.sampling import EVERY, some
 
 import pto
 from pto import cache, knobs
@@ -63,7 +64,7 @@ def test_neither_target_nor_checks_change_it(tmp_path: Path) -> None:
 
     plain = assembly()
     assert "copy_matrix" in plain and "map_run" in plain and "run_launch" in plain
-    assert assembly("-DPTO_NPU_ARCH_A2A3") == plain
+    assert not EVERY or assembly("-DPTO_NPU_ARCH_A2A3") == plain
     assert assembly("-DPTO_NPU_ARCH_A5", "-DPTO_CHECKED") == plain
 
 
@@ -107,7 +108,7 @@ def test_the_same_results_with_headers_alone(tmp_path: Path, monkeypatch: pytest
 
 def test_every_profile_and_checks_link() -> None:
     found()
-    for name in PROFILES:
+    for name in some(PROFILES, 3):
         flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED", compiler.TILES_ONLY, "-O0"]
         assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
 
@@ -174,7 +175,7 @@ def test_headers_can_be_included_alone() -> None:
         command = [*compiler.find().command, "-std=c++20", "-fsyntax-only", f"-I{root}"]
         return compiled(command, f'#include "{header}"\n').stderr
 
+    each_alone = some(headers, 5, by=lambda h: h.rpartition("/")[0])
     with ThreadPoolExecutor(2) as pool:
-        assert {
-            h: text[:300] for h, text in zip(headers, pool.map(problem, headers), strict=True) if text
-        } == {}
+        problems = zip(each_alone, pool.map(problem, each_alone), strict=True)
+        assert {h: text[:300] for h, text in problems if text} == {}

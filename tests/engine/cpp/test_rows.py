@@ -1,7 +1,7 @@
 """Every executable row with a C++ spelling: engines cpp and native against the reference engine, byte for byte.
 
-`make matrix` compiles every plan of `some_plans`, optimised as the engines do it; the ordinary run takes a few
-of each row, which together show all columns, element types and layouts, and optimises little.
+`make matrix` compiles every plan of `some_plans`, optimised as the engines do it. The ordinary run compiles one or
+two of each row, without optimisation; together they show all columns, element types and layouts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sampling import EVERY
+from tests.sampling import EVERY, some
 
 from pto import isa
 from pto.engine import elements
@@ -25,7 +25,17 @@ from pto.isa.profiles import ISAS
 from pto.isa.row import Row
 from pto.witness.plan import Plan
 
-from ..rows import FILL, Case, column_plans, mixed_codes, random_codes, some_plans, special_codes
+from ..rows import (
+    FILL,
+    Case,
+    column_plans,
+    is_legal,
+    layout_variants,
+    mixed_codes,
+    random_codes,
+    some_plans,
+    special_codes,
+)  # fmt: skip
 from .rows_bench import Compiled, Outcome, compiled, reference, unequal
 
 #: Rows that this bench cannot call, and who tests them instead.
@@ -36,12 +46,12 @@ Fill = Callable[[Case, np.random.Generator], None]
 FILLS: dict[str, Fill] = {}
 
 #: Plans that once differed, by what is written of them: the ordinary run has them, too.
-ONCE: dict[tuple[str, str], str] = {
-    ("tlrelu", "cpu"): "xi8",  # an infinite slope
-    ("trowsum", "cpu"): "dst=!pto.tile_buf<vec, 16x64xf32, valid=16x1, blayout=col_major>",  # nothing to add
-    ("tconcat", "cpu"): "dst=!pto.tile_buf<vec, 16x64xf32, blayout=col_major>",  # past the valid region
-    ("tmov", "cpu"): "dst=!pto.tile_buf<vec, 16x32xui8> tmp=",  # scratch that decides
-    ("tstore", "cpu"): "src=!pto.tile_buf<vec, 16x64xf32> dst=!pto.partition_tensor_view<16x64xf32> preQuantScalar",
+ONCE: dict[str, str] = {
+    "tlrelu": "xi8",  # an infinite slope
+    "trowsum": "dst=!pto.tile_buf<vec, 16x64xf32, valid=16x1, blayout=col_major>",  # nothing to add
+    "tconcat": "dst=!pto.tile_buf<vec, 16x64xf32, blayout=col_major>",  # past the valid region
+    "tmov": "dst=!pto.tile_buf<vec, 16x32xui8> tmp=",  # scratch that decides
+    "tstore": "src=!pto.tile_buf<vec, 16x64xf32> dst=!pto.partition_tensor_view<16x64xf32> preQuantScalar",
 }  # fmt: skip
 
 VALID: tuple[tuple[int, int] | None, ...] = (None, (5, 37), (1, 64), (16, 1), (0, 64), (16, 0))
@@ -59,22 +69,28 @@ def executable() -> list[Row]:
 
 @cache
 def chosen(name: str) -> list[Plan]:
-    """Plans of a row: all types of all columns and every layout with PTO_TEST_MATRIX, else a few of them."""
+    """Return all types of all columns and every layout of a row in `make matrix`. Else return one plan (of some
+    rows in another layout), and a second plan if no formula defines the row (`test_meanings` checks formulas on all their types)."""
     row = isa.row(name)
     assert row is not None
-    first = zlib.crc32(name.encode())  # rows of a family show different types
-    found: list[Plan] = []
-    for every in (*(column_plans(name, column) for column in row.isas), some_plans(name)):
-        plans = [p for p in every if _callable(p)]
-        found += _some(plans, 1, first)
-        found += [p for p in plans if (once := ONCE.get((name, p.isa))) and once in _shown(p)][:1]
-    return list({repr(p): p for p in found}.values())
-
-
-def _some(found: list[Plan], count: int, first: int) -> list[Plan]:
-    if EVERY or len(found) <= count:
-        return found
-    return [found[k] for k in sorted({(first + k * len(found) // count) % len(found) for k in range(count)})]
+    first = zlib.crc32(name.encode())  # rows of a family show different columns, types and layouts
+    shown = (v for p in column_plans(name, "cpu") if name in ONCE for v in (p, *layout_variants(p)))
+    once = [p for p in shown if ONCE[name] in _shown(p) and is_legal(p)][:1]
+    if EVERY:
+        every = [*(p for column in row.isas for p in column_plans(name, column)), *some_plans(name)]
+        found = [p for p in every if _callable(p)]
+    else:
+        found = []
+        for k in range(1 if row.expr else 2):
+            column = row.isas[(first + k) % len(row.isas)]
+            plans = [p for p in column_plans(name, column) if _callable(p)]
+            for plan in plans[first // 3 % max(1, len(plans)) :][:1]:
+                # A view without a layout is legal with more tiles than its C++ type is.
+                views = any(isinstance(t, ViewType) for types in plan.operands.values() for t in types)
+                variants = layout_variants(plan) if not views and first % 5 == 0 else ()
+                layouts = [plan, *(p for p in variants if is_legal(p) and _callable(p))]
+                found.append(layouts[(first + k) % len(layouts)])
+    return list({repr(p): p for p in found + once}.values())
 
 
 def _callable(plan: Plan) -> bool:
@@ -147,7 +163,7 @@ def runs(case: Case) -> list[tuple[tuple[int, int] | None, int, int | None]]:
     ]
     if case.row.expr:
         scalars = any(isinstance(t, ScalarType) for types in case.plan.operands.values() for t in types)
-        found += [(None, 2, k) for k in range(len(SPECIAL))] if scalars else [(None, 2, None)]
+        found += [(None, 2, k) for k in some(range(len(SPECIAL)), 5)] if scalars else [(None, 2, None)]
     return found
 
 
@@ -226,7 +242,7 @@ def _unlike(one: Compiled, want: Outcome) -> str:
     return ""
 
 
-PARTS = 24 if EVERY else 3
+PARTS = 24 if EVERY else 1
 
 
 @pytest.mark.parametrize("column", ISAS)

@@ -34,7 +34,7 @@ from pto.isa.machine import LOCATION_OF
 from pto.isa.row import Row
 from pto.witness.plan import Plan, _legal_dtypes, make_attribute, plans, violated
 
-from ..rows import Case, random_codes, special_codes
+from ..rows import Case, random_codes, sample, special_codes
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +43,7 @@ class VectorCase(Case):
     """One instance of an instruction with registers for its operands and results."""
 
     base = 4096
+    capacity = 1 << 20
 
     def __init__(self, plan: Plan, seed: int = 0, semantics: str = "hw") -> None:
         super().__init__(plan, seed)
@@ -123,11 +124,13 @@ class VectorCase(Case):
 
 @cache
 def plans_of(name: str, column: str | None = None) -> list[Plan]:
-    """Every legal plan of a row: columns x forms x element types, attributes at their first choice."""
+    """Every legal plan of a row in a column, or some of all columns: forms x element types, attributes at their first
+    choice."""
     row = isa.row(name)
     assert row is not None
     columns = [c for c in row.isas if column in (None, c)]
-    return [made for c in columns for made in plans(row, c)]
+    found = [made for c in columns for made in plans(row, c)]
+    return found if column else sample(found)
 
 
 def with_attrs(plan: Plan, **values: Any) -> Plan | None:
