@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -44,7 +45,7 @@ def _turned(x: Any) -> Any:
     return x.swapaxes(-1, -2)
 
 
-@pytest.mark.parametrize(
+@together(
     ("given", "stored"),
     [
         (np.float32, np.float32),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -197,7 +198,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("function", EXPECTED, ids=lambda f: f.__name__)
+@together("function", EXPECTED)
 def test_values_are_those_of_the_program(function):
     given = [array((32, 32), seed=seed) for seed in range(3)]
     check(function, given, (32, 32), np.float32, EXPECTED[function], slack=20)
@@ -304,7 +305,7 @@ def a_tail_joined(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tenso
     return out
 
 
-@pytest.mark.parametrize("rows", [5, 6, 16, 21, 32])
+@together("rows", [5, 6, 16, 21, 32])
 def test_lanes_of_what_holds_data_in_part(rows: int):
     a, b = (array((32, 32), seed=seed) for seed in range(2))
     for sanitize in ("", "all"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -127,7 +128,7 @@ CASES: dict[str, tuple[Any, list[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@together("name", CASES)
 def test_every_way_of_running(name: str) -> None:
     function, given, expected = CASES[name]
     out = BEGIN.copy()
@@ -237,7 +238,7 @@ def test_what_functions_in_cpp_return() -> None:
     assert "self.both(" in of_extern.lower(X, BEGIN).as_python()
 
 
-@pytest.mark.parametrize(
+@together(
     ("function", "code", "words"),
     [
         (waits_for_a_number, "PTO-E3004", "a task waits for tasks"),
