@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import os
+import tempfile
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -12,9 +14,30 @@ OTHER_USER = 54321
 needs_second_user = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as a second user")
 
 
+@cache
+def shared_folder() -> str:
+    """Return a folder of temporary files that both users can reach: that of this user may lie in a closed folder."""
+    if os.geteuid() != 0:
+        return tempfile.gettempdir()
+    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm"):
+        if _acting(lambda folder=folder: os.rmdir(tempfile.mkdtemp(dir=folder)), OTHER_USER)() == "None":
+            return folder
+    pytest.skip("a second user can make files in no folder of temporary files")
+
+
 def acting(does: Callable[[], object], user: int = OTHER_USER) -> Callable[[], str]:
     """Start a process of a user that does something; a function that waits for what it comes to: the result in
     words, or the name of the exception."""
+    folder = shared_folder()
+
+    def acts() -> object:
+        tempfile.tempdir = folder
+        return does()
+
+    return _acting(acts, user)
+
+
+def _acting(does: Callable[[], object], user: int) -> Callable[[], str]:
     codecs.lookup("ascii")  # the other user may not be able to read the files of Python
     here, there = os.pipe()
     process = os.fork()

@@ -185,7 +185,8 @@ def test_a_rank_asks_the_system_who_listens(public: Path, runtime: Path) -> None
             os.read(go[0], 1)
 
     other = acting(listens)
-    os.read(ready[0], 1)
+    os.close(ready[1])
+    assert os.read(ready[0], 1) == b"r", other()  # at once, too, where the other user has failed
     os.rename(public / "socket", runtime / "ranks")  # which only this user can do
     try:
         with pytest.raises(DiagnosticError, match="'ranks' of the ranks belongs to another user"):
@@ -193,7 +194,7 @@ def test_a_rank_asks_the_system_who_listens(public: Path, runtime: Path) -> None
     finally:
         os.write(go[1], b"g")
         other()
-        for file in (*ready, *go):
+        for file in (ready[0], *go):
             os.close(file)
 
 
