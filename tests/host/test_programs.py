@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pto.cli.main import main
+
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "ranks" / "04_program.cpp"
 
@@ -115,7 +117,7 @@ def test_wrong_calls_are_told(program: str) -> None:
     assert done.stderr.count("[PTO-E2420]") == 4
 
 
-def test_what_cannot_be_started(tmp_path: Path) -> None:
+def test_what_cannot_be_started(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "text"
     text.write_text("no program")
     for words, says in (
@@ -126,8 +128,11 @@ def test_what_cannot_be_started(tmp_path: Path) -> None:
         (["--timeout", "-1", str(EXAMPLE)], "'-1' is not a positive number of seconds"),
         ([str(EXAMPLE), "-o", str(tmp_path / "no" / "program")], "cannot write"),
     ):
-        done = ranks(2, *words)
-        assert done.returncode in (1, 2) and says in done.stderr, done.stderr
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(main(["ranks", "-n", "2", *words]))
+        said = capfd.readouterr().err
+        assert ended.value.code in (1, 2)
+        assert says in said, said
 
 
 def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.sampling import some
 
 from pto import knobs
 from pto.cli.runtime import main
@@ -143,7 +144,7 @@ def test_tasks_of_a_graph_come_from_the_orchestration(runtime: str) -> None:
     assert {Path(site.rpartition(":")[0]).name for site in result.records.sites} == {"bgemm_graph.cpp"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some(range(4), 2))
 def test_any_order_gives_the_same_bits(seed: int) -> None:
     """What the graphs leave open does not change a result."""
     for name in ("vector_dag", "paged_attention"):

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import _runtime
 
@@ -328,7 +329,7 @@ def test_records() -> None:
 
 
 @needs_compiler
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_found_cycles_are_cycles(data: st.DataObject) -> None:
     """Against a reachability matrix: a cycle is found if and only if a task reaches itself, and it is a shortest

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from .header_build import COMPILER, TMR, build
 
@@ -284,7 +285,7 @@ def change(draw: st.DrawFn, pool: Pool, parent: Model) -> Model:
     )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(data=st.data())
 def test_descendants_of_one_buffer(data: st.DataObject) -> None:
     """Views, reshapes and transpositions of one buffer, pair by pair: within a frame the answer is exact (spec
@@ -387,7 +388,7 @@ def test_pool_asks_before_it_gives_up() -> None:
     pool.close()
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.tuples(st.sampled_from(["make", "retain", "release"]), st.integers(0, 30)), max_size=60))
 def test_pool_counts(steps: list[tuple[str, int]]) -> None:
     """Against a dictionary: an index is used again only after its last reference, contents stay until then."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto import knobs, runtime
@@ -370,7 +371,7 @@ def test_columns_that_lie_between_each_other_share_nothing() -> None:
         assert [h.kind for h in run.hazards] == expected
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_random_graphs_find_what_is_not_ordered(data: st.DataObject) -> None:
     """Against the definition: two tasks that share memory, one to write, and no path between them. Not all pairs are
@@ -426,7 +427,7 @@ def test_a_writer_beside_a_reader_and_its_writer() -> None:
     assert {(1, 2, "WAW")} <= {(h.earlier, h.later, h.kind) for h in found} <= {(0, 2, "WAR"), (1, 2, "WAW")}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data(), st.sampled_from(GRAPHS), st.integers(0, 99))
 def test_random_graphs_equal_the_order_of_the_program(data: st.DataObject, name: str, seed: int) -> None:
     """With an edge for every pair that shares memory, any schedule gives what one task after another gives."""

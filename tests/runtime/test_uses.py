@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import runtime
 from pto.cli.main import main as pto
@@ -114,7 +115,7 @@ def _bytes(array: Any) -> set[int]:
     return {int(start + p + k) for p in places.ravel() for k in range(array.itemsize)}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_every_byte_and_no_other(kernels: dict[str, runtime.Kernel], data: st.DataObject) -> None:
     rows, cols = data.draw(st.integers(0, 16)), data.draw(st.integers(0, 16))
@@ -212,6 +213,7 @@ def test_e2611_an_edge_that_a_folder_lacks(tmp_path: Path, capsys: pytest.Captur
     assert "order tasks 1 and 3 with add_successor" in shown.err + shown.out
 
 
+@examples(100)
 @given(st.data())
 def test_runs_are_the_bytes_of_an_array(data: st.DataObject) -> None:
     shape = data.draw(st.lists(st.integers(1, 5), min_size=0, max_size=3))
@@ -227,6 +229,7 @@ def test_runs_are_the_bytes_of_an_array(data: st.DataObject) -> None:
     assert sum(b - a for a, b in runs) == len(_bytes(array)) or array.strides[:1] == (0,)
 
 
+@examples(100)
 @given(st.data())
 def test_conflicts_are_those_that_nothing_orders(data: st.DataObject) -> None:
     """Every conflict that is there is found, unless one with a write that comes after is; and nothing else."""
