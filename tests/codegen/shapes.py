@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
+from tests.sampling import EVERY
+
 import pto
+from pto.isa.row import Row
+from pto.witness.plan import Plan, dtype_choices, forms, plans_of
 
 
 def emit(program: str, target: str = "a3", **options: Any) -> str:
@@ -85,3 +91,12 @@ def window(name: str, pointer: str) -> str:
     return f"""\
   %{name}_v = pto.make_tensor_view %{pointer}, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
   %{name} = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> {WINDOW}"""
+
+
+def witnesses(row: Row, isa: str) -> Iterator[Plan]:
+    """The legal plans of an instruction; in `make test` one of each form, forms with different element types."""
+    choices = list(dtype_choices(row, isa))
+    for n, form in enumerate(forms(row)):
+        first = n % len(choices)
+        found = (p for c in choices[first:] + choices[:first] for p in plans_of(row, isa, form, c))
+        yield from islice(found, None if EVERY else 1)

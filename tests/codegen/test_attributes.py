@@ -26,9 +26,10 @@ from pto.isa.enums import SYNC_OP_PIPE
 from pto.isa.profiles import ISAS, PROFILES
 from pto.isa.row import Attr, Row
 from pto.witness.plan import Plan, make_attribute, violated
-from pto.witness.programs import build, plans
+from pto.witness.programs import build
 
 from .shapes import emit as emit_text
+from .shapes import witnesses
 
 #: What is meant where an attribute is left out.
 _ABSENT = {
@@ -141,7 +142,7 @@ def _forms(name: str) -> tuple[Plan, ...]:
 def _distinct(row: Row) -> Iterator[Plan]:
     for column in [c for c in row.isas if c != "cpu"] or row.isas:
         seen: set[Any] = set()
-        for made in plans(row, column):
+        for made in witnesses(row, column):
             key = frozenset(made.operands), frozenset(made.attrs)
             if key not in seen:
                 seen.add(key)

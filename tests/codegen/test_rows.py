@@ -6,14 +6,16 @@ import re
 
 import pytest
 from tests.each import together
-from tests.sampling import some
 
 from pto import isa
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError
 from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
+from pto.witness.plan import first_plan
 from pto.witness.programs import build, plans
+
+from .shapes import witnesses
 
 #: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups.
 _NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
@@ -58,11 +60,8 @@ def test_every_form_is_emitted(row: Row) -> None:
                 emit(build(next(iter(plans(row, column)))), PROFILES[column])
             continue
         done = 0
-        found = list(plans(row, column))
-        every = column == row.isas[-1]  # forms and element types on one target, the first on the others
-        for plan in (
-            some(found, 4, by=lambda p: (frozenset(p.operands), frozenset(p.attrs))) if every else found[:1]
-        ):
+        # forms and element types on one target, the first on the others
+        for plan in witnesses(row, column) if column == row.isas[-1] else [first_plan(row, column)]:
             module = build(plan)
             try:
                 text = emit(module, PROFILES[column])

@@ -9,8 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto.diag import render
@@ -20,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 sizes = st.integers(1, 300)
 seeds = st.integers(0, 2**16)
-some = settings(max_examples=12)
+some = examples(12)
 
 
 @cache
