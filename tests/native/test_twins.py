@@ -8,8 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import _native
 from pto.engine import elements
@@ -46,7 +47,7 @@ kinds = st.sampled_from(["near", "spread", "bits", "special"])
 sizes = st.one_of(st.integers(0, 9), st.sampled_from([15, 16, 17, 31, 32, 33, 50]))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(sizes, sizes, sizes, kinds, kinds, st.integers(0, 2**32))
 def test_products(m: int, k: int, n: int, left: str, right: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -57,7 +58,7 @@ def test_products(m: int, k: int, n: int, left: str, right: str, seed: int) -> N
         assert_same(_native.dot_f64(a.astype(np.float64), np.ascontiguousarray(b, np.float64)), want)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(sizes, sizes, sizes, st.integers(0, 250), st.integers(0, 2**32))
 def test_products_beyond_the_range_of_f32(m: int, k: int, n: int, size: int, seed: int) -> None:
     """Numbers of few bits under scales of any power of two, as the block-scaled forms make them."""
@@ -81,7 +82,7 @@ def test_integer_products_are_exact(left: str, right: str, depth: int) -> None:
 
 @pytest.mark.parametrize("step", [np.add, np.multiply])
 @pytest.mark.parametrize("name", ["f16", "bf16"])
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 40), sizes, st.sampled_from(["near", "bits", "special"]), st.integers(0, 2**32))
 def test_folds(name: str, step: np.ufunc, rows: int, cols: int, kind: str, seed: int) -> None:
     codes = elements.encode(name, floats(np.random.default_rng(seed), (rows, cols), kind))
@@ -96,7 +97,7 @@ def test_folds(name: str, step: np.ufunc, rows: int, cols: int, kind: str, seed:
         assert_same(fold_columns(np.asfortranarray(x), step, steps, compiled=False).astype(np.float32), want)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**128 - 1), st.integers(0, 200), st.sampled_from([7, 10, 0, 1]), st.integers(0, 2**32))
 def test_random_words(start: int, count: int, rounds: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -106,7 +107,7 @@ def test_random_words(start: int, count: int, rounds: int, seed: int) -> None:
     np.testing.assert_array_equal(_philox(start, ahead, keys, rounds, compiled=True), want)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(1, 5), st.integers(1, 100), st.integers(1, 40), st.integers(0, 2**32))
 def test_block_orders(rows: int, cols: int, ranks: int, seed: int) -> None:
     """Many equal ranks, some equal indices, and the largest numbers there are."""

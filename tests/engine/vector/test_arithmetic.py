@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import each
+from tests.sampling import examples
 
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
@@ -237,7 +238,7 @@ def test_carry_chain_is_wide_arithmetic(name: str, semantics: str) -> None:
             assert case.lanes(flag)[n] == (on[n] and out_flag != inverted)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32 - 1))
 def test_fused_multiply_add_rounds_once(seed: int) -> None:
     """Products near a tie of the sum, where rounding twice would show."""

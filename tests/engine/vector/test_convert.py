@@ -12,8 +12,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto.isa import encoding
@@ -309,7 +310,7 @@ def test_out_of_range(dst: str, sat: str, found: tuple[int, ...]) -> None:
     assert tuple(got[: 5 * (64 // got.size or 2) : 2 if dst == "i16" else 1][:5].tolist()) == found
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.integers(0, 2**32 - 1))
 def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
     """From i64 over f32 (to odd) to bf16 is as good as one rounding: what was lost still shows."""
@@ -324,7 +325,7 @@ def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
     assert twice.tolist() == [to_float("bf16", int(v), "R", False) for v in x]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["i16", "i32", "i64"]), st.integers(50, 75))
 def test_low_bits_of_large_numbers(seed: int, dst: str, size: int) -> None:
     """Numbers of up to `size` bits and none beyond, so that no other large one is about."""

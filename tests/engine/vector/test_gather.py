@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.engine.reference.core import RunError
 from pto.witness.plan import Plan
@@ -134,7 +135,7 @@ def test_scatter(distinct: bool) -> None:
     assert bool(repeated) is not distinct
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 2**32 - 1))
 def test_what_was_scattered_is_gathered(seed: int) -> None:
     out = VectorCase(next(p for p in plans_of("vscatter", "a5") if "f32" in shown(p)), seed)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 from pto.engine.reference.core import RunError
 from pto.engine.reference.matmul import saturated_dot
@@ -233,7 +234,7 @@ def test_nosat_is_the_default() -> None:
             Product(made, 3, 4, 4, seed=6, special=True).check()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(
         st.tuples(*[st.floats(width=32, allow_nan=False, allow_infinity=False)] * 2), min_size=1, max_size=6

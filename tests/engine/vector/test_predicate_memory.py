@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto import isa
 from pto.engine.memory import MemoryFault, Pointer
@@ -122,7 +123,7 @@ def check_base(result: Any, moved: int | None, case: VectorCase) -> None:
 
 @pytest.mark.parametrize("gran", GRANULARITIES)
 @pytest.mark.parametrize("semantics", ["hw", "doc"])
-@settings(max_examples=10)
+@examples(16)
 @given(image=st.integers(0, 2**WIDTH - 1))
 def test_both_semantics_keep_the_image(gran: str, semantics: str, image: int) -> None:
     """Whatever the granularity, 32 bytes are saved and restored."""
@@ -204,7 +205,7 @@ def test_the_end_of_the_buffer(name: str, dist: str) -> None:
 
 
 @pytest.mark.parametrize("gran", ["b16", "b32"])
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 2**32), start=st.integers(0, 70), count=st.integers(1, 9))
 def test_stream_of_masks(gran: str, seed: int, start: int, count: int) -> None:
     """Every append puts lane bits behind the last: whole blocks in memory, the rest in the state."""
@@ -235,7 +236,7 @@ def test_stream_of_masks(gran: str, seed: int, start: int, count: int) -> None:
 # -- identities of the model -------------------------------------------------------------------------------
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(image=st.integers(0, 2**WIDTH - 1))
 def test_dense_bits_of_halves(image: int) -> None:
     """PK saves a mask of halves as 128 dense bits, US brings it back (with both bits of each lane)."""
@@ -264,7 +265,7 @@ def test_dense_bits_of_halves(image: int) -> None:
     assert lanes_of(found(mix, "high"), "b32") == lanes[64:]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(image=st.integers(0, 2**WIDTH - 1))
 def test_dense_bits_of_words(image: int) -> None:
     """Packed twice and stored, the first 8 bytes have one bit per word."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples, some
 
 from pto import isa
 from pto.asm import parse
@@ -86,8 +87,8 @@ COUNTS = (*range(2 * WIDTH + 2), 1000, 2**31 - 1, -1, -2, -64, -(2**31))
 @pytest.mark.parametrize("stem", ["pset", "pge"])
 def test_patterns_without_an_encoding_are_warned_about(stem: str, gran: str) -> None:
     encoded = {f"PAT_VL{n}" for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)}
-    lanes = WIDTH // SIZES[gran]
-    for pattern in ("PAT_ALL", "PAT_Q", *(f"PAT_VL{n}" for n in range(1, lanes + 1))):
+    lengths = [f"PAT_VL{n}" for n in range(1, WIDTH // SIZES[gran] + 1)]
+    for pattern in ("PAT_ALL", "PAT_Q", *some(lengths, 4, by=lambda p: p in encoded)):
         text = (
             'module attributes {pto.target_arch = "a5"} { func.func @f() { pto.vecscope {\n'
             f'%m = pto.{stem}_{gran} "{pattern}" : !pto.mask<{gran}>\n'
@@ -127,7 +128,7 @@ def test_plt(gran: str) -> None:
             assert -(2**31) <= rest < 2**31
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 3000), st.sampled_from(GRANULARITIES))
 def test_plt_chain_counts_every_element_once(total: int, gran: str) -> None:
     """Passing the rest on covers `total` elements, in order, and stays at 0."""
@@ -211,7 +212,7 @@ PAIRS = [(a, b) for a in GRANULARITIES for b in GRANULARITIES]
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 @pytest.mark.parametrize("part", ["LOWER", "HIGHER"])
-@settings(max_examples=6)
+@examples(12)
 @given(x=IMAGES)
 def test_ppack_and_punpack_of_bits(source: str, target: str, part: str, x: int) -> None:
     """On hardware they move the bits of the image; types do not matter."""
@@ -230,7 +231,7 @@ def test_ppack_and_punpack_of_bits(source: str, target: str, part: str, x: int) 
 
 @EACH
 @pytest.mark.parametrize("part", ["LOWER", "HIGHER"])
-@settings(max_examples=6)
+@examples(12)
 @given(x=IMAGES)
 def test_ppack_and_punpack_of_lanes(gran: str, part: str, x: int) -> None:
     """In the manual they place one half of the lanes."""
@@ -247,7 +248,7 @@ def test_ppack_and_punpack_of_lanes(gran: str, part: str, x: int) -> None:
 
 @pytest.mark.parametrize(("wide", "narrow"), [("b32", "b16"), ("b16", "b8")])
 @pytest.mark.parametrize("part", ["LOWER", "HIGHER"])
-@settings(max_examples=6)
+@examples(12)
 @given(x=IMAGES)
 def test_packing_to_half_the_width_is_one_in_both(wide: str, narrow: str, part: str, x: int) -> None:
     """All lanes of the wider mask in one half of the narrower, and back: the presets agree."""
@@ -266,7 +267,7 @@ def test_packing_to_half_the_width_is_one_in_both(wide: str, narrow: str, part: 
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-@settings(max_examples=4)
+@examples(12)
 @given(x=IMAGES)
 def test_pbitcast_keeps_the_image(source: str, target: str, x: int) -> None:
     for column in ("cpu", "a2a3", "a5"):
@@ -277,7 +278,7 @@ def test_pbitcast_keeps_the_image(source: str, target: str, x: int) -> None:
 
 
 @EACH
-@settings(max_examples=20)
+@examples(20)
 @given(x=IMAGES, y=IMAGES)
 def test_interleave(gran: str, x: int, y: int) -> None:
     """All bits of a lane move together."""
@@ -299,7 +300,7 @@ def test_interleave(gran: str, x: int, y: int) -> None:
 # -- identities of the model -------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(x=IMAGES, y=IMAGES)
 def test_two_masks_of_words_make_one_of_halves(x: int, y: int) -> None:
     """The masks of two f32 registers as one mask of the f16 register that holds both."""
@@ -311,7 +312,7 @@ def test_two_masks_of_words_make_one_of_halves(x: int, y: int) -> None:
     assert (found(back, "low"), found(back, "high")) == (m0, m1)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(x=IMAGES)
 def test_packing_twice_makes_one_bit_per_word(x: int) -> None:
     """One dense bit per 32-bit lane, in the first 64 bits of the image."""
@@ -321,7 +322,7 @@ def test_packing_twice_makes_one_bit_per_word(x: int) -> None:
     assert twice == sum(lane << n for n, lane in enumerate(lanes_of(x, "b32")))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(x=IMAGES)
 def test_spreading_reaches_both_halves(x: int) -> None:
     """Two masks of words from one of halves: by punpack, or by interleaving with nothing."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 import pto
 from pto.engine.reference.core import RunError
@@ -151,7 +152,7 @@ def test_count_below(plan: Plan, share: float) -> None:
     check(case, r=[sum(on[:i]) % (1 << bits) for i in range(lanes)])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(["i8", "i16", "i32"]), st.integers(0, 2**32 - 1), st.floats(0, 1))
 def test_counts_say_where_squeezed_lanes_went(dtype: str, seed: int, share: float) -> None:
     squeeze = VectorCase(next(p for p in plans_of("vsqz", "a5") if dtype_of(p, "r") == dtype), seed)

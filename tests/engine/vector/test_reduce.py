@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.each import together
+from tests.sampling import examples
 
 import pto
 from pto.engine.reference.core import RunError
@@ -189,7 +190,7 @@ def test_the_order_of_a_sum_shows() -> None:
     assert case.get("r").view(np.float32)[0] == 2**24
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 2**32 - 1), st.integers(-12, 30))
 def test_sums_of_integers_are_exact_or_wrap(seed: int, size: int) -> None:
     for plan in plans_of("vcadd", "a5"):

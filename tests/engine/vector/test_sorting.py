@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto.engine.memory import Pointer
@@ -118,7 +119,7 @@ def test_sort_values(plan: Plan, config: int, groups: int) -> None:
     check(case, packed(dtype, want))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(plans_of("vbitsort")), st.integers(1, 4), st.booleans(), st.integers(0, 2**32 - 1))
 def test_sort_records(plan: Plan, groups: int, few: bool, seed: int) -> None:
     """Equal scores stay in the order of the input, whatever their indices."""
@@ -191,7 +192,7 @@ def merge_status(case: VectorCase) -> list[int]:
 VALID = {2: 0b0011, 3: 0b0111, 4: 0b1111}
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(
     st.sampled_from(plans_of("vmrgsort4")), st.lists(st.integers(0, 40), min_size=2, max_size=4),
     st.booleans(), st.booleans(), st.integers(0, 2**32 - 1),
@@ -211,7 +212,7 @@ def test_merge(plan: Plan, lengths: list[int], exhausted: bool, few: bool, seed:
     assert merge_status(case) == (counts if exhausted else before)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.sampled_from(plans_of("vmrgsort4")), st.integers(0, 12), st.integers(2, 6), st.booleans(),
     st.integers(0, 2**32 - 1),

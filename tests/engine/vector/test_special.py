@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 from pto.ir.types import VRegType
 from pto.isa import encoding
@@ -146,7 +147,7 @@ def test_multiply_add(plan: Plan) -> None:
         ])  # fmt: skip
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.sampled_from(["f32", "f16", "bf16"]), st.integers(0, 2**32 - 1))
 def test_multiply_add_rounds_once(dtype: str, seed: int) -> None:
     """Short factors, and addends that are tiny or make the sum a tie: rounding twice would show."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.sampling import examples
 
 import pto
 from pto.engine.memory import Pointer
@@ -193,7 +194,7 @@ class Model:
             self.memory[at] = b
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     dtype=st.sampled_from(TYPES),
     start=st.integers(0, 64),
