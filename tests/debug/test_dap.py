@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.debug.client import ROOT, Client, PortClient
 from tests.debug.kernels import CASES, EXAMPLES, LOOP, loop, loop_args
 from tests.each import each
+from tests.sampling import examples
 
 from pto.cli import debug as cli
 from pto.engine.debug.dap import MOST_UNKNOWN, Adapter
@@ -521,7 +522,7 @@ _VALUES = st.recursive(
 _REQUESTS = st.lists(st.tuples(_NAMES, st.dictionaries(_KEYS, _VALUES, max_size=4)), max_size=10)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(requests=_REQUESTS, begun=st.booleans())
 def test_any_requests_are_answered(requests: list[Any], begun: bool) -> None:
     first = (
@@ -535,6 +536,7 @@ def test_any_requests_are_answered(requests: list[Any], begun: bool) -> None:
     assert threading.active_count() <= before + 1  # the reader may not have seen the end yet
 
 
+@examples(100)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_answered(data: bytes) -> None:
     talk(data)

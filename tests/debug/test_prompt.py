@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.debug.kernels import CASES, LOOP, loop, loop_args
 from tests.each import each
+from tests.sampling import examples
 
 from pto.cli.main import main
 from pto.engine.debug.commands import COMMANDS, GROUPS, TOPICS, Interpreter, find
@@ -284,7 +285,7 @@ _TEXT = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(text=_TEXT)
 def test_any_command_is_answered(text: str, stopped: Session) -> None:
     said: list[str] = []

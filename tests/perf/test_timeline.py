@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.perf.kernels import attention, gemm
+from tests.sampling import examples
 
 import pto
 from pto.isa.costs import Charge
@@ -268,7 +269,7 @@ _UNSHARED = _MACHINE.with_values({"read_cap": 1e9, "write_cap": 1e9})
 _CROWDED = _MACHINE.with_values({"read_cap": 96.0, "write_cap": 80.0})
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(traces(), st.sampled_from([_MACHINE, _CROWDED]))
 def test_no_schedule_beats_its_bounds(trace: Trace, machine: Machine):
     """The busiest pipe, bytes by what memory gives, and the longest path, which the total is."""
@@ -308,14 +309,14 @@ def barriers(draw: st.DrawFn) -> tuple[Trace, Trace]:
     return trace, with_barrier(trace, draw(st.integers(0, len(trace))), core, pipe, kind)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(barriers())
 def test_a_barrier_more_never_shortens_and_one_less_never_lengthens(both: tuple[Trace, Trace]):
     without, barrier = (Timeline(trace, _UNSHARED) for trace in both)
     assert barrier.cycles >= without.cycles - 1e-6
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(barriers())
 def test_what_a_barrier_shortens_is_what_sharing_cost(both: tuple[Trace, Trace]):
     """Where transfers share memory, one that comes later may let another one go ahead, and the total may be shorter: so
