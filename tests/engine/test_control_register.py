@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from pto.diag import DiagnosticError
 from pto.engine.elements import ARRAY_DTYPES
 from pto.isa import ctrl
 
+from .native.without_pack import compile_calls
+
+pytestmark = pytest.mark.usefixtures("quick")
 ROWS = (
     "ld_dev st_dev dcci dsb get_ctrl set_ctrl sbitset0 sbitset1 set_atomic_add set_atomic_max set_atomic_min "
     "set_atomic_none set_atomic_f32 set_atomic_f16 set_atomic_bf16 set_atomic_s32 set_atomic_s16 set_atomic_s8"
@@ -31,7 +35,15 @@ def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@cache
+def ready() -> None:
+    """Compile the calls of all programs in one go."""
+    compile_calls(map(pto.parse, (WORDS, _updates(), SUM, PRODUCT)))
+
+
 def run(text: str, engine: str, *arrays: Array, **more: Any) -> Any:
+    if engine == "native":
+        ready()
     return pto.kernel(pto.parse(text), engine=engine, target="a5").run(*arrays, **more)
 
 
