@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 import pto
 from pto.cli import ptoas
@@ -184,7 +185,7 @@ def test_processes_report_as_one_does(
             assert found[0][0] == (str(wrong) in names)
 
 
-@pytest.mark.parametrize("name", ["T", "int32_t", "concept", "requires", "nullptr", "AICORE", "char8_t"])
+@together("name", ["T", "int32_t", "concept", "requires", "nullptr", "AICORE", "char8_t"])
 def test_functions_with_names_of_cpp(name: str) -> None:
     text = pto.emit_cpp(pto.parse(PROGRAM.replace("@k", f"@{name}")))
     assert f"void f_{name}(" in text

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 from pto.cli import ptobc
 
@@ -107,7 +108,7 @@ def test_standard_streams(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.C
     assert b"arith.constant 2 : index" in capfdbinary.readouterr().out
 
 
-@pytest.mark.parametrize(
+@together(
     "arguments", [[], ["nothing"], ["decode"], ["decode", "x", "--emit=cpp"], ["encode", "x", "--wrong"]]
 )
 def test_usage_errors(arguments: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto import knobs
 from pto.cli import ptobc
@@ -112,7 +113,7 @@ def test_an_array_in_and_an_array_out(capsys: Capture) -> None:
     assert np.array_equal(np.load("x.npy"), X), "only @+ writes back"
 
 
-@pytest.mark.parametrize(
+@together(
     ("text", "value"), [("3", 3), ("0x10", 16), ("-2", -2), ("1.5", 1.5), ("-.5", -0.5), ("1e-3", 1e-3)]
 )
 def test_scalars(text: str, value: float) -> None:

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.each import together
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = (
@@ -36,7 +37,7 @@ def test_every_drawing_is_named(drawings: ModuleType) -> None:
     assert tuple(drawings.DRAWINGS) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@together("name", NAMES)
 def test_one_block_of_markup_that_works_alone(drawings: ModuleType, name: str) -> None:
     made = drawings.DRAWINGS[name]()
     assert "\n" not in made and len(made) < 40_000  # a blank line would end the block

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto
 from pto.diag import Diagnostic
@@ -31,15 +32,15 @@ def check(path: Path) -> list[Diagnostic]:
     return pto.verify(pto.parse(path), flags="error", overlaps="error")
 
 
-@pytest.mark.parametrize("path", [p for p in PROGRAMS if p not in (WRONG, OVERLAP)], ids=lambda p: p.name)
+@together("path", [p for p in PROGRAMS if p not in (WRONG, OVERLAP)])
 def test_legal(path: Path) -> None:
     assert check(path) == []
     source, _ = read(str(path))
     assert source is not None and source.text.startswith(("//", "#")), "say in a comment what it shows"
 
 
-@pytest.mark.parametrize("path", [p for p in PROGRAMS if p != WRONG], ids=lambda p: p.name)
-@pytest.mark.parametrize("form", ["pto", "asm", "generic"])
+@together("path", [p for p in PROGRAMS if p != WRONG])
+@together("form", ["pto", "asm", "generic"])
 def test_forms_say_the_same(path: Path, form: str) -> None:
     module = pto.parse(path)
     again = pto.parse(pto.to_text(module, form))
@@ -128,7 +129,7 @@ def test_every_program_runs() -> None:
     assert set(RUNS) | broken | NOT_RUN == {p.name for p in PROGRAMS}
 
 
-@pytest.mark.parametrize("name", RUNS)
+@together("name", RUNS)
 def test_run(name: str) -> None:
     given, expected = RUNS[name]
     args = arguments(given)
@@ -138,10 +139,8 @@ def test_run(name: str) -> None:
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(
-    "name", ["02_manual_flags.pto", "06_loop_double_buffer.pto", "07_mixed_sections.pto"]
-)
+@together("seed", range(8))
+@together("name", ["02_manual_flags.pto", "06_loop_double_buffer.pto", "07_mixed_sections.pto"])
 def test_manual_examples_under_any_schedule(name: str, seed: int) -> None:
     given, expected = RUNS[name]
     args = arguments(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from ml_dtypes import float8_e4m3fn
 from tests.each import each
 from tests.language.batch import compile_together
+from tests.sampling import some
 
 import pto.language as pl
 from pto.diag import Diagnostic, DiagnosticError
@@ -46,7 +48,7 @@ def launches(*targets: str) -> Callable[[Callable[[str], Iterator[Launch]]], Non
 @pytest.mark.usefixtures("quick")
 def test_kernels() -> None:
     """The kernels below, compiled together."""
-    every = [launch for made, target in LAUNCHES for launch in made(target)]
+    every = [launch for made, target in some(LAUNCHES, 2, by=itemgetter(0)) for launch in made(target)]
     compile_together((kernel, [*given, *outs], target) for kernel, given, outs, _, target in every)
     each(check, every)
 

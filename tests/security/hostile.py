@@ -145,6 +145,7 @@ PROGRAMS: dict[str, str] = {
     "attribute: a tail": program(attributes=f'attributes {{pto.auto_sync_tail_hint = "{_ESCAPED_CPP}"}}'),
     "attribute: a target": program(module=f'attributes {{pto.target_arch = "a3\\22; {_ESCAPED_CPP}"}}'),
     "attribute: a key": program(attributes=f'attributes {{"x.{_ESCAPED_CPP}" = 1}}'),
+    "attribute: no key": program(module='attributes {"" = "pwned"}'),
     "attribute: a comment in an opaque one": program(attributes="attributes {x.y = dense<// pwned\n 1> : vector<1xi16>}"),
     "attribute: a large constant": program("%x = arith.constant dense<0> : vector<99999999999xi16>"),
     "attribute: offsets of a window": program(
@@ -159,6 +160,7 @@ PROGRAMS: dict[str, str] = {
     "type: strides far apart": program(loaded(f"memref<4x4xf32, strided<[{2**62}, -{2**62}], offset: {2**62}>, #pto.address_space<vec>>")),
     "type: strides of many digits": program(loaded(f"memref<4x4xf32, strided<[{'9' * 5000}, 1]>, #pto.address_space<vec>>")),
     "type: a map as the layout": program(loaded("memref<4x4xf32, affine_map<(d0, d1) -> (d1, d0 floordiv 0)>, #pto.address_space<vec>>")),
+    "type: a tensor instead of a tile": program("%t = pto.alloc_tile : tensor<?x160xi128>"),
     "type: a large tile": program("%t = pto.alloc_tile : !pto.tile_buf<vec, 999999999999x999999999999xf32>"),
     "type: an empty tile": program("%t = pto.alloc_tile : !pto.tile_buf<vec, 0x0xf32>"),
     "type: many dimensions": program(head=f"func.func private @f(!pto.tensor_view<{'1x' * 5000}f32>)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from tests.each import together
 
 from pto.asm import parse_source, to_text
 from pto.codegen.cpp import emit
@@ -31,7 +31,7 @@ VALUES: dict[str, Attribute | None] = {
 _LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
-@pytest.mark.parametrize("kind", VALUES)
+@together("kind", VALUES)
 def test_attributes_of_every_row(kind: str) -> None:
     def check(row: Row) -> None:
         isa = row.isas[-1] if row.dialect == "pto" else "a5"

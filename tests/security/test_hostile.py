@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from pto.engine.debug.stop import text_of
 
 from ..each import each
 from ..made import INCLUDE, ROOT
+from ..sampling import EVERY, some
 from . import hostile
 from .watch import CANARY, no_side_effects
 
@@ -34,7 +36,7 @@ TOOLS: dict[str, Callable[[Sequence[str]], int]] = {
     "ptobc": ptobc.main,
 }
 FORMS = ("cpp", "pto", "ssa", "asm", "generic", "elf", "llvm")
-RUNS = (("reference", "--sanitize", "all"), ("native",))
+RUNS = (("reference", "--sanitize", "all"), ("native",), *([("cpp",)] if EVERY else []))
 
 
 @pytest.fixture(autouse=True)
@@ -79,13 +81,13 @@ def _text(stream: io.TextIOWrapper) -> str:
     return stream.buffer.getvalue().decode("utf-8", "replace")
 
 
-def every_tool(path: str) -> None:
+def every_tool(path: str, forms: Sequence[str] = FORMS) -> None:
     """What can be asked about a program in a file."""
     called("pto", "check", path)
     called("pto", "check", path, "--diagnostics=json")
     shutil.copy(path, "formatted.pto")
     called("pto", "fmt", "formatted.pto")
-    for form in FORMS:
+    for form in forms:
         called("ptoas", f"--emit={form}", "--line-directives", "-o", f"out.{form}", path)
     called("ptoas", "--no-verify", "-o", "unverified.cpp", path)
     if called("ptobc", "encode", "--debuginfo", "-o", "k.ptobc", path) == 0:
@@ -120,12 +122,15 @@ def folders(root: Path) -> Iterator[Path]:
 def test_programs(tmp_path: Path) -> None:
     place = folders(tmp_path)
 
+    programs = hostile.PROGRAMS | hostile.OTHER_FORMS
+    forms = some(product(programs, FORMS), 4, by=lambda case: case[0])
+
     def check(name: str, text: str) -> None:
         with alone(next(place)) as here:
             (here / "k.pto").write_text(text, encoding="utf-8")
-            every_tool("k.pto")
+            every_tool("k.pto", [form for program, form in forms if program == name])
 
-    each(check, (hostile.PROGRAMS | hostile.OTHER_FORMS).items())
+    each(check, programs.items())
 
 
 def test_paths(tmp_path: Path) -> None:
