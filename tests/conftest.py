@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from tests import made, sampling, seeds
 from tests.tools import tools
+from tests.users import shared_folder
 
 from pto import cache, knobs
 from pto.asm import parse_source
@@ -112,7 +113,7 @@ def tool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def public() -> Iterator[Path]:
     """A folder as that of temporary files: everybody may enter it and make files there."""
-    with tempfile.TemporaryDirectory(prefix="pto-public-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pto-public-", dir=shared_folder()) as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
 

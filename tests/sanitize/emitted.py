@@ -81,7 +81,9 @@ def _unit(names: Sequence[str], flags: Sequence[str], made: dict[str, Any]) -> B
         if not done.exists():
             work = place / f"work{os.getpid()}"
             work.mkdir(exist_ok=True)
-            built = build.compile_units(compiler.find(), [build.Unit("kernel.cpp", text)], files, flags, work)
+            built = build.compile_units(
+                compiler.find(), [build.Unit("kernel.cpp", text)], files, flags, work, text
+            )
             assert built.ok, built.output[:4000]
             Path(built.path).rename(done)
     return Built(str(done), "")

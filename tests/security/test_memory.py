@@ -131,7 +131,7 @@ def test_programs(engine: str) -> None:
         assert said != "ok" or engine == "reference", said  # what is not there, NumPy does not touch
 
     cases = [(checked, *item) for checked in (True, False) for item in TEXTS.items()]
-    each(run, some(cases, 4, by=lambda c: c[0]) if engine == "cpp" else cases)
+    each(run, some(cases, 8, by=lambda c: c[0]) if engine == "cpp" else cases)
 
 
 # -- images ---------------------------------------------------------------------------------------------------
