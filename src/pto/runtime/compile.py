@@ -335,7 +335,7 @@ class _Plan(cache.Files):
             return []
         key = cache.key("kernel", self.compiler.identity, compiler.headers_digest())
         flags = [*self.flags, *self.guards, *self.lean]
-        return precompiled.headers(self.compiler, key, flags, self.text)
+        return precompiled.headers(self.compiler, key, flags, self.text, os.path.dirname(self.source))
 
     def _checked(self, built: Built) -> CompiledJob:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""

@@ -70,12 +70,31 @@ def test_the_second_kernel_compiles_them(commands: list[str], tmp_path: Path) ->
     [
         '#define PTO_ANYTHING 1\n#include "pto/pto-inst.hpp"',
         '#ifndef PTO_ANYTHING\n#include "pto/pto-inst.hpp"\n#endif',
-        '#include "mine.hpp"\n#include "pto/pto-inst.hpp"',
-        '#include "mine.hpp"',
+        '#include "missing.hpp"\n#include "pto/pto-inst.hpp"',
+        '#include "changes.hpp"\n#include "pto/pto-inst.hpp"',
+        '#include "itself.hpp"',
+        "#include <cmath>",
     ],
 )
-def test_where_the_source_may_change_them_they_are_read(head: str, commands: list[str]) -> None:
-    assert [precompiled.headers(compiler.find(), "", [], head) for _ in range(3)] == [[], [], []]
+def test_where_the_source_may_change_them_they_are_read(
+    head: str, commands: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "changes.hpp").write_text("#pragma once\n#include <cmath>\n#undef PTO_ANYTHING\n")
+    (tmp_path / "itself.hpp").write_text('#include "itself.hpp"\n')
+    found = [precompiled.headers(compiler.find(), "", [], head, str(tmp_path)) for _ in range(3)]
+    assert found == [[], [], []] and commands == []
+
+
+def test_files_of_the_user_may_include_them(commands: list[str], tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "rows.h").write_text(
+        "// rows\n#ifndef ROWS\n#define ROWS\n#include <pto/x.hpp>\n"
+    )
+    (tmp_path / "mine.h").write_text('#pragma once\n#include <cmath>\n#include "rows.h"\n')
+    flags = [*compiler.find().flags, "-O0", f"-I{tmp_path / 'include'}"]
+    text = '/* #define */ #include "mine.h"'
+    found = [precompiled.headers(compiler.find(), "", flags, text, str(tmp_path)) for _ in range(2)]
+    assert found[0] == [] and found[1][0] == "-include" and len(commands) == 1
 
 
 def test_headers_of_the_user_hide_ours(commands: list[str], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 //   exp(float) log(float) pow(float, float)   computed in double and rounded once; no branches, no calls and no
 //                                             tables, so that loops over them vectorise. exp is correctly
 //                                             rounded for every float, log for all but five, pow is within 0.501
-//                                             units in the last place, and exact where the power is.
+//                                             units in the last place, squares are exact.
 //   exp_wide log_wide pow_wide                the same before they are rounded: for elements below 32 bits
 //   sqrt, rsqrt, fmod                         correctly rounded; rsqrt from that of a double
 //   exp(double) exp2 log log2 pow tanh sin cos erf
@@ -194,10 +194,14 @@ PTO_MATH Result pow_as(float x, float y) {
   const double far = size >= infinite ? base : -kInfinity;  // infinity, NaN; zero
   const double log = select(size - 1 < infinite - 1, log2_of_positive(base), far);
   const double product = bounded(static_cast<double>(y) * log, -1000.0, 1000.0);
-  // The error of a power is below 2^-44 of it. Rounded to 43 bits, an exact result has no error: it may lie halfway
-  // between two elements.
-  const std::uint64_t power_bits = std::bit_cast<std::uint64_t>(exp2_of_small(product)) + 0x100;
-  const Result found = static_cast<Result>(std::bit_cast<double>(power_bits & ~std::uint64_t{0x1FF}));
+  double exact = exp2_of_small(product);
+  if constexpr (sizeof(Result) == sizeof(double)) {
+    // Of short elements an exact power has fewer than 43 bits, and may lie halfway between two elements. The error
+    // is below 2^-44 of it: without the bits behind those there is none.
+    exact = std::bit_cast<double>((std::bit_cast<std::uint64_t>(exact) + 0x100) & ~std::uint64_t{0x1FF});
+  }
+  const double wide = x;
+  const Result found = static_cast<Result>(select(y == 2.0f, wide * wide, exact));
   const bool negative = given >> 31, whole = is_whole(y), half = is_whole(static_cast<double>(y) * 0.5);
   const bool flipped = negative & whole & !half;
   const bool undefined = negative & !whole & (size - 1 < infinite - 1);

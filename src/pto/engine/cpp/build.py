@@ -102,11 +102,12 @@ def compile_units(
     """Compile and link in a folder; several units at the same time. `text` is that of the first source."""
     every = _written(found, (*units, *files), flags, work)
     common = compilers.common(found)
-    if common is not None:
-        built = _compile(found, units, [*every, compilers.LINKED], [common.path], work, text)
-        if built.ok or _PLACE.search(built.output):
-            return built
-        # The library is damaged, or options of the user's do not suit it: headers alone do as well.
+    if common is None:
+        return _compile(found, units, every, [], work, text)
+    built = _compile(found, units, [*every, compilers.LINKED], [common.path], work, text)
+    if built.ok or _PLACE.search(built.output):
+        return built
+    # The library is damaged, or options of the user's do not suit it: headers alone do as well.
     return _compile(found, units, every, [], work)
 
 
@@ -131,7 +132,7 @@ def _compile(
         flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
         if len(units) > 1 and not u.apart:  # the unit that starts the halves of a kernel needs little
             return flags
-        return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, LAUNCH)]
+        return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, more=LAUNCH)]
 
     library = work / "kernel.so"
     if len(units) == 1:

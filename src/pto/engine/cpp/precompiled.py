@@ -17,17 +17,26 @@ from .compiler import Compiler
 _HEADERS = '#include "pto/pto-inst.hpp"\n'
 _FILE = "headers.hpp"
 _COMPILED = f"{_FILE}.gch"
-_OURS = re.compile(r'^\s*#\s*include\s*["<]pto/', re.MULTILINE)
-#: What may change how our headers read: they are then read where the source includes them.
-_BEFORE = re.compile(r"^[ \t]*#[ \t]*(?!include[ \t]*<|pragma\b)", re.MULTILINE)
+#: The directives that lead to our headers: `#include "file"`, `#include <file>`, and any other.
+_DIRECTIVE = re.compile(
+    r'^[ \t]*#[ \t]*(?:include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)|(\w+)[^\n]*)', re.MULTILINE
+)
+_GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s+#[ \t]*define[ \t]+\1[ \t]*$", re.MULTILINE)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: Files that are read in search of our headers, at most.
+_MOST_FILES = 20
 
 
-def headers(found: Compiler, key: str, flags: Sequence[str], text: str, more: str = "") -> list[str]:
+def headers(
+    found: Compiler, key: str, flags: Sequence[str], text: str, folder: str = "", more: str = ""
+) -> list[str]:
     """Return flags that make g++ begin with our compiled headers, and `more` includes. There are none for the
-    first kernel with these flags, nor for a source `text` with anything before our headers that may change
-    them. `key` is a key of the cache for all that the headers depend on beside the flags."""
-    first = _OURS.search(text)
-    if found.is_clang or first is None or _BEFORE.search(text, 0, first.start()) or _others(flags):
+    first kernel with these flags, nor for a source `text`, of a file in `folder`, with a directive before our
+    headers that may change them. `key` is a key of the cache for all that they depend on beside the flags."""
+    folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
+    ours = compilers.include_dir()
+    others = any((f / "pto" / "pto-inst.hpp").is_file() for f in folders if f != ours)  # theirs hide ours
+    if found.is_clang or others or not _leads_to_ours(text, Path(folder), folders, [ours]):
         return []
     every = [flag for flag in flags if flag.startswith("-") and not flag.startswith(("-I", "-M"))]
     key = cache.key("headers", key, more, *every)
@@ -41,15 +50,33 @@ def headers(found: Compiler, key: str, flags: Sequence[str], text: str, more: st
     return ["-include", built.path.removesuffix(".gch")] if built.ok else []
 
 
+def _leads_to_ours(text: str, folder: Path, folders: Sequence[Path], seen: list[Path]) -> bool | None:
+    """Whether a text includes our headers, perhaps through files of the user, before any directive but other
+    includes, pragmas and guards against a second inclusion; None if it has no directive that decides."""
+    text = _COMMENT.sub("", text)
+    guard = _GUARD.match(text)
+    for quoted, angled, other in _DIRECTIVE.findall(text, guard.end() if guard else 0):
+        if (quoted or angled).startswith("pto/"):
+            return True
+        if other and other != "pragma":
+            return False
+        path = (
+            next((f / quoted for f in (folder, *folders) if (f / quoted).is_file()), None) if quoted else None
+        )
+        if quoted and (path is None or len(seen) > _MOST_FILES):
+            return False
+        if path is None or path in seen or path.is_relative_to(seen[0]):
+            continue
+        seen.append(path)
+        led = _leads_to_ours(path.read_text(encoding="utf-8", errors="replace"), path.parent, folders, seen)
+        if led is not None:
+            return led
+    return None
+
+
 def is_ours(path: str) -> bool:
     """Whether a file that a compiler notes as included (`-MMD`) is one of these."""
     return path.endswith((f"/{_FILE}", f"/{_COMPILED}"))
-
-
-def _others(flags: Sequence[str]) -> bool:
-    """Whether the user has named a folder with headers that hide ours."""
-    folders = {Path(flag[2:]) for flag in flags if flag.startswith("-I")} - {compilers.include_dir()}
-    return any((folder / "pto" / "pto-inst.hpp").is_file() for folder in folders)
 
 
 def _built(found: Compiler, flags: Sequence[str], text: str, work: Path) -> Built:
