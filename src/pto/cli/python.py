@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..engine.sanitize import WARN, parse_names
 from .common import FAILED, OK, Parser, show, unwritten
 from .interrupt import allow
 
@@ -27,7 +28,9 @@ Exit status: that of the script; 1 where sanitizers found errors in a script tha
 """
 #: Seconds for a script to end after a signal, and for the programs of a report.
 _SECONDS = 3.0
-_LEVELS = "off, tasks (tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
+_LEVELS = (
+    "off, warn (warnings of tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, as python -m does")
     add("-c", dest="code", metavar="CODE", help="run a text instead of a script")
     add("--shadow", action="store_true", help="although another package of that name is installed")
-    add("--sanitize", metavar="LEVEL", default="tasks", help=f"{_LEVELS} (default: tasks)")
+    add("--sanitize", metavar="LEVEL", default=WARN, help=f"{_LEVELS} (default: {WARN})")
     add("--report", metavar="DIR", help="run all programs of folders or files, and write DIR/report.html and "
         "DIR/report.json")  # fmt: skip
     add("-j", "--jobs", type=int, default=0, metavar="N", help="programs at the same time, for --report")
@@ -51,9 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     options = p.parse_args(given)
     options.args = [*options.args, *rest]
     level = "" if options.sanitize == "off" else options.sanitize
-    if level not in ("", "tasks"):
-        from ..engine.sanitize import parse_names
-
+    if level != WARN:
         try:
             parse_names(level)
         except ValueError as e:

@@ -14,7 +14,7 @@ from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine import registry
 from ..engine.registry import Engine
-from ..engine.sanitize import NAMES, parse_names
+from ..engine.sanitize import NAMES, OF_GRAPHS, parse_names
 from ..isa.machine import SUBBLOCKS
 from .arguments import Argument
 from .common import (
@@ -456,14 +456,22 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
     if result.shadow is not None and not options.quiet:
         tell(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
-        names = ", ".join(sorted(result.checked))
-        checks = f", checked for {names}: nothing found" if names else ""
+        checks = _verdict(result.checked, len(result.diagnostics))
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
         took = f"{time.perf_counter() - ready.started:.3f} s"
         tell(f"@{visible(k.name)}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
+
+
+def _verdict(names: frozenset[str], warnings: int) -> str:
+    """What was checked, and with which result."""
+    kernels = sorted(names - {OF_GRAPHS})
+    if not kernels:
+        return ", nothing checked: a kernel has no tasks" if names else ""
+    found = f"{warnings} warning{'s'[: warnings != 1]}" if warnings else "nothing found"
+    return f", checked for {', '.join(kernels)}: {found}"
 
 
 def _timeline(options: Namespace, file: str) -> Any:

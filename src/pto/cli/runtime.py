@@ -90,7 +90,7 @@ def _add_run(verbs: Any) -> None:
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
     add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
     add("--sanitize", type=_sanitizers, default=frozenset(), metavar="LIST",
-        help=f"checks of C++ kernels: {', '.join(NAMES)}, or all; hazards are errors then")  # fmt: skip
+        help=f"checks of C++ kernels and their order: {', '.join(NAMES)}, or all")  # fmt: skip
     add("--track-war", action="store_true", help="order such tasks; no device does that")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")

@@ -28,6 +28,15 @@ def start_of(place: Place) -> tuple[int, int, int]:
     return place.offset, DTYPES[place.dtype].bits, 0
 
 
+def first_bytes(place: Place, where: Region | Array) -> Array:
+    """The first byte of every element."""
+    if isinstance(where, Region):
+        at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
+        return where.base + (at + where.nibble) * where.bits // 8
+    base, bits, nibble = start_of(place)
+    return base + (where + nibble) * bits // 8
+
+
 class Access:
     """Elements of a place that an instruction reads or writes: a region, or those `at` offsets from its
     start. Those of `scratch` are written with nobody knows what."""

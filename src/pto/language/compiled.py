@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, render
+from ..engine.sanitize import OF_GRAPHS, WARN, parse_names
+from ..perf.hazards import as_errors, problems
 from . import arguments, journal
 from .callable import CallableProgram, Param
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
@@ -191,8 +193,7 @@ class Compiled(CallableProgram):
 
     def execute(self, values: list[Any], **options: Any) -> Any:
         """Run it on the task runtime; options are those of `pto.runtime.run`. The run that is returned has
-        records and pictures. What is written waits for those who read what was there, as the program says it
-        (`track_war`)."""
+        records and pictures."""
         from ..runtime import run
         from .tasks import Tasks, with_windows
 
@@ -205,7 +206,6 @@ class Compiled(CallableProgram):
             with session.scope():
                 self._begin(rt, kernels, values)
 
-        options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
         with told_in_words_of_the_language():
             return run(orchestrate, **options)
 
@@ -238,12 +238,14 @@ class Compiled(CallableProgram):
         journal.note("run", self.name)
 
     def _watched(self, values: list[Any], how: str) -> None:
-        """Run it under watch; what is found is told, and is no reason to stop."""
-        if how == "tasks":
+        """Run it under watch; what is found is told, and is no reason to stop. `warn` says of what nothing
+        orders as warnings."""
+        if how in (WARN, OF_GRAPHS):
             if not self.is_graph:
                 self._plain(values)
                 return
             found = self._unordered(values)
+            found = as_errors(found) if how == OF_GRAPHS else found
         else:
             found = self.run(values, "reference", sanitize=how).diagnostics
         if found:
@@ -252,7 +254,6 @@ class Compiled(CallableProgram):
     def _unordered(self, values: list[Any]) -> list[Diagnostic]:
         """Run it; accesses of its tasks that nothing orders, to the same bytes where that can be told: not of
         tasks that wait for other ranks, and of others than instructions."""
-        from ..perf.hazards import problems
         from .tasks import with_windows
         from .touched import met
 
@@ -323,7 +324,11 @@ class Compiled(CallableProgram):
         from .tasks import with_windows
 
         result = RunResult()
-        footprint = self._footprint(values) if options.get("sanitize") else None
+        names = parse_names(options.get("sanitize") or ())
+        options["sanitize"] = names - {OF_GRAPHS}
+        if OF_GRAPHS in names and self.is_graph:
+            result.diagnostics += as_errors(self._unordered(self._copied(values)))
+        footprint = self._footprint(values) if options["sanitize"] else None
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 

@@ -252,8 +252,7 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
         "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",
         f'ORCHESTRATION = {{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
         'RUNTIME_CONFIG = {', '    "runtime": "tensormap_and_ringbuffer",', '    "aicpu_thread_num": 4,',
-        '    "block_dim": 24,', '    "track_war": True,  # who writes waits for who reads what was there',
-        "}", "",
+        '    "block_dim": 24,', "}", "",
     ])  # fmt: skip
 
 
@@ -419,7 +418,7 @@ class Saved(CallableProgram):
         recorded = any([options.pop("record", False), options.pop("profiling", False)])
         engine = TaskEngine({
             "profiling": recorded, "runtime": config.runtime, "block_dim": config.block_dim,
-            "aicpu_thread_num": config.aicpu_threads, "track_war": config.track_war, **options,
+            "aicpu_thread_num": config.aicpu_threads, **options,
         })  # fmt: skip
         for k, made in zip(config.kernels, self._made[1:], strict=True):
             if made.task is not None:

@@ -81,7 +81,7 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
         groups.setdefault((h.kind, h.arg, h.places), []).append(h)
     out: list[Diagnostic] = []
     for first, *others in groups.values():
-        help = "give the later task a fresh tensor, make the earlier one INOUT, or run with --track-war"
+        help = "give the later task a fresh tensor, or make the earlier parameter INOUT"
         if first.kind == "RAW":
             help = "give the later task deps=[...] with the earlier one, or let its parameter be tracked"
         if first.kind == "scope":
@@ -100,6 +100,14 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
         help = "TLOAD and TSTORE are seen, what a kernel does with pointers is not"
         out.append(Diagnostic("PTO-E2611", message, severity="warning", help=help))
     return out
+
+
+def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Hazards of a graph as errors; what could not be looked at stays a warning."""
+    for d in problems:
+        if d.code == "PTO-E2611" and "used no instructions" not in d.message:
+            d.severity = "error"
+    return list(problems)
 
 
 def hazards_of(

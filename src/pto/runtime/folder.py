@@ -59,7 +59,6 @@ class Config(Record):
     aicpu_threads: int
     block_dim: int
     environment: Mapping[str, str]
-    track_war: bool = False  # whether it says that what is written waits for those who read what was there
 
     def jobs(self, runtime: str, profile: str) -> list[Job]:
         """What has to be compiled: the orchestration, then the kernels that are not Python."""
@@ -167,13 +166,13 @@ class _ConfigReader:
         self.problems: list[Diagnostic] = []
 
     def config(self) -> Config:
-        runtime, threads, block_dim, track_war = self._runtime()
+        runtime, threads, block_dim = self._runtime()
         kernels = self._kernels(runtime)
         source, entry = self._orchestration(runtime)
         environment = self._environment()
         if self.problems:
             raise DiagnosticError(self.problems)
-        return Config(tuple(kernels), source, entry, runtime, threads, block_dim, environment, track_war)
+        return Config(tuple(kernels), source, entry, runtime, threads, block_dim, environment)
 
     def _say(self, message: str, *path: str | int, help: str = "") -> None:
         self.problems.append(Diagnostic("PTO-E2603", message, self.file.span(*path), help=help))
@@ -206,16 +205,11 @@ class _ConfigReader:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 self._say(f"{key} ({value!r}) must be in range [1, {most}]", name, key)
             numbers.append(value)
-        known = ("runtime", "aicpu_thread_num", "block_dim", "track_war")
+        known = ("runtime", "aicpu_thread_num", "block_dim")
         for key in given:
             if key not in known:
                 self._say(f"unknown key {key!r} of {name}", name, key, help=did_you_mean(str(key), known))
-        track_war = given.get("track_war", False)
-        if not isinstance(track_war, bool):
-            self._say(f"track_war is {track_war!r}, expected True or False", name, "track_war")
-        elif track_war and runtime != "tensormap_and_ringbuffer":
-            self._say(f"track_war: edges of {runtime} are explicit", name, "track_war")
-        return runtime, numbers[0], numbers[1], track_war is True
+        return runtime, numbers[0], numbers[1]
 
     def _orchestration(self, runtime: str) -> tuple[str, str]:
         name = "ORCHESTRATION"

@@ -13,8 +13,10 @@ from typing import Any, Protocol
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
+from ..engine.sanitize import OF_GRAPHS
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS, PROFILES
 from ..isa.record import Record
+from ..perf.hazards import as_errors
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_of
@@ -23,7 +25,7 @@ from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
 from .told import Hearing
-from .watched import Watch, as_errors
+from .watched import Watch
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
@@ -66,7 +68,7 @@ class RunnerOptions(Record):
     track_war: bool = False  # and order them
     virtual_time: Any = None  # a `Virtual`: how long things take, not on this host
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
-    sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do; hazards are errors then
+    sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do, and of the order of tasks
 
     def engine(self, folder: Folder) -> dict[str, Any]:
         """The configuration of an engine."""
@@ -79,9 +81,8 @@ class RunnerOptions(Record):
             "threads": self.threads,
             "profiling": self.profiling,
             "seed": self.seed,
-            "check_hazards": self.check_hazards or bool(self.sanitize),
-            "track_war": self.track_war
-            or (config.track_war and (self.runtime or config.runtime) == config.runtime),
+            "check_hazards": self.check_hazards or OF_GRAPHS in self.sanitize,
+            "track_war": self.track_war,
             **({"virtual_time": self.virtual_time} if self.virtual_time is not None else {}),
             **({"poison": True} if "undef" in self.sanitize else {}),
             **self.rings,
@@ -246,7 +247,7 @@ class Runner:
             found = unordered(
                 hazards if watch is None else watch.hazards(hazards), getattr(engine, "unseen", 0)
             )
-            return records, found if watch is None else [*wrong, *as_errors(found)]
+            return records, [*wrong, *(as_errors(found) if OF_GRAPHS in self.options.sanitize else found)]
         except RunFailure as e:
             if hearing is not None:
                 e.stand_at(hearing.failed_at())

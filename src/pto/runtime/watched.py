@@ -195,11 +195,3 @@ class Watch:
         problems = [d for d in result.diagnostics if d.severity == "error"]
         followed = any([w.followed for w in watch.watchers if isinstance(w, Undef)])
         return problems, accesses.all, bool(accesses.found) or followed
-
-
-def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Hazards of the graph as errors."""
-    for d in problems:
-        if d.code == "PTO-E2611" and "used no instructions" not in d.message:
-            d.severity = "error"
-    return list(problems)

@@ -21,8 +21,10 @@ import numpy as np
 from ... import knobs
 from ...cache import opened
 from ...diag import Diagnostic, DiagnosticError
+from ...engine.sanitize import OF_GRAPHS, WARN
 from ...isa.profiles import PLATFORMS, PROFILES
 from ...language import journal
+from ...perf.hazards import as_errors
 from ...perf.hazards import problems as unordered
 from ...runtime.chip import words
 from ...runtime.engine import TaskEngine
@@ -30,7 +32,7 @@ from ...runtime.failures import RunFailure
 from ...runtime.golden import Tensor as HostTensor
 from ...runtime.memory import TensorMemory
 from ...runtime.told import Hearing
-from ...runtime.watched import Watch, as_errors
+from ...runtime.watched import Watch
 from .buffers import AddressSpace, Tensor
 from .callables import ENTRY, ChipCallable, checks
 from .directions import ArgDirection
@@ -90,12 +92,12 @@ class Chip:
         config.validate()
         args = args if args is not None else TaskArgs()
         staged = _Staged(target, args)
-        watched = knobs.get("PTO_SANITIZE")
+        names = checks()
         options: dict[str, Any] = {
             "runtime": "tensormap_and_ringbuffer",
             "aicpu_thread_num": config.aicpu_thread_num,
-            "check_hazards": bool(watched),
-            "poison": "undef" in checks(),
+            "check_hazards": OF_GRAPHS in names or knobs.get("PTO_SANITIZE") == WARN,
+            "poison": "undef" in names,
             **config.runtime_env.sizes(),
         }
         if config.block_dim:
@@ -103,7 +105,6 @@ class Chip:
         if company is not None:
             options.update(company=company, member=member)
         engine = TaskEngine(options)
-        names = checks()
         hearing = Hearing(PROFILES[PLATFORMS[target.source.platform]])
         watch = Watch(hearing, names) if names else None
         made = target.compiled(watch is not None)
@@ -133,7 +134,7 @@ class Chip:
             for d in found:
                 d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
         else:
-            found = [*wrong, *as_errors(found)]
+            found = [*wrong, *(as_errors(found) if OF_GRAPHS in names else found)]
         journal.note("run", target.name, tuple(found))
 
     def _own(self, library: str) -> str:

@@ -53,7 +53,19 @@ SANITIZERS = (
         "sync.Sync signals.SignalCheck",
         4,
     ),
+    Named(
+        "nan",
+        "a NaN or infinity that no operand held and that is stored",
+        "1.5 to 2.5",
+        "nonfinite.NonFinite",
+        6,
+    ),
+    Named("tasks", "tasks of a graph that use the same memory, with nothing that orders them", "1.1", "", 7),
 )
+#: The one that finds nothing in a kernel alone.
+OF_GRAPHS = "tasks"
+#: In place of names, for calls of Python programs: what `tasks` finds is a warning.
+WARN = "warn"
 #: Those that cost nothing and come with any other.
 ALWAYS = ("granularity.Granularity",)
 
@@ -85,7 +97,7 @@ def watching(
 ) -> Watchers | None:
     """What watches a launch, `timing` (of `recorder`) first, `more` last; None where nothing does."""
     found: list[Watcher] = [timing] if timing is not None else []
-    if names or shadow is not None or memory_map:
+    if names - {OF_GRAPHS} or shadow is not None or memory_map:
         from .reports import Reports
 
         reports = Reports()

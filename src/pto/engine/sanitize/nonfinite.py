@@ -60,7 +60,9 @@ class NonFinite(Sanitizer):
         self.numbers: dict[tuple[Operation, int], int] = {}
 
     def started(self, event: Event) -> None:
-        self.operands = [_Operand(np.uint8(kind), None) for kind in map(_scalar_kind, event.args.values()) if kind]
+        self.operands = [
+            _Operand(np.uint8(kind), None) for kind in map(_scalar_kind, event.args.values()) if kind
+        ]
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
         kinds = _kinds(access.place.dtype, data)
@@ -146,7 +148,12 @@ class NonFinite(Sanitizer):
         if origin.kind == _INFINITE:
             d.severity = "warning"
         if cause is not None:
-            d.notes.append((f"of {_WORDS[cause.kind]} that {cause.event.name} makes here", self.launch.span(cause.event.op)))
+            d.notes.append(
+                (
+                    f"of {_WORDS[cause.kind]} that {cause.event.name} makes here",
+                    self.launch.span(cause.event.op),
+                )
+            )
         d.notes.append(note)
         self.reports.add(key, d)
 
@@ -176,7 +183,9 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     values = data if data.dtype.kind == "f" else decode(dtype, np.ascontiguousarray(data), np.float64)
     if np.isfinite(values).all():
         return None
-    return np.where(np.isnan(values), np.uint8(_NAN), np.where(np.isinf(values), np.uint8(_INFINITE), np.uint8(0)))
+    return np.where(
+        np.isnan(values), np.uint8(_NAN), np.where(np.isinf(values), np.uint8(_INFINITE), np.uint8(0))
+    )
 
 
 def _scalar_kind(value: Any) -> int:

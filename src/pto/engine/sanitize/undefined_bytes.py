@@ -16,7 +16,7 @@ import numpy as np
 from ...ir.core import Operation
 from ...ir.facts import function_of
 from ...ir.types import PtrType
-from ..access import Place, start_of
+from ..access import Place, first_bytes, start_of
 from ..elements import Array
 from ..memory import Buffer, Pointer, Tile
 from ..region import Region, load_at, store_at
@@ -177,7 +177,7 @@ class Undefined:
         ones = np.array(-1, np.int64).astype(kind)
         _put(shadow[0], place, where, np.where(taint, ones, np.zeros_like(ones)))
         if bits < 8:
-            shadow[1][_first_bytes(place, where)[taint]] = origin
+            shadow[1][first_bytes(place, where)[taint]] = origin
         else:
             numbers = np.frombuffer(bytes([origin]) * (bits // 8), kind)[0]
             _put(shadow[1], place, where, np.where(taint, numbers, np.zeros_like(numbers)))
@@ -199,11 +199,11 @@ class Undefined:
         name = name_of(place)
         home = place.home if isinstance(place, Pointer) else None
         if home is not None:  # lanes of an instruction, elements of the tile
-            byte = int(_first_bytes(place, where)[first]) - home.low
+            byte = int(first_bytes(place, where)[first]) - home.low
             element, name = home.tile.element_at(byte * 8 // home.tile.bits) or element, f"%{home.name}"
         shadow = self.shadow(place.buffer)
         assert shadow is not None
-        parent = self.origins[int(shadow[1][_first_bytes(place, where)[first]])]
+        parent = self.origins[int(shadow[1][first_bytes(place, where)[first]])]
         if parent is None:
             return Origin(event.op, name, element, UNWRITTEN)
         return Origin(event.op, name, element, parent.kind, "which is undefined", parent)
@@ -293,12 +293,3 @@ def _put(data: Array, place: Place, where: Any, values: Array) -> None:
     else:
         base, bits, nibble = start_of(place)
         store_at(data, base, where, bits, values, nibble)
-
-
-def _first_bytes(place: Place, where: Any) -> Array:
-    """The first byte of every element."""
-    if isinstance(where, Region):
-        at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
-        return where.base + (at + where.nibble) * where.bits // 8
-    base, bits, nibble = start_of(place)
-    return base + (where + nibble) * bits // 8
