@@ -104,7 +104,7 @@ KERNELS = [
     "c.cpp",
 ]
 ORCHESTRATION = {"function_name": "go"}
-RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_num": 0, "track_war": 1}
+RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_num": 0}
 """
     with pytest.raises(DiagnosticError) as caught:
         folder.load(str(write_folder(tmp_path / "f", config=text)))
@@ -120,7 +120,6 @@ RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_
         (7, "kernel 5 is str, expected a dict"),
         (9, "ORCHESTRATION has no 'source'"),
         (10, "unknown runtime 'host_build_grahp'"),
-        (10, "track_war is 1, expected True or False"),
         (10, "block_dim (25) must be in range [1, 24]"),
         (10, "aicpu_thread_num (0) must be in range [1, 1024]"),
     ]

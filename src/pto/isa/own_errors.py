@@ -835,7 +835,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2302",
         "NaN or infinity appears",
-        "A result is infinite although the float64 shadow is not, or NaN although no operand is.",
+        "A result is NaN although no operand is, or infinite although all operands are finite.",
         "Look for overflow, division by zero or invalid operands there.",
     ),
     (
@@ -1016,9 +1016,9 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "accesses that nothing orders",
         "A task writes what an earlier one reads or writes, with no dependency between them (the task "
         "runtime follows writers, not readers; where edges are explicit, one is missing), reads memory whose "
-        "scope has ended, or writes to what it has as an input. Found by --check-hazards; the outcome "
-        "depends on the schedule.",
-        "Use a fresh tensor, make the parameter INOUT, order such tasks with --track-war, or add the edge.",
+        "scope has ended, or writes to what it has as an input. Sanitizer tasks and --check-hazards find it; "
+        "the outcome depends on the schedule.",
+        "Use a fresh tensor, make the parameter INOUT, or add the edge.",
     ),
     (
         "PTO-E2620",

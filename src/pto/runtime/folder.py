@@ -187,7 +187,7 @@ class _ConfigReader:
             self._say(f"{name} is {type(value).__name__}, expected {words}", name)
         return value if isinstance(value, kind) else kind()
 
-    def _runtime(self) -> tuple[str, int, int, bool]:
+    def _runtime(self) -> tuple[str, int, int]:
         name = "RUNTIME_CONFIG"
         given = self._table(name, dict, "a dict", required=False)
         runtime = given.get("runtime", DEFAULT_RUNTIME)

@@ -55,7 +55,7 @@ SANITIZERS = (
     ),
     Named(
         "nan",
-        "a NaN or infinity that no operand held and that is stored",
+        "a NaN or infinity that no operand held",
         "1.5 to 2.5",
         "nonfinite.NonFinite",
         6,

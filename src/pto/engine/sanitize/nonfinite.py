@@ -1,7 +1,7 @@
 """The first NaN or infinity that no operand held, reported when its element reaches global memory.
 
-A NaN is an error, an infinity a warning: it may be meant. What the arguments hold, what a scalar operand says and
-the padding of a tile are no findings, nor is what follows from them.
+A NaN is an error; an infinity may be meant and is a warning. Those of arguments, scalar operands and the padding
+of tiles are no findings, nor is what follows from them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from .undefined_bytes import name_of
 _INFINITE, _NAN = 1, 2
 _WORDS = {_INFINITE: "an infinity", _NAN: "a NaN"}
 _HELP = {
-    _INFINITE: "look for overflow, division by zero or the logarithm of zero; a wider element type, or a maximum "
-    "subtracted before exp, keeps it finite",
+    _INFINITE: "look for overflow, division by zero or the logarithm of zero; before exp, subtract the maximum",
     _NAN: "look for 0 / 0, infinity - infinity, 0 * infinity, and the root or logarithm of a negative number",
 }
 #: Origin numbers are bytes; the last one stands for all that find no room.
@@ -60,9 +59,8 @@ class NonFinite(Sanitizer):
         self.numbers: dict[tuple[Operation, int], int] = {}
 
     def started(self, event: Event) -> None:
-        self.operands = [
-            _Operand(np.uint8(kind), None) for kind in map(_scalar_kind, event.args.values()) if kind
-        ]
+        kinds = filter(None, map(_scalar_kind, event.args.values()))
+        self.operands = [_Operand(np.array(kind, np.uint8), None) for kind in kinds]
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
         kinds = _kinds(access.place.dtype, data)
@@ -183,9 +181,7 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     values = data if data.dtype.kind == "f" else decode(dtype, np.ascontiguousarray(data), np.float64)
     if np.isfinite(values).all():
         return None
-    return np.where(
-        np.isnan(values), np.uint8(_NAN), np.where(np.isinf(values), np.uint8(_INFINITE), np.uint8(0))
-    )
+    return (np.isinf(values) * _INFINITE + np.isnan(values) * _NAN).astype(np.uint8)
 
 
 def _scalar_kind(value: Any) -> int:
