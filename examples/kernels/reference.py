@@ -3,7 +3,7 @@
     from reference import KERNELS
     kernel = KERNELS["softmax"]
     args, expected = kernel.make(np.random.default_rng(0))
-    pto.kernel(pto.parse(kernel.path), kernel.entry)(*args, blocks=kernel.blocks)
+    pto.kernel(kernel.path, kernel.entry)(*args, blocks=kernel.blocks)
     for index, want in expected.items():
         np.testing.assert_allclose(args[index], want, rtol=kernel.rtol, atol=kernel.atol)
 

@@ -10,6 +10,7 @@ import pytest
 import pto.language as pl
 from pto.language import journal
 from pto.language.footprint import Footprint, Memory
+from pto.language.problems import LanguageWarning
 
 ROWS, COLS = 64, 32
 
@@ -47,6 +48,43 @@ def test_stripes_of_one_tensor(more: int, monkeypatch: Any) -> None:
     assert {d.code for d in found} == ({"PTO-E2611"} if more else set())
     if more:
         assert "task 1 (stripe)" in str(found[0])
+
+
+@pytest.mark.parametrize("how", ["all", "tasks"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_under_watch_they_are_errors(more: int, how: str) -> None:
+    x, out = np.ones((ROWS, COLS), np.float32), np.zeros((ROWS, COLS), np.float32)
+    found = Stripes.compile().run([x, more, out], sanitize=how).diagnostics
+    assert {(d.code, d.severity) for d in found if d.code == "PTO-E2611"} == (
+        {("PTO-E2611", "error")} if more else set()
+    )
+
+
+@pl.program
+class Overwrites:
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(self, a: pl.Tensor[[16, 32], pl.FP32], b: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+        return pl.store(pl.load(a, [0, 0], [16, 32]), [0, 0], b)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, new: pl.Tensor[[16, 32], pl.FP32], x: pl.InOut[pl.Tensor[[16, 32], pl.FP32]],
+        old: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ):  # fmt: skip
+        old = self.copy(x, old)
+        x = self.copy(new, x)
+        return x
+
+
+def test_a_writer_does_not_wait_for_readers() -> None:
+    """No device lets it wait: only the sanitizer says so, and the arguments stay as they were."""
+    with pytest.warns(LanguageWarning, match="overwrites 'x', which an earlier task may still use"):
+        program = Overwrites.compile()
+    new, x, old = (np.full((16, 32), n, np.float32) for n in (1, 2, 3))
+    (found,) = program.run([new, x, old], sanitize="all").diagnostics
+    assert found.code == "PTO-E2611" and "WAR: task 1" in found.message and found.severity == "error"
+    assert (x == 1).all() and (old == 2).all()
+    assert program.execute([new, x, old], seed=1, check_hazards=True).hazards
 
 
 def test_elements_of_many_tensors() -> None:

@@ -1,10 +1,10 @@
 """`pto.kernel`: a function of a program as something to call with arrays.
 
-    k = pto.kernel(pto.parse("k.pto"), "vec_add")
+    k = pto.kernel("k.pto", "vec_add")                # or a module, see pto.parse
     k(a, b, out, blocks=24)                           # NumPy arrays; raises pto.DiagnosticError
     k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
-    k = pto.kernel(pto.parse("k.pto"), engine="reference")  # on this engine, and no other
-    k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
+    k = pto.kernel("k.pto", engine="reference")       # on this engine, and no other
+    k = pto.kernel("k.pto", engine="cpp")             # compiled by the system's C++ compiler
     k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
     k = pto.kernel("k.so")                            # of pto build, or machine code of ptoas
 
@@ -17,6 +17,7 @@ import os
 
 from ..ir.core import Module
 from ..isa.profiles import Profile
+from ..reading import parse
 from . import registry
 from .entry import Launchable
 from .registry import ENGINES
@@ -30,7 +31,8 @@ def kernel(
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
     auto: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module, or of the C++ file, library or image at a path; `entry` may be left out where
+    """A kernel of a module, of a program given as `pto.parse` takes it (a path, or text), or of the C++ file,
+    library or image at a path; `entry` may be left out where
     there is only one. `engine` is one of `engine.registry`; without, a launch goes to the first that runs the
     program and has the options of the launch: native, else reference. The result says which it was.
 
@@ -43,10 +45,12 @@ def kernel(
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
     if not kind:
-        raise TypeError(
-            f"kernel takes a module, or the path of C++, a library or an image, got {type(module).__name__}: "
-            "call pto.parse first"
-        )
+        if not isinstance(module, str | os.PathLike):
+            raise TypeError(
+                "kernel takes a module, a program as a path or text, or the path of C++, a library or an image, "
+                f"got {type(module).__name__}"
+            )
+        module, kind = parse(module), "module"
     able = registry.those_for(kind)
     if engine is not None and ENGINES[engine] not in able:
         what = {"module": "programs"}.get(kind, "C++ and libraries")

@@ -5,7 +5,7 @@
 
 Both lines are put into the innermost block that holds both accesses, so that every path has as many sets as
 waits. An access that meets one of an earlier iteration needs a flag in the other direction, which is set once
-before the loop and waited for once after it.
+before the loop and waited for once after it: in a section of their core where the loop stands outside of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...ir.core import Block, Module, Operation, constant_of
 from ...ir.facts import LOOPS, enclosing
-from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
+from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SECTIONS, SEMAPHORES
 from ..watch import SESSION
 
 
@@ -56,21 +56,29 @@ def how_to_order(
     if loop is None:
         raised, waited = _flag(old, new, event)
         return f"put {raised} after line {after} and {waited} before line {before}"
-    return _carried(old, new, event, (after, before), (_first(module, loop), _last(module, loop)))
+    section = next((op.name for op in enclosing(second) if op.name in SECTIONS), "")
+    inside = any(op.name in SECTIONS for op in enclosing(loop))
+    around = _first(module, loop), _last(module, loop)
+    return _carried(old, new, event, (after, before), around, "" if inside else section)
 
 
-def _flag(old: Side, new: Side, event: int) -> tuple[str, str]:
-    """A flag that is set and waited for."""
+def _flag(old: Side, new: Side, event: int, section: str = "") -> tuple[str, str]:
+    """A flag that is set and waited for, in a section of its own if need be."""
     flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{event}>]"
-    return f"'pto.set_flag{flag}'", f"'pto.wait_flag{flag}'"
+    before, behind = (f"{section} {{ ", " }") if section else ("", "")
+    return f"'{before}pto.set_flag{flag}{behind}'", f"'{before}pto.wait_flag{flag}{behind}'"
 
 
-def _carried(old: Side, new: Side, event: int, lines: tuple[str, str], loop: tuple[str, str]) -> str:
-    """A flag from one iteration to the next; `lines` are those to put it behind and before."""
+def _carried(
+    old: Side, new: Side, event: int, lines: tuple[str, str], loop: tuple[str, str], section: str = ""
+) -> str:
+    """A flag from one iteration to the next; `lines` are those to put it behind and before, `section` is that
+    of the two where the loop stands outside of it."""
     raised, waited = _flag(old, new, event)
+    first, last = _flag(old, new, event, section)
     return (
         f"put {waited} before line {lines[1]} and {raised} after line {lines[0]}; so that the first wait "
-        f"passes, {raised} before line {loop[0]}; so that nothing is left set, {waited} after line {loop[1]}"
+        f"passes, {first} before line {loop[0]}; so that nothing is left set, {last} after line {loop[1]}"
     )
 
 

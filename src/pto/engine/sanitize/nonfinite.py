@@ -1,7 +1,7 @@
 """The first NaN or infinity that no operand held, reported when its element reaches global memory.
 
-A NaN is an error; an infinity may be meant and is a warning. Those of arguments, scalar operands and the padding
-of tiles are no findings, nor is what follows from them.
+A NaN is an error; an infinity may be meant and is a warning. What comes of arguments, scalar operands and the
+padding of tiles is no finding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .undefined_bytes import name_of
 _INFINITE, _NAN = 1, 2
 _WORDS = {_INFINITE: "an infinity", _NAN: "a NaN"}
 _HELP = {
-    _INFINITE: "look for overflow, division by zero or the logarithm of zero; before exp, subtract the maximum",
+    _INFINITE: "look for overflow, division by zero, logarithm of zero; subtract the maximum before exp",
     _NAN: "look for 0 / 0, infinity - infinity, 0 * infinity, and the root or logarithm of a negative number",
 }
 #: Origin numbers are bytes; the last one stands for all that find no room.
