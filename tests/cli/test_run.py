@@ -234,7 +234,7 @@ def test_the_summary_says_what_was_checked(capsys: Capture) -> None:
 def test_a_program_without_flags_is_synchronised_first(capsys: Capture) -> None:
     arguments = ("scale.pto", "--sanitize", "all", "--", "@x.npy", "1", "f32:4x64")
     assert run(*arguments) == 0
-    assert "checked for oob, overlap, race, sync, undef: nothing found" in capsys.readouterr().out
+    assert "checked for nan, oob, overlap, race, sync, undef: nothing found" in capsys.readouterr().out
     race = ("race.pto", "--sanitize=race", "--", "@x.npy", "f32:4x64")
     assert run(*race) == 1  # it has addresses: its author is in charge
     assert "error[PTO-E2201]" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def test_e3101_another_package(library: Path, tmp_path: Path) -> None:
 def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """Every program of a folder has a row: scripts, and tests one by one, also behind one that kills pytest."""
     monkeypatch.setenv("PYTHONPATH", str(library))
-    assert report.run(str(tmp_path), [str(library / "tree")], "tasks", 2, 100, "a5sim", "0-7") == 1
+    assert report.run(str(tmp_path), [str(library / "tree")], "warn", 2, 100, "a5sim", "0-7") == 1
     told = capsys.readouterr()
     assert "[5/5]" in told.err and "8 programs of 5 files: 6 passed" in told.out
     data = json.loads((tmp_path / "report.json").read_text())

@@ -61,7 +61,7 @@ def graph(simpler: Any) -> Any:
     return chip(simpler, "graph", [("add", "aiv"), ("where", "aic"), ("where", "aiv")])
 
 
-def run(simpler: Any, which: int, watched: str = "tasks") -> Any:
+def run(simpler: Any, which: int, watched: str = "warn") -> Any:
     """What a scenario of graph.cpp leaves in `out`."""
     out, events = launched(simpler, which, graph(simpler), watched)
     assert not [d for e in events for d in e.diagnostics]  # edges order all that tasks say they use

@@ -47,8 +47,8 @@ def kernel(
     if not kind:
         if not isinstance(module, str | os.PathLike):
             raise TypeError(
-                "kernel takes a module, a program as a path or text, or the path of C++, a library or an image, "
-                f"got {type(module).__name__}"
+                "kernel takes a module, a program as a path or text, or the path of C++, a library or an "
+                f"image, got {type(module).__name__}"
             )
         module, kind = parse(module), "module"
     able = registry.those_for(kind)

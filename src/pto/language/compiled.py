@@ -326,8 +326,7 @@ class Compiled(CallableProgram):
         result = RunResult()
         names = parse_names(options.get("sanitize") or ())
         options["sanitize"] = names - {OF_GRAPHS}
-        if OF_GRAPHS in names and self.is_graph:
-            result.diagnostics += as_errors(self._unordered(self._copied(values)))
+        before = self._copied(values) if OF_GRAPHS in names and self.is_graph else None
         footprint = self._footprint(values) if options["sanitize"] else None
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
@@ -372,6 +371,8 @@ class Compiled(CallableProgram):
         if together is not None:
             result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
+        if before is not None and result.ok:
+            result.diagnostics += as_errors(self._unordered(before))
         return result
 
     def _footprint(self, values: list[Any]) -> Any:

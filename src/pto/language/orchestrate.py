@@ -14,7 +14,7 @@ from typing import Any
 
 from ..diag import DiagnosticError, Span
 from .apart import Apart, apart
-from .ir import FIFO_SLOTS, ArrayType, Function, Op, Value, is_tensor, root
+from .ir import FIFO_SLOTS, IN, INOUT, OUT, ArrayType, Block, Function, Op, Value, is_tensor, root
 from .problems import UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
@@ -58,6 +58,7 @@ class _Writer(Writer):
         self.places: list[Span | None] = []
         self.auto_scope = function.attrs.get("auto_scope", True)
         self.windows = _windows(function)
+        self.ordered = ordered(function)
         self.asks = False  # whether whoever drives it reads elements for it
 
     def in_turns(self, parts: Apart) -> None:
@@ -168,6 +169,8 @@ class _Writer(Writer):
             more += f", dispatch={a['dispatch']}"
         if a.get("no_dep_args"):
             more += f", no_dep={untracked(a)}"
+        if self.ordered[op]:
+            more += f", ordered={self.ordered[op]}"
         more += f", at={self.place(op)}"
         args = "".join(f", {self.arg(v)}" for v in a["args"])
         target = f"{self.name(op.results[-1])} = " if op.results else ""
@@ -265,6 +268,29 @@ def untracked(args: dict[str, Any]) -> list[int]:
         exact = [i for i, v in enumerate(given) if v is named]
         found.update(exact or [i for i, v in enumerate(given) if is_tensor(v) and root(v) is root(named)])
     return sorted(found)
+
+
+def ordered(function: Function) -> dict[Op, list[int]]:
+    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: those in
+    a sequential loop, after a writer in this function, or of a tensor that this function has as InOut."""
+    found: dict[Op, list[int]] = {}
+    written = {p.value for p in function.params if p.direction == INOUT}
+
+    def visit(block: Block, in_loop: bool) -> None:
+        for op in block.ops:
+            if op.name == "call":
+                callee: Function = op.args["callee"]
+                ways = {p.value: p.direction for p in callee.params}
+                uses = enumerate(zip(op.args["args"], map(ways.get, callee.body.args), strict=True))
+                used = [(i, root(value), way) for i, (value, way) in uses if is_tensor(value)]
+                found[op] = [i for i, whole, way in used if way == OUT and (in_loop or whole in written)]
+                written.update(whole for _, whole, way in used if way != IN)
+            sequential = op.name == "while" or (op.name == "for" and op.args["kind"] != "parallel")
+            for inner in op.blocks:
+                visit(inner, in_loop or sequential)
+
+    visit(function.body, False)
+    return found
 
 
 #: What a task may say besides its arguments, as `Tasks.submit` spells it.

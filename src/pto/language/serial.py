@@ -233,6 +233,7 @@ class Serial:
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at] if self.places else None
         self.check_windows(args, place)
+        options.pop("ordered", None)  # tasks run one after another
         memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
         self.count += 1
         if predicate is not None and not self._holds(*predicate):

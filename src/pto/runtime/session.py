@@ -279,6 +279,7 @@ class Runtime(Session):
         clusters: Sequence[int] | None = None,
         deps: Iterable[int | None] = (),
         no_dep: Iterable[int] = (),
+        ordered: Iterable[int] = (),
         sync_start: bool = False,
         predicate: Predicate | None = None,
         site: tuple[str, int] | None = None,
@@ -287,7 +288,8 @@ class Runtime(Session):
 
         With `blocks`, one task of that many blocks: the kernel gets the number of blocks and its block as two
         more scalars; a program asks for them (`pto.get_block_idx`). With `sync_start` all of them have a core
-        at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges. The task
+        at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges, `ordered`
+        outputs that wait for who wrote the same before, as those that are read and written do. The task
         runs only if its `predicate`, `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
         `site` is the file and line that reports name, where that is not the caller's.
         """
@@ -316,14 +318,17 @@ class Runtime(Session):
         if number in self._elements:
             dtypes = [numpy_type(v.dtype) if type(v) is kind else None for v in made]
             self._check_elements(kernel, number, dtypes)
+        roles = kernel.roles
+        if ordered:
+            roles = bytes(ROLES["inout"] if i in ordered else role for i, role in enumerate(roles))
         try:
             if deps or no_dep or sync_start or predicate is not None or number in self._mixed:
                 return self._run.submit_more(
-                    number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters, tasks_of(deps),
+                    number, kernel.core_type, roles, made, cluster, blocks, clusters, tasks_of(deps),
                     untracked(kernel, no_dep), self._mixed.get(number), together(sync_start, blocks),
                     comparison(predicate, self._tensor),
                 )  # fmt: skip
-            return self._run.submit(number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters)
+            return self._run.submit(number, kernel.core_type, roles, made, cluster, blocks, clusters)
         except (RuntimeError, TypeError) as e:
             problem = e
         check_values(kernel, made, kind)

@@ -97,9 +97,15 @@ _PLACE = re.compile(r":\d+:\d+: (?:fatal )?error: ")
 
 
 def compile_units(
-    found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path, text: str
+    found: Compiler,
+    units: Sequence[Unit],
+    files: Sequence[Unit],
+    flags: Sequence[str],
+    work: Path,
+    text: str = "",
 ) -> Built:
-    """Compile and link in a folder; several units at the same time. `text` is that of the first source."""
+    """Compile and link in a folder; several units at the same time. `text` is that of the first source where
+    our headers may be read precompiled."""
     every = _written(found, (*units, *files), flags, work)
     common = compilers.common(found)
     if common is None:

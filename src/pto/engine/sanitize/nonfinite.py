@@ -178,7 +178,9 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     """0, infinite or NaN for each element; None where all are finite, or the elements are no floats."""
     if not DTYPES[dtype].is_float:
         return None
-    values = data if data.dtype.kind == "f" else decode(dtype, np.ascontiguousarray(data), np.float64)
+    values = data
+    if data.dtype.kind != "f":
+        values = decode(dtype, np.ascontiguousarray(data).view(code_dtype(dtype)), np.float64)
     if np.isfinite(values).all():
         return None
     return (np.isinf(values) * _INFINITE + np.isnan(values) * _NAN).astype(np.uint8)

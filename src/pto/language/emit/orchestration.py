@@ -19,7 +19,7 @@ from ...isa.dtypes import DTYPES
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
 from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
-from ..orchestrate import untracked
+from ..orchestrate import ordered, untracked
 from ..problems import UNSUPPORTED, fail
 from ..writer import BEFORE, BETWEEN
 from .orchestration_words import HELPERS, KEYWORDS
@@ -92,6 +92,7 @@ class _Writer:
         self.numbers: dict[str, int] = {}
         self.arguments = ""
         self.count = 0
+        self.ordered = ordered(function)
 
     # ---- text ----
 
@@ -378,7 +379,7 @@ class _Writer:
         self.line(f"CoreTaskArgsWithDeps<{count}> task;" if count else "CoreTaskArgs task;")
         for i, (value, param) in enumerate(zip(a["args"], callee.body.args, strict=True)):
             if isinstance(param.type, TensorType):
-                word = "no_dep" if i in free else _DIRECTIONS[_direction(callee, param)]
+                word = "no_dep" if i in free else self._direction(op, i, callee)
                 self.line(f"task.add_{word}({self.name(value)});")
             else:
                 self.line(f"task.add_scalar({self.number(value, param.type.dtype)});")
@@ -395,6 +396,12 @@ class _Writer:
         self.line(f"{given}{self.submit(callee)}, task, {self.site(op)}){suffix};")
         self.depth -= 1
         self.line("}")
+
+    def _direction(self, op: Op, at: int, callee: Function) -> str:
+        """How an argument of a task is called where it is submitted."""
+        value = callee.body.args[at]
+        said = next((p.direction for p in callee.params if p.value is value), "inout")
+        return "inout" if at in self.ordered[op] else _DIRECTIONS[said]
 
     def number(self, value: Any, dtype: DataType) -> str:
         """A number as a task gets it."""
@@ -439,9 +446,9 @@ class _Writer:
         kernel = self.kernels[callee.name]
         self.submit(callee)
         params: list[str] = []
-        for value, param in zip(op.args["args"], callee.body.args, strict=True):
+        for i, (value, param) in enumerate(zip(op.args["args"], callee.body.args, strict=True)):
             if isinstance(param.type, TensorType):
-                params.append(f"make_{_DIRECTIONS[_direction(callee, param)]}_param({self.name(value)})")
+                params.append(f"make_{self._direction(op, i, callee)}_param({self.name(value)})")
             else:
                 params.append(f"number({self.number(value, param.type.dtype)})")
         worker = "PTO2_WORKER_CUBE" if kernel.aic >= 0 else "PTO2_WORKER_VECTOR"
@@ -580,10 +587,6 @@ def _mixed(kernel: TaskKernel) -> TaskKernel | None:
 
 #: How the directions of parameters are called where a task is submitted.
 _DIRECTIONS = {"in": "input", "out": "output", "inout": "inout"}
-
-
-def _direction(callee: Function, value: Value) -> str:
-    return next((p.direction for p in callee.params if p.value is value), "inout")
 
 
 def _scalar(dtype: DataType) -> str:
