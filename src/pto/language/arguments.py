@@ -127,9 +127,10 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
     if not isinstance(value, int | float):
         what = said.kind if said is not None else "array or number"
         raise refuse(f"'{name}' of {declared.name} is no {what}", got=type(value).__name__,
-                     help="give NumPy arrays, torch tensors and numbers")  # fmt: skip
+                     help="give NumPy arrays, torch tensors and numbers: np.array(..)")  # fmt: skip
     if said is not None and said.kind in ("tensor", "tile"):
-        raise refuse(f"'{name}' of {declared.name} is a tensor", got=repr(value))
+        raise refuse(f"'{name}' of {declared.name} is a tensor", got=repr(value),
+                     help="give a NumPy array or a torch tensor")  # fmt: skip
     if said is not None and said.dtype is not None:
         return float(value) if said.dtype.is_float else int(value) if said.dtype.is_int else value
     return value

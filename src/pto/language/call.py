@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
             world_of(config),
             *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
         )
-        known = function._cache.get(function._quick.get(quick))
+        known = None
+        with contextlib.suppress(TypeError):  # a list, which `specialised` refuses
+            known = function._cache.get(function._quick.get(quick))
         if known is not None:
             known.launch(list(args), config)
             return

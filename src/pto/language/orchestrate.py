@@ -15,7 +15,7 @@ from typing import Any
 from ..diag import DiagnosticError, Span
 from .apart import Apart, apart
 from .ir import FIFO_SLOTS, IN, INOUT, OUT, ArrayType, Block, Function, Op, Value, is_tensor, root
-from .problems import UNSUPPORTED, Problem, fail
+from .problems import PLACE, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
 
@@ -109,7 +109,9 @@ class _Writer(Writer):
             text = f"f32({self.expression(op)})" if rounded else self.expression(op)
             self.line(f"{self.name(op.result)} = {text}")
         else:
-            fail(UNSUPPORTED, f"{op.name} is not yet done by an orchestrator", op.loc, help="do it on a core")
+            what = "arithmetic on tensors is work of a core, and this is the orchestrator"
+            help = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function"
+            fail(PLACE, what, op.loc, help=help)
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
@@ -271,8 +273,8 @@ def untracked(args: dict[str, Any]) -> list[int]:
 
 
 def ordered(function: Function) -> dict[Op, list[int]]:
-    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: those in
-    a sequential loop, after a writer in this function, or of a tensor that this function has as InOut."""
+    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: in
+    sequential loops, after a writer in this function, and of tensors that this function has as InOut."""
     found: dict[Op, list[int]] = {}
     written = {p.value for p in function.params if p.direction == INOUT}
 
