@@ -371,8 +371,11 @@ class Compiled(CallableProgram):
         if together is not None:
             result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
-        if before is not None and result.ok:
-            result.diagnostics += as_errors(self._unordered(before))
+        if before is not None:
+            try:
+                result.diagnostics += as_errors(self._unordered(before))
+            except DiagnosticError as e:  # what faults there has done so above
+                result.diagnostics += e.diagnostics if result.ok else []
         return result
 
     def _footprint(self, values: list[Any]) -> Any:
