@@ -418,6 +418,18 @@ def test_e3008_names_that_are_two_things() -> None:
     assert told(outer) == [("PTO-E3008", "out", written)]
 
 
+def test_e3006_arithmetic_of_an_orchestrator() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out[:] = x[:] + 1.0
+        return out
+
+    ((code, _, help),) = told(k)
+    assert code == "PTO-E3006" and "with pl.at(" in help
+    with pytest.raises(pto.DiagnosticError, match="'x' of k is no tensor"):
+        k([1.0, 2.0], X)
+
+
 def test_e3009_what_is_not_built() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):

@@ -7,14 +7,14 @@ import os
 import sys
 import time
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine import registry
 from ..engine.registry import Engine
-from ..engine.sanitize import NAMES, OF_GRAPHS, parse_names
+from ..engine.sanitize import NAMES, parse_names
 from ..isa.machine import SUBBLOCKS
 from .arguments import Argument
 from .common import (
@@ -456,7 +456,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
     if result.shadow is not None and not options.quiet:
         tell(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
-        checks = _verdict(result.checked, len(result.diagnostics))
+        checks = _verdict(options.sanitize, result.checked, len(result.diagnostics))
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
@@ -465,13 +465,12 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
     return result.diagnostics
 
 
-def _verdict(names: frozenset[str], warnings: int) -> str:
+def _verdict(asked: Collection[str], checked: Collection[str], warnings: int) -> str:
     """What was checked, and with which result."""
-    kernels = sorted(names - {OF_GRAPHS})
-    if not kernels:
-        return ", nothing checked: a kernel has no tasks" if names else ""
+    if not checked:
+        return ", nothing checked: a kernel has no tasks" if asked else ""
     found = f"{warnings} warning{'s'[: warnings != 1]}" if warnings else "nothing found"
-    return f", checked for {', '.join(kernels)}: {found}"
+    return f", checked for {', '.join(sorted(checked))}: {found}"
 
 
 def _timeline(options: Namespace, file: str) -> Any:

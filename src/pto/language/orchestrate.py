@@ -14,8 +14,8 @@ from typing import Any
 
 from ..diag import DiagnosticError, Span
 from .apart import Apart, apart
-from .ir import FIFO_SLOTS, IN, INOUT, OUT, ArrayType, Block, Function, Op, Value, is_tensor, root
-from .problems import PLACE, Problem, fail
+from .ir import FIFO_SLOTS, IN, INOUT, OUT, VIEWS, ArrayType, Block, Function, Op, Value, is_tensor, root
+from .problems import PLACE, UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
 
@@ -108,6 +108,8 @@ class _Writer(Writer):
             rounded = op.result.type.dtype.is_float  # as numbers of a program are, and not as Python's
             text = f"f32({self.expression(op)})" if rounded else self.expression(op)
             self.line(f"{self.name(op.result)} = {text}")
+        elif op.name in VIEWS:
+            fail(UNSUPPORTED, f"{op.name} is not yet done by an orchestrator", op.loc, help="do it on a core")
         else:
             what = "arithmetic on tensors is work of a core, and this is the orchestrator"
             help = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function"

@@ -107,12 +107,12 @@ class ReferenceKernel(Launchable):
         file of parameters or as `isa.timing.Machine`. `dry` issues everything and computes no tile, where no
         scalar depends on one: arrays keep what they hold.
         """
-        from ..sanitize import parse_names, recorder, watching
+        from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)
-        result.checked = names
+        result.checked = names - {OF_GRAPHS}
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
         depends = depends_on_data(self.prepared) if dry else None

@@ -288,12 +288,12 @@ class _Traced(CompiledKernel):
         ranks: World | None = None,
         timeline: Any = False,
     ) -> TracedLaunch:
-        from ..sanitize import parse_names, recorder, watching
+        from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)
-        result.checked = names
+        result.checked = names - {OF_GRAPHS}
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
         timing = recorder(timeline, self.profile)
