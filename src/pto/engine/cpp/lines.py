@@ -136,7 +136,8 @@ def _unit(r: _Reader, version: int, wide: int, end: int) -> _Unit:
         r.at += 1
         while r.data[r.at]:
             files.append((r.text(), r.unsigned()))
-            r.unsigned(), r.unsigned()
+            for _ in ("time", "size"):
+                r.unsigned()
     top = folders[0] if folders else ""
     names = tuple(
         os.path.normpath(os.path.join(top, folders[n] if n < len(folders) else "", name)) for name, n in files
