@@ -314,8 +314,11 @@ def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyP
 
 
 def test_a_kernel_is_made_from_a_module_and_names_itself() -> None:
-    with pytest.raises(TypeError, match=r"pto\.parse"):
-        pto.kernel("k.pto")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a program as a path or text"):
+        pto.kernel(1)  # type: ignore[arg-type]
+    with pytest.raises(DiagnosticError, match=r"cannot read 'k\.pto'"):
+        pto.kernel("k.pto")
+    assert repr(pto.kernel(program("", "%n: i32"))) == "<Kernel @k(%n: i32)>"
     kernel = pto.kernel(pto.parse(program("", "%n: i32")), "@k", engine="reference")
     assert repr(kernel) == "<Kernel @k(%n: i32)>"
     assert repr(kernel(4)) == "<LaunchResult ok>"

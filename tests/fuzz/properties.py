@@ -64,6 +64,8 @@ def round_trip(module: Module, form: str, codes: Counter[str]) -> None:
     text = to_text(module, form)
     again, problems = parse_source(Source(f"{form}.pto", text))
     assert again is not None, f"{form} is not read again:\n{render(problems[:3])}\n{text[:2000]}"
+    if form == "asm" and any(code.startswith("PTO-E03") for code in codes):
+        return  # operands of wrong types: this form finds out by their types which is which
     assert to_text(again, form) == text, (
         f"{form} is no fixpoint:\n{text[:2000]}\n---\n{to_text(again, form)[:2000]}"
     )

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NoReturn
 
@@ -246,6 +247,8 @@ class Cursor:
             value = int(text)
             return (-value if negative else value), False, False
         value = float(text)
+        if math.isinf(value):
+            self.report("PTO-E0104", "number is too large for a double", self.i - 1, got=text)
         return (-value if negative else value), True, False
 
     def typed_number(self) -> Attribute:
@@ -505,7 +508,7 @@ class Cursor:
                 continue
             if _INTEGER.fullmatch(part):
                 items.append(int(part, 0) if "x" in part else int(part))
-            elif m[1].startswith(("f", "bf")) and _DECIMAL.fullmatch(part):
+            elif m[1].startswith(("f", "bf")) and _DECIMAL.fullmatch(part) and math.isfinite(float(part)):
                 items.append(float(part))
             else:
                 self.report("PTO-E0112", f"'{part[:20]}' is not a number of type {m[1][:20]}", at)

@@ -10,7 +10,7 @@ from typing import NoReturn, TypeVar
 
 from ..diag import did_you_mean
 from ..ir.attrs import Attribute, StrAttr
-from ..ir.core import Module, Operation, Region, Successor, Value
+from ..ir.core import Module, Operation, Region, Successor, Value, may_name
 from ..ir.shape import miscount, special
 from ..ir.types import ERROR, FunctionType, Type
 from ..isa import mnemonics, row
@@ -249,7 +249,7 @@ class Parser(RowReader):
         name = unquote(self.t[self.i])
         self.i += 1
         found = row(name)
-        if found is None and (name.startswith("pto.") or "." not in name):
+        if found is None and (name.startswith("pto.") or not may_name(name)):
             self.report("PTO-E0108", f"unknown operation '{name}'", at, help=did_you_mean(name, mnemonics()))
         self.eat("(")
         values: list[tuple[Value, int]] = []

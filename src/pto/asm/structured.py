@@ -29,6 +29,7 @@ from ..ir.types import ERROR, I1, INDEX, FunctionType, ScalarType, Type
 from ..isa.row import Row
 from .blocks import SHORT_NAMES, Blocks
 from .cursor import Fail
+from .generic import to_generic
 from .statement import Names
 from .writer import Writer
 
@@ -510,6 +511,8 @@ def _switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
 
 
 def _print_switch(p: Writer, op: Operation) -> str:
+    if len(op.operands) != 1 or len(op.successors) != 1 + len(op.attr("case_values") or ()):
+        return to_generic(p, op)
     default, *rest = op.successors
     parts = [f"default: {_successor_text(p, default)}"]
     parts += [f"{v}: {_successor_text(p, s)}" for v, s in zip(op.attr("case_values"), rest, strict=True)]

@@ -255,6 +255,14 @@ class _Scope:
             self.b.spend(sum(self.b.length[v.type] for v in op.operands), at)
             self._successors(op, raw)
             self.b.settle(op, raw)
+            least = (
+                sum(not o.optional and not o.variadic for o in op.row.operands) if op.row is not None else 0
+            )
+            if len(op.operands) < least:
+                got = str(len(op.operands))
+                self.b.fail(
+                    "PTO-E1211", f"{raw.name} lacks operands", at, expected=f"{least} operands", got=got
+                )
 
     def _visible(self, op: Operation, id: int, at: int) -> None:
         wanted = self._region_of[id]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ..asm.cursor import MAX_DEPTH
 from ..diag import Source
+from ..ir.core import may_name
 from ..isa.row import Row
 from . import format
 from .leb import Reader
@@ -312,7 +313,7 @@ class _Stream:
         r = self.r
         name_at = r.at
         name = self.file.strings[r.index("string", len(self.file.strings))]
-        if "." not in name or not name.isprintable() or '"' in name or "\\" in name:
+        if not may_name(name):
             r.fail("PTO-E1211", f"'{name[:40]}' is not the name of an operation", name_at)
         row = format.known(name)
         if row is None and name.startswith("pto."):

@@ -98,12 +98,12 @@ def _says_more(op: Operation) -> bool:
     )
 
 
-def placed(f: Lowering, op: Operation) -> None:
+def placed(f: Lowering, op: Operation, address: Value | None) -> None:
     """A memref at an address of on-chip memory."""
-    result, address = op.results[0], op.group("addrs")[0]
+    result = op.results[0]
     type = result.type
     assert isinstance(type, MemRefType)
-    if not type.local:
+    if not type.local or address is None:
         raise NoCall(f"a value of type {type}")
     pointer = f.room(8)
     space = list(MEMORIES).index(LOCATION_OF[type.space])

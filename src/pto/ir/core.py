@@ -51,6 +51,11 @@ class _NoAttrs(dict[str, Attribute]):
 _NO_ATTRS = _NoAttrs()
 
 
+def may_name(text: str) -> bool:
+    """Whether a text may be the name of an operation: of a dialect, and printed as it is."""
+    return "." in text and text.isprintable() and not {'"', "\\"} & set(text)
+
+
 class Operation:
     """One operation. `row` is its table row, None for an operation of a dialect we do not know.
 

@@ -39,7 +39,7 @@ def construction_problems(t: TileBufType, profile: Profile, window: bool = False
             f"{_d(t.v_row)}x{_d(t.v_col)}",
             f"write valid={_clip(t.v_row, t.rows)}x{_clip(t.v_col, t.cols)} or enlarge the tile",
         )
-    if t.bits is None or t.bits == 1 or t.elem.text in ("f64", "index"):
+    if t.bits not in (4, 8, 16, 32, 64) or t.elem.text in ("f64", "index"):
         yield (
             "PTO-E0302",
             f"a tile cannot hold elements of type {t.elem}",
