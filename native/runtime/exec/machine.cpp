@@ -11,13 +11,18 @@
 #define PTO_SCALELEFT_SIZE_BYTES (4u * 1024)
 #define PTO_SCALERIGHT_SIZE_BYTES (4u * 1024)
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
+#include <mutex>
 #include <new>
+#include <numeric>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "fault.hpp"
 #include "pto/core/fiber.hpp"
@@ -118,6 +123,39 @@ void unite(std::vector<UseRecord>& uses, size_t from) {
   if (begin != uses.end()) uses.erase(out + 1, uses.end());
 }
 
+/// Memory of cores that no run has at the moment, all zero: to map it and to touch its pages takes longer than a
+/// short graph. One that holds much, or that a kernel left unfinished, goes back to the system.
+class SpareSpaces {
+ public:
+  bool take(Core& core) {
+    const std::lock_guard lock(mutex_);
+    if (spare_.empty()) return false;
+    std::copy(spare_.back().begin(), spare_.back().end(), core.space);
+    spare_.pop_back();
+    return true;
+  }
+  void give(Core& core, bool whole) {
+    if (whole && std::accumulate(std::begin(core.used), std::end(core.used), size_t{0}) <= kMostBytes) {
+      pto::detail::clear_spaces(core);
+      const std::lock_guard lock(mutex_);
+      if (spare_.size() < kMostCores) {
+        std::copy(std::begin(core.space), std::end(core.space), spare_.emplace_back().begin());
+        return;
+      }
+    }
+    pto::detail::drop_spaces(core, pto::detail::kRooms);
+  }
+
+ private:
+  static constexpr size_t kMostCores = 96, kMostBytes = 512 << 10;
+  std::mutex mutex_;
+  std::vector<std::array<char*, pto::detail::kSpaces>> spare_;
+};
+SpareSpaces& spare_spaces() {
+  static auto* const found = new SpareSpaces;  // outlives every thread
+  return *found;
+}
+
 }  // namespace
 
 struct MachineState {
@@ -139,11 +177,12 @@ struct MachineState {
   Guarded guard;
 
   MachineState() {
-    if (!pto::detail::make_spaces(core, pto::detail::kRooms)) throw std::bad_alloc();
+    if (!spare_spaces().take(core) && !pto::detail::make_spaces(core, pto::detail::kRooms))
+      throw std::bad_alloc();
     guard.stack = fiber.stack();
     guard.give_up = give_up;
   }
-  ~MachineState() { pto::detail::drop_spaces(core, pto::detail::kRooms); }
+  ~MachineState() { spare_spaces().give(core, !failed); }
   MachineState(const MachineState&) = delete;
   MachineState& operator=(const MachineState&) = delete;
 

@@ -298,13 +298,14 @@ PTO_BODY void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis
 
 inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int64_t* sizes,
                           const int64_t* steps) {
-  ptrdiff_t count = axis.count, most = kFar;
+  ptrdiff_t count = axis.count, elements = 1;
   for (; dims != 0; dims >>= 3, group = 0) {
     const unsigned d = dims % 8 - 1;
-    if (sizes[d] < 0 || sizes[d] > most) [[unlikely]]  // digits would be none, and no check could be believed
+    const bool far =
+        __builtin_mul_overflow(elements, sizes[d] != 0 ? sizes[d] : 1, &elements) || elements > kFar;
+    if (sizes[d] < 0 || far) [[unlikely]]  // digits would be none, and no check could be believed
       failf("[PTO-E2102] expects the sizes of a tensor to be at least 0 and no array larger, got %lld",
             static_cast<long long>(sizes[d]));
-    most /= sizes[d] > 0 ? sizes[d] : 1;
     count *= sizes[d];
     axis.add(group != 0 ? group : sizes[d], steps[d]);
   }
