@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.each import each
 
+from pto import isa
 from pto.isa import Row, rows
 from pto.isa.audit import problems, unnamed
 from pto.isa.errors import CATALOGUE
@@ -49,6 +50,20 @@ def has_row(entry: dict[str, str]) -> None:
     if entry["set"] == "comm":  # tgather and tscatter are other instructions between ranks than on a tile
         found += _called(f"comm.{entry['name']}")
     assert any(entry["set"] in (row.set, *row.also) for row in found)
+
+
+def test_a_module_counts_as_loaded_when_all_its_rows_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other threads look for rows meanwhile."""
+    known: dict[str, Row] = {}
+
+    class Loaded(dict[str, Any]):
+        def __setitem__(self, module: str, found: tuple[Row, ...]) -> None:
+            assert {r.full_name for r in found} <= set(known), module
+            super().__setitem__(module, found)
+
+    monkeypatch.setattr(isa, "_index", known)
+    monkeypatch.setattr(isa, "_loaded", Loaded())
+    assert isa.row("tadd") is not None and len(isa.rows()) > 500
 
 
 def test_every_row_is_complete() -> None:

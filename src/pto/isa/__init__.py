@@ -32,11 +32,12 @@ def _load(module: str) -> tuple[Row, ...]:
     """The rows of one table module, entered in the index."""
     found = _loaded.get(module)
     if found is None:
-        found = _loaded[module] = import_module(f"{__name__}.tables.{module}").ROWS
+        found = import_module(f"{__name__}.tables.{module}").ROWS
         for r in found:
             for name in (r.full_name, *(f"{r.dialect}.{a}" for a in r.aliases)):
                 if _index.setdefault(name, r) is not r:
                     raise ValueError(f"two rows are called {name}")
+        _loaded[module] = found  # last: another thread takes a loaded module for a whole one
     return found
 
 

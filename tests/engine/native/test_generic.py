@@ -370,15 +370,13 @@ def test_accesses_outside_arrays() -> None:
         for n, array in enumerate(given):
             if isinstance(array, np.ndarray) and array.size > 1:
                 args = [*given[:n], array.reshape(-1)[: array.size // 3], *given[n + 1 :]]
-                want = told(native, args, blocks=blocks)
-                assert told(mine, args, blocks=blocks) == want
+                want = told(native, args, blocks=blocks, threads=1)  # else either core may be first
+                assert told(mine, args, blocks=blocks, threads=1) == want
                 found.update(code for code, *_ in want[0])
 
     views = ("micro mixed", "values", "turn")  # whose sizes the launch checks
-    bursts = (
-        "micro gemm",
-    )  # compiled functions name the burst that is outside, executors all bytes of a copy
-    each(check, [name for name in CASES if name not in (*views, *bursts)])
+    bursts = "micro gemm"  # compiled functions name the burst that is outside, executors all bytes of a copy
+    each(check, [name for name in CASES if name not in (*views, bursts)])
     assert found == {"PTO-E2101"}
 
 
