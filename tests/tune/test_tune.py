@@ -229,12 +229,15 @@ def test_python_files(tmp_path: Path) -> None:
     (tmp_path / "j.py").write_text(
         "import numpy as np\n"
         "import pto.language as pl\n"
-        "ROWS = 16\n"
+        "ROWS, COUNT = 16, 64\n"
+        "@pl.jit.inline\n"
+        "def double(x):\n"
+        "    return pl.add(x, x)\n"
         "@pl.jit\n"
         "def twice(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n"
-        "    for i in pl.range(0, 64, ROWS):\n"
+        "    for i in pl.range(0, COUNT, ROWS):\n"
         "        with pl.at(level=pl.Level.CORE_GROUP):\n"
-        "            y[i : i + ROWS, :] = pl.add(x[i : i + ROWS, :], x[i : i + ROWS, :])\n"
+        "            y[i : i + ROWS, :] = double(x[i : i + ROWS, :])\n"
         "def inputs():\n"
         "    return np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)\n"
     )

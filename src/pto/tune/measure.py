@@ -66,6 +66,10 @@ def _status(problem: Diagnostic) -> str:
     return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
 
 
+#: Functions of the language that others call.
+_PARTS = ("inline", "incore", "extern")
+
+
 def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
     """A program, or a function of the language, and its arguments."""
     from ..language.jit import JitFunction
@@ -79,7 +83,8 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
     build = getattr(module, "build", None)
     if build is None:
         functions = {n: f for n, f in vars(module).items() if isinstance(f, JitFunction)}
-        wanted = [program.entry] if program.entry else list(functions)
+        whole = [n for n, f in functions.items() if f.declared.kind not in _PARTS]
+        wanted = [program.entry] if program.entry else whole or list(functions)
         if len(wanted) != 1 or wanted[0] not in functions:
             raise refuse(
                 f"{program.path} has no function build, and not one function of the language",

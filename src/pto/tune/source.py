@@ -15,7 +15,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -72,9 +72,12 @@ def check_named(names: set[str], point: Mapping[str, Any], where: str) -> None:
     for name in point:
         if name not in names:
             hint = did_you_mean(name, names) or (f"it has {', '.join(sorted(names))}" if names else "")
-            raise refuse(
-                f"{where} has no parameter '{name}'", hint or f"write ${{{name}}} where its value belongs"
+            add = (
+                f"write {name} = .. at its top"
+                if where.endswith(".py")
+                else f"write ${{{name}}} where its value belongs"
             )
+            raise refuse(f"{where} has no parameter '{name}'", hint or add)
 
 
 # -- Python ------------------------------------------------------------------------------------------------
@@ -87,24 +90,28 @@ def python_names(text: str, path: str) -> set[str]:
         if isinstance(node, ast.FunctionDef) and node.name == "build":
             args = node.args
             return {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    return {
-        target.id
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
+    return {name for name, _ in _constants(tree)}
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """Names that a file gives constants to: `A = 1`, `A: int = 1`, `A, B = 1, 2`."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
+                if isinstance(target, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List):
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                for name, value in pairs:
+                    if isinstance(name, ast.Name) and isinstance(value, ast.Constant):
+                        yield name.id, value
 
 
 def load_python(text: str, path: str, point: Point) -> ModuleType:
     """The module of a file whose constants are those of a point."""
     tree = _tree(text, path)
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                if isinstance(target, ast.Name) and target.id in point:
-                    node.value = ast.copy_location(ast.Constant(point[target.id]), node.value)
+    for name, constant in _constants(tree):
+        if name in point:
+            constant.value = point[name]
     module = ModuleType("pto_tuned")
     module.__file__ = path
     folder = os.path.dirname(os.path.abspath(path))
