@@ -2,6 +2,7 @@
 // every kind, launches that fail, that take too long, and many at once.
 #include <cstdio>
 #include <cstring>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,9 @@ struct Writer {
   std::vector<uint32_t> words, arguments;
   std::vector<char> frame;
   std::vector<void*> functions;
+  std::vector<uint8_t> kinds = std::vector<uint8_t>(kCall);
 
+  Writer() { std::iota(kinds.begin(), kinds.end(), uint8_t{0}); }
   uint32_t room(size_t size) {
     const size_t place = (frame.size() + 63) / 64 * 64;
     frame.resize(place + size);
@@ -55,8 +58,9 @@ struct Writer {
     words.insert(words.end(), operands.begin(), operands.end());
     return place;
   }
-  void call(void* function, std::vector<uint32_t> operands) {
+  void call(void* function, std::vector<uint32_t> operands, const char* name = "") {
     functions.push_back(function);
+    kinds.push_back(static_cast<uint8_t>(pto_vm_kind(name)));
     emit(kCall + static_cast<uint32_t>(functions.size()) - 1, std::move(operands));
   }
   void call(Function function, std::vector<uint32_t> operands) {
@@ -65,7 +69,7 @@ struct Writer {
   void own(const char* name, std::vector<uint32_t> operands) {
     void* function = pto_vm_own(name);
     EXPECT(function != nullptr);
-    call(function, std::move(operands));
+    call(function, std::move(operands), name);
   }
 };
 
@@ -90,6 +94,7 @@ Result launch(const Writer& image, std::vector<uint64_t> words, pto_array array,
   program.functions = image.functions.data();
   program.codes = &code;
   program.code_count = 1;
+  program.kinds = image.kinds.data();
   std::vector<uint8_t> special(words.size());
   if (words.size() > 1) special[1] = 1;  // the block
   Result result{};
