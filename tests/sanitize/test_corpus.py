@@ -15,6 +15,7 @@ from tests.seeds import seeds
 import pto
 from pto.diag import Diagnostic, render
 from pto.engine.sanitize import NAMES as SANITIZERS
+from pto.engine.sanitize.advice import applied
 
 from .corpus import NAMES, PROGRAMS, Program, found_at, load
 
@@ -180,30 +181,15 @@ def test_most_races_can_be_seen() -> None:
 
 # -- the advice that comes with a race ---------------------------------------------------------------------
 
-_STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
-
-
-def applied(text: str, help: str) -> str:
-    """A program with the lines that a report suggests."""
-    lines: list[list[str]] = [[line] for line in text.splitlines()]
-    for quoted, where, number in _STEP.findall(help):
-        at = lines[int(number) - 1]
-        new = re.findall(r"'([^']+)'", quoted)
-        if where == "after":
-            at.extend(new)
-        else:
-            at[:0] = new
-    return "\n".join(line for group in lines for line in group) + "\n"
-
 
 @for_each(some(RACES, 2))
 def test_following_the_advice_helps(name: str) -> None:
     """The suggested lines can be inserted as they stand, and then the race is gone."""
     bad = load(f"{name}.bad")
     for d in errors(bad.run(sanitize="race")[0]):
-        if d.code not in ("PTO-E2201", "PTO-E2213") or not _STEP.search(d.help):
-            continue
         text = applied(bad.text, d.help)
+        if d.code not in ("PTO-E2201", "PTO-E2213") or text is None:
+            continue
         kernel = pto.kernel(pto.parse(text), engine="reference")
         left = errors(bad.launch(kernel, sanitize="race,sync")[0])
         line = text.splitlines().index(d.span.source.line(d.span.place[0])) + 1  # type: ignore[union-attr]

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.each import each
-from tests.engine.cpp.test_traced import EXAMPLE, applied
+from tests.engine.cpp.test_traced import EXAMPLE
 
 import pto
 from pto.cli.main import main
+from pto.engine.sanitize.advice import applied
 
 GRAPHS = Path(__file__).parents[2] / "examples" / "runtime"
 FOLDERS = ("vector_dag", "matmul_exp", "bgemm", "paged_attention")
@@ -70,7 +71,7 @@ def test_of_a_kernel(tmp_path: Path) -> None:
     a = np.ones((64, 128), np.float32)
     (found,) = pto.kernel(str(EXAMPLE)).run(a, np.zeros_like(a), sanitize="all").diagnostics
     path = tmp_path / "mended.cpp"
-    path.write_text(applied(EXAMPLE.read_text(encoding="utf-8"), found.help), encoding="utf-8")
+    path.write_text(applied(EXAMPLE.read_text(encoding="utf-8"), found.help) or "", encoding="utf-8")
     some = lines(path) if "PTO_TEST_EMITTED" in os.environ else lines(path)[:1]
     assert some
 

@@ -10,7 +10,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
@@ -432,3 +432,13 @@ def _bug(tool: str, arguments: list[str]) -> int:
         where = ""
     print(f"{tool}: internal error, this is a bug of ours{where}", file=sys.stderr)
     return BUG
+
+
+def difference(path: str, old: str, new: str) -> Iterator[str]:
+    """A unified difference that `patch` reads."""
+    import difflib
+
+    # `splitlines` would also split at rarer separators, which may stand in comments.
+    before, after = (list(io.StringIO(text, newline="\n")) for text in (old, new))
+    for line in difflib.unified_diff(before, after, path, path):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ..asm import format_source
 from ..diag import Diagnostic, has_errors, visible
-from .common import FAILED, OK, Parser, add_diagnostics, read_input, say, show, tell, write_output
+from .common import FAILED, OK, Parser, add_diagnostics, difference, read_input, say, show, tell, write_output
 
 _EXAMPLES = """\
   pto fmt k.pto            rewrite in place
@@ -45,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         if text != source.text:
             changed.append(path)
         if options.diff:
-            sys.stdout.writelines(_difference(path, source.text, text))
+            sys.stdout.writelines(difference(path, source.text, text))
         elif options.check:
             continue
         elif path == "-":
@@ -57,11 +55,3 @@ def main(arguments: Sequence[str]) -> int:
         say("".join(f"{visible(path)}: not formatted\n" for path in changed))
     show(found, options.diagnostics)
     return FAILED if has_errors(found) or (changed and (options.check or options.diff)) else OK
-
-
-def _difference(path: str, old: str, new: str) -> Iterator[str]:
-    """A unified difference that `patch` reads."""
-    # `splitlines` would also split at rarer separators, which may stand in comments.
-    before, after = (list(io.StringIO(text, newline="\n")) for text in (old, new))
-    for line in difflib.unified_diff(before, after, path, path):
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

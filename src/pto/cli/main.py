@@ -20,6 +20,7 @@ VERBS = {
     "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
     "tune": "search compile-time parameters of a kernel: what is legal and fits, ranked by the cost model",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
+    "fix": "insert the flags and barriers that sanitizers suggest",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "cost": "what instructions cost on the machine; fit that to measurements",
     "isa": "what the instruction table knows",

@@ -14,10 +14,10 @@ from pto.cli.main import main
 from pto.diag import Source, render
 from pto.engine.cpp.lines import Line
 from pto.engine.cpp.places import Places
+from pto.engine.sanitize.advice import applied
 
 pytestmark = pytest.mark.usefixtures("quick")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
-_STEP = re.compile(r"'([^']+)' (after|before) line (\d+)")
 
 
 def line(d: Any) -> tuple[str, tuple[int, int]]:
@@ -27,15 +27,6 @@ def line(d: Any) -> tuple[str, tuple[int, int]]:
 def arrays() -> tuple[Any, Any]:
     a = np.random.default_rng(3).random((64, 128)).astype(np.float32)
     return a, np.zeros_like(a)
-
-
-def applied(text: str, help: str) -> str:
-    """A text with the lines that a report suggests."""
-    lines = [[line] for line in text.splitlines()]
-    for new, where, number in _STEP.findall(help):
-        at = lines[int(number) - 1]
-        at[len(at) if where == "after" else 0 : 0 if where == "before" else len(at)] = [new]
-    return "\n".join(line for group in lines for line in group) + "\n"
 
 
 @pytest.fixture
@@ -75,7 +66,7 @@ def test_following_the_advice_helps(tmp_path: Path) -> None:
     (found,) = pto.kernel(str(EXAMPLE)).run(a, c, sanitize="all").diagnostics
     assert "wait_flag(PIPE_V, PIPE_MTE2, EVENT_ID0);" in found.help
     path = tmp_path / "mended.cpp"
-    path.write_text(applied(text, found.help), encoding="utf-8")
+    path.write_text(applied(text, found.help) or "", encoding="utf-8")
     result = pto.kernel(str(path)).run(a, c, sanitize="all")
     assert result.ok, render(result.diagnostics)
 

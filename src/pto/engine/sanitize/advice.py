@@ -3,13 +3,15 @@
     put 'pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' after line 9 and
     'pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' before line 10
 
-Both lines are put into the innermost block that holds both accesses, so that every path has as many sets as
-waits. An access that meets one of an earlier iteration needs a flag in the other direction, which is set once
-before the loop and waited for once after it: in a section of their core where the loop stands outside of it.
+`applied` inserts them. Both lines are put into the innermost block that holds both accesses, so that every
+path has as many sets as waits. An access that meets one of an earlier iteration needs a flag in the other
+direction, which is set once before the loop and waited for once after it: in a section of their core, if the
+loop stands outside of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from dataclasses import dataclass
 
@@ -208,3 +210,23 @@ def _free_semaphore(module: Module) -> int:
         if given is not None:
             used.add(int(given) % SEMAPHORES)
     return next((n for n in range(FREE_SEMAPHORES) if n not in used), 0)
+
+
+# -- applying it -------------------------------------------------------------------------------------------
+
+_STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
+_QUOTED = re.compile(r"'([^']+)'")
+
+
+def applied(text: str, help: str) -> str | None:
+    """A program, or C++, with the lines that a report suggests; None where it suggests none."""
+    lines = [[line] for line in text.split("\n")]
+    steps = _STEP.findall(help)
+    if not steps or not all(0 < int(number) <= len(lines) for _, _, number in steps):
+        return None
+    for quoted, where, number in steps:
+        group = lines[int(number) - 1]
+        own = text.split("\n")[int(number) - 1]
+        new = [own[: len(own) - len(own.lstrip())] + line for line in _QUOTED.findall(quoted)]
+        group[len(group) if where == "after" else 0 : 0] = new
+    return "\n".join(line for group in lines for line in group)
