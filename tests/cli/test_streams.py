@@ -38,6 +38,7 @@ pto examples
 pto cache
 pto check k.pto
 pto fmt --diff ugly.pto
+pto fix --diff k.pto -- {_ARRAYS}
 pto objdump k.elf
 pto build --flags
 pto build k.pto -o -
