@@ -87,6 +87,31 @@ def test_a_writer_does_not_wait_for_readers() -> None:
     assert program.execute([new, x, old], seed=1, check_hazards=True).hazards
 
 
+@pl.jit
+def thrice(new: pl.Tensor, x: pl.InOut[pl.Tensor], old: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        old[:] = x[:] + 0.0
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x[:] = new[:] + 0.0
+    with pl.at(level=pl.Level.CORE_GROUP):
+        old[:] = new[:] + 1.0
+    return x
+
+
+def test_explain_and_a_run_agree() -> None:
+    """An output waits for the earlier writer of `old`; nobody waits for who reads `x`."""
+    arrays = [np.full((16, 32), n, np.float32) for n in (1, 2, 3)]
+    lines = thrice.explain(*arrays).splitlines()
+    assert (
+        lines[3].endswith("out old  after [1] (old)")
+        and "not ordered: [2] overwrites x, which [1] uses" in lines[4]
+    )
+    assert not lines[5]
+    with pytest.warns(LanguageWarning, match="overwrites 'x'"):
+        (found,) = thrice.run(*arrays, sanitize="tasks").diagnostics
+    assert "WAR: task 1" in found.message and (arrays[2] == 2).all()
+
+
 def test_elements_of_many_tensors() -> None:
     """Whose a byte is does not depend on how many tensors there are, in what order, or whether some are empty."""
     whole = np.zeros((16, 8), np.float32)

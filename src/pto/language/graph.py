@@ -2,18 +2,18 @@
 nothing orders.
 
 Edges are those of the task runtime: a task waits for every earlier one that writes what it takes as `in` or
-`inout`. An `out` waits for nobody, so a task that overwrites what another one reads needs another way to be
-ordered after it.
+`inout`. An `out` waits for nobody, unless it is `ordered`, and nobody waits for those who only read: a task
+that overwrites what another one reads needs another way to be ordered after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..isa.record import Record
 from . import index
-from .ir import IN, INOUT, OUT, VIEWS, Block, Function, Op, TensorType, Value, values_in
+from .ir import IN, INOUT, OUT, VIEWS, Block, Function, Op, TensorType, Value, is_tensor, values_in
 
 
 class Box(Record):
@@ -37,7 +37,7 @@ class Access(Record):
 class Site:
     """A call of a kernel in the text: what may be many tasks."""
 
-    def __init__(self, number: int, op: Op) -> None:
+    def __init__(self, number: int, op: Op, ordered: Sequence[int]) -> None:
         self.number = number
         self.op = op
         self.callee: Function = op.args["callee"]
@@ -47,16 +47,40 @@ class Site:
             for value, p in zip(op.args["args"], self.callee.params, strict=False)
             if isinstance(value, Value) and isinstance(value.type, TensorType)
         ]
+        waiting = [op.args["args"][i] for i in ordered]
         self.accesses: list[Access] = []
         for value, p in self.tensors:
             found = storages(value)
             whole = len(found) == 1 and _takes_all(self.callee, p.value)
-            box = _box(value)
-            self.accesses += [Access(s, box, p.direction, whole, loops) for s, loops in found.items()]
+            box, direction = _box(value), INOUT if value in waiting and p.direction == OUT else p.direction
+            self.accesses += [Access(s, box, direction, whole, loops) for s, loops in found.items()]
         manual = any(
             o.name == "region" and getattr(o.args.get("mode"), "name", "") == "MANUAL" for o in self.around
         )
         self.tracked = not manual
+
+
+def ordered(function: Function) -> dict[Op, list[int]]:
+    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: in
+    sequential loops, after a writer in this function, and of tensors that this function has as InOut."""
+    found: dict[Op, list[int]] = {}
+    written = {p.value for p in function.params if p.direction == INOUT}
+
+    def visit(block: Block, in_loop: bool) -> None:
+        for op in block.ops:
+            if op.name == "call":
+                callee: Function = op.args["callee"]
+                ways = {p.value: p.direction for p in callee.params}
+                uses = enumerate(zip(op.args["args"], map(ways.get, callee.body.args), strict=True))
+                used = [(i, storages(value), way) for i, (value, way) in uses if is_tensor(value)]
+                found[op] = [i for i, of, way in used if way == OUT and (in_loop or written & of.keys())]
+                written.update(storage for _, of, way in used if way != IN for storage in of)
+            sequential = op.name == "while" or (op.name == "for" and op.args["kind"] != "parallel")
+            for inner in op.blocks:
+                visit(inner, in_loop or sequential)
+
+    visit(function.body, False)
+    return found
 
 
 def _takes_all(function: Function, param: Value) -> bool:
@@ -68,9 +92,9 @@ def _takes_all(function: Function, param: Value) -> bool:
             if any(v is param and _takes_all(a["callee"], p.value) for v, p in pairs):
                 return True
         at, shape = None, ()
-        if op.name == "load" and a["tensor"] is param:
+        if op.name == "load" and _sliced_whole(a["tensor"]) is param:
             at, shape = a["offsets"], a["valid_shape"] or a["shapes"]
-        elif op.name == "store" and a["output_tensor"] is param:
+        elif op.name == "store" and _sliced_whole(a["output_tensor"]) is param:
             at, shape = a["offsets"], a["tile"].type.extent
         if (
             at is not None
@@ -79,6 +103,17 @@ def _takes_all(function: Function, param: Value) -> bool:
         ):
             return True
     return False
+
+
+def _sliced_whole(value: Value) -> Value:
+    """The tensor that a value is all of: `x[:]`."""
+    while value.op is not None and value.op.name == "slice":
+        a = value.op.args
+        whole = index.same_dims(a["shape"], a["x"].type.shape) and not a.get("drop_dims")
+        if not whole or any(index.known(o) != 0 for o in a["offset"]):
+            break
+        value = a["x"]
+    return value
 
 
 def _around(op: Op) -> Iterator[Op]:
@@ -179,7 +214,8 @@ class Graph:
 
     def __init__(self, entry: Function) -> None:
         ops = [o for o in entry.walk() if o.name == "call"]
-        self.sites = [Site(n, op) for n, op in enumerate(ops, 1)]
+        waiting = ordered(entry)
+        self.sites = [Site(n, op, waiting[op]) for n, op in enumerate(ops, 1)]
         users: dict[Value, list[Site]] = {}
         for site in self.sites:
             for storage in dict.fromkeys(a.storage for a in site.accesses):
@@ -280,8 +316,9 @@ def _apart(one: Op, other: Op) -> bool:
 
 
 def _kind(first: str, second: str) -> str:
-    """What the runtime makes of two accesses to the same memory. An `out` looks nothing up."""
-    if second == OUT:
+    """What the runtime makes of two accesses to the same memory. An `out` looks nothing up, and nobody waits
+    for a reader."""
+    if second == OUT or (first == IN and second == INOUT):
         return "overwrites"
     return "" if first == IN else "waits"
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..diag import DiagnosticError, Span
 from .apart import Apart, apart
-from .ir import FIFO_SLOTS, IN, INOUT, OUT, VIEWS, ArrayType, Block, Function, Op, Value, is_tensor, root
+from .graph import ordered
+from .ir import FIFO_SLOTS, VIEWS, ArrayType, Function, Op, Value, is_tensor, root
 from .problems import PLACE, UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
@@ -272,29 +273,6 @@ def untracked(args: dict[str, Any]) -> list[int]:
         exact = [i for i, v in enumerate(given) if v is named]
         found.update(exact or [i for i, v in enumerate(given) if is_tensor(v) and root(v) is root(named)])
     return sorted(found)
-
-
-def ordered(function: Function) -> dict[Op, list[int]]:
-    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: in
-    sequential loops, after a writer in this function, and of tensors that this function has as InOut."""
-    found: dict[Op, list[int]] = {}
-    written = {p.value for p in function.params if p.direction == INOUT}
-
-    def visit(block: Block, in_loop: bool) -> None:
-        for op in block.ops:
-            if op.name == "call":
-                callee: Function = op.args["callee"]
-                ways = {p.value: p.direction for p in callee.params}
-                uses = enumerate(zip(op.args["args"], map(ways.get, callee.body.args), strict=True))
-                used = [(i, root(value), way) for i, (value, way) in uses if is_tensor(value)]
-                found[op] = [i for i, whole, way in used if way == OUT and (in_loop or whole in written)]
-                written.update(whole for _, whole, way in used if way != IN)
-            sequential = op.name == "while" or (op.name == "for" and op.args["kind"] != "parallel")
-            for inner in op.blocks:
-                visit(inner, in_loop or sequential)
-
-    visit(function.body, False)
-    return found
 
 
 #: What a task may say besides its arguments, as `Tasks.submit` spells it.

@@ -18,8 +18,9 @@ from typing import Any
 from ...isa.dtypes import DTYPES
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
+from ..graph import ordered
 from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
-from ..orchestrate import ordered, untracked
+from ..orchestrate import untracked
 from ..problems import UNSUPPORTED, fail
 from ..writer import BEFORE, BETWEEN
 from .orchestration_words import HELPERS, KEYWORDS
