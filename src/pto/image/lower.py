@@ -654,7 +654,7 @@ def assign(f: Lowering, result: Value, address: Value) -> None:
     f.call("vm.assign", f.slot(result), f.slot(address), width_of(address), *_lie(f, result.type))
 
 
-def _address(op: Operation) -> Value | None:
+def _place_of(op: Operation) -> Value | None:
     """Where a program places what it allocates."""
     return op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
 
@@ -672,13 +672,13 @@ def _alloc(f: Lowering, op: Operation) -> None:
             f.call("vm.conv_at", f.slot(result), f.slot(address), space, bits)
         return
     if isinstance(result.type, MemRefType):
-        _memrefs().placed(f, op, _address(op))
+        _memrefs().placed(f, op, _place_of(op))
         return
     assert isinstance(result.type, TileBufType) and type is not None
     shape_of(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
                                          op.group("valid_col") if op.segments else ()))  # fmt: skip
     if op.name != "pto.declare_tile":
-        address = _address(op)
+        address = _place_of(op)
         if address is not None:
             assign(f, result, address)
         if result in f.homes:
