@@ -32,7 +32,11 @@ def test_kernels_compute_the_same(name: str) -> None:
     assert expected
 
 
-@together("name", some([name for name in corpus.NAMES if not name.startswith("rank_")], 6))
+#: Those that are synchronised by hand: `nan_of_infinities` is left to the passes.
+_SYNCHRONISED = [n for n in corpus.NAMES if not n.startswith("rank_") and n != "nan_of_infinities"]
+
+
+@together("name", some(_SYNCHRONISED, 6))
 def test_correct_programs_stay_correct(name: str) -> None:
     """Programs around synchronisation: what passes leave has the same results and no race."""
     program = corpus.load(f"{name}.good")
