@@ -77,7 +77,7 @@ def rows() -> Iterator[Row]:
     yield Row("Debian 12, folder 'it's a demo'", "bookworm", usual, folder="it's a demo")
     yield Row("Debian 12, clang 15", "bookworm", f"{usual} clang-15", setting="CC=clang-15 CXX=clang++-15")
     offline = "PIP_NO_INDEX=1 PIP_FIND_LINKS=/tmp/wheels"
-    needs = "numpy ml_dtypes scikit-build-core nanobind cmake ninja"
+    needs = "numpy ml_dtypes scikit-build-core nanobind nanobind-backend cmake ninja"
     yield Row(
         "Debian 12, no network", "bookworm", usual, f"{DOWNLOAD} {needs}", setting=offline, network=False
     )
