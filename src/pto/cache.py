@@ -7,11 +7,11 @@ what is damaged counts as missing. Where a build finds out only afterwards which
 source includes), their names are an entry of their own, and the digest of the result has their contents too.
 
 Entries are loaded as code, so no other user may be able to change them. The checksum detects damage, not
-attacks. Owners and modes protect the cache. A folder that other users can write is not
-used, nor one below such a folder (`files.weak_folder`). An entry counts only if its folder and its files
-belong to this user or to root, and no other user can write them. A file is loaded through the descriptor of
-`opened`, which refuses every file but the verified one. PTO_CACHE_SHARED names a second cache, which is only
-read: a user who names it trusts its owner.
+attacks: owners and modes protect the cache. A folder that other users can write is not used, nor one below
+such a folder (`files.weak_folder`). An entry counts only if its folder and its files belong to this user or
+to root, and no other user can write them. A file is loaded through the descriptor of `opened`, which refuses
+every file but the verified one. PTO_CACHE_SHARED names a second cache, which is only read: a user who names
+it trusts its owner.
 
 The cache has a limit (PTO_CACHE_LIMIT). What was used longest ago goes first. A library that is loaded stays
 so when its file is removed; what somebody has just been given and may be about to load is not evicted.
@@ -352,7 +352,7 @@ def file_digest(path: str) -> str:
 
 
 def _checksum(data: bytes, facts: Any) -> str:
-    """Of all that an entry holds, to detect damage: a few milliseconds for the largest."""
+    """Return a checksum of the data and facts of an entry, which detects damage; 27 MB take 20 ms."""
     return f"{len(data)} {zlib.crc32(json.dumps(facts).encode(), zlib.crc32(data)):08x}"
 
 

@@ -37,8 +37,7 @@ def test_a_race_is_gone(source: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     more = ["--subblocks", "1"] if "sections" in place.name else []
     assert main(["run", "--sanitize", "all", str(place), *more, "--", *words]) == 1
     assert main(["fix", "--diff", str(place), *more, "--", *words]) == 0
-    difference = capsys.readouterr().out
-    assert "+    " in difference or ("+  " in difference and place.read_text() == before)
+    assert "\n+  " in capsys.readouterr().out and place.read_text() == before
     assert main(["fix", str(place), *more, "--", *words]) == 0
     assert place.read_text() != before and "nothing is left to fix" in capsys.readouterr().out
     assert main(["run", "--sanitize", "all", str(place), *more, "--", *words]) == 0
@@ -68,6 +67,9 @@ def test_every_step_can_be_declined(
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n" * 10))
     assert main(["fix", "--interactive", str(place), "--", *words]) == 1
     assert place.read_text() == before and "PTO-E2201" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert main(["fix", "--interactive", str(place), "--", *words]) == 1
+    assert place.read_text() == before
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 10))
     assert main(["fix", "--interactive", str(place), "--", *words]) == 0
     assert place.read_text() != before
@@ -79,3 +81,27 @@ def test_what_cannot_be_fixed_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["fix", str(place), "--", "1"]) == 1
     said = capsys.readouterr()
     assert f"{place}:2:3: error[PTO-E0108]" in said.err and "errors are left" in said.out
+
+
+def test_lines_of_other_files_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The race stands in a file that the kernel includes; `line 16` is one of that file."""
+    head, _, body = (EXAMPLES / "17_race.cpp").read_text().partition("__global__ AICORE void exp_race")
+    (tmp_path / "steps.h").write_text(f"{head}inline AICORE void steps{body}")
+    place = tmp_path / "k.cpp"
+    kernel = "__global__ AICORE void k(__gm__ float* a, __gm__ float* c) { steps(a, c); }\n"
+    place.write_text('#include "steps.h"\n' + "// a line\n" * 60 + kernel)
+    before = place.read_text()
+    assert main(["fix", str(place), "--", "f32:64x128", "f32:64x128"]) == 1
+    said = capsys.readouterr()
+    assert "0 steps, errors are left" in said.out and "steps.h" in said.err
+    assert place.read_text() == before
+
+
+def test_a_step_that_breaks_the_program_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pto.cli.fix.applied", lambda text, help: f"{text}\npto.nothing")
+    place, words = copied(EXAMPLES / "12_race.pto", tmp_path)
+    before = place.read_text()
+    assert main(["fix", str(place), "--", *words]) == 1
+    assert place.read_text() == before and "0 steps" in capsys.readouterr().out

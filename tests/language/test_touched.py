@@ -10,6 +10,7 @@ import pytest
 import pto.language as pl
 from pto.language import journal
 from pto.language.footprint import Footprint, Memory
+from pto.language.graph import ordered
 from pto.language.problems import LanguageWarning
 
 ROWS, COLS = 64, 32
@@ -110,6 +111,34 @@ def test_explain_and_a_run_agree() -> None:
     with pytest.warns(LanguageWarning, match="overwrites 'x'"):
         (found,) = thrice.run(*arrays, sanitize="tasks").diagnostics
     assert "WAR: task 1" in found.message and (arrays[2] == 2).all()
+
+
+@pl.program
+class Waits:
+    @pl.function(type=pl.FunctionType.InCore)
+    def copy(self, a: pl.Tensor[[16, 32], pl.FP32], b: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+        return pl.store(pl.load(a, [0, 0], [16, 32]), [0, 0], b)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, a: pl.Tensor[[16, 32], pl.FP32], given: pl.InOut[pl.Tensor[[16, 32], pl.FP32]],
+        x: pl.Out[pl.Tensor[[16, 32], pl.FP32]], y: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+        z: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ):  # fmt: skip
+        given = self.copy(a, given)
+        for _ in pl.range(2):
+            for _ in pl.parallel(2):
+                x = self.copy(a, x)
+        for _ in pl.parallel(2):
+            y = self.copy(a, y)
+        z = self.copy(a, z)
+        z = self.copy(a, z)
+        return z
+
+
+def test_outputs_that_wait_for_earlier_writers() -> None:
+    """Of inout parameters, in sequential loops, after a writer in the same function."""
+    assert list(ordered(Waits.compile().entry).values()) == [[1], [1], [], [], [1]]
 
 
 def test_elements_of_many_tensors() -> None:

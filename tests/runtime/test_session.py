@@ -197,3 +197,27 @@ def test_sources_that_do_not_change_are_looked_at_once(
         path.unlink()
     with pytest.raises(pto.DiagnosticError, match="no such file"):
         value()
+
+
+#: Stores a tile that it has not written yet, then fills it.
+STALE = """\
+!tile = !pto.tile_buf<vec, 8x64xf32>
+!view = !pto.partition_tensor_view<8x64xf32>
+func.func @stale(%x: !view, %y: !view) attributes {pto.entry} {
+  %c4096 = arith.constant 4096 : i64
+  %t = pto.alloc_tile addr = %c4096 : !tile
+  pto.tstore ins(%t : !tile) outs(%y : !view)
+  pto.tload ins(%x : !view) outs(%t : !tile)
+  return
+}
+"""
+
+
+def test_a_run_begins_with_zeros_in_the_memory_of_cores(tmp_path: Path) -> None:
+    """Cores of one run get the memory of those of an earlier one."""
+    (tmp_path / "stale.pto").write_text(STALE)
+    stale = runtime.kernel(tmp_path / "stale.pto", "in out")
+    x, y = np.full((8, 64), 7, np.float32), np.ones((8, 64), np.float32)
+    for _ in range(3):
+        _submit(stale, x, y)
+        assert not y.any()

@@ -123,8 +123,8 @@ void unite(std::vector<UseRecord>& uses, size_t from) {
   if (begin != uses.end()) uses.erase(out + 1, uses.end());
 }
 
-/// Memory of cores that no run has at the moment, all zero: to map it and to touch its pages takes longer than a
-/// short graph. One that holds much, or that a kernel left unfinished, goes back to the system.
+/// Memory of cores for the next run, all zero: to map it and to touch its pages takes longer than a short graph.
+/// Memory of a failed core, and of one that used more than kMostBytes, goes back to the system.
 class SpareSpaces {
  public:
   bool take(Core& core) {

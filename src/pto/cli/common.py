@@ -435,7 +435,7 @@ def _bug(tool: str, arguments: list[str]) -> int:
 
 
 def difference(path: str, old: str, new: str) -> Iterator[str]:
-    """A unified difference that `patch` reads."""
+    """Yield a unified difference that `patch` reads."""
     import difflib
 
     # `splitlines` would also split at rarer separators, which may stand in comments.

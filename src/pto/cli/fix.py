@@ -37,7 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     if source is None:
         show(problems, options.diagnostics)
         return FAILED
-    text, problems, steps = _fixed(options, path, source.text)
+    try:
+        text, problems, steps = _fixed(options, path, source.text)
+    except PermissionError as e:
+        why = f"cannot write beside '{path}': {(e.strerror or str(e)).lower()}"
+        show([Diagnostic("PTO-E0002", why, help="copy it to a folder of yours")], options.diagnostics)
+        return FAILED
     if options.diff:
         sys.stdout.writelines(difference(path, source.text, text))
     elif text != source.text:
@@ -51,27 +56,30 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _fixed(options: Namespace, path: str, text: str) -> tuple[str, list[Diagnostic], int]:
-    """The text after all steps, what is wrong with it still, and how many steps there were."""
+    """Return the text after all steps, its remaining problems, and the number of steps. A step is taken back
+    if it leads to a problem of another kind."""
     declined: set[str] = set()
-    problems: list[Diagnostic] = []
-    for steps in range(_MOST):
-        problems = _problems(options, path, text)
+    problems, steps = _problems(options, path, text), 0
+    while steps < _MOST:
         for d in problems:
             new = applied(text, d.help) if d.severity == "error" and d.help not in declined else None
             if new is None:
                 continue
+            declined.add(d.help)
             if options.interactive and not _wanted(d):
-                declined.add(d.help)
                 continue
-            text = new
-            break
+            after = _problems(options, path, new)
+            if {p.code for p in after} <= {p.code for p in problems}:
+                text, problems, steps = new, after, steps + 1
+                declined.clear()  # lines have moved
+                break
         else:
-            return text, problems, steps
-    return text, problems, _MOST
+            break
+    return text, problems, steps
 
 
 def _problems(options: Namespace, path: str, text: str) -> list[Diagnostic]:
-    """What is wrong with a text, which lies beside the file meanwhile: it may include others."""
+    """Run a text and return its problems. It lies beside the file for that time: it may include others."""
     folder, name = os.path.split(os.path.abspath(path))
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".pto-fix-", suffix=f"-{name}") as file:
         file.write(text.encode())
@@ -90,4 +98,7 @@ def _problems(options: Namespace, path: str, text: str) -> list[Diagnostic]:
 
 def _wanted(d: Diagnostic) -> bool:
     say(f"{render([d])}\n")
-    return input("insert this? [y/N] ").strip().lower() in ("y", "yes")
+    try:
+        return input("insert this? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

@@ -466,7 +466,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
 
 
 def _verdict(asked: Collection[str], checked: Collection[str], warnings: int) -> str:
-    """What was checked, and with which result."""
+    """Return the checks of a run and their result, in words."""
     if not checked:
         return ", nothing checked: a kernel has no tasks" if asked else ""
     found = f"{warnings} warning{'s'[: warnings != 1]}" if warnings else "nothing found"

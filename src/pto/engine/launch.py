@@ -31,10 +31,10 @@ def kernel(
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
     auto: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module, of a program given as `pto.parse` takes it (a path, or text), or of the C++ file,
-    library or image at a path; `entry` may be left out where
-    there is only one. `engine` is one of `engine.registry`; without, a launch goes to the first that runs the
-    program and has the options of the launch: native, else reference. The result says which it was.
+    """Return a kernel of a module, of a program (its path or text, as for `pto.parse`), or of the C++ file,
+    library or image at a path; `entry` may be left out where there is only one. `engine` is one of
+    `engine.registry`; without, a launch goes to the first that runs the program and has the options of the
+    launch: native, else reference. The result says which it was.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`

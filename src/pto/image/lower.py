@@ -655,7 +655,7 @@ def assign(f: Lowering, result: Value, address: Value) -> None:
 
 
 def _place_of(op: Operation) -> Value | None:
-    """Where a program places what it allocates."""
+    """Return the address operand of an allocation, if it has one."""
     return op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
 
 

@@ -52,7 +52,7 @@ _NO_ATTRS = _NoAttrs()
 
 
 def may_name(text: str) -> bool:
-    """Whether a text may be the name of an operation: of a dialect, and printed as it is."""
+    """Check whether a text may name an operation: with a dialect, and printable without escapes."""
     return "." in text and text.isprintable() and not {'"', "\\"} & set(text)
 
 

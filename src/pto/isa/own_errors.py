@@ -835,7 +835,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2302",
         "NaN or infinity appears",
-        "A result is NaN although no operand is, or infinite although all operands are finite.",
+        "A result is NaN although no operand is, or infinite although all operands, or the float64 shadow, "
+        "are finite.",
         "Look for overflow, division by zero or invalid operands there.",
     ),
     (

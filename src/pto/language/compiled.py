@@ -238,8 +238,8 @@ class Compiled(CallableProgram):
         journal.note("run", self.name)
 
     def _watched(self, values: list[Any], how: str) -> None:
-        """Run it under watch; what is found is told, and is no reason to stop. `warn` says of what nothing
-        orders as warnings."""
+        """Run it under watch and report the findings without stopping. `warn` reports unordered tasks as
+        warnings."""
         if how in (WARN, OF_GRAPHS):
             if not self.is_graph:
                 self._plain(values)
@@ -374,7 +374,7 @@ class Compiled(CallableProgram):
         if before is not None:
             try:
                 result.diagnostics += as_errors(self._unordered(before))
-            except DiagnosticError as e:  # what faults there has done so above
+            except DiagnosticError as e:  # if not ok, this fault is already reported
                 result.diagnostics += e.diagnostics if result.ok else []
         return result
 

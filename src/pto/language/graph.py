@@ -61,8 +61,8 @@ class Site:
 
 
 def ordered(function: Function) -> dict[Op, list[int]]:
-    """Which outputs of its tasks wait for earlier writers of the same tensor, as InOut parameters do: in
-    sequential loops, after a writer in this function, and of tensors that this function has as InOut."""
+    """Return the outputs of each task that wait for earlier writers of the same tensor, as InOut parameters
+    do: in sequential loops, after a writer in this function, and of InOut parameters of this function."""
     found: dict[Op, list[int]] = {}
     written = {p.value for p in function.params if p.direction == INOUT}
 
@@ -106,7 +106,7 @@ def _takes_all(function: Function, param: Value) -> bool:
 
 
 def _sliced_whole(value: Value) -> Value:
-    """The tensor that a value is all of: `x[:]`."""
+    """Return the tensor of which a value is the whole, as in `x[:]`."""
     while value.op is not None and value.op.name == "slice":
         a = value.op.args
         whole = index.same_dims(a["shape"], a["x"].type.shape) and not a.get("drop_dims")

@@ -103,7 +103,7 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Hazards of a graph as errors; what could not be looked at stays a warning."""
+    """Make hazards of a graph errors; tasks that could not be checked stay warnings."""
     for d in problems:
         if d.code == "PTO-E2611" and "used no instructions" not in d.message:
             d.severity = "error"

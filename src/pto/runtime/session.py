@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..perf.tables import CORE_TYPES
@@ -279,7 +279,7 @@ class Runtime(Session):
         clusters: Sequence[int] | None = None,
         deps: Iterable[int | None] = (),
         no_dep: Iterable[int] = (),
-        ordered: Iterable[int] = (),
+        ordered: Collection[int] = (),
         sync_start: bool = False,
         predicate: Predicate | None = None,
         site: tuple[str, int] | None = None,
@@ -289,8 +289,8 @@ class Runtime(Session):
         With `blocks`, one task of that many blocks: the kernel gets the number of blocks and its block as two
         more scalars; a program asks for them (`pto.get_block_idx`). With `sync_start` all of them have a core
         at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges, `ordered`
-        outputs that wait for who wrote the same before, as those that are read and written do. The task
-        runs only if its `predicate`, `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
+        outputs that wait for earlier writers, as inout parameters do. The task runs only if its `predicate`,
+        `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
         `site` is the file and line that reports name, where that is not the caller's.
         """
         number = self._numbers.get(id(kernel))

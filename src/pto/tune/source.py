@@ -94,7 +94,7 @@ def python_names(text: str, path: str) -> set[str]:
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
-    """Names that a file gives constants to: `A = 1`, `A: int = 1`, `A, B = 1, 2`."""
+    """Yield the names to which a file assigns constants: `A = 1`, `A: int = 1`, `A, B = 1, 2`."""
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

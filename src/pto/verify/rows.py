@@ -82,7 +82,7 @@ class RowChecker:
             self._aliasing(op, row)
 
     def check_kinds(self, op: Operation) -> None:
-        """Check that operands and attributes are of their kinds: the precondition of every later stage."""
+        """Check the kinds of operands, results and attributes: the precondition of every later stage."""
         if op.row is not None and all(v.type is not ERROR for v in (*op.operands, *op.results)):
             self._kinds(op, op.row, convolution=True)
             self._attributes(op, op.row)

@@ -196,8 +196,8 @@ PTO_MATH Result pow_as(float x, float y) {
   const double product = bounded(static_cast<double>(y) * log, -1000.0, 1000.0);
   double exact = exp2_of_small(product);
   if constexpr (sizeof(Result) == sizeof(double)) {
-    // Of short elements an exact power has fewer than 43 bits, and may lie halfway between two elements. The error
-    // is below 2^-44 of it: without the bits behind those there is none.
+    // The exact power of two short elements may lie halfway between two elements. It then has fewer than 43 bits,
+    // and the error is below 2^-44: rounded to 43 bits it is exact.
     exact = std::bit_cast<double>((std::bit_cast<std::uint64_t>(exact) + 0x100) & ~std::uint64_t{0x1FF});
   }
   const double wide = x;

@@ -100,7 +100,7 @@ def runtime_of(name: str) -> str:
 
 
 def checks() -> frozenset[str]:
-    """The sanitizers that PTO_SANITIZE names; none where it is `warn`."""
+    """Return the sanitizers of PTO_SANITIZE; none for `warn`."""
     asked = knobs.get("PTO_SANITIZE")
     return frozenset() if asked == WARN else parse_names(asked)
 

@@ -34,7 +34,7 @@ class NativeKernel(MachineKernel):
         self._launched()
 
     def _program(self, origins: Origins) -> Program:
-        """The image made ready to run."""
+        """Make the image ready to run."""
         return Program(self.image, self.profile, origins=origins)
 
     def _launched(self) -> None:

@@ -215,18 +215,21 @@ def _free_semaphore(module: Module) -> int:
 # -- applying it -------------------------------------------------------------------------------------------
 
 _STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
+_ELSEWHERE = re.compile(r"\bline \d+ of ")
 _QUOTED = re.compile(r"'([^']+)'")
 
 
 def applied(text: str, help: str) -> str | None:
-    """A program, or C++, with the lines that a report suggests; None where it suggests none."""
-    lines = [[line] for line in text.split("\n")]
+    """Return a program, or C++, with the lines that a report suggests; None if it suggests none, or some of a
+    file that the text includes."""
+    lines = text.split("\n")
+    groups = [[line] for line in lines]
     steps = _STEP.findall(help)
-    if not steps or not all(0 < int(number) <= len(lines) for _, _, number in steps):
+    inside = all(0 < int(number) <= len(lines) for _, _, number in steps)
+    if not steps or not inside or _ELSEWHERE.search(help):
         return None
     for quoted, where, number in steps:
-        group = lines[int(number) - 1]
-        own = text.split("\n")[int(number) - 1]
+        group, own = groups[int(number) - 1], lines[int(number) - 1]
         new = [own[: len(own) - len(own.lstrip())] + line for line in _QUOTED.findall(quoted)]
         group[len(group) if where == "after" else 0 : 0] = new
-    return "\n".join(line for group in lines for line in group)
+    return "\n".join(line for group in groups for line in group)

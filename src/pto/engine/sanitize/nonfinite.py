@@ -1,7 +1,7 @@
-"""The first NaN or infinity that no operand held, reported when its element reaches global memory.
+"""Sanitizer nan: reports the instruction that makes a NaN or an infinity that is stored to global memory.
 
-A NaN is an error; an infinity may be meant and is a warning. What comes of arguments, scalar operands and the
-padding of tiles is no finding.
+A NaN is an error. An infinity is a warning, because it may be intended. The sanitizer does not report NaNs
+and infinities of the arguments, of scalar operands and of the padding of tiles, nor their results.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class NonFinite(Sanitizer):
                 self._report(event, int(number), int((numbers == number).sum()), place)
 
     def _numbers(self, event: Event, access: Access, kinds: Array) -> Array:
-        """The origin number of each stored element: a new one, that of an operand, or 0."""
+        """Return the origin number of each stored element: a new one, that of an operand, or 0."""
         numbers = np.zeros(kinds.shape, np.uint8)
         for kind in (_NAN, _INFINITE):
             here = kinds == kind
@@ -158,7 +158,7 @@ class NonFinite(Sanitizer):
     # -- shadows ---------------------------------------------------------------------------------------
 
     def _shadow(self, buffer: Buffer) -> Array:
-        """Origin numbers, one at the first byte of each element."""
+        """Return the origin numbers of a buffer: each stands at the first byte of its element."""
         found = buffer.shadows.get("nan")
         if found is None or found.size < buffer.data.size:
             grown = np.zeros(buffer.data.size, np.uint8)
@@ -175,7 +175,7 @@ class NonFinite(Sanitizer):
 
 
 def _kinds(dtype: str, data: Array) -> Array | None:
-    """0, infinite or NaN for each element; None where all are finite, or the elements are no floats."""
+    """Return 0, _INFINITE or _NAN for each element; None if all are finite, or the elements are integers."""
     if not DTYPES[dtype].is_float:
         return None
     values = data
@@ -193,7 +193,7 @@ def _scalar_kind(value: Any) -> int:
 
 
 def _padding(access: Access, shape: tuple[int, ...]) -> Array:
-    """Which stored elements are padding: of a tile with a pad value all may be."""
+    """Return a mask of the stored elements that may be padding: all of a tile with a pad value."""
     tile, region = access.place, access.region
     found = np.zeros(shape, bool)
     if isinstance(tile, Tile) and region is not None:

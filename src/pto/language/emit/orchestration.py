@@ -399,7 +399,7 @@ class _Writer:
         self.line("}")
 
     def _direction(self, op: Op, at: int, callee: Function) -> str:
-        """How an argument of a task is called where it is submitted."""
+        """Return the direction of an argument where its task is submitted."""
         value = callee.body.args[at]
         said = next((p.direction for p in callee.params if p.value is value), "inout")
         return "inout" if at in self.ordered[op] else _DIRECTIONS[said]
