@@ -128,7 +128,9 @@ class Order:
             for number in np.unique(found):
                 old = self._touches[number]
                 if old is not None and not old.before(new.task) and not (old.atomic and new.atomic):
-                    self._report(window, int(at[np.argmax(found == number)]), old, new)
+                    first = int(np.argmax(found == number))
+                    early = row in _READERS and self._too_early(int(number), window.seen[:2, at[first]])
+                    self._report(window, int(at[first]), *((new, old) if early else (old, new)))
         number = len(self._touches)
         self._touches.append(new)
         first, second = _WRITERS if new.write else _READERS
@@ -137,6 +139,12 @@ class Order:
         mine = np.isin(there, free)
         window.seen[first][at[mine]] = number
         window.seen[second][at[~mine]] = number
+
+    def _too_early(self, reader: int, writers: Array) -> bool:
+        """Return True if a read came before any other task had written: the read lacks a wait."""
+        mine = self._touches[reader]
+        ahead = (self._touches[n] for n in writers.tolist() if n < reader)
+        return not any(t is not None and mine is not None and t.task is not mine.task for t in ahead)
 
     def _report(self, window: _Window, element: int, old: _Touch, new: _Touch) -> None:
         pair = frozenset((old.op, new.op))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...diag import Diagnostic
 from ...ir.core import Operation
+from ...ir.multi_tiles import told_as
 from ..elements import Array
 from ..memory import Buffer
 from ..watch import SESSION, WatchedLaunch
@@ -49,12 +51,20 @@ class BlockMap:
                 bad = self._unordered(new, found)
                 if bad is not None:
                     old = int(found[bad][0])
-                    self._report(new, old, row in _WRITERS, *cells.bounds(bad))
+                    early = row in _READERS and self._too_early(old, cells, bad)
+                    self._report(new, old, row in _WRITERS, *cells.bounds(bad), early=early)
                     break
         first, second = _WRITERS if new.write else _READERS
         left = self._remember(new, cells, first, number, None)
         if left is not None:
             self._remember(new, cells, second, number, left)
+
+    def _too_early(self, reader: int, cells: _Cells, where: Array) -> bool:
+        """Return True if a read of another rank's data came before any data: no other block had written
+        these bytes, so the read lacks a wait. Otherwise it waited, and the next write comes too soon."""
+        writers = np.stack([cells.get(row)[where] for row in _WRITERS])
+        others = (self.block[writers] != self.block[reader]) & (writers < reader)
+        return not (others & (writers != 0)).any()
 
     def _number(self, new: Touch) -> int:
         number = len(self.ops)
@@ -126,7 +136,9 @@ class BlockMap:
         agent = np.minimum(self.agent[found], limits.shape[1] - 1)
         return self.sequence[found] <= limits[self.block[found], agent]
 
-    def _report(self, new: Touch, number: int, wrote: bool, low: int, high: int) -> None:
+    def _report(self, new: Touch, number: int, wrote: bool, low: int, high: int, early: bool = False) -> None:
+        """Report an access that races with an earlier one, or the earlier one, if it is a read that is too
+        `early`."""
         op, index = self.ops[number], int(self.block[number])
         assert op is not None
         kind = hazard(new.write, wrote)
@@ -160,8 +172,14 @@ class BlockMap:
             help = f"the signal has to wait for the pipe: 'pto.barrier <PIPE_ALL>' before {_line(told)}"
             if pipe.startswith(SESSION):
                 help = f"wait for the transfer with pto.wait_async_event before {_line(told)}"
-        d = new.core.diagnostic(new.op, code, text, help=help)
-        d.notes.append((f"{other} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
+        if apart and early and told is None:
+            mine = self._named(new.core.index)
+            text = f"RAW race between ranks: reads {what}, which {mine} writes, in either order ({other})"
+            d = Diagnostic(code, f"{told_as(op)}: {text}", self.launch.span(op), help=help)
+            d.notes.append((f"{mine} writes them here", self.launch.span(new.op)))
+        else:
+            d = new.core.diagnostic(new.op, code, text, help=help)
+            d.notes.append((f"{other} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
         if told is not None:
             d.notes.append((f"{other} signals here, perhaps before that", self.launch.span(told)))
         self.reports.add((among, frozenset((new.op, op))), d)
