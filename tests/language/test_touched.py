@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,19 @@ def test_explain_and_a_run_agree() -> None:
     with pytest.warns(LanguageWarning, match="overwrites 'x'"):
         (found,) = thrice.run(*arrays, sanitize="tasks").diagnostics
     assert "WAR: task 1" in found.message and (arrays[2] == 2).all()
+
+
+@pytest.mark.parametrize("door", ["__call__", "run", "compile", "lower", "sanitize"])
+def test_a_warning_points_at_the_line_of_the_user(door: str) -> None:
+    """The line that calls, at every door; the text names the line of the program."""
+    arrays = [np.full((16, 48), n, np.float32) for n in (1, 2, 3)]
+    thrice._cache.clear()
+    options = {"sanitize": "all"} if door == "sanitize" else {}
+    enter = getattr(thrice, "run" if options else door)
+    with pytest.warns(LanguageWarning, match=r"test_touched\.py:\d+:10: warning\[PTO-E3015\]") as found:
+        enter(*arrays, **options)
+    line = Path(__file__).read_text().splitlines()[found[0].lineno - 1]
+    assert found[0].filename == __file__ and line.strip() == "enter(*arrays, **options)"
 
 
 @pl.program

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from .compiled import Compiled, RunResult
 from .config import platform_of, profile_of, world_of
 from .lower import Lowered, lowered
 from .problems import LanguageWarning
+
+#: Begins the names of the package's files: a warning stands at a line of the user's.
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
 def _key(types: list[Any], profile: Profile, world: int) -> Any:
@@ -107,7 +112,7 @@ def lower(
 ) -> Lowered:
     types, profile = _types(function, args, kwargs), profile_of(config)
     done = lowered(function.declared, types, profile, dump, world_of(config))
-    _warn(done, 5)
+    _warn(done)
     done.verify()
     if dump is not None:
         done.dump(dump)
@@ -122,12 +127,15 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config
     return explanation(done.verify())
 
 
-def _warn(done: Lowered, stacklevel: int = 6) -> None:
-    """Tell what is suspicious, the way Python does, at the line of the caller."""
+def _warn(done: Lowered) -> None:
+    """Warn of what is suspicious, at the line outside of the package that asked for the program."""
     if done.diagnostics:
         import warnings
 
-        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel)
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(render(done.diagnostics), LanguageWarning, level)
 
 
 def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:
