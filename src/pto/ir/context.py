@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
 from .multi_tiles import told_as
+
+#: A type of tiles in text, up to its parts, or a name that may stand for one.
+_TILE = re.compile(r"!pto\.(?:multi_)?tile(?:_buf)?<|!([A-Za-z_]\w*)(?![\w.<])")
 
 
 class Context:
@@ -25,11 +30,11 @@ class Context:
         return ARCH_NAMES[self.profile.isa]
 
     def report(
-        self, op: Operation, code: str, message: str, *, at: str | Value | None = None, skip: int = 0,
-        expected: str = "", got: str = "", help: str = "", severity: str = "error",
+        self, op: Operation, code: str, message: str, *, at: str | Value | Span | None = None,
+        skip: int = 0, expected: str = "", got: str = "", help: str = "", severity: str = "error",
     ) -> Diagnostic:  # fmt: skip
-        """Record a problem of `op`, pointing at one operand where `at` names it."""
-        span = self.span(op, at, skip)
+        """Record a problem of `op`, at a span or at the operand or word that `at` names."""
+        span = at if isinstance(at, Span) else self.span(op, at, skip)
         d = Diagnostic(code, f"{told_as(op)}: {message}", span, severity, expected, got, help)
         self.diagnostics.append(d)
         return d
@@ -41,6 +46,28 @@ class Context:
             at = f"%{at.name}" if at.name else None
         found = (span.head if op.regions else span).find(at, skip) if at else None
         return found or span.head
+
+    def type_span(self, op: Operation, value: Value) -> Span:
+        """Return where the type of a tile is written in the operation that makes the tile or has it as a
+        parameter; the place of the value if it is not written there."""
+        made = value.op is op
+        whole, at = self.module.span(op), self.span(op, value)
+        text, start = whole.source.text, whole.start if made else at.end
+        if not text:
+            return at
+        written = [
+            m
+            for m in _TILE.finditer(text, start, whole.end)
+            if not m[1] or re.search(rf"^\s*{m[0]}\s*=", text, re.MULTILINE)
+        ]
+        if not written:
+            return at
+        first, end = written[-1 if made else 0].span()
+        depth = text[end - 1] == "<"
+        while depth and end < whole.end:
+            depth += {"<": 1, ">": -1}.get(text[end], 0)
+            end += 1
+        return Span(whole.source, first, end)
 
     def note_definition(self, d: Diagnostic, value: Value, label: str = "defined here") -> None:
         owner = value.op

@@ -127,9 +127,9 @@ def compile_all(
 ) -> list[CompiledJob]:
     """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
     libraries = compile_each(jobs, progress, workers, given_up)
-    problems = [p for library in libraries for p in library.problems]
-    if problems:
-        raise DiagnosticError(problems)
+    problems = {str(p.as_json()): p for library in libraries for p in library.problems}
+    if problems:  # kernels may share what is wrong with a header
+        raise DiagnosticError(list(problems.values()))
     return libraries
 
 

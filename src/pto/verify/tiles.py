@@ -205,10 +205,12 @@ def check_tiles(context: Context) -> None:
                 continue
             before = len(context.diagnostics)
             for code, message, expected, got, help in construction_problems(t, profile, window):
-                context.report(op, code, message, at=value, expected=expected, got=got, help=help)
+                at = context.type_span(op, value)
+                context.report(op, code, message, at=at, expected=expected, got=got, help=help)
             if len(context.diagnostics) == before:
                 for code, message, expected, got, help in placement_problems(t, addr, profile):
-                    at = addr_value if addr_value is not None and code in ("SA-0353", "SA-0354") else value
+                    placed = addr_value is not None and code in ("SA-0353", "SA-0354")
+                    at = addr_value if placed else context.type_span(op, value)
                     context.report(op, code, message, at=at, expected=expected, got=got, help=help)
             if len(context.diagnostics) == before:
                 seen.add(key)

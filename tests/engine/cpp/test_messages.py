@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pto.diag import Source
 from pto.engine.cpp.messages import diagnostics
 
@@ -28,6 +30,22 @@ def test_a_failed_assertion_of_ours_is_shown_where_the_program_asked() -> None:
     assert d.span is not None and d.span.place == (3, 3)
     assert PROGRAM.text[d.span.start : d.span.end] == "pto.tadd ins(%t, %t) outs(%t)"
     assert d.notes == []
+
+
+@pytest.mark.parametrize("alias", [True, False])
+def test_a_tile_is_refused_at_its_type(alias: bool) -> None:
+    """Not at the variable, which is what the compiler names."""
+    type = "Tile<TileType::Vec, float, 4, 5>"
+    lines = [f"using T = {type};", "void k() {", "  T t;" if alias else f"  {type} t;", "}"]
+    source = Source("/w/k.cpp", "\n".join(lines[not alias :]))
+    said = f"/w/k.cpp:{len(lines) - (not alias)}:1: error: call of overloaded 'Tile(const int&)' is ambiguous\n"  # what follows from it
+    said += f"/w/k.cpp:{2 + alias}:{5 if alias else 36}:   required from here\n"
+    said += "/inc/pto/core/tile.hpp:9:1: error: static assertion failed: [PTO][SA-0006] Tile: a row; fix: pad"
+    (d,) = diagnostics(said, {"/w/k.cpp": source})
+    assert d.span is not None and source.text[d.span.start : d.span.end] == type
+    assert d.span.line == (1 if alias else 2)
+    notes = [span.line for _, span in d.notes if span is not None]
+    assert notes == ([3] if alias else [])
 
 
 def test_what_follows_from_an_assertion_of_ours_is_left_out() -> None:

@@ -17,6 +17,7 @@ _INCLUDED = re.compile(r"^(?:In file included| +) from (?P<file>[^\s:][^:]*):(?P
 #: `[PTO][SA-0352] text` in a static_assert of our headers.
 _OURS = re.compile(r"\[PTO\]\s*\[(?P<code>[A-Z]+-E?\d+)\]\s*(?P<text>.*)")
 _ASSERT = re.compile(r"^static assertion failed(?: due to requirement .*?)?:? ?(?P<text>.*)$")
+_TILE = "Tile: "
 _LIMIT = 20
 
 #: A place: source and 1-based line and column; column 0 for the whole line.
@@ -56,6 +57,8 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
         ours.append("/pto/" in m["file"] and place is None)
         context = None
     found = _causes(found, ours)
+    for d in found:
+        _point_at_type(d)
     if not found:
         last = [line for line in output.splitlines() if line.strip()][-6:]
         d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="the message below is the compiler's own")
@@ -74,11 +77,34 @@ def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
     if not asserted:
         return found
     lines = {d.span.place[0] for d in asserted if d.span is not None}
+    if any(d.message.startswith(_TILE) for d in asserted):  # constraints of that type mean nothing
+        lines.update(d.span.place[0] for d in found if d.span and d.message.endswith("is ambiguous"))
     return [
         d
         for d, inside in zip(found, ours, strict=True)
         if d.code != "PTO-E2402" or not (inside or (d.span is not None and d.span.place[0] in lines))
     ]
+
+
+def _point_at_type(d: Diagnostic) -> None:
+    """Move a problem of a tile type from where a tile is made to the type, if the same file has it."""
+    if d.span is None or not d.message.startswith(_TILE):
+        return
+    source = d.span.source
+    text, (begin, end) = source.text, source.bounds(d.span.line)
+    written = re.search(r"\b(?:pto::)?Tile<.*>", text[begin : d.span.start])
+    if written is not None:
+        d.span = Span(source, begin + written.start(), begin + written.end())
+        return
+    types = {m[1]: m for m in re.finditer(r"\busing\s+(\w+)\s*=\s*((?:pto::)?Tile<[^;]*)", text[:begin])}
+    words = re.findall(r"[A-Za-z_]\w*", text[begin:end])
+    of = rf"\b({'|'.join(types)})\b[^;{{}}]*\b"
+    made = [m for w in words for m in re.finditer(rf"{of}{w}\b", text[:begin])] if types else []
+    name = next((w for w in words if w in types), made[-1][1] if made else "")
+    if name:
+        if all(span != d.span for _, span in d.notes):  # clang has said so
+            d.notes.append(("the type is used here", d.span))
+        d.span = Span(source, *types[name].span(2))
 
 
 def _place(m: re.Match[str], sources: Mapping[str, Source], exact: bool) -> Place | None:
