@@ -11,10 +11,9 @@ from ..codegen.cpp import prologue
 from .calls import key
 
 _DECLARED = re.compile(r"([^;]*?)& a(\d+); ")
-_HEAD = """\
-#include "pto/core/functions.hpp"
-#include "pto/vm/open.hpp"
-
+HEADERS = '#include "pto/core/functions.hpp"\n#include "pto/vm/open.hpp"\n'
+_HEAD = f"""\
+{HEADERS}
 using namespace pto;
 using namespace pto::vm;
 """
@@ -46,14 +45,18 @@ def function(name: str) -> str:
 
 
 def files(pieces: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files of a pack, one for each piece of its calls."""
+    """Yield names and texts of the files of a pack, one for each piece of its calls. The last one finds
+    functions by their keys."""
     for n, piece in enumerate(pieces):
         out = [_before(), *map(function, piece), "}  // namespace\n"]
         out.append(f"extern const Entry kEntries{n}[];\nconst Entry kEntries{n}[] = {{\n")
         out += [f"    {{0x{k:016x}u, k{k:016x}}},\n" for k in sorted(map(key, piece))]
-        yield f"part{n}.cpp", "".join((*out, "};\n"))
-    yield "tables.cpp", "".join((
-        _HEAD,
+        last = _found(pieces) if n == len(pieces) - 1 else ""
+        yield f"part{n}.cpp", "".join((*out, "};\n", last))
+
+
+def _found(pieces: Sequence[Sequence[str]]) -> str:
+    return "".join((
         *(f"extern const Entry kEntries{n}[];\n" for n in range(len(pieces))),
         "static const Table kTables[] = {\n",
         *(f"    {{kEntries{n}, {len(piece)}}},\n" for n, piece in enumerate(pieces)),

@@ -55,12 +55,14 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
 
-def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str) -> Built:
-    """The library of units that are linked with another one, which is loaded before."""
+def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, headers: str) -> Built:
+    """Return the library of units that begin with the directives `headers`, linked with another library, which
+    is loaded before."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
-        return _compile(found, units, _written(found, units, flags, work), [machine], work)
+        every = _written(found, units, flags, work)
+        return _compile(found, units, every, [machine], work, units[0].text, headers)
 
     return cache.built(_key(found, units, (*flags, machine)), "pack", build)
 
@@ -131,6 +133,7 @@ def _compile(
     linked: Sequence[str],
     work: Path,
     text: str = "",
+    headers: str = LAUNCH,
 ) -> Built:
     def flags_of(u: Unit) -> list[str]:
         """All flags, and our compiled headers where the source `text` allows it."""
@@ -138,7 +141,7 @@ def _compile(
         flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
         if len(units) > 1 and not u.apart:  # the unit that starts the halves of a kernel needs little
             return flags
-        return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, more=LAUNCH)]
+        return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, more=headers)]
 
     library = work / "kernel.so"
     if len(units) == 1:

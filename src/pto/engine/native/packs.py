@@ -136,7 +136,7 @@ def built(calls: Sequence[str]) -> str:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    made = build.cached_pack(_units(calls), _flags(found), str(_library(level())))
+    made = build.cached_pack(_units(calls), _flags(found), str(_library(level())), pack.HEADERS)
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
