@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -239,3 +240,43 @@ func.func @k(%n: i64) {{
     assert "tsub" in result.diagnostics[0].message
     silent = program(rounded.replace(f"  pto.tsub ins(%c, %a : {f32}, {f32}) outs(%a : {f32})\n", ""))
     assert pto.kernel(pto.parse(silent), engine="reference").run(0, shadow="f64").ok
+
+
+CPP = """#include "pto/pto-inst.hpp"
+using namespace pto;
+template <class T>
+AICORE void log1p_of(T& t) {
+  TADDS(t, t, (half)1.0f);
+  pipe_barrier(PIPE_V);
+  TLOG(t, t);
+}
+__global__ AICORE void log1p(__gm__ half* x, __gm__ half* y) {
+  using All = GlobalTensor<half, Shape<1, 1, 1, 16, 128>, Stride<2048, 2048, 2048, 128, 1>>;
+  All from(x), to(y);
+  Tile<TileType::Vec, half, 16, 128> t;
+  TASSIGN(t, 0x0);
+  TLOAD(t, from);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  log1p_of(t);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(to, t);
+}
+"""
+
+
+def test_cpp_departs_where_the_program_does(tmp_path: Path) -> None:
+    """The same computation in C++ has the same twins, and is reported at its line and in its words."""
+    source = tmp_path / "k.cpp"
+    source.write_text(CPP)
+    x = np.random.default_rng(0).uniform(0, 0.01, (16, 128)).astype(np.float16)
+    of_cpp, of_pto = (
+        pto.kernel(str(file)).run(x, np.zeros_like(x), shadow="f64")
+        for file in (source, Path(__file__).parents[2] / "examples" / "14_cancellation.pto")
+    )
+    assert of_cpp.shadow.text() == of_pto.shadow.text()
+    (got,), (want,) = of_cpp.diagnostics, of_pto.diagnostics
+    assert (got.code, got.expected, got.got, got.help) == (want.code, want.expected, want.got, want.help)
+    assert got.span is not None and got.span.place[0] == 7
+    assert got.message == "TLOG: first departure from the float64 shadow: element (0, 0) of 't'"
