@@ -12,8 +12,16 @@
 #include "group.hpp"
 #include "hccl.hpp"
 #include "pto/core/launch.h"
+#include "trace.hpp"
 
 #define PTO_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace pto::detail {
+struct Core;
+}
+
+/// As pto_host.hpp has it.
+using pto_host_side = void (*)(const pto_launch&, const pto::detail::Core&);
 
 namespace {
 
@@ -21,6 +29,7 @@ struct Piece {
   size_t size;
   bool device;
   std::string name;
+  char* traced = nullptr;  // the contents that the trace has; null: zeros
 };
 
 std::mutex pieces_lock;
@@ -53,7 +62,7 @@ aclError take(void** memory, size_t size, bool device, const char* call) {
   if (posix_memalign(&got, 512, (size + 511) / 512 * 512) != 0) return ACL_ERROR_RT_MEMORY_ALLOCATION;
   const std::lock_guard<std::mutex> held(pieces_lock);
   const std::string name = "memory " + std::to_string(++made) + " (" + call + ")";
-  pieces[static_cast<char*>(got)] = {size, device, name};
+  pieces[static_cast<char*>(got)] = {size, device, name, nullptr};
   *memory = got;
   return ACL_SUCCESS;
 }
@@ -63,6 +72,7 @@ aclError give_back(void* memory, const char* call) {
   const auto found = pieces.find(static_cast<char*>(memory));
   if (found == pieces.end())
     return bad((std::string(call) + ": this is no memory that was allocated").c_str());
+  std::free(found->second.traced);
   pieces.erase(found);
   std::free(memory);
   return ACL_SUCCESS;
@@ -88,6 +98,44 @@ bool fits(const void* at, size_t count, const char* call) {
   bad(text);
   return false;
 }
+
+bool is_piece(void* at) {
+  const std::lock_guard<std::mutex> held(pieces_lock);
+  return pieces.contains(static_cast<char*>(at));
+}
+
+/// Trace what the host has written to a window.
+void trace_write(const void* at, size_t count) {
+  if (!pto::host::is_traced()) return;
+  const auto place = pto::host::window_at(at);
+  if (place.group != 0)
+    pto::host::trace(pto::host::Message::window, {place.group, place.rank, place.offset}, at, count);
+}
+
+/// Trace memory of the device as far as it has changed since the last launch.
+void trace_memory() {
+  constexpr size_t kPage = 4096;
+  const std::lock_guard<std::mutex> held(pieces_lock);
+  for (auto& [at, piece] : pieces) {
+    if (!piece.device) continue;
+    if (piece.traced == nullptr) piece.traced = static_cast<char*>(std::calloc(piece.size, 1));
+    if (piece.traced == nullptr) continue;
+    for (size_t first = 0; first < piece.size; first += kPage) {
+      const size_t count = piece.size - first < kPage ? piece.size - first : kPage;
+      if (std::memcmp(at + first, piece.traced + first, count) == 0) continue;
+      std::memcpy(piece.traced + first, at + first, count);
+      pto::host::trace(pto::host::Message::memory, {reinterpret_cast<uint64_t>(at + first)}, at + first,
+                       count);
+    }
+  }
+}
+
+int32_t trace_records(uint32_t, uint32_t block, uint32_t core, uint32_t, const uint64_t* words,
+                      uint64_t count) {
+  pto::host::trace(pto::host::Message::records, {block, core}, words, count * sizeof *words);
+  return 0;
+}
+pto_tracer tracer;
 
 }  // namespace
 
@@ -134,6 +182,7 @@ PTO_EXPORT aclError aclrtMemcpy(void* to, size_t room, const void* from, size_t 
   if (count > room) return bad("aclrtMemcpy: more bytes than there is room for");
   if (!fits(to, count, "aclrtMemcpy") || !fits(from, count, "aclrtMemcpy")) return ACL_ERROR_INVALID_PARAM;
   std::memmove(to, from, count);
+  trace_write(to, count);
   return ACL_SUCCESS;
 }
 PTO_EXPORT aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t count,
@@ -144,6 +193,7 @@ PTO_EXPORT aclError aclrtMemset(void* at, size_t room, int32_t value, size_t cou
   if (count > room) return bad("aclrtMemset: more bytes than there is room for");
   if (!fits(at, count, "aclrtMemset")) return ACL_ERROR_INVALID_PARAM;
   std::memset(at, value, count);
+  trace_write(at, count);
   return ACL_SUCCESS;
 }
 PTO_EXPORT aclError aclrtMemsetAsync(void* at, size_t room, int32_t value, size_t count, aclrtStream) {
@@ -244,6 +294,42 @@ PTO_EXPORT int32_t pto_host_arrays(pto_array* into, int32_t room) {
   return count + pto::host::windows(count < room ? into + count : nullptr, room - count);
 }
 
+PTO_EXPORT pto_tracer* pto_host_trace(const char* kernel, uint32_t blocks, uint32_t vectors,
+                                      const pto_array* arrays, int32_t count) {
+  using pto::host::Message;
+  if (!pto::host::is_traced()) return nullptr;
+  for (int32_t i = 0; i < count; ++i) {
+    const pto_array& a = arrays[i];
+    const auto place = pto::host::window_at(a.data);
+    pto::host::trace(Message::array,
+                     {reinterpret_cast<uint64_t>(a.data), a.bytes, place.group, place.rank, place.own},
+                     a.name, std::strlen(a.name));
+    if (place.group == 0 && !is_piece(a.data))
+      pto::host::trace(Message::memory, {reinterpret_cast<uint64_t>(a.data)}, a.data, a.bytes);
+  }
+  trace_memory();
+  pto::host::trace(Message::launch, {blocks, vectors}, kernel, std::strlen(kernel));
+  tracer = {trace_records, {}};
+  return &tracer;
+}
+
+namespace {
+std::map<std::string, pto_host_side>& sides() {
+  static std::map<std::string, pto_host_side> all;
+  return all;
+}
+std::string side_name(int32_t side, int32_t unit, const char* call) {
+  return std::to_string(side) + " " + std::to_string(unit) + " " + call;
+}
+}  // namespace
+PTO_EXPORT void pto_host_add_side(int32_t side, int32_t unit, const char* call, pto_host_side body) {
+  sides()[side_name(side, unit, call)] = body;
+}
+PTO_EXPORT pto_host_side pto_host_side_of(int32_t side, int32_t unit, const char* call) {
+  const auto found = sides().find(side_name(side, unit, call));
+  return found == sides().end() ? nullptr : found->second;
+}
+
 PTO_EXPORT int32_t pto_host_idle(uint64_t moves) {
   const bool stuck = pto::host::look(moves + 1, "what its kernel waits for");
   sched_yield();
@@ -252,6 +338,11 @@ PTO_EXPORT int32_t pto_host_idle(uint64_t moves) {
 
 PTO_EXPORT void pto_host_ended(void* stream, int status, const char* text) {
   pto::host::go_on();
+  const uint64_t* f = tracer.frames;
+  pto::host::trace(pto::host::Message::ended,
+                   {static_cast<uint64_t>(status), f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8], f[9],
+                    f[10], f[11]},
+                   text, std::strlen(text));
   if (status == 0) return;
   stream_of(stream).error = ACL_ERROR_RT_AICORE_EXCEPTION;
   message = text;

@@ -15,6 +15,7 @@
 
 #include "group.hpp"
 #include "hccl/hccl.h"
+#include "trace.hpp"
 
 #define PTO_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -81,6 +82,17 @@ int32_t pto::host::windows(pto_array* into, int32_t room) {
       add(comm->group->window_of(r), comm->group->window(), comm->names[r].c_str());
   }
   return count;
+}
+
+pto::host::WindowPlace pto::host::window_at(const void* address) {
+  const std::lock_guard<std::mutex> held(comms_lock);
+  for (const Comm* comm : comms) {
+    const Group& group = *comm->group;
+    const uint64_t from = static_cast<uint64_t>(static_cast<const char*>(address) - group.window_of(0));
+    const uint64_t rank = from / group.window();
+    if (rank < comm->ranks) return {group.board().token, rank, from % group.window(), rank == comm->rank};
+  }
+  return {};
 }
 
 PTO_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* root) {

@@ -145,6 +145,75 @@ def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.M
     assert sorted(ranks(2, program, "--", "meet").stdout.splitlines()) == ["rank 0: met 1", "rank 1: met 1"]
 
 
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program that tells of its calls, built once."""
+    path = tmp_path_factory.mktemp("checked") / "program"
+    done = ranks(1, "--sanitize", "all", str(HERE / "checked.cpp"), "-o", str(path))
+    assert done.returncode == 0, done.stderr
+    return str(path)
+
+
+RACING = (HERE / "checked.cpp").read_text().partition("TADDS(tile")[0].count("\n") + 1
+#: By the word that the program is started with: exit status, findings, what was checked, what was not.
+CHECKED = {
+    "good": (0, [], "checked: 2 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
+    "poll": (0, [], "nothing found", ""),
+    "again": (0, [], "8 launches of 2 ranks", "launches of different numbers against each other"),
+    "nothing": (0, [], "checked: nothing, since no kernel was launched", ""),
+    "race": (1, [f"checked.cpp:{RACING}:3: error[PTO-E2201]: TADDS: RAW race: ",
+                 " (rank 1) in launch 1 of add<1>", "note: the same in launch 2"], "4 launches", ""),
+    "early": (1, ["error[PTO-E2213]: TLOAD: RAW race between ranks: reads bytes 256..512 of the window of rank ",
+                  " in launch 1 of both", "note: rank 0 signals here, perhaps before that"], "1 finding", ""),
+    "zero": (0, ["warning[PTO-E2302]: TRECIP: element (0, 7) of 'tile' becomes an infinity", "(rank 1)",
+                 "TSTORE stores 1 element of it to memory 2 (aclrtMalloc) of rank 1"], "1 finding", ""),
+    "outside": (1, ["error[PTO-E2101]: TLOAD: touches bytes 0..512 of memory 1 (aclrtMalloc) of rank 0, which "
+                    "has 256 bytes (rank 0) in launch 1 of add<2>"], "1 finding", ""),
+    "apart": (1, ["error[PTO-E2201]: TADDS", "(rank 0) in launch 2 of add<1>"], "4 launches",
+              "what ranks do to each other, and nan, from launch 1 (take, give) on, because that launch waits "
+              "for what no launch 1 of another rank does"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("word", CHECKED)
+def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
+    """Findings name rank, kernel, file and line; windows and signals are those of all ranks together."""
+    status, findings, verdict, unchecked = CHECKED[word]
+    done = ranks(2, "--sanitize", "all", checked, "--", word)
+    assert done.returncode == status, done.stderr
+    for text in findings:
+        assert text in done.stderr
+    assert ("error[" in done.stderr or "warning[" in done.stderr) == bool(findings), done.stderr
+    assert verdict in done.stderr
+    assert "not checked: tasks, because what a host launches is no graph of tasks" in done.stderr
+    assert unchecked in done.stderr
+    assert ("what ranks do to each other" in done.stderr) == (word == "apart")
+
+
+def test_mixed_kernels() -> None:
+    """The cube and vector cores of a block run beside each other, and are watched together."""
+    source = str(HERE / "mixed.cpp")
+    assert (ranks(1, source).stdout) == "ok 37\n"
+    done = ranks(1, "--sanitize", "race,sync", "-D", "RACE", source)
+    assert done.returncode == 1 and done.stdout == "ok 37\n"
+    assert "error[PTO-E2201]: TADDS: RAW race: PIPE_V reads bytes 0..1024 of UB of AIV0" in done.stderr
+    assert " in launch 1 of product<5>\n" in done.stderr
+    assert "checked: 1 launch of 1 rank for race, sync: 1 finding" in done.stderr
+
+
+def test_what_cannot_be_checked(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = ranks(2, "--sanitize", "all", program, "--", "meet")
+    assert done.returncode == 1
+    assert f"error[PTO-E2405]: '{program}' was built without calls that tell of themselves" in done.stderr
+    done = ranks(1, "--sanitize", "tasks", str(EXAMPLE))
+    assert done.returncode == 0 and "\nchecked: nothing\nnot checked: tasks, because" in f"\n{done.stderr}"
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    done = ranks(2, "--sanitize", "all", str(EXAMPLE))
+    assert done.returncode == 1
+    assert "--sanitize needs all ranks, but another launcher has started this one" in done.stderr
+
+
 def test_flags_are_those_of_another_compiler(tmp_path: Path) -> None:
     flags = ranks(1, "--flags").stdout.split()
     assert any(f.startswith("-I") and f.endswith("host") for f in flags) and "-lpto_host" in flags

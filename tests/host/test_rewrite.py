@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pto.diag import DiagnosticError, Source
-from pto.host.rewrite import rewritten, units
+from pto.host.rewrite import mixed_kernels, rewritten, units
 
 
 @pytest.mark.parametrize(
@@ -15,11 +15,11 @@ from pto.host.rewrite import rewritten, units
     [
         (
             "add<<<1, nullptr, s>>>(a, b);",
-            "::pto::host::kernel([](auto... pto_a) { add(pto_a...); })(1, nullptr, s)(a, b);",
+            '::pto::host::kernel("add", 0, [](auto... pto_a) { add(pto_a...); })(1, nullptr, s)(a, b);',
         ),
         (
             "ns::add<T, (N > 4)>\n    <<<n * 2, nullptr, c.s>>>();",
-            "::pto::host::kernel([](auto... pto_a) { ns::add<T, (N > 4)>\n    (pto_a...); })"
+            '::pto::host::kernel("ns::add<T, (N > 4)>", 0, [](auto... pto_a) { ns::add<T, (N > 4)>\n    (pto_a...); })'
             "(n * 2, nullptr, c.s)();",
         ),
         ("x = 1 << 3; // k<<<1>>>()", "x = 1 << 3; // k<<<1>>>()"),
@@ -29,6 +29,29 @@ from pto.host.rewrite import rewritten, units
 def test_launches(written: str, becomes: str) -> None:
     assert rewritten(Source("k.cpp", written)) == becomes
     assert written.count("\n") == becomes.count("\n")
+
+
+def test_kernels_that_ask_for_both_kinds_of_core_are_mixed() -> None:
+    """Themselves, or in functions that they call."""
+    text = """
+static void cube() {
+#ifdef __DAV_CUBE__
+#endif
+}
+__global__ AICORE void plain(float* a) { cube(); }
+template <int N>
+__global__ AICORE void both(float* a) {
+  cube();
+  if constexpr (DAV_VEC) a[0] = N;
+}
+// __DAV_CUBE__ and __DAV_VEC__ in comments of plain
+int main() { plain<<<1, nullptr, nullptr>>>(a); both<3><<<2, nullptr, nullptr>>>(a); }
+"""
+    source = Source("k.cpp", text)
+    mixed = mixed_kernels([source])
+    assert mixed & {"plain", "both"} == {"both"}
+    found = rewritten(source, mixed)
+    assert '("plain", 0, ' in found and '("both<3>", 2, ' in found
 
 
 @pytest.mark.parametrize(

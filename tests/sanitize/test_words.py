@@ -52,6 +52,7 @@ DOORS: dict[str, Callable[[str], Any]] = {
     "pto run": lambda w: main([
         "run", "-q", "--sanitize", w, str(EXAMPLES / "02_manual_flags.pto"), "--", *["f32:64x128"] * 3
     ]) == 0,
+    "pto ranks": lambda w: main(["ranks", "--sanitize", w, str(EXAMPLES / "ranks" / "04_program.cpp")]) == 0,
     "pto python": lambda w: main(["python", "--sanitize", w, "-c", "pass"]) == 0,
     "pto runtime run": lambda w: main(
         ["runtime", "run", "--silent", "--sanitize", w, str(EXAMPLES / "runtime" / "vector_dag")]
@@ -73,7 +74,7 @@ def test_every_word_at_every_door(door: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_no_other_word(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="unknown sanitizer 'races'"):
         parse_names("races")
-    for tool in (["run"], ["python"], ["runtime", "run"]):
+    for tool in (["run"], ["ranks"], ["python"], ["runtime", "run"]):
         with pytest.raises(SystemExit, match="2"):
             main([*tool, "--sanitize", "races", "x"])
         assert "unknown sanitizer 'races': expected race, undef, " in capsys.readouterr().err

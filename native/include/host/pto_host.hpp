@@ -1,13 +1,24 @@
 // Launches of whole programs: `kernel<T><<<blocks, nullptr, stream>>>(arguments)` becomes
 //
-//   ::pto::host::kernel([](auto... a) { kernel<T>(a...); })(blocks, nullptr, stream)(arguments)
+//   ::pto::host::kernel("kernel<T>", 0, [](auto... a) { kernel<T>(a...); })(blocks, nullptr, stream)(arguments)
 //
 // (src/pto/host/rewrite.py). The launch is over when it returns: a stream does one thing after another, and what other
 // processes do is waited for inside. A kernel that fails says why on stderr, and the next call that waits for its stream
 // gives an error, as on a device.
+//
+// The number is that of the vector cores of a block of a mixed kernel; 0: one core does everything. A program with mixed
+// kernels is compiled three times: as it is, and for the cube and the vector side of its kernels (PTO_HOST_SIDE is 1, 2).
+// The sides register what they have of each launch, by the number of their source (PTO_HOST_UNIT) and the type of the
+// call; the program finds them there.
 #pragma once
 
+#include <typeinfo>
+
 #include "pto/core/scheduler.hpp"
+
+#ifndef PTO_HOST_UNIT
+#define PTO_HOST_UNIT 0
+#endif
 
 extern "C" {
 /// Memory that kernels may touch: as many as there are, written to `into` where there is room.
@@ -16,39 +27,79 @@ int32_t pto_host_arrays(struct pto_array* into, int32_t room);
 int32_t pto_host_idle(uint64_t moves);
 /// What became of a launch, for who waits for the stream; nothing is said of one that went well.
 void pto_host_ended(void* stream, int status, const char* text);
+/// Trace the launch of a kernel (native/host/trace.hpp): what its cores tell goes there. Null: there is no trace.
+struct pto_tracer* pto_host_trace(const char* kernel, uint32_t blocks, uint32_t vectors,
+                                  const struct pto_array* arrays, int32_t count);
+/// Sides of mixed kernels: 1 cube, 2 vector.
+void pto_host_add_side(int32_t side, int32_t unit, const char* call, pto::detail::Body body);
+pto::detail::Body pto_host_side_of(int32_t side, int32_t unit, const char* call);
 }
 
 namespace pto::host {
 
+/// The call of a kernel, on one core.
 template <class Call>
-void run(uint32_t blocks, void* stream, Call& call) {
+void call_on(const pto_launch& launch, const detail::Core& core) {
+  detail::current = const_cast<detail::Core*>(&core);  // a side has a pointer of its own
+  (*reinterpret_cast<Call*>(launch.args[0]))();
+}
+
+#ifdef PTO_HOST_SIDE
+template <class Call>
+struct Side {
+  static inline const bool added =
+      (pto_host_add_side(PTO_HOST_SIDE, PTO_HOST_UNIT, typeid(Call).name(), call_on<Call>), true);
+};
+#endif
+
+template <class Call>
+void run(const char* name, uint32_t vectors, uint32_t blocks, void* stream, Call& call) {
   using namespace pto::detail;
-  const Role role = {CoreKind::Mix, 0, [](const pto_launch& launch, const Core&) {
-                       (*static_cast<Call*>(const_cast<void*>(launch.program)))();
-                     }};
   char error[8192] = "";
+#ifdef PTO_HOST_SIDE
+  (void)Side<Call>::added;
+#endif
+  Role roles[] = {{CoreKind::Mix, 0, call_on<Call>}, {}, {}};
+  if (vectors > 0) {
+    const Body cube = pto_host_side_of(1, PTO_HOST_UNIT, typeid(Call).name()),
+               vector = pto_host_side_of(2, PTO_HOST_UNIT, typeid(Call).name());
+    if (cube == nullptr || vector == nullptr)
+      return pto_host_ended(
+          stream, 1,
+          "[PTO-E2102] a mixed kernel has one side only: the code that launches it has to be the "
+          "same with __DAV_CUBE__ and with __DAV_VEC__");
+    roles[0] = {CoreKind::Cube, 0, cube};
+    roles[1] = {CoreKind::Vector, 0, vector}, roles[2] = {CoreKind::Vector, 1, vector};
+  }
+  const auto word = reinterpret_cast<uint64_t>(&call);
   pto_launch launch{};
   launch.size = sizeof launch;
+  launch.argc = 1, launch.args = &word;
   launch.blocks = static_cast<int32_t>(blocks);
-  launch.subblocks = launch.threads = 1;
+  launch.subblocks = static_cast<int32_t>(vectors);
+  launch.threads = 1;
   launch.error = error, launch.error_size = sizeof error;
-  launch.program = &call;
   launch.idle = pto_host_idle;
   const int32_t count = pto_host_arrays(nullptr, 0);
   auto* arrays = static_cast<pto_array*>(std::calloc(static_cast<size_t>(count) + 1, sizeof(pto_array)));
   launch.array_count = pto_host_arrays(arrays, count);
   launch.arrays = arrays;
-  const int status = run_launch(&launch, &role, 1, 0);
+#ifdef PTO_TRACED
+  launch.program = pto_host_trace(name, blocks, vectors, arrays, launch.array_count);
+#else
+  (void)name;
+#endif
+  const int status = run_launch(&launch, roles, vectors > 0 ? 3 : 1, 1);
   std::free(arrays);
   pto_host_ended(stream, status, error);
 }
 
 template <class Kernel>
-auto kernel(Kernel kernel) {
-  return [kernel](auto blocks, const void*, void* stream = nullptr) {
+auto kernel(const char* name, uint32_t vectors, Kernel kernel) {
+  return [=](auto blocks, const void*, void* stream = nullptr) {
     return [=](auto... arguments) {
       auto call = [&] { kernel(arguments...); };
-      run(static_cast<uint32_t>(blocks), stream, call);
+      run(name, vectors, static_cast<uint32_t>(blocks), stream, call);
     };
   };
 }

@@ -94,6 +94,16 @@ def no_function(name: str, module: Module) -> list[Diagnostic]:
     return [Diagnostic("PTO-E0219", f"{name}: the program has no function", severity="warning", help=help)]
 
 
+def sanitizers(text: str) -> frozenset[str]:
+    """Return the sanitizers that --sanitize names."""
+    from ..engine.sanitize import parse_names
+
+    try:
+        return parse_names(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
+
+
 def add_auto(p: argparse.ArgumentParser) -> None:
     help = "C++ only: auto mode, tiles without TASSIGN have storage of their own (-D__PTO_AUTO__)"
     p.add_argument("--auto", action="store_true", help=help)

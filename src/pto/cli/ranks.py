@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..cache import opened
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..engine.sanitize import NAMES
 from ..reading import SUFFIXES, read
 from .common import (
     FAILED,
@@ -20,18 +23,23 @@ from .common import (
     add_diagnostics,
     add_target,
     rank_count,
+    sanitizers,
+    say,
     seconds,
     show,
     write_output,
 )
 
 if TYPE_CHECKING:
+    from ..host.checks import Checks
+    from ..host.launch import Outcome
     from ..isa.profiles import Profile
 
 _EXAMPLES = """\
   pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   built here, then started as four processes
   pto ranks -n 2 ./program                            built elsewhere: with c++ $(pto ranks --flags)
   pto ranks -n 2 main.cpp -o program                  built only
+  pto ranks -n 2 --sanitize all main.cpp              and what its kernels do wrong
 
 A program is one that was written for devices: it calls the device runtime (acl/acl.h), its communication
 library (hccl/hccl.h) and MPI as it would there, and launches its kernels with <<<blocks, nullptr, stream>>>.
@@ -60,6 +68,8 @@ def main(arguments: Sequence[str]) -> int:
         metavar="SECONDS",
         help="end them all after that time, and say what they did",
     )
+    add("--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
+        help=f"checks of kernels: {', '.join(NAMES)}, or all")  # fmt: skip
     add("--flags", action="store_true", help="print what such a program is compiled and linked with")
     add_target(p)
     add_diagnostics(p)
@@ -93,11 +103,52 @@ def _run(options: Namespace, own: list[str]) -> int:
     program = _built(options, sources, target) if sources else _startable(options.input)
     if program is None:
         return OK
-    done = launch.run([program, *own], options.ranks, options.timeout)
-    problems = [Diagnostic("PTO-E2422", text) for text in done.reports]
+    command = [program, *own]
+    if options.sanitize:
+        done, problems, verdict = _checked(options, command, target)
+    else:
+        done, problems, verdict = launch.run(command, options.ranks, options.timeout), [], ""
+    problems = [*(Diagnostic("PTO-E2422", text) for text in done.reports), *problems]
     show(problems, options.diagnostics)
+    if options.diagnostics == "text":
+        say(verdict)
     worst = next((s for s in done.statuses if s), OK)
-    return FAILED if problems else worst
+    return FAILED if has_errors(problems) else worst
+
+
+def _checked(
+    options: Namespace, command: list[str], target: Profile
+) -> tuple[Outcome, list[Diagnostic], str]:
+    """Run a program, then check what its ranks did; the findings, and the verdict in words."""
+    from ..host import launch
+    from ..host.checks import Checks
+    from ..host.meeting import placed
+    from ..host.trace import Program
+
+    if placed(os.environ) is not None:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2403", "--sanitize needs all ranks, but another launcher has started this one",
+                       help="start them with pto ranks -n N, without another launcher")
+        ])  # fmt: skip
+    program = Program(command[0])
+    with contextlib.ExitStack() as files:
+        traces = [files.enter_context(tempfile.TemporaryFile()).fileno() for _ in range(options.ranks or 1)]
+        done = launch.run(command, options.ranks, options.timeout, traces=traces)
+        checks = Checks(program, target, options.sanitize, traces)
+        problems = checks.run()
+    return done, problems, _verdict(checks, len(traces), problems)
+
+
+def _verdict(checks: Checks, ranks: int, problems: Sequence[Diagnostic]) -> str:
+    found = f"{len(problems)} finding{'s'[: len(problems) != 1]}" if problems else "nothing found"
+    names = ", ".join(sorted(checks.names))
+    lines = [
+        f"checked: {checks.launches} launch{'es'[: 2 * (checks.launches != 1)]} of "
+        f"{ranks} rank{'s'[: ranks != 1]} for {names}: {found}"
+        if checks.launches and names
+        else "checked: nothing" + ", since no kernel was launched" * (not checks.launches)
+    ]
+    return "".join(f"{line}\n" for line in [*lines, *(f"not checked: {what}" for what in checks.unchecked)])
 
 
 def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
@@ -112,7 +163,7 @@ def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
     flags = [f"-I{d}" for d in options.include] + [f"-D{d}" for d in options.define]
     flags += [f"-L{d}" for d in options.folders] + [f"-l{name}" for name in options.link]
     begin = time.monotonic()
-    made = build.program(sources, target, flags)
+    made = build.program(sources, target, flags, traced=bool(options.sanitize))
     if options.output is None:
         return made.path
     with open(opened(made.path), "rb") as f:

@@ -14,7 +14,7 @@ from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine import registry
 from ..engine.registry import Engine
-from ..engine.sanitize import NAMES, parse_names
+from ..engine.sanitize import NAMES
 from ..isa.machine import SUBBLOCKS
 from .arguments import Argument
 from .common import (
@@ -28,6 +28,7 @@ from .common import (
     rank_count,
     read_input,
     refuse_auto,
+    sanitizers,
     seconds,
     show,
     target,
@@ -139,7 +140,7 @@ def parser(prog: str, description: str, examples: str) -> Parser:
     )
     add_auto(p)
     p.add_argument(
-        "--sanitize", type=_sanitizers, default="", metavar="LIST",
+        "--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
         help=f"checks while running: {', '.join(NAMES)}, or all",
     )  # fmt: skip
     p.add_argument(
@@ -538,10 +539,3 @@ def _seed(text: str) -> int:
     if not digits.isdigit():
         raise ArgumentTypeError(f"'{text}' is not of the form seed=N")
     return int(digits)
-
-
-def _sanitizers(text: str) -> Any:
-    try:
-        return parse_names(text)
-    except ValueError as e:
-        raise ArgumentTypeError(str(e)) from None

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
-from ..engine.sanitize import NAMES, parse_names
+from ..engine.sanitize import NAMES
 from ..files import write_whole
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
-from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
+from .common import FAILED, OK, USAGE, Parser, add_diagnostics, sanitizers, show
 from .interrupt import allow
 from .terminal import Screen
 
@@ -89,7 +89,7 @@ def _add_run(verbs: Any) -> None:
     add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
     add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
-    add("--sanitize", type=_sanitizers, default=frozenset(), metavar="LIST",
+    add("--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
         help=f"checks of C++ kernels and their order: {', '.join(NAMES)}, or all")  # fmt: skip
     add("--track-war", action="store_true", help="order such tasks; no device does that")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
@@ -116,13 +116,6 @@ def _add_run(verbs: Any) -> None:
     add("-d", "--device", type=_number(0, 1 << 16), default=0, help=argparse.SUPPRESS)
     add("-c", "--pto-isa-commit", help=argparse.SUPPRESS)
     add_diagnostics(p)
-
-
-def _sanitizers(text: str) -> frozenset[str]:
-    try:
-        return parse_names(text)
-    except ValueError as e:
-        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 def _number(least: int, most: int) -> Any:

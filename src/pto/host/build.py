@@ -12,17 +12,22 @@ from ..diag import DiagnosticError, Source
 from ..engine.compiled.group import library
 from ..engine.cpp import compiler as compilers
 from ..engine.cpp import messages
-from ..engine.cpp.build import included, key_of
+from ..engine.cpp.build import included, keep_apart, key_of
 from ..isa.profiles import Profile
-from .rewrite import units
+from .rewrite import mixed_kernels, sources_of, units
+
+#: Sides of mixed kernels, as PTO_HOST_SIDE of pto_host.hpp numbers them from 1 on.
+_SIDES = ("cube", "vector")
 
 
-def compile_flags(profile: Profile) -> list[str]:
+def compile_flags(profile: Profile, side: str = "") -> list[str]:
     """What sources are compiled with, but for what the compiler itself takes. Both kinds of core are there: a
-    launch has one core per block, which does all there is to do."""
+    launch has one core per block, which does all there is to do. `side`: of mixed kernels, the one that is
+    compiled."""
     include = compilers.include_dir()
+    kind = [f"-DPTO_HOST_SIDE={_SIDES.index(side) + 1}"] if side else ["-D__DAV_CUBE__", "-D__DAV_VEC__"]
     return [
-        *compilers.arch_flags(profile), *compilers.core_flags(profile), "-D__DAV_CUBE__", "-D__DAV_VEC__",
+        *compilers.arch_flags(profile), *compilers.core_flags(profile, side), *kind,
         f"-I{include}", f"-I{include / 'host'}",
     ]  # fmt: skip
 
@@ -32,15 +37,19 @@ def link_flags() -> list[str]:
     return [f"-L{path.parent}", "-lpto_host", f"-Wl,-rpath,{path.parent}", "-lpthread", "-ldl"]
 
 
-def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str]) -> Built:
-    """The program of sources, from the cache or built now; raises with what the compiler says."""
+def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], traced: bool = False) -> Built:
+    """The program of sources, from the cache or built now; raises with what the compiler says. `traced`: one
+    that tells of every call (native/host/trace.hpp), at addresses that do not change from run to run."""
     found = compilers.find()
     texts = [text for s in sources for text in (os.path.abspath(s.name), s.text)]
-    every = [*compile_flags(profile), *flags]
-    name = key_of(found, "program", *every, *texts, str(library().stat().st_mtime_ns))
+    own = [compilers.TRACED, *compilers.placed(found), "-no-pie"] if traced else []
+    every = [*own, *flags]
+    name = key_of(
+        found, "program", *compile_flags(profile), *every, *texts, str(library().stat().st_mtime_ns)
+    )
 
     def build(work: Path) -> Built:
-        return _compiled(found, sources, every, work)
+        return _compiled(found, sources, profile, every, work)
 
     built = cache.built(name, "program", build, cache.Files())
     if not built.ok:
@@ -50,31 +59,41 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str]) -
 
 
 def _compiled(
-    found: compilers.Compiler, sources: Sequence[Source], flags: Sequence[str], work: Path
+    found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path
 ) -> Built:
-    def object_of(numbered: tuple[int, Source]) -> tuple[str, str]:
-        number, source = numbered
-        place = work / str(number)
+    mixed = mixed_kernels([file for s in sources for _, file in sources_of(s)])
+    texts = [list(units(s, mixed)) for s in sources]
+
+    def object_of(made: tuple[str, int]) -> tuple[str, str]:
+        side, number = made
+        place = work / f"{number}{side}"
         names = []
-        for name, text in units(source):
+        for name, text in texts[number]:
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             names.append(path)
-        folder = os.path.dirname(os.path.abspath(source.name))
-        target = work / f"{number}.o"
-        own = ["-MMD", "-fvisibility=default", "-iquote", folder, "-c", str(names[0]), "-o", str(target)]
-        done = compilers.call([*found.command, *found.flags, *flags, *own])
+        folder = os.path.dirname(os.path.abspath(sources[number].name))
+        target = work / f"{number}{side}.o"
+        own = [f"-DPTO_HOST_UNIT={number}", "-MMD", "-iquote", folder, "-c", str(names[0]), "-o", str(target)]
+        if not side:
+            own.append("-fvisibility=default")
+        elif not found.is_clang:
+            own.append("-fno-gnu-unique")
+        done = compilers.call([*found.command, *found.flags, *compile_flags(profile, side), *flags, *own])
+        if side and done.returncode == 0:
+            done = keep_apart(str(target))
         return (str(target) if done.returncode == 0 else ""), done.stderr
 
-    with compilers.workers(max(1, min(len(sources), os.cpu_count() or 1))) as pool:
-        made = list(pool.map(object_of, enumerate(sources)))
+    parts = [(side, n) for side in ("", *(_SIDES if mixed else ())) for n in range(len(sources))]
+    with compilers.workers(max(1, min(len(parts), os.cpu_count() or 1))) as pool:
+        made = list(pool.map(object_of, parts))
     output = "".join(text for _, text in made)
     if not all(path for path, _ in made):
         return Built("", output)
     target = work / "program"
     objects = [path for path, _ in made]
-    libraries = [f for f in flags if f.startswith(("-l", "-L", "-Wl,"))]
+    libraries = [f for f in flags if f.startswith(("-l", "-L", "-Wl,", "-no-pie"))]
     done = compilers.call([*found.command, *objects, "-o", str(target), *libraries, *link_flags()])
     if done.returncode != 0 or not target.exists():
         return Built("", output + done.stderr)

@@ -37,8 +37,9 @@ class _Ranks:
     """Processes of a command: all ranks of a group, or the one that this process was started for."""
 
     def __init__(
-        self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None
-    ) -> None:
+        self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None,
+        traces: Sequence[int],
+    ) -> None:  # fmt: skip
         self.ranks = ranks if place is None else 1
         self.file = group.make(ranks) if place is None else Meeting(place).share(lambda: group.make(ranks))
         self.processes: list[subprocess.Popen[str]] = []
@@ -47,21 +48,27 @@ class _Ranks:
         #: Why what the ranks print cannot be printed here.
         self.unwritten: OSError | None = None
         try:
-            self._start(command, environment, place)
+            self._start(command, environment, place, traces)
         except BaseException:
             self.end()
             raise
 
-    def _start(self, command: Sequence[str], environment: Mapping[str, str], place: Place | None) -> None:
+    def _start(
+        self, command: Sequence[str], environment: Mapping[str, str], place: Place | None,
+        traces: Sequence[int],
+    ) -> None:  # fmt: skip
         for rank in range(self.ranks):
             number = rank if place is None else place.rank
             env = {
                 **environment, "PTO_RANK": str(number), "PTO_RANKS_FILE": str(self.file),
                 "MPI_LIB_PATH": str(group.library("libmpi_pto.so")),
             }  # fmt: skip
+            files = [self.file, *traces[rank : rank + 1]]
+            if traces:
+                env["PTO_TRACE_FILE"] = str(traces[rank])
             with deferred():
                 process = subprocess.Popen(
-                    list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
+                    list(command), env=env, pass_fds=files, stdin=subprocess.DEVNULL, text=True,
                     errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
                 )  # fmt: skip
                 self.processes.append(process)
@@ -73,14 +80,15 @@ class _Ranks:
 
     def _copy(self, rank: int, pipe: IO[str], out: IO[str]) -> None:
         prefix = f"rank {rank}: " if self.ranks > 1 else ""
-        for line in pipe:
-            try:
-                with self._printing:
-                    out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
-                    out.flush()
-            except OSError as e:
-                self.unwritten = e
-                return
+        with pipe:
+            for line in pipe:
+                try:
+                    with self._printing:
+                        out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
+                        out.flush()
+                except OSError as e:
+                    self.unwritten = e
+                    return
 
     def said(self, rank: int) -> str:
         """What a rank is doing, in words."""
@@ -109,13 +117,14 @@ class _Ranks:
 
 def run(
     command: Sequence[str], ranks: int | None, timeout: float | None = None,
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None, traces: Sequence[int] = (),
 ) -> Outcome:  # fmt: skip
     """Start so many processes of a command (None: one) and wait for them. Under another launcher, which has
-    started this process once for each rank, it is one."""
+    started this process once for each rank, it is one. `traces`: for each rank the file that it writes its
+    trace to."""
     given = os.environ if environment is None else environment
     place = agreed(placed(given), ranks, "leave out -n, or start pto ranks -n N by itself")
-    all = _Ranks(command, place.ranks if place is not None else ranks or 1, given, place)
+    all = _Ranks(command, place.ranks if place is not None else ranks or 1, given, place, traces)
     try:
         reports = _watched(all, timeout)
     finally:

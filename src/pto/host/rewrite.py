@@ -2,16 +2,22 @@
 
 No compiler of ours reads that, so every such launch becomes a call that pto_host.hpp has. What stands before,
 between and behind stays where it was, so lines are those of the file.
+
+A kernel is mixed if it asks for both kinds of core (`__DAV_CUBE__`, `__DAV_VEC__`), itself or in a function
+that it calls.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from ..codegen.cpp.spelling import string
 from ..diag import Diagnostic, DiagnosticError, Source, Span
 from ..engine.cpp.handwritten import without_comments
+from ..engine.cpp.places import functions_in
+from ..isa.machine import SUBBLOCKS
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _HEADER = '#include "pto_host.hpp"\n'
@@ -21,8 +27,12 @@ def has_launches(text: str) -> bool:
     return "<<<" in without_comments(text)
 
 
-def rewritten(source: Source) -> str:
-    """A file whose launches are calls; raises where one cannot be read."""
+#: Macros that ask for a kind of core, and the constants that many programs make of them.
+_KINDS = [re.compile(rf"(?:__|\b)DAV_(?:\w+_)?{kind}(?:__|\b)") for kind in ("CUBE", "VEC")]
+
+
+def rewritten(source: Source, mixed: Collection[str] = ()) -> str:
+    """A file whose launches are calls; raises where one cannot be read. `mixed` are the names of kernels."""
     text, bare = source.text, without_comments(source.text)
     parts: list[str] = []
     at = 0
@@ -37,7 +47,10 @@ def rewritten(source: Source) -> str:
                            help="write the name of a kernel before it, with its template arguments")
             ])  # fmt: skip
         parts.append(text[at:callee])
-        parts.append(f"::pto::host::kernel([](auto... pto_a) {{ {text[callee:begin]}(pto_a...); }})")
+        called = text[callee:begin]
+        name = re.findall(r"\w+", called.partition("<")[0])[-1]
+        about = f"{string(' '.join(called.split()))}, {SUBBLOCKS if name in mixed else 0}"
+        parts.append(f"::pto::host::kernel({about}, [](auto... pto_a) {{ {called}(pto_a...); }})")
         parts.append(f"({text[begin + 3 : end]}){text[end + 3 : open]}")
         at = open
     parts.append(text[at:])
@@ -67,24 +80,53 @@ def _skip(bare: str, at: int) -> int:
     return at
 
 
-def units(source: Source) -> Iterator[tuple[str, str]]:
+def sources_of(source: Source) -> list[tuple[str, Source]]:
+    """A source and the files that it includes by relative names, each with the name that includes it."""
+    path = os.path.abspath(source.name)
+    found = [(os.path.basename(path), Source(path, source.text))]
+    seen = {path}
+    for _, file in found:  # it grows
+        for relative in _INCLUDE.findall(file.text):
+            inner = os.path.realpath(os.path.join(os.path.dirname(file.name), relative))
+            if inner in seen or not os.path.isfile(inner) or len(seen) > 500:
+                continue
+            seen.add(inner)
+            with open(inner, encoding="utf-8", errors="replace") as f:
+                found.append((relative, Source(inner, f.read())))
+    return found
+
+
+def mixed_kernels(sources: Collection[Source]) -> set[str]:
+    """Return the functions that ask for both kinds of core, themselves or in what they call."""
+    words: dict[str, set[str]] = {}
+    kinds: dict[str, set[int]] = {}
+    for source in sources:
+        text = without_comments(source.text)
+        for f in functions_in(source):
+            body = text[f.start : f.end]
+            words.setdefault(f.name, set()).update(re.findall(r"[A-Za-z_]\w*", body))
+            asked = {n for n, kind in enumerate(_KINDS) if kind.search(body)}
+            kinds.setdefault(f.name, set()).update(asked)
+    calls = {name: (found & words.keys()) - {name} for name, found in words.items()}
+    changed = True
+    while changed:
+        changed = False
+        for name, called in calls.items():
+            more = set().union(*(kinds[n] for n in called)) - kinds[name]
+            kinds[name] |= more
+            changed |= bool(more)
+    return {name for name, asked in kinds.items() if len(asked) == len(_KINDS)}
+
+
+def units(source: Source, mixed: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """Name and text of a source and of the files that it includes by relative names, as far as they have
     launches; the first is the source itself, as it is where it has none."""
-    path = os.path.abspath(source.name)
-    name = os.path.basename(path)
-    begins = f'{_HEADER}#line 1 "{path}"\n'
-    yield name, (begins + rewritten(source) if has_launches(source.text) else f'#include "{path}"\n')
-    waiting = [(source.text, os.path.dirname(path))]
-    seen = {path}
-    while waiting:
-        text, folder = waiting.pop()
-        for relative in _INCLUDE.findall(text):
-            found = os.path.realpath(os.path.join(folder, relative))
-            if found in seen or not os.path.isfile(found) or len(seen) > 500:
-                continue
-            seen.add(found)
-            with open(found, encoding="utf-8", errors="replace") as f:
-                inner = f.read()
-            waiting.append((inner, os.path.dirname(found)))
-            if has_launches(inner) and not relative.startswith(("/", "..")):
-                yield relative, f'#line 1 "{found}"\n' + rewritten(Source(found, inner))
+    (name, whole), *others = sources_of(source)
+    begins = f'{_HEADER}#line 1 "{whole.name}"\n'
+    yield (
+        name,
+        (begins + rewritten(source, mixed) if has_launches(source.text) else f'#include "{whole.name}"\n'),
+    )
+    for relative, inner in others:
+        if has_launches(inner.text) and not relative.startswith(("/", "..")):
+            yield relative, f'#line 1 "{inner.name}"\n' + rewritten(inner, mixed)

@@ -477,6 +477,12 @@ inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   return all;
 }
 
+/// Whether a signal that compares so has been given; others may be as they were at first.
+inline bool is_given(int32_t value, WaitCmp cmp) {
+  return cmp == WaitCmp::GE || cmp == WaitCmp::GT || (cmp == WaitCmp::EQ && value != 0) ||
+         (cmp == WaitCmp::NE && value == 0);
+}
+
 /// What the signals of a tensor hold, in words, where that is short.
 struct Held {
   char text[128] = "";
@@ -505,9 +511,12 @@ struct Held {
 template <class Global, class... Events>
 PTO_INST bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
-  PTO_TRACE("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const bool all = detail::all_signals(signal, value, cmp);
+  // A test that finds what somebody has given orders as a wait does, and a trace has no answers.
+  PTO_TRACE_EITHER(all && detail::is_given(value, cmp),
+                   ("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value),
+                   ("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value));
   if (!all) detail::step_aside(true);
   return all;
 }

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ... import cache
 from ...cache import Built
@@ -18,6 +19,9 @@ from . import compiler as compilers
 from . import precompiled
 from .compiler import Compiler
 from .launcher import LAUNCH
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 class Unit(Record):
@@ -161,10 +165,7 @@ def _compile(
             done = compilers.call([*found.command, "-r", "-nostdlib", target, *linked, "-o", whole])
             target = whole if done.returncode == 0 else target
         if done.returncode == 0 and u.apart:
-            parts = [str(work / f"{u.name}.o")]
-            done = compilers.call(
-                [_objcopy(), "--remove-section=.group", "--localize-hidden", target, *parts]
-            )
+            done = keep_apart(target, str(work / f"{u.name}.o"))
         return done.returncode == 0, done.stderr
 
     with compilers.workers(len(units)) as pool:
@@ -187,5 +188,7 @@ def _made(file: Path, status: int, output: str, found: Compiler) -> Built:
 _LIBRARIES = ("-lpthread",)
 
 
-def _objcopy() -> str:
-    return shutil.which("objcopy") or shutil.which("llvm-objcopy") or "objcopy"
+def keep_apart(object: str, into: str = "") -> subprocess.CompletedProcess[str]:
+    """Keep the hidden names of an object file from meeting those of others; `into` another file."""
+    tool = shutil.which("objcopy") or shutil.which("llvm-objcopy") or "objcopy"
+    return compilers.call([tool, "--remove-section=.group", "--localize-hidden", object, into or object])

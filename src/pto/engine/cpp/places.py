@@ -38,9 +38,13 @@ class Call(NamedTuple):
 class Places:
     """Places in the sources of one library."""
 
-    def __init__(self, path: str, known: Sequence[Source] = (), files: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: str, known: Sequence[Source] = (), files: Sequence[str] = (), base: int | None = None
+    ) -> None:
         """`known` are sources that have been read, `files` the paths of those it is made of. A library that
-        was built elsewhere, of the same contents, names files of that folder: they may be gone or changed."""
+        was built elsewhere, of the same contents, names files of that folder: they may be gone or changed.
+        `base` is where another process has loaded it; None: it is loaded in this process."""
+        self._base = base
         self._lines = lines_of(path)
         self._include = include_dir()
         self._ours: dict[str, bool] = {}
@@ -57,6 +61,8 @@ class Places:
 
     def line(self, address: int) -> Line | None:
         """The line of a return address."""
+        if self._base is not None:
+            return self._lines.at(address - 1 - self._base)
         info = _Info()
         if not self._process.dladdr(ctypes.c_void_p(address), ctypes.byref(info)) or not info.base:
             return None

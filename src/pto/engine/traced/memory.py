@@ -79,8 +79,9 @@ class Memory:
         self._views.append(ViewArgument(address, *place.dims5))
         return ctypes.addressof(self._views[-1])
 
-    def at(self, address: int) -> tuple[Buffer, int]:
-        """The array an address lies in, or the one before it, and how far it is from its start."""
+    def at(self, address: int, rank: int = 0) -> tuple[Buffer, int]:
+        """The array an address lies in, or the one before it, and how far it is from its start. Ranks in one
+        process share all addresses."""
         found = self.arrays[max(0, bisect_right(self._starts, address) - 1)] if self.arrays else None
         if (
             found is None

@@ -115,6 +115,7 @@ def _spelled(name: str) -> tuple[str, ...]:
 #: Functions of C++ that make calls of others, and calls that are told as one of a row.
 _ALSO = {
     "set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",),
+    "twait": ("TTEST",),
     "mte_gm_ub": ("copy_gm_to_ubuf", "create_cbuf_matrix", "create_cbuf_matrix_bf16"),
     "mte_ub_gm": ("copy_ubuf_to_gm", "copy_cbuf_to_gm"),
     "mte_gm_l1": ("copy_gm_to_cbuf",),
@@ -217,8 +218,10 @@ class Sites:
 
     def __init__(
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
-        like: Module | None = None, auto: bool = False,
+        like: Module | None = None, auto: bool = False, shift: int = 0,
     ) -> None:  # fmt: skip
+        """`shift`: from an address of a constant in a record to where the constant lies in this process."""
+        self._shift = shift
         self._lower = _Lower(program, code)
         self._lower.is_text = like is not None
         self.isa = program.profile.isa
@@ -282,7 +285,7 @@ class Sites:
         return site
 
     def _make(self, key: tuple[int, ...]) -> Site:
-        form = ctypes.string_at(key[0]).decode()
+        form = ctypes.string_at(key[0] + self._shift).decode()
         head, _, attrs = form.partition(":")
         name, *operands = head.split()
         if name.startswith("vecscope."):
@@ -290,7 +293,7 @@ class Sites:
         middle = COUNTS + (key[COUNTS - 1] >> 32)
         said, given = key[COUNTS:middle], key[middle:]
         if name == "untold":
-            return self._untold(key, ctypes.string_at(said[0]).decode())
+            return self._untold(key, ctypes.string_at(said[0] + self._shift).decode())
         name = name.removesuffix(".within")
         if name == "tquant_axis":
             name, attrs, said = _quantised(said)
@@ -310,7 +313,7 @@ class Sites:
             assert row is not None
             made_attrs.pop("event_id")
         builder = Builder(self._block).at(call.span)
-        kinds = [kind_at(address) for address in given]
+        kinds = [kind_at(address + self._shift) for address in given]
         like = self._like.get(call.span.line) if call.span is not None else None
         making = _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like)
         making.within = form.startswith("alloc_tile.within")
@@ -491,7 +494,7 @@ class _Making:
             space, address = words[place], words[place + 1]
             if space < len(LOCATIONS):
                 return Pointer(core.buffers[LOCATIONS[space]], address, dtype, called)
-            buffer, offset = at(address)
+            buffer, offset = at(address, core.rank)
             return Pointer(buffer, offset, dtype, called)
 
         return load
@@ -515,7 +518,7 @@ class _Making:
             found = core.pipes.get((flag, direction))
             if found is None:
                 address, c2v, v2c = words[place : place + 3]
-                memory = Pointer(*at(address), "u8", "") if address else None
+                memory = Pointer(*at(address, core.rank), "u8", "") if address else None
                 found = core.pipes[flag, direction] = fifo.open_ends(
                     core, made, key, memory, {C2V: c2v, V2C: v2c}
                 )
@@ -531,7 +534,7 @@ class _Making:
             key = (called, dtype, layout, *words[place : place + 11])
             found = core.views.get(key)
             if found is None or fresh:
-                buffer, offset = at(words[place])
+                buffer, offset = at(words[place], core.rank)
                 shape, strides = (tuple(map(signed, words[place + n : place + n + 5])) for n in (1, 6))
                 found = View(buffer, offset, shape, strides, dtype, layout, called)
                 if len(core.views) < _MOST_VIEWS and not fresh:

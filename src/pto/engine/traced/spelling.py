@@ -21,7 +21,7 @@ _FLAG = re.compile(
 _BARRIER = re.compile(r"pto\.barrier <(PIPE_\w+)>")
 _SYNC = re.compile(r"pto\.(sync\.set|sync\.wait|set_intra_block|wait_intra_core) <(PIPE_\w+)>, (\d+)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*)")
-_ROW = re.compile(r"\bpto\.([a-z]\w*(?:\.\w+)*)|^([a-z]\w*(?:\.\w+)*)(?=: | (?:reads|writes)\b)")
+_ROW = re.compile(r"\bpto\.([a-z]\w*(?:\.\w+)*)|^([a-z]\w*(?:\.\w+)*)(?=: | (?:reads|writes|stores)\b)")
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

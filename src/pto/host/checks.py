@@ -1,0 +1,261 @@
+"""Sanitizers over the traces of all ranks: `pto ranks --sanitize`.
+
+When the ranks have ended, the launches that have the same number are executed together on the reference
+engine, one rank beside the other, as `pto run --ranks` does: with windows that all of them reach, and signals
+that order what they do. Memory of a rank is what the rank had when the launch began. Windows are kept from
+launch to launch, with what hosts have written to them in between.
+
+A launch may wait for what no launch beside it does: for a launch of another number, or for the host. From
+there on ranks are executed one by one, every wait is over where the rank went on, and what needs the contents
+of windows or the order of ranks is not checked (`Checks.unchecked`).
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import re
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import numpy as np
+
+from ..diag import Diagnostic, Source
+from ..engine.cpp.places import Places
+from ..engine.elements import Array
+from ..engine.entry import LaunchResult
+from ..engine.memory import Buffer, GlobalMemory
+from ..engine.reference.code import Code
+from ..engine.reference.core import Core, RunError
+from ..engine.reference.lower import LoweredModule
+from ..engine.sanitize import OF_GRAPHS, watching
+from ..engine.traced.kernel import TracedCore, TracedGrid, module_of, roles_of
+from ..engine.traced.memory import Copied, Memory
+from ..engine.traced.sites import Sites
+from ..engine.traced.spelling import CppWords, in_cpp
+from ..engine.traced.stream import Recorded
+from ..isa.profiles import Profile
+from .trace import Launch, Program, WindowName, launches
+
+#: Needs the contents of windows.
+_OF_VALUES = "nan"
+_FAILED, _STUCK = 1, 2
+#: A signal that nobody waits for, and all that is found by holding ranks against each other.
+_NOT_AWAITED = "PTO-E2214"
+_BETWEEN_RANKS = {f"PTO-E{n}" for n in range(2212, 2218)}
+_CODE = re.compile(r"\[(PTO-E\d+)\] ")
+
+_Lowered = tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]
+#: The launches with the same number; None for a rank that has none.
+Beside = Sequence[Launch | None]
+
+
+class _Memories(Memory):
+    """Global memory by the addresses of each rank."""
+
+    def __init__(self, ranks: int) -> None:
+        super().__init__()
+        self.of_rank = [Memory() for _ in range(ranks)]
+
+    def at(self, address: int, rank: int = 0) -> tuple[Buffer, int]:
+        return self.of_rank[rank].at(address)
+
+
+class _RanksGrid(TracedGrid):
+    """Launches of ranks that have ended."""
+
+    beside: Beside
+    #: Whether ranks are executed one by one.
+    alone = False
+
+    @property
+    def signalled(self) -> bool:
+        """A wait for a signal is over where the rank went on."""
+        return self.alone
+
+    def begin(self, core: Core, code: Code) -> None:
+        assert isinstance(core, TracedCore)
+        core.start(code, [])
+        launch = self.beside[core.rank]
+        words = launch.words(core.block, core.kind, core.sub) if launch is not None else []
+        core.begin(Recorded(words), self.sites[code.name])
+
+
+class Checks:
+    """What sanitizers find in the launches of all ranks."""
+
+    def __init__(
+        self, program: Program, profile: Profile, names: frozenset[str], files: Sequence[int]
+    ) -> None:
+        """`files` are the traces of the ranks."""
+        self._program = program
+        self._profile = profile
+        self._files = files
+        self.names = names - {OF_GRAPHS}
+        self._places = Places(program.path, base=0)
+        self._memory = _Memories(len(files))
+        self._lowered: dict[tuple[tuple[str, int], ...], _Lowered] = {}
+        self._windows: dict[WindowName, Array] = {}
+        #: The rank that has a window.
+        self._owners: dict[WindowName, int] = {}
+        #: Launches of all ranks that were checked, and the most that a rank has.
+        self.launches = self._most = 0
+        #: What was not checked, and why.
+        self.unchecked: list[str] = []
+        if OF_GRAPHS in names:
+            self.unchecked.append("tasks, because what a host launches is no graph of tasks")
+        self._found: dict[tuple[str, str, tuple[int, int]], tuple[Diagnostic, list[int]]] = {}
+
+    def run(self) -> list[Diagnostic]:
+        """Execute all launches; each problem once."""
+        alone = False
+        for number, beside in enumerate(zip_longest(*map(launches, self._files)), 1):
+            self._most = number
+            self.launches += sum(launch is not None for launch in beside)
+            self._map_windows(beside)
+            if not alone:
+                why = self._execute(beside, number)
+                alone = bool(why)
+                if why:
+                    self._say_alone(beside, number, why)
+            if alone:
+                for rank in range(len(beside)):
+                    self._execute([x if r == rank else None for r, x in enumerate(beside)], number, True)
+        if len(self._files) > 1 and self._most > 1 and not alone:
+            self.unchecked.append(
+                "launches of different numbers against each other, because launch N of a rank is executed "
+                "beside launch N of the others"
+            )
+        if self.launches:
+            self.unchecked.append("loads and stores through C++ pointers, because no call tells of them")
+        return list(self._problems())
+
+    def _problems(self) -> Iterator[Diagnostic]:
+        for d, numbers in self._found.values():
+            if d.code == _NOT_AWAITED and numbers[-1] != self._most:
+                continue  # a later launch may wait for it
+            others = list(dict.fromkeys(numbers))[1:]
+            if others:
+                more = f", and {len(others) - 3} more" if len(others) > 3 else ""
+                d.notes.append((f"the same in launch {', '.join(map(str, others[:3]))}{more}", None))
+            yield d
+
+    def _say_alone(self, beside: Beside, number: int, why: str) -> None:
+        kernels = ", ".join(dict.fromkeys(x.kernel for x in beside if x is not None))
+        lost = "what ranks do to each other" + f", and {_OF_VALUES}," * (_OF_VALUES in self.names)
+        self.unchecked.append(f"{lost} from launch {number} ({kernels}) on, because {why}")
+
+    # -- memory ------------------------------------------------------------------------------------------
+
+    def _map_windows(self, beside: Beside) -> None:
+        """Make the windows that ranks have, and write what hosts have written."""
+        for rank, launch in enumerate(beside):
+            for piece in launch.pieces if launch is not None else ():
+                if piece.window is not None:
+                    if piece.window not in self._windows:
+                        self._windows[piece.window] = np.frombuffer(mmap.mmap(-1, piece.size), np.uint8)
+                    if piece.own:
+                        self._owners[piece.window] = rank
+        for launch in beside:
+            for write in launch.host_writes if launch is not None else ():
+                window = self._windows[write.window]
+                window[write.offset : write.offset + len(write.data)] = np.frombuffer(write.data, np.uint8)
+
+    def _memory_of(self, beside: Beside) -> GlobalMemory:
+        """Global memory of launches, and where each rank finds it."""
+        gm = GlobalMemory()
+        buffers: dict[WindowName, Buffer] = {}
+        offset = 0
+        for window in sorted(self._windows):
+            array, owner = self._windows[window], self._owners.get(window, window[1])
+            buffers[window] = gm.add_window(f"the window of rank {owner}", array, offset, owner)
+            offset += array.size
+        for rank, launch in enumerate(beside):
+            of = f" of rank {rank}" * (len(beside) > 1)
+            held = []
+            for p in launch.pieces if launch is not None else ():
+                if p.window is not None:
+                    buffer = buffers[p.window]
+                else:
+                    data = launch.contents.get(p.key) if launch is not None else None
+                    data = data if data is not None else np.zeros(p.size, np.uint8)
+                    buffer = gm.add(f"{p.name}{of}", data)
+                held.append(Copied(p.address, buffer, buffer.data))
+            self._memory.of_rank[rank].hold(held)
+        return gm
+
+    # -- launches ----------------------------------------------------------------------------------------
+
+    def _execute(self, beside: Beside, number: int, alone: bool = False) -> str:
+        """Execute launches beside each other and keep what is found; or return why they cannot be.
+        `alone`: of one rank."""
+        there = [launch for launch in beside if launch is not None]
+        if not there:
+            return ""
+        cores = there[0].cores
+        if any(launch.cores != cores for launch in there):
+            return f"ranks have kernels of different cores in launch {number}"
+        names = self.names - {_OF_VALUES} if alone else self.names
+        watch = watching(names, None, False)
+        if watch is None:
+            return ""
+        program, roles, sites = self._lower(cores)
+        nothing: list[dict[str, list[object]]] = [{kind: [] for kind in sites} for _ in beside]
+        grid = _RanksGrid(
+            program, self._profile, self._memory_of(beside), roles, nothing,
+            max(launch.blocks for launch in there), io.StringIO(), watch,
+        )  # fmt: skip
+        grid.beside, grid.alone, grid.sites = beside, alone, sites
+        grid.words, grid.places = CppWords(), self._places
+        result = LaunchResult("traced")
+        try:
+            over = grid.go()
+            broken = grid.broken
+        except RunError as e:
+            over, broken = True, e
+        went_on = all(launch.status == 0 for launch in there)
+        if not over and went_on and not alone:
+            return f"that launch waits for what no launch {number} of another rank does"
+        if not over and any(launch.status == _STUCK for launch in there):
+            broken = grid.stuck()
+        if broken is not None:
+            result.diagnostics.append(broken.diagnostic)
+        watch.tell("launch_ended", result)
+        if result.ok:
+            result.diagnostics += self._failures(beside)
+        for d in result.diagnostics:
+            if not alone or d.code not in _BETWEEN_RANKS:
+                self._keep(d, number, there)
+        return ""
+
+    def _lower(self, cores: Sequence[tuple[str, int]]) -> _Lowered:
+        """What is executed on the cores of a block, once for all launches."""
+        key = tuple(cores)
+        if key not in self._lowered:
+            module = module_of(Source(self._program.path, ""), cores)
+            self._lowered[key] = roles_of(
+                module, self._profile, True, cores,
+                lambda p, code, block: Sites(
+                    p, code, block, self._places, self._memory, shift=self._program.shift
+                ),
+            )  # fmt: skip
+        return self._lowered[key]
+
+    def _failures(self, beside: Beside) -> Iterator[Diagnostic]:
+        """What ended kernels themselves, and where."""
+        for rank, launch in enumerate(beside):
+            if launch is not None and launch.status == _FAILED:
+                m = _CODE.match(launch.text)
+                text = launch.text[m.end() :] if m is not None else launch.text
+                of = f" (rank {rank})" * (len(beside) > 1)
+                span = self._places.span(launch.frames)
+                yield Diagnostic(m[1] if m is not None else "PTO-E2102", f"{text}{of}", span)
+
+    def _keep(self, d: Diagnostic, number: int, there: Sequence[Launch]) -> None:
+        in_cpp(d)
+        place = d.span.place if d.span is not None else (0, 0)
+        key = d.code, d.span.source.name if d.span is not None else d.message, place
+        if key not in self._found:
+            kernels = ", ".join(dict.fromkeys(launch.kernel for launch in there))
+            d.message += f" in launch {number} of {kernels}"
+        self._found.setdefault(key, (d, []))[1].append(number)

@@ -1,0 +1,168 @@
+"""Traces of whole programs: what a rank has written to the file of its launcher (native/host/trace.hpp).
+
+`launches` reads the launches of a rank one after another, each with the memory that it began with and the
+records of its cores. Kernels are found in the program itself (`Program`): its addresses are the same in every
+rank, and records name its constants by address.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..diag import Diagnostic, DiagnosticError
+from ..engine.elements import Array
+from ..isa.record import Record
+from ..objects.elf import DYNSYM, BadElf, Elf
+
+_ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED = range(1, 7)
+_HEAD = struct.Struct("<QQ")
+_KINDS = ("mix", "cube", "vector")
+#: A segment with contents, and a program whose addresses are fixed.
+_LOADED, _FIXED = 1, 2
+
+#: A window: its group and its rank there.
+WindowName = tuple[int, int]
+#: Memory of a rank: its name and its address.
+PieceName = tuple[str, int]
+
+
+class Piece(Record):
+    """Memory that a kernel may touch; `window` is None for memory of the rank alone."""
+
+    address: int
+    size: int
+    name: str
+    window: WindowName | None
+    own: bool
+
+    @property
+    def key(self) -> PieceName:
+        """What tells it from other memory of the rank."""
+        return self.name, self.address
+
+
+class HostWrite(Record):
+    """Bytes that the host of a rank has written to a window."""
+
+    window: WindowName
+    offset: int
+    data: bytes
+
+
+class Launch:
+    """A launch of a rank."""
+
+    def __init__(
+        self, kernel: str, blocks: int, vectors: int, pieces: list[Piece], contents: dict[PieceName, Array]
+    ) -> None:
+        self.kernel = kernel
+        self.blocks = blocks
+        #: Cores of a block: kind and sub-block.
+        self.cores = [("cube", 0), *(("vector", n) for n in range(vectors))] if vectors else [("mix", 0)]
+        self.pieces = pieces
+        #: Memory of the rank when the launch began, by its key.
+        self.contents = contents
+        #: What the host wrote to windows since the launch before.
+        self.host_writes: list[HostWrite] = []
+        self._records: dict[tuple[int, str, int], list[bytes]] = {}
+        #: Status, text and return addresses of a launch that is over: 0 done, 1 failed, 2 stuck.
+        self.status: int | None = None
+        self.text = ""
+        self.frames: tuple[int, ...] = ()
+
+    def add(self, block: int, core: int, records: bytes) -> None:
+        """Add what a core has told."""
+        self._records.setdefault((block, _KINDS[core & 0xFF], core >> 8), []).append(records)
+
+    def words(self, block: int, kind: str, sub: int) -> list[int]:
+        """The records of a core."""
+        return memoryview(b"".join(self._records.get((block, kind, sub), ()))).cast("Q").tolist()
+
+
+class Program:
+    """A program whose ranks are traced."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as f:
+            data = f.read()
+        try:
+            elf = Elf(data)
+            if elf.kind != _FIXED or all(s.name != "pto_host_trace" for s in elf.symbols(DYNSYM)):
+                raise BadElf("it is not traced")
+        except BadElf:
+            raise DiagnosticError([
+                Diagnostic("PTO-E2405", f"'{path}' was built without calls that tell of themselves",
+                           help="give its C++ sources, or build it again: pto ranks --sanitize all -o FILE")
+            ]) from None  # fmt: skip
+        self.path = path
+        segments = [s for s in elf.segments if s[0] == _LOADED]
+        first = min(s[3] for s in segments)
+        self._image = mmap.mmap(-1, max(s[3] + s[6] for s in segments) - first)
+        for _, _, offset, address, _, size, _, _ in segments:
+            self._image[address - first : address - first + size] = data[offset : offset + size]
+        #: From an address in the program to where the same bytes lie in this process.
+        self.shift = np.frombuffer(self._image, np.uint8).ctypes.data - first
+
+
+def launches(file: int) -> Iterator[Launch]:
+    """Read the trace of a rank. One that was ended in the middle of a message ends before that message."""
+    size = os.fstat(file).st_size
+    if not size:
+        return
+    contents: dict[PieceName, Array] = {}
+    pieces: list[Piece] = []
+    writes: list[HostWrite] = []
+    launch: Launch | None = None
+    with mmap.mmap(file, size, prot=mmap.PROT_READ) as data:
+        at = 0
+        while at + _HEAD.size <= size:
+            kind, count = _HEAD.unpack_from(data, at)
+            begin, at = at + _HEAD.size, at + _HEAD.size + count
+            if at > size:
+                break
+            if kind == _ARRAY:
+                if launch is not None:
+                    yield launch
+                    pieces, launch = [], None
+                address, bytes_, group, rank, own = struct.unpack_from("<5Q", data, begin)
+                name = data[begin + 40 : at].decode("utf-8", "replace")
+                window = (group, rank) if group else None
+                pieces.append(Piece(address, bytes_, name, window, bool(own)))
+            elif kind == _MEMORY:
+                _write(contents, pieces, struct.unpack_from("<Q", data, begin)[0], data[begin + 8 : at])
+            elif kind == _WINDOW:
+                group, rank, offset = struct.unpack_from("<3Q", data, begin)
+                writes.append(HostWrite((group, rank), offset, data[begin + 24 : at]))
+            elif kind == _LAUNCH:
+                if launch is not None:  # one without memory
+                    yield launch
+                    pieces = []
+                blocks, vectors = struct.unpack_from("<QQ", data, begin)
+                kernel = data[begin + 16 : at].decode("utf-8", "replace")
+                held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
+                launch = Launch(kernel, blocks, vectors, pieces, held)
+                launch.host_writes, writes = writes, []
+            elif kind == _RECORDS and launch is not None:
+                block, core = struct.unpack_from("<QQ", data, begin)
+                launch.add(block, core, data[begin + 16 : at])
+            elif kind == _ENDED and launch is not None:
+                launch.status, *frames = struct.unpack_from("<13Q", data, begin)
+                launch.frames = tuple(a for a in frames if a)
+                launch.text = data[begin + 104 : at].decode("utf-8", "replace")
+    if launch is not None:
+        yield launch
+
+
+def _write(contents: dict[PieceName, Array], pieces: list[Piece], address: int, data: bytes) -> None:
+    """Note what memory of a rank holds."""
+    piece = next(p for p in pieces if p.window is None and p.address <= address < p.address + p.size)
+    held = contents.get(piece.key)
+    if held is None or held.size != piece.size:
+        held = contents[piece.key] = np.zeros(piece.size, np.uint8)
+    offset = address - piece.address
+    held[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
