@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 import sys
 from typing import Any
 
@@ -201,6 +202,34 @@ def test_windows_are_updated_and_numbers_have_powers() -> None:
 
 
 @pl.jit
+def as_numpy(x: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        positive = x > 0
+        y[0:4] = pl.where(positive & ~(x > 1), pl.gelu(x), pl.row_max(x) - x)[0:4] + (x[0:4] > 0) * 2
+        y[4:8] = x[0, 0] / x[4:8] ** 3 + n[4:8] / 2
+        y[8:10] = pl.row_max(x[8:10])
+        y[10:12] = pl.col_max(x)
+        y[12:14] = 0.5
+        y[14:16] = 1 != n[14:16]
+
+
+def test_operators_of_python_are_those_of_numpy() -> None:
+    """In runs, and in bodies that are executed."""
+    a, n = _random(16, 64) * 2 - 1, np.arange(1024, dtype=np.int32).reshape(16, 64) % 3
+    gelu = a / 2 * (1 + np.vectorize(math.erf)(a.astype(np.float64) / np.sqrt(2)))
+    wanted = (np.where((a > 0) & ~(a > 1), gelu, a.max(1, keepdims=True) - a) + (a > 0) * 2).astype(
+        np.float32
+    )
+    wanted[4:8] = a[0, 0] / a[4:8] ** 3 + n[4:8] / 2
+    wanted[8:10], wanted[10:12] = a[8:10].max(1, keepdims=True), a.max(0)
+    wanted[12:14], wanted[14:16] = 0.5, n[14:16] != 1
+    for execute in (as_numpy, as_numpy.interpret):
+        c = np.zeros_like(a)
+        execute(a, n, c)
+        np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pl.jit
 def beyond(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         z = pl.load(a, [0, 0], [16, 64])
@@ -215,9 +244,7 @@ def misplaced(a: pl.Tensor, c: pl.Out[pl.Tensor]):
 @pl.jit
 def mixed(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
-        for i in pl.range(2):
-            t = pl.add(a[:], i)
-            c[:] = t
+        c[:] = pl.add(pl.cast(a[:], pl.INT32), a[0, 0])
 
 
 WEIGHTS = np.ones((16, 64), np.float32)
@@ -230,14 +257,25 @@ def surroundings(x: pl.Tensor, y: pl.Out[pl.Tensor]):
 
 
 @pl.jit
-def column_first(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+def other_rows(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     with pl.at():
-        y[:] = pl.sub(pl.row_max(x), x)
+        y[:] = x[0:8] / x
+
+
+@pl.jit
+def arithmetic(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    y[:] = x < 2
+
+
+@pl.jit
+def conditions(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = (x > 1) + (x > 2)
 
 
 def test_problems_are_those_of_reading() -> None:
     a = _random(16, 64)
-    for kernel in (beyond, misplaced, mixed, surroundings, column_first):
+    for kernel in (beyond, misplaced, mixed, surroundings, other_rows, arithmetic, conditions):
         with pytest.raises(DiagnosticError) as read:
             kernel.lower(a, a.copy())
         with pytest.raises(DiagnosticError) as executed:

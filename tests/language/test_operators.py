@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import math
 import pydoc
 import re
 from pathlib import Path
@@ -262,6 +263,40 @@ BROADCASTS = [
     Case("pl.rsqrt(pl.add(Col, 1e-5))", "1 / np.sqrt(Col + 1e-5)"), Case("pl.cast(col, pl.FP16)", "col", dtype=np.float16),
     Case("pl.mul(pl.row_expand(col, Col), 1.0)", "Col", dtype=np.float32), Case("pl.add(one, 1.0)", "one + 1"),
 ]  # fmt: skip
+_erf = np.vectorize(math.erf)
+
+
+def _gelu(x: Any, approximate: str = "none") -> Any:
+    bend = (
+        np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) if approximate == "tanh" else _erf(x / np.sqrt(2))
+    )
+    return x * (1 + bend) / 2
+
+
+#: What stands for `pl` where NumPy computes an expression of the language.
+_PL = SimpleNamespace(where=np.where, tanh=np.tanh, erf=_erf, gelu=_gelu, maximum=np.maximum,
+                      row_max=lambda x: x.max(1, keepdims=True))  # fmt: skip
+
+
+def _same(text: str, **more: Any) -> Case:
+    """An expression that NumPy computes as it is written."""
+    return Case(text, lambda **arrays: eval(text, {"pl": _PL}, arrays), **more)
+
+
+#: What a NumPy user writes.
+LIKE_NUMPY = [
+    *map(_same, (
+        "col - f", "row - f", "col / F", "row / F", "f - col", "F / row", "one - f", "f / Row", "Col - one", "one / Row", "hcol - h", "hcol / H", "icol - i",
+        "col - row", "row / Col", "col * row", "pl.maximum(row, col)", "pl.row_max(f) - f", "f / 3", "3 / F", "h / 3", "3.0 / H", "1 - h", "one - col * row",
+        "f**2", "F**0.5", "f**5 - col**2", "h**2", "pl.where(f > 0, f, 0.0)", "pl.where(0.5 >= f, 0, f)", "pl.where(f > col, row, col)", "pl.where(col > row, f, -f)",
+        "pl.where(h < 0.5, h, hcol)", "pl.where(s > 2, s, t)", "pl.where(i != j, i, 3)", "pl.where((f > -1) & (f <= row), f, one)", "pl.where((f > 1) | ~(g > col), f, g)",
+        "pl.where((f > 0) ^ (g > 0), f, 1.0)", "f * (f > 0)", "(f == f) - g", "pl.tanh(f)", "pl.tanh(f * 0.001) * 1000", "pl.tanh(f * 10)", "pl.tanh(col) * f", "pl.tanh(h)",
+        "pl.erf(f)", "pl.erf(f * 0.001) * 1000", "pl.erf(h)", "pl.gelu(f)", "pl.gelu(f, 'tanh')", "pl.gelu(h)", "pl.gelu(row, approximate='tanh') - f",
+    )),
+    *(_same(text, dtype=np.float32) for text in ("i / 2", "2 / I", "i / I", "i / icol", "s / 4", "pl.where(f > 0, 1.0, 0.0)", "pl.where(i, 1.0, 0.5)", "pl.where(icol > i, f, 1)")),
+    *(_same(text, dtype=bfloat16) for text in ("pl.where(b > 0.5, b, 0.5)", "pl.where(b > b, 1.0, b)", "pl.tanh(b)", "pl.erf(b)", "pl.gelu(b)", "pl.gelu(b, 'tanh')")),
+    _same("pl.where(s > icol, 1, 2)", dtype=np.int32, level="tensor"),
+]  # fmt: skip
 CASTS = [
     Case("pl.cast(f, pl.FP16)", "f", dtype=np.float16), Case("pl.cast(h, pl.FP32)", "h", dtype=np.float32), Case("pl.cast(f, pl.BF16)", "f", dtype=bfloat16),
     Case("pl.cast(b, pl.FP32)", "b", dtype=np.float32), Case("pl.cast(b, pl.FP16)", "b", dtype=np.float16), Case("pl.cast(i, pl.FP32)", "i", dtype=np.float32),
@@ -357,7 +392,7 @@ FAMILIES = {
     "quant": QUANT,
     "gathers": GATHERS, "shapes": SHAPES,
     "arithmetic": ARITHMETIC, "unary": UNARY, "bitwise": BITWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
-    "broadcasts": BROADCASTS, "casts": CASTS,
+    "broadcasts": BROADCASTS, "like numpy": LIKE_NUMPY, "casts": CASTS,
 }  # fmt: skip
 
 

@@ -1112,7 +1112,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E3006",
         "misplaced operation",
         "Work of a core stands in an orchestration, or the reverse.",
-        "Put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function, or take it out of one.",
+        "Put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with `@pl.jit.incore`, or take "
+        "it out of one.",
     ),
     (
         "PTO-E3007",

@@ -85,7 +85,22 @@ class _Array:
     def __rmul__(self, other: Any) -> Any: ...
     def __truediv__(self, other: Any) -> Any: ...
     def __rtruediv__(self, other: Any) -> Any: ...
+    def __and__(self, other: Any) -> Any: ...
+    def __rand__(self, other: Any) -> Any: ...
+    def __or__(self, other: Any) -> Any: ...
+    def __ror__(self, other: Any) -> Any: ...
+    def __xor__(self, other: Any) -> Any: ...
+    def __rxor__(self, other: Any) -> Any: ...
+    def __eq__(self, other: Any) -> Any: ...
+    def __ne__(self, other: Any) -> Any: ...
+    def __lt__(self, other: Any) -> Any: ...
+    def __le__(self, other: Any) -> Any: ...
+    def __gt__(self, other: Any) -> Any: ...
+    def __ge__(self, other: Any) -> Any: ...
+    def __pow__(self, other: Any) -> Any: ...
+    def __rpow__(self, other: Any) -> Any: ...
     def __neg__(self) -> Any: ...
+    def __invert__(self) -> Any: ...
 
 class Tensor(_Array, metaclass=_Sized):
     """An array in global memory: `pl.Tensor`, or `pl.Tensor[[rows, columns], pl.FP32]`."""
@@ -284,6 +299,9 @@ def divs(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
 def dump_tag(tensor: Any) -> Any:
     """Mark a tensor for tools that show what it holds; the tensor is what it returns."""
 
+def erf(x: Any) -> Any:
+    """Error function."""
+
 def exp(x: Any, high_precision: Any = ...) -> Any:
     """Element-wise exponential."""
 
@@ -325,6 +343,9 @@ def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any
 
 def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
     """Collect blocks of 32 bytes by byte offset."""
+
+def gelu(x: Any, approximate: Any = ...) -> Any:
+    """Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
 
 def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
     """A row times a matrix."""
@@ -849,6 +870,9 @@ class system:
     def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
         """Give the place of a tile that came from the vector cores back."""
 
+def tanh(x: Any) -> Any:
+    """Hyperbolic tangent."""
+
 class tensor:
     @staticmethod
     def abs(x: Any) -> Any:
@@ -1001,6 +1025,9 @@ class tensor:
     def dump_tag(tensor: Any) -> Any:
         """Mark a tensor for tools that show what it holds; the tensor is what it returns."""
     @staticmethod
+    def erf(x: Any) -> Any:
+        """Error function."""
+    @staticmethod
     def exp(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise exponential."""
     @staticmethod
@@ -1042,6 +1069,9 @@ class tensor:
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gelu(x: Any, approximate: Any = ...) -> Any:
+        """Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
     @staticmethod
     def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
         """A row times a matrix."""
@@ -1328,6 +1358,9 @@ class tensor:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
+    def tanh(x: Any) -> Any:
+        """Hyperbolic tangent."""
+    @staticmethod
     def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
         """Give the place of a tile that came from the cube core back."""
     @staticmethod
@@ -1354,6 +1387,9 @@ class tensor:
     @staticmethod
     def view(x: Any, shape: Any = ..., valid_shape: Any = ..., *, layout: Any = ...) -> Any:
         """The same elements, row after row, in another shape, of which a part is valid."""
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        """`x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, whose elements hold unless they are 0."""
     @staticmethod
     def write(x: Any, offset: Any, value: Any) -> Any:
         """Set one element."""
@@ -1523,6 +1559,9 @@ class tile:
     def dump_tag(tensor: Any) -> Any:
         """Mark a tensor for tools that show what it holds; the tensor is what it returns."""
     @staticmethod
+    def erf(x: Any) -> Any:
+        """Error function."""
+    @staticmethod
     def exp(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise exponential."""
     @staticmethod
@@ -1576,6 +1615,9 @@ class tile:
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gelu(x: Any, approximate: Any = ...) -> Any:
+        """Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
     @staticmethod
     def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
         """A row times a matrix."""
@@ -1868,6 +1910,9 @@ class tile:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
+    def tanh(x: Any) -> Any:
+        """Hyperbolic tangent."""
+    @staticmethod
     def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
         """Give the place of a tile that came from the cube core back."""
     @staticmethod
@@ -1895,6 +1940,9 @@ class tile:
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
         """Fill a tile with a triangular mask of ones and zeros."""
     @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        """`x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, whose elements hold unless they are 0."""
+    @staticmethod
     def write(x: Any, offset: Any, value: Any) -> Any:
         """Set one element."""
     @staticmethod
@@ -1921,6 +1969,9 @@ def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
 
 def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
     """Fill a tile with a triangular mask of ones and zeros."""
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, whose elements hold unless they are 0."""
 
 def write(x: Any, offset: Any, value: Any) -> Any:
     """Set one element."""

@@ -268,22 +268,19 @@ class Held:
     def __setitem__(self, item: Any, value: Any) -> None:
         interpreter("[]").write_window(self, item, value)
 
-    def __neg__(self) -> Any:
-        return interpreter("-").named("neg", self)
 
-
-def _on_arrays(name: str, swapped: bool) -> Any:
-    def apply(self: Held, other: Any) -> Any:
-        if name == "sub" and swapped:  # no instruction subtracts from a number
-            return interpreter("-").named("add", -self, other)
-        return interpreter(name).named(name, *((other, self) if swapped else (self, other)))
+def _on_arrays(name: str, swapped: bool = False) -> Any:
+    def apply(self: Held, *other: Any) -> Any:
+        return interpreter(name).on_arrays(name, *((*other, self) if swapped else (self, *other)))
 
     return apply
 
 
-for _python, _name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}.items():
-    setattr(Held, f"__{_python}__", _on_arrays(_name, False))
+for _python, _name in {**_WORDS, "pow": "pow", "matmul": "matmul"}.items():
+    setattr(Held, f"__{_python}__", _on_arrays(_name))
     setattr(Held, f"__r{_python}__", _on_arrays(_name, True))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert"):
+    setattr(Held, f"__{_name}__", _on_arrays(_name))
 
 
 class HeldArray:

@@ -57,10 +57,12 @@ from .ir import (
 )
 from .oneop import compute
 from .operators.core import OPERATORS, Operator
+from .operators.infix import ASSIGNED, INFIX, OF_MASKS
 from .operators.memory import SCALES
 from .problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
 from .reader import expressions
 from .reader.calls import CORES, check_argument
+from .reader.hints import OPERATORS_OF_ARRAYS
 from .reader.source import File, file_at
 from .types import DynVar, annotation
 
@@ -246,6 +248,13 @@ class Interpreter:
 
     def named(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return self.apply(OPERATORS[name], args, kwargs)
+
+    def on_arrays(self, name: str, *args: Any) -> Any:
+        """An operator of Python on arrays."""
+        refused = name in OF_MASKS and not all(isinstance(a, Held) and a.dtype == BOOL for a in args)
+        if refused or name not in INFIX:
+            self.fail(TYPE, "no such operator on arrays", help=OPERATORS_OF_ARRAYS.get(name, ""))
+        return self.apply(INFIX[name], args, {})
 
     def apply(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Check and compute. Numbers in lists are known; others have their types."""
@@ -540,16 +549,16 @@ class Interpreter:
     def write_window(self, x: Held, item: Any, value: Any) -> None:
         """`x[a:b, i] = value`."""
         offsets, sizes, dropped = self._window(x, item)
-        if isinstance(value, int | float):
-            if len(dropped) != x.type.rank:
-                self.fail(TYPE, "a number into a window", help="pl.full(shape, dtype, value) is an array")
+        if isinstance(value, int | float) and len(dropped) == x.type.rank:
             self.named("write", x, offsets, value)
             return
         if len(dropped) == x.type.rank:
             self.fail(TYPE, "an array into one element", help="a window is written `x[i:i + n]`")
-        if not isinstance(value, Held):
-            self.fail(TYPE, "an array is assigned to a window", got=repr(value))
         wanted = [n for i, n in enumerate(sizes) if i not in dropped]
+        if not isinstance(value, Held | int | float):
+            self.fail(TYPE, "an array is assigned to a window", got=repr(value))
+        if self.in_core or isinstance(value, int | float):
+            value = self.apply(ASSIGNED, (x, wanted, value), {})
         if list(value.shape) != wanted and any(
             have != want for have, want in zip(value.valid_shape[::-1], sizes[::-1], strict=False)
         ):

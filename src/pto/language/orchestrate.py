@@ -16,7 +16,7 @@ from ..diag import DiagnosticError, Span
 from .apart import Apart, apart
 from .graph import ordered
 from .ir import FIFO_SLOTS, VIEWS, ArrayType, Function, Op, Value, is_tensor, root
-from .problems import PLACE, UNSUPPORTED, Problem, fail
+from .problems import PLACE, TO_A_CORE, UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
 
@@ -112,9 +112,7 @@ class _Writer(Writer):
         elif op.name in VIEWS:
             fail(UNSUPPORTED, f"{op.name} is not yet done by an orchestrator", op.loc, help="do it on a core")
         else:
-            what = "arithmetic on tensors is work of a core, and this is the orchestrator"
-            help = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function"
-            fail(PLACE, what, op.loc, help=help)
+            fail(PLACE, f"{op.name} is work of a core, and this is the orchestrator", op.loc, help=TO_A_CORE)
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
@@ -146,7 +144,7 @@ class _Writer(Writer):
         drop = f", drop={a['drop_dims']}" if a.get("drop_dims") else ""
         self.line(
             f"{self.name(op.result)} = rt.view({self.arg(a['x'])}, {self.arg(a['shape'])}, "
-            f"{self.arg(a['offset'])}{drop})"
+            f"{self.arg(a['offset'])}, {self.place(op)}, {root(a['x']).name!r}{drop})"
         )
 
     def _reshape(self, op: Op) -> None:

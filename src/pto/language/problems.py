@@ -23,6 +23,9 @@ HOLES = "PTO-E3014"
 OVERWRITTEN = "PTO-E3015"
 RANKS = "PTO-E3016"
 
+#: What to write for work of a core that is elsewhere.
+TO_A_CORE = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with @pl.jit.incore"
+
 
 class LanguageWarning(UserWarning):
     """Something of a program that is legal and most likely not meant."""

@@ -16,9 +16,10 @@ from typing import Any
 from ..isa import python
 from ..isa.python import names
 from .dtypes import DataType
+from .enums import COMPARISONS
 from .operators import Namespace, Operator
+from .operators.infix import INFIX
 from .operators.micro import names as micro_names
-from .reader.expressions import ON_ARRAYS
 
 TARGET = Path(__file__).with_name("__init__.pyi")
 INDEX = Path(python.__file__).with_name("python_names.py")
@@ -31,6 +32,18 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 '''
+_ONE_SIDE = ("neg", "invert")
+
+
+def _methods() -> Iterator[str]:
+    """Python's operators on arrays."""
+    for name in INFIX:
+        reflected = name not in (*COMPARISONS, *_ONE_SIDE)
+        for word in (name.removeprefix("bit"), f"r{name.removeprefix('bit')}")[: 1 + reflected]:
+            other = "" if name in _ONE_SIDE else ", other: Any"
+            yield f"    def __{word}__(self{other}) -> Any: ...\n"
+
+
 #: Parameters as bodies use them: what an array can do, and no more.
 _ARRAYS = '''_T = TypeVar("_T")
 
@@ -58,8 +71,7 @@ class InOut(_Array, Generic[_T]):
     """A parameter that is read and written."""
 '''.replace(
     "{operators}",
-    "".join(f"    def __{r}{name}__(self, other: Any) -> Any: ...\n" for name in ON_ARRAYS for r in ("", "r"))
-    + "    def __neg__(self) -> Any: ...\n",
+    "".join(_methods()),
 )
 _PACKAGE = __package__ or ""
 

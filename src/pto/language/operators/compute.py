@@ -1,29 +1,34 @@
-"""Operators that are several instructions: comparisons of tensors, sine and cosine."""
+"""Operators that are several instructions: comparisons, choices, sine and cosine, tanh and gelu."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from ...isa.python import signatures
+from ...isa.python import Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import DATA_TYPES, FP32, INT32, DataType
-from ..ir import ShapedType, TileType, Value, is_scalar, is_shaped
-from ..problems import SHAPE, TYPE
+from ..dtypes import BOOL, DATA_TYPES, FP32, INT32, DataType
+from ..ir import ShapedType, TileType, Value, is_scalar, is_shaped, scalar_type
+from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import FUNCTIONS, OPERATORS, operator
-from .rows import apply, elementwise, result_type, scalar_for
+from .rows import apply, array_type, comparison, elementwise, joint, result_type, scalar_for, spread
 
 # ---- comparisons ----
+
+#: Comparisons with the sides exchanged.
+_MIRRORED = (0, 1, 4, 5, 2, 3)
 
 
 @operator
 def cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
     """Compare: of tiles a predicate for `sel`, of tensors 1 and 0. `cmp_type` 0 to 5: eq ne lt le gt ge."""
-    found = _predicate(b, lhs, rhs, cmp_type)
-    if all(isinstance(v.type, TileType) for v in (lhs, rhs) if is_shaped(v)):
+    found = compared(b, lhs, rhs, cmp_type)
+    arrays = [v for v in (lhs, rhs) if is_shaped(v)]
+    if all(isinstance(v.type, TileType) for v in arrays):
         return found
-    return ones(b, found, result_type(lhs.type))
+    return ones(b, found, result_type(found.type, arrays[0].type.dtype))
 
 
 @operator
@@ -35,22 +40,33 @@ def cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
 @operator(name="cmp", level="tile")
 def tile_cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
     """Compare: a predicate for `sel`. `cmp_type` 0 to 5: eq ne lt le gt ge."""
-    return _predicate(b, lhs, rhs, cmp_type)
+    return compared(b, lhs, rhs, cmp_type)
 
 
 @operator(name="cmps", level="tile")
 def tile_cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
     """Compare every element with a number: a predicate for `sel`."""
-    return _predicate(b, lhs, rhs, cmp_type)
+    return compared(b, lhs, rhs, cmp_type)
 
 
-def _predicate(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
-    given = {"lhs": lhs, "rhs": rhs, "cmp_type": cmp_type}
+def compared(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
+    """The predicate of a comparison."""
+    if is_shaped(rhs) and is_scalar(lhs):
+        lhs, rhs, cmp_type = rhs, lhs, _MIRRORED[comparison(b, cmp_type, "cmp_type")]
     if not is_shaped(lhs):
         b.fail(TYPE, "'lhs' of cmp is a tile or a tensor", "lhs", got=getattr(lhs, "type", repr(lhs)))
-    if is_shaped(rhs) and not index.same_dims(lhs.type.shape, rhs.type.shape):
-        b.fail(SHAPE, "arrays of one shape are compared", "rhs", expected=lhs.type, got=rhs.type)
-    return elementwise(b, signatures()["cmp"], signatures()["cmps"], given, level="tile")
+    between, number = signatures()["cmp"], signatures()["cmps"]
+    if not b.exact:
+        lhs, rhs = (_comparable(b, x, between if is_shaped(rhs) else number) for x in (lhs, rhs))
+    return elementwise(b, between, number, {"lhs": lhs, "rhs": rhs, "cmp_type": cmp_type}, level="tile")
+
+
+def _comparable(b: Build, x: Any, signature: Signature) -> Any:
+    """An array of narrow elements that the target does not compare, as one of FP32, which has all of them."""
+    legal = signature.row.dtypes.get(b.target.isa, ()) if b.target is not None and is_shaped(x) else ()
+    if not legal or x.type.dtype.isa in legal or x.type.dtype.bits > 16:
+        return x
+    return FUNCTIONS["cast"](b, x, FP32)
 
 
 def ones(b: Build, mask: Value, t: ShapedType) -> Any:
@@ -71,6 +87,41 @@ def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> 
     if is_shaped(src) and is_scalar(scalar):
         scalar = scalar_for(b, src, scalar, "scalar")
     return apply(b, signatures()["sels"], {"mask": mask, "src": src, "tmp": tmp, "scalar": scalar})
+
+
+@operator
+def where(b: Build, condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a
+    comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, whose elements hold unless they are 0."""
+    if not is_shaped(condition):
+        b.fail(TYPE, "expected an array of conditions", "condition", got=_shown(condition),
+               expected="a comparison, as x > 0", help="if and else choose by a number")  # fmt: skip
+    sides = {"x": x, "y": y}
+    for at, side in sides.items():
+        if not is_shaped(side) and not is_scalar(side):
+            b.fail(TYPE, f"expected an array or a number for '{at}' of where", at, got=_shown(side))
+        if is_shaped(side) and side.type.dtype == BOOL:
+            sides[at] = FUNCTIONS["cast"](b, side, FP32)
+    like = next((v for v in sides.values() if is_shaped(v)), None)
+    dtype = FP32 if any(scalar_type(v) == FP32 for v in (x, y)) else INT32
+    dtype = like.type.dtype if like is not None else dtype
+    shape, valid = joint(b, [v for v in (condition, *sides.values()) if is_shaped(v)], "condition")
+    for at, side in sides.items():
+        t = array_type(dtype, shape, valid, isinstance(condition.type, TileType))
+        if not is_shaped(side):
+            number = scalar_for(b, like, side, at) if like is not None else side
+            sides[at] = b.op("full", [t], shape=list(shape), dtype=dtype, value=number,
+                             valid_shape=None if valid is None else list(valid))  # fmt: skip
+        else:
+            sides[at] = spread(b, side, shape, valid)
+    if condition.type.dtype != BOOL or not index.same_dims(condition.type.shape, shape):
+        condition = FUNCTIONS["cast"](b, condition, FP32) if condition.type.dtype == BOOL else condition
+        condition = compared(b, spread(b, condition, shape, valid), 0, "ne")
+    return FUNCTIONS["sel"](b, condition, sides["x"], sides["y"])
+
+
+def _shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
 
 
 # ---- sine and cosine ----
@@ -119,6 +170,82 @@ def _wave(b: Build, x: Any, name: str) -> Any:
     half = o["cast"](b, o["cast"](b, o["mul"](b, k, 0.5), INT32, "floor"), FP32, "round")
     sign = o["add"](b, o["sub"](b, o["mul"](b, half, 4.0), o["mul"](b, k, 2.0)), 1.0)
     return o["mul"](b, wave, sign)
+
+
+# ---- tanh, erf and gelu ----
+
+#: Odd functions as x P(x^2) / Q(x^2), with a relative error of 4e-7: the coefficients of P and of Q, that of
+#: the highest power first, and the x from which on the function is 1 in FP32.
+_TANH = (
+    (1.335338506436301e-08, 2.0608242266462184e-05, 0.0034955418668687344, 0.1338098794221878, 1.0),
+    (7.776057486807986e-07, 0.0003285555576439947, 0.025876810774207115, 0.4671430289745331, 1.0),
+    9.0,
+)
+_ERF = (
+    (2.0662835140683455e-06, 0.0002850320015568286, 0.0037378508131951094, 0.05266643315553665,
+     0.18965788185596466, 1.1283791065216064),
+    (3.8266491173999384e-05, 0.0011572217335924506, 0.014913279563188553, 0.11381484568119049,
+     0.5014126896858215, 1.0),
+    3.9,
+)  # fmt: skip
+
+
+@operator
+def tanh(b: Build, x: Any) -> Any:
+    """Hyperbolic tangent."""
+    return _in_fp32(b, x, "tanh", lambda x: _odd(b, x, *_TANH))
+
+
+@operator
+def erf(b: Build, x: Any) -> Any:
+    """Error function."""
+    return _in_fp32(b, x, "erf", lambda x: _odd(b, x, *_ERF))
+
+
+@operator
+def gelu(b: Build, x: Any, approximate: str = "none") -> Any:
+    """Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is
+    `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
+    if approximate not in ("none", "tanh"):
+        b.fail(
+            ARGUMENTS, f"unknown approximation {approximate!r}", "approximate", expected="'none' or 'tanh'"
+        )
+    return _in_fp32(b, x, "gelu", lambda x: _gelu(b, x, approximate == "tanh"))
+
+
+def _gelu(b: Build, x: Value, by_tanh: bool) -> Value:
+    o = FUNCTIONS
+    if by_tanh:
+        cubic = o["mul"](b, o["add"](b, o["mul"](b, o["mul"](b, x, x), 0.044715), 1.0), x)
+        bend = _odd(b, o["mul"](b, cubic, math.sqrt(2 / math.pi)), *_TANH)
+    else:
+        bend = _odd(b, o["mul"](b, x, math.sqrt(0.5)), *_ERF)
+    return o["mul"](b, o["mul"](b, x, 0.5), o["add"](b, bend, 1.0))
+
+
+def _odd(b: Build, x: Value, p: tuple[float, ...], q: tuple[float, ...], end: float) -> Value:
+    o = FUNCTIONS
+    x = o["maximum"](b, o["minimum"](b, x, end), -end)
+    square = o["mul"](b, x, x)
+
+    def series(coefficients: tuple[float, ...]) -> Value:
+        first, second, *rest = coefficients
+        found = o["add"](b, o["mul"](b, square, first), second)
+        for c in rest:
+            found = o["add"](b, o["mul"](b, found, square), c)
+        return found
+
+    found = o["div"](b, o["mul"](b, series(p), x), series(q))
+    return o["maximum"](b, o["minimum"](b, found, 1.0), -1.0)
+
+
+def _in_fp32(b: Build, x: Any, name: str, function: Callable[[Value], Value]) -> Any:
+    """A function of floats that computes in FP32, for the elements that it is given."""
+    if not is_shaped(x) or not x.type.dtype.is_float:
+        b.fail(TYPE, f"{name} of floats", "x", expected="an array of FP32, FP16 or BF16", got=_shown(x),
+               help="pl.cast(x, pl.FP32)" if is_shaped(x) else "math.tanh(n) of a known number")  # fmt: skip
+    cast, dtype = FUNCTIONS["cast"], x.type.dtype
+    return cast(b, function(cast(b, x, FP32)), dtype, "rint")
 
 
 # ---- counting and sorting ----

@@ -51,6 +51,8 @@ class Operator:
 
     @property
     def full_name(self) -> str:
+        if not self.name.isidentifier():
+            return f"`{self.name}` on arrays"
         name = f"{self.level}.{self.name}" if self.level else self.name
         return name if self.level.startswith("pld") else f"pl.{name}"
 

@@ -22,7 +22,7 @@ from ..ir import (
     is_tile,
     scalar_type,
 )
-from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
+from ..problems import ARGUMENTS, PLACE, SHAPE, TO_A_CORE, TYPE
 from ..types import MemRef
 from .core import operator
 
@@ -51,14 +51,14 @@ def shaped_value(b: Build, value: Any, at: str) -> Value:
 def in_core(b: Build, what: str) -> None:
     """Refuse work of a core elsewhere; a text is what it says, and whoever lowers it reads it once more."""
     if not b.in_core and not b.exact:
-        b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator",
-               help="put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function")  # fmt: skip
+        b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator", help=TO_A_CORE)
 
 
 def fits(
-    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False
-) -> None:
-    """Refuse a window that goes beyond its source for certain."""
+    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False,
+    name: str = "",
+) -> None:  # fmt: skip
+    """Refuse a window that goes beyond its source, of that name, for certain."""
     if b.exact:
         return
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
@@ -66,7 +66,9 @@ def fits(
         more = index.known_difference(n, whole)
         past = None if start is None or more is None else start + more
         if (start is not None and start < 0) or (past is not None and past > 0 and not clamp):
-            b.fail(SHAPE, f"the window goes beyond dimension {axis}", at, expected=f"within {_text(whole)}",
+            of = f" of '{name}'" if name else ""
+            b.fail(SHAPE, f"the window goes beyond dimension {axis}{of}", at,
+                   expected=f"within {_text(whole)}",
                    got=f"{_text(o)} to {_text(o)} + {_text(n)}")  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def load(
     wanted = None if not valid_shape else b.dims(valid_shape, "valid_shape", t.rank)
     if wanted is None and not b.exact and not index.same_dims(shape, sizes):
         wanted = sizes
-    fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp)
+    fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp, tensor.name)
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
                help="pl.move takes a tile from Mat to Left and Right")  # fmt: skip
@@ -170,7 +172,8 @@ def store(
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     extent = list(s.extent)[-t.rank :]
     extent = [1] * (t.rank - len(extent)) + extent
-    fits(b, t, at, extent, "offsets")
+    fits(b, t, at, extent, "offsets", name=output_tensor.name)
+    _same_bits(b, s, t, "tile")
     b.append("store", [], {"tile": tile, "offsets": at, "output_tensor": output_tensor, "atomic": atomic})
     return output_tensor
 
@@ -190,7 +193,7 @@ def slice(
     sizes = [n if index.known(n) is None else index.known(n) for n in sizes]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
-    fits(b, t, at, sizes if wanted is None else wanted, "shape", clamp)
+    fits(b, t, at, sizes if wanted is None else wanted, "shape", clamp, x.name)
     valid = cut_valid(b, t, at, sizes, wanted, clamp)
     dropped = tuple(drop_dims or ())
     kept = [i for i in range(t.rank) if i not in dropped]
@@ -217,6 +220,14 @@ def _of_rank(b: Build, shape: Any, rank: int) -> tuple[Any, int]:
     return ([1] * missing + [*shape], missing) if 0 < missing < rank else (shape, 0)
 
 
+def _same_bits(b: Build, s: ShapedType, t: ShapedType, at: str) -> None:
+    """Refuse to store elements that another type of the same width would read as other numbers."""
+    floats = s.dtype.is_float or t.dtype.is_float
+    if s.dtype != t.dtype and s.dtype.bits == t.dtype.bits and floats and not b.exact:
+        b.fail(TYPE, f"cannot store {s.dtype.name} in a tensor of {t.dtype.name}", at, expected=t.dtype.name,
+               got=s.dtype.name, help=f"pl.cast(x, pl.{t.dtype.name})")  # fmt: skip
+
+
 def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
     out: list[Any] = [1]
     for n in reversed(shape[1:]):
@@ -234,11 +245,12 @@ def assemble(
     s = shaped_value(b, source, "source").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     extent = list(s.extent)[-t.rank :]
-    fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
+    fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset", name=target.name)
     if s.dtype != t.dtype and not isinstance(t, TensorType) and not b.exact:
         b.fail(
             TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})"
         )
+    _same_bits(b, s, t, "source")
     b.append("assemble", [], {"target": target, "source": source, "offset": at, "atomic": atomic})
     return target
 

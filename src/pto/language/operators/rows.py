@@ -4,7 +4,7 @@ the sugar that takes a number or a column where the instruction of that name tak
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from ...diag import did_you_mean
 from ...isa.python import Parameter, Result, Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import BOOL, BY_ISA, INDEX, DataType, promoted
+from ..dtypes import BOOL, BY_ISA, DataType, promoted
 from ..enums import COMPARISONS
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
 from ..problems import ARGUMENTS, SHAPE, TYPE
@@ -267,6 +267,7 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
         dtype = dtypes.get(operand)
         if dtype is not None and dtype != BOOL and dtype.isa not in row.dtypes[isa]:
             legal = [BY_ISA[d].name for d in row.dtypes[isa] if d in BY_ISA]
+            wide = next((n for n in ("FP32", "INT32") if n in legal), next(iter(legal), "FP32"))
             at = held.get(operand) or next(iter(held.values()), "dtype")
             b.fail(
                 TYPE,
@@ -274,7 +275,7 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
                 at,
                 expected=", ".join(legal),
                 got=dtype.name,
-                help="pl.cast first, or another target",
+                help=f"pl.cast({at}, pl.{wide}) first, or another target",
             )
 
 
@@ -284,11 +285,12 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     if not isinstance(value, Value):
         if isinstance(value, float) and x.type.dtype.is_int and not value.is_integer():
             b.fail(
-                TYPE, f"{value!r} is no {x.type.dtype.name}", at, help="cast the array to a float type first"
-            )
+                TYPE, f"{value!r} beside an array of {x.type.dtype.name}", at, expected="a whole number",
+                got=repr(value), help="pl.cast(x, pl.FP32) first"
+            )  # fmt: skip
         return value
     dtype = scalar_type(value)
-    if dtype is not None and dtype.is_int and dtype not in (INDEX, BOOL) and x.type.dtype.is_float:
+    if dtype is not None and dtype.is_int and dtype != BOOL and x.type.dtype.is_float:
         return OPERATORS["cast"].function(b, value, x.type.dtype)
     if dtype is not None and dtype != x.type.dtype and not b.exact:
         b.fail(
@@ -326,11 +328,17 @@ def elementwise(
         return apply(b, scalar, {x: scalar_for(b, rhs, lhs, names[0]), s: rhs, **more}, level)
     alike = is_shaped(lhs) and is_shaped(rhs) and index.same_dims(lhs.type.shape, rhs.type.shape)
     if is_shaped(lhs) and is_shaped(rhs) and not alike and (signature.name in _BROADCAST or not b.exact):
-        return _broadcast(b, signature, lhs, rhs, names[1])
+        return _broadcast(b, signature, scalar, given, level)
     return apply(b, signature, {names[0]: lhs, names[1]: rhs, **more}, level)
 
 
-def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Any:
+def _broadcast(
+    b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str
+) -> Any:
+    """Two arrays of different shapes: a column or a row beside a matrix where there is an instruction for it,
+    else they are spread to the shape that they have together."""
+    at, names = signature.params[1].name, [p.name for p in signature.params[:2]]
+    lhs, rhs = (given[n] for n in names)
     for value in (lhs, rhs):
         if b.in_core and not b.exact and not has_known_extents(value):
             unknown_extents(value, b.place)
@@ -338,19 +346,55 @@ def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) 
     over = _beside(lhs, rhs) if word else ""
     if over:
         return apply(b, signatures()[f"{over}_expand_{word}"], {"lhs": lhs, "rhs": rhs})
-    other_way = bool(word and _beside(rhs, lhs))
-    if other_way and signature.name in _EITHER_WAY:
-        return _broadcast(b, signature, rhs, lhs, at)
-    a, c = lhs.type.shape, rhs.type.shape
-    column, row = (*a[:-1], 1), (*(1 for _ in a[:-1]), a[-1])
-    b.fail(SHAPE, f"{signature.name} of shapes {_dims(a)} and {_dims(c)}", at,
-           expected="the matrix first" if other_way
-           else f"{_dims(a)}, a column {_dims(column)} or a row {_dims(row)}",
-           got=_dims(c), help=_OTHER_WAY[signature.name] if other_way else "")  # fmt: skip
+    if signature.name in _EITHER_WAY and word and _beside(rhs, lhs):
+        return _broadcast(b, signature, scalar, {**given, names[0]: rhs, names[1]: lhs}, level)
+    shape, valid = joint(b, (lhs, rhs), at, signature.name)
+    whole = index.same_dims(lhs.type.shape, shape)
+    given = {**given, names[0]: spread(b, lhs, shape, valid)}
+    if whole or not word:
+        given[names[1]] = spread(b, rhs, shape, valid)
+    return elementwise(b, signature, scalar, given, level)
 
 
-#: What to write for a column or a row before a matrix.
-_OTHER_WAY = {"sub": "-(b - a) for a - b", "div": "pl.recip(b) * a for a / b"}
+def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tuple[list[Any], Any]:
+    """The shape that arrays have together, and its valid part: extents are equal, or 1 in some."""
+    rank = max(v.type.rank for v in arrays)
+    shape: list[Any] = [1] * rank
+    valid: list[Any] = [1] * rank
+    for v in arrays:
+        t = v.type
+        for axis, (n, m) in enumerate(zip(t.shape, t.extent, strict=True), rank - t.rank):
+            if index.known(shape[axis]) == 1:
+                shape[axis], valid[axis] = n, m
+            elif index.known(n) != 1 and not index.same(n, shape[axis]):
+                shapes = [_dims(v.type.shape) for v in arrays]
+                column, row = (*shape[:-1], 1), (*(1 for _ in shape[:-1]), shape[-1])
+                b.fail(
+                    SHAPE,
+                    f"{what} of shapes {' and '.join(shapes)}",
+                    at,
+                    got=_dims(t.shape),
+                    expected=f"{_dims(shape)}, a column {_dims(column)} or a row {_dims(row)}",
+                )
+    return shape, None if index.same_dims(shape, valid) else tuple(valid)
+
+
+def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
+    """A column, a row or one element as an array of that shape."""
+    if index.same_dims(x.type.shape, shape):
+        return x
+    x = _of_rank(b, x, len(shape))
+    column = index.same_dims(x.type.shape[:-1], shape[:-1])
+    if not column and index.known(x.type.shape[-1]) == 1:  # one element: a row first
+        ones, of = [1] * (len(shape) - 1), -1 if index.known(shape[-1]) != 1 else -2
+        x = spread(b, x, (*ones, shape[of]), None if valid is None else (*ones, valid[of]))
+        if of == -2:
+            return OPERATORS["reshape"].function(b, x, list(shape))
+    t = array_type(x.type.dtype, shape, valid, isinstance(x.type, TileType))
+    target = b.op("full", [t], shape=list(shape), dtype=t.dtype, value=0,
+                  valid_shape=None if valid is None else list(valid))  # fmt: skip
+    over, name = ("row_expand", "row_vec") if column else ("col_expand", "col_vec")
+    return apply(b, signatures()[over], {"target": target, name: x})
 
 
 def _beside(lhs: Value, rhs: Value) -> str:
@@ -359,7 +403,7 @@ def _beside(lhs: Value, rhs: Value) -> str:
     if len(a) == len(c) and index.same_dims(a[:-1], c[:-1]) and index.known(c[-1]) == 1:
         return "row"
     if len(a) == len(c) and index.same(a[-1], c[-1]) and all(index.known(d) == 1 for d in c[:-1]):
-        return "col"
+        return "col" if index.known(a[-1]) != 1 else ""
     return ""
 
 

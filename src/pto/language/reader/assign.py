@@ -9,6 +9,7 @@ from typing import Any
 from .. import index
 from ..ir import Value, is_scalar, is_shaped, is_tensor
 from ..operators.core import OPERATORS
+from ..operators.infix import assigned
 from ..operators.memory import in_core
 from ..operators.tasks import element
 from ..problems import SYNTAX, TYPE, fail
@@ -53,25 +54,22 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         return
     if not is_shaped(owner):
         fail(TYPE, "only arrays have elements", f.span(target), got=shown(owner))
-    if not is_scalar(value) and not (is_tensor(value) and is_tensor(owner)):
-        in_core(f.build, f"`{ast.unparse(target)} = ..`")
     offsets, sizes, dropped = window(f, target, owner)
     f.build.place = f.span(target)
-    if is_scalar(value):
-        if len(dropped) != owner.type.rank:
-            fail(
-                TYPE,
-                "a number into a window",
-                f.span(target),
-                help=f"pl.full({_dims(sizes)}, pl.{owner.type.dtype.name}, {shown(value)}) is an array",
-            )
+    one = len(dropped) == owner.type.rank
+    if not one if is_scalar(value) else not (is_tensor(value) and is_tensor(owner)):
+        in_core(f.build, f"`{ast.unparse(target)} = ..`")
+    if is_scalar(value) and one:
         OPERATORS["write"].function(f.build, owner, offsets, value)
         return
-    if len(dropped) == owner.type.rank:
+    if one:
         fail(TYPE, "an array into one element", f.span(target), help="a window is written `x[i:i + n]`")
-    if not is_shaped(value):
+    if not is_shaped(value) and not is_scalar(value):
         fail(TYPE, "an array is assigned to a window", f.span(target), got=shown(value))
-    if not index.same_dims(value.type.shape, [n for i, n in enumerate(sizes) if i not in dropped]):
+    wanted = [n for i, n in enumerate(sizes) if i not in dropped]
+    if is_scalar(value) or f.unit.exact is None:
+        value = assigned(f.build, owner, wanted, value)
+    if not index.same_dims(value.type.shape, wanted):
         _reach(f, target, value, sizes)
     OPERATORS["assemble"].function(f.build, owner, value, offsets)
 

@@ -39,6 +39,8 @@ def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
 
 
 def _give_up(f: Frame, node: ast.stmt) -> None:
+    if isinstance(node, ast.Return):
+        f.returned = [POISON]
     for name in [*liveness.assigned([node]), *_defined(node)]:
         f.names[name] = POISON
 

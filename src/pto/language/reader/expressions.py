@@ -13,6 +13,8 @@ from ..arguments import NAMES
 from ..dtypes import BOOL, BY_ISA, DataType
 from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
+from ..operators.infix import INFIX, OF_MASKS, is_mask
+from ..operators.memory import in_core
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
 from ..types import MemRef
 from .frame import POISON, Frame
@@ -25,8 +27,6 @@ _BINARY = {
     ast.BitXor: "bitxor", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-#: Operators of Python that arrays have, and what they are.
-ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 
 
 def value_of(f: Frame, node: ast.expr) -> Any:
@@ -101,19 +101,21 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
     """An operator between two expressions."""
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
-        for side, value in (("left", lhs), ("right", rhs)):
-            _of_the_program(f, value, getattr(node, side, node))
-        if name not in ON_ARRAYS:
-            fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node),
-                 help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
-        if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
-            return OPERATORS["add"].function(f.build, OPERATORS["neg"].function(f.build, rhs), lhs)
-        return OPERATORS[ON_ARRAYS[name]].function(f.build, lhs, rhs)
+        return on_arrays(f, node, name, lhs, rhs)
     if not isinstance(lhs, Value) and not isinstance(rhs, Value):
         return _python(f, node, name, lhs, rhs)
     if not (is_scalar(lhs) and is_scalar(rhs)) or name == "matmul":
         fail(TYPE, "not numbers", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}")
     return f.build.scalar(name, lhs, rhs)
+
+
+def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> Any:
+    """An operator of Python, of which one side at least is an array."""
+    symbol = INFIX.get(name)
+    if symbol is None or (name in OF_MASKS and not all(map(is_mask, args))):
+        fail(TYPE, f"no such operator on {' and '.join(map(_type, args))}", f.span(node),
+             help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
+    return apply(f, node, symbol, list(args), {})
 
 
 def _python(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
@@ -131,19 +133,18 @@ def _unary(f: Frame, node: ast.UnaryOp) -> Any:
     value = value_of(f, node.operand)
     if isinstance(node.op, ast.UAdd):
         return value
-    if is_shaped(value) and isinstance(node.op, ast.USub):
-        return OPERATORS["neg"].function(f.build, value)
     if not isinstance(value, Value):
         return (
             -value if isinstance(node.op, ast.USub) else not value if isinstance(node.op, ast.Not) else ~value
         )
     name = {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}[type(node.op)]
-    return f.build.scalar(name, value)
+    return on_arrays(f, node, name, value) if is_shaped(value) else f.build.scalar(name, value)
 
 
 def _compare(f: Frame, node: ast.Compare) -> Any:
     if len(node.ops) > 1:
-        fail(SYNTAX, "comparisons cannot be chained", f.span(node), help="write `a < b and b < c`")
+        fail(SYNTAX, "comparisons cannot be chained", f.span(node),
+             help="write `a < b and b < c`; of arrays `(a < b) & (b < c)`")  # fmt: skip
     lhs, rhs = value_of(f, node.left), value_of(f, node.comparators[0])
     name = _COMPARE.get(type(node.ops[0]))
     if not isinstance(lhs, Value) and not isinstance(rhs, Value):
@@ -155,9 +156,13 @@ def _compare(f: Frame, node: ast.Compare) -> Any:
         return _python(f, node, name, lhs, rhs)
     if name is None:
         fail(SYNTAX, f"{type(node.ops[0]).__name__} is not in the language", f.span(node))
+    f.build.place = f.span(node)
+    if is_shaped(lhs) or is_shaped(rhs):
+        return on_arrays(f, node, name, lhs, rhs)
     if not (is_scalar(lhs) and is_scalar(rhs)):
-        fail(TYPE, "only numbers are compared", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}",
-             help="of arrays pl.cmp makes a mask for pl.sel; pl.read(x, [0, 0]) is a number")  # fmt: skip
+        fail(
+            TYPE, "expected numbers or arrays to compare", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}"
+        )
     return f.build.scalar(name, lhs, rhs)
 
 
@@ -338,7 +343,7 @@ def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
     return found
 
 
-def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Apply an operator: bind its arguments, and let it build. `attrs=`, as printed programs have it, marks
     an operation for tools."""
     if "attrs" not in op.signature.parameters and isinstance(kwargs.get("attrs"), dict):
@@ -353,8 +358,6 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
         fail(ARGUMENTS, f"{op.full_name}: {e}", f.span(node), expected=f"{op.full_name}{op.signature}")
     anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # which know where they belong
     if not f.build.in_core and any(is_shaped(a) for a in bound.args) and not anywhere:
-        from ..operators.memory import in_core
-
         in_core(f.build, op.full_name)
     for name, value in bound.arguments.items():
         _of_the_program(f, value, node, lambda n=name: _argument(f, node, op.signature, n))
@@ -414,6 +417,8 @@ def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) 
     given: list[ast.expr] = [] if not isinstance(node, ast.Call) else node.args
     if isinstance(node, ast.BinOp):
         given = [node.left, node.right]
+    if isinstance(node, ast.Compare):
+        given = [node.left, *node.comparators]
     for k in getattr(node, "keywords", ()):
         if k.arg == name:
             return f.span(k.value)

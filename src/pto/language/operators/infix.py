@@ -1,0 +1,98 @@
+"""Python's operators on arrays, as in `a / b` and `a < b`, for bodies that are read and that are executed.
+They follow NumPy: `/` of integers is a float, a comparison is a mask, and a mask beside an array is 1 and 0.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from .. import index
+from ..build import Build, power
+from ..dtypes import BOOL, DATA_TYPES, FP32
+from ..enums import COMPARISONS
+from ..ir import Value, is_scalar, is_shaped
+from ..problems import TYPE
+from .compute import compared
+from .core import FUNCTIONS, Operator
+from .rows import spread
+
+_BITS = DATA_TYPES["INT16"]  # what every target has `and` and `or` of
+_ARITHMETIC = {"add": ("+", "add"), "sub": ("-", "sub"), "mul": ("*", "mul"), "truediv": ("/", "div")}
+_LOGICAL = {"bitand": ("&", "and_"), "bitor": ("|", "or_"), "bitxor": ("^", "xor")}
+_COMPARED = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
+
+
+def is_mask(x: Any) -> bool:
+    """Check whether an array is the result of a comparison."""
+    return is_shaped(x) and x.type.dtype == BOOL
+
+
+def _numbers(b: Build, x: Any, other: Any) -> Any:
+    """A mask as 1 and 0, of the element type of the array beside it."""
+    if not is_mask(x):
+        return x
+    if is_mask(other):
+        b.fail(TYPE, "expected a number or an array beside a mask, got a mask",
+               help="masks have `&`, `|` and `^`; pl.where(mask, 1.0, 0.0) is an array")  # fmt: skip
+    return FUNCTIONS["cast"](b, x, other.type.dtype if is_shaped(other) else FP32)
+
+
+def _arithmetic(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+    lhs, rhs = _numbers(b, lhs, rhs), _numbers(b, rhs, lhs)
+    if name == "truediv" and not any(x.type.dtype.is_float for x in (lhs, rhs) if is_shaped(x)):
+        lhs, rhs = (FUNCTIONS["cast"](b, x, FP32) if is_shaped(x) else x for x in (lhs, rhs))
+    if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
+        return FUNCTIONS["add"](b, FUNCTIONS["neg"](b, rhs), lhs)
+    return FUNCTIONS[_ARITHMETIC[name][1]](b, lhs, rhs)
+
+
+def _power(b: Build, base: Any, exponent: Any) -> Any:
+    """Products where the exponent is whole and known, a root where it is one half."""
+    if is_shaped(base) and not is_shaped(exponent) and not isinstance(exponent, Value):
+        if exponent == 0.5:
+            return FUNCTIONS["sqrt"](b, base)
+        if exponent == int(exponent) and 1 <= exponent <= 64:
+            return power(base, int(exponent), lambda x, y: FUNCTIONS["mul"](b, x, y))
+    return FUNCTIONS["pow"](b, base, exponent)
+
+
+def _logical(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+    bits = [FUNCTIONS["cast"](b, x, _BITS) for x in (lhs, rhs)]
+    return compared(b, FUNCTIONS[_LOGICAL[name][1]](b, *bits), 0, "ne")
+
+
+def _comparison(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+    return compared(b, _numbers(b, lhs, rhs), _numbers(b, rhs, lhs), name)
+
+
+def _negative(b: Build, x: Any) -> Any:
+    return FUNCTIONS["neg"](b, _numbers(b, x, x))
+
+
+def _inverted(b: Build, x: Any) -> Any:
+    return compared(b, FUNCTIONS["cast"](b, x, _BITS), 0, "eq")
+
+
+def assigned(b: Build, target: Value, shape: list[Any], value: Any) -> Value:
+    """The array that `target[window] = value` writes: a number fills the window, columns and rows are spread
+    to its shape, and masks are 1 and 0."""
+    if is_scalar(value):
+        return FUNCTIONS["full"](b, b.static(shape, "window"), target.type.dtype, value)
+    value = _numbers(b, value, target)
+    have, wanted = ([index.known(n) for n in dims] for dims in (value.type.shape, shape))
+    fits = len(have) == len(wanted) and all(n in (1, m) and m for n, m in zip(have, wanted, strict=True))
+    return spread(b, value, wanted, None) if b.in_core and fits else value
+
+
+#: Operators by the name of what they do, as numbers have them. Those of masks alone are in `OF_MASKS`.
+INFIX: dict[str, Operator] = {
+    **{name: Operator(symbol, partial(_arithmetic, name)) for name, (symbol, _) in _ARITHMETIC.items()},
+    **{name: Operator(symbol, partial(_logical, name)) for name, (symbol, _) in _LOGICAL.items()},
+    **{name: Operator(symbol, partial(_comparison, name)) for name, symbol in _COMPARED.items()},
+    "pow": Operator("**", _power),
+    "neg": Operator("-", _negative),
+    "invert": Operator("~", _inverted),
+}
+ASSIGNED = Operator("=", assigned)
+OF_MASKS = (*_LOGICAL, "invert")
