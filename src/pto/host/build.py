@@ -81,9 +81,10 @@ def _compiled(
         elif not found.is_clang:
             own.append("-fno-gnu-unique")
         done = compilers.call([*found.command, *found.flags, *compile_flags(profile, side), *flags, *own])
-        if side and done.returncode == 0:
-            done = keep_apart(str(target))
-        return (str(target) if done.returncode == 0 else ""), done.stderr
+        ok, said = done.returncode == 0, done.stderr
+        if side and ok:
+            ok, said = keep_apart(str(target), str(target))
+        return (str(target) if ok else ""), said
 
     parts = [(side, n) for side in ("", *(_SIDES if mixed else ())) for n in range(len(sources))]
     with compilers.workers(max(1, min(len(parts), os.cpu_count() or 1))) as pool:

@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ... import cache
 from ...cache import Built
@@ -19,9 +18,6 @@ from . import compiler as compilers
 from . import precompiled
 from .compiler import Compiler
 from .launcher import LAUNCH
-
-if TYPE_CHECKING:
-    import subprocess
 
 
 class Unit(Record):
@@ -165,7 +161,7 @@ def _compile(
             done = compilers.call([*found.command, "-r", "-nostdlib", target, *linked, "-o", whole])
             target = whole if done.returncode == 0 else target
         if done.returncode == 0 and u.apart:
-            done = keep_apart(target, str(work / f"{u.name}.o"))
+            return keep_apart(target, str(work / f"{u.name}.o"))
         return done.returncode == 0, done.stderr
 
     with compilers.workers(len(units)) as pool:
@@ -188,7 +184,9 @@ def _made(file: Path, status: int, output: str, found: Compiler) -> Built:
 _LIBRARIES = ("-lpthread",)
 
 
-def keep_apart(object: str, into: str = "") -> subprocess.CompletedProcess[str]:
-    """Keep the hidden names of an object file from meeting those of others; `into` another file."""
+def keep_apart(object: str, into: str) -> tuple[bool, str]:
+    """Keep the hidden names of an object file from meeting those of others. Return whether that was done, and
+    what the tool says."""
     tool = shutil.which("objcopy") or shutil.which("llvm-objcopy") or "objcopy"
-    return compilers.call([tool, "--remove-section=.group", "--localize-hidden", object, into or object])
+    done = compilers.call([tool, "--remove-section=.group", "--localize-hidden", object, into])
+    return done.returncode == 0, done.stderr
