@@ -13,6 +13,7 @@ from pto.asm.type_text import parse_type
 from pto.ir.facts import is_manual
 from pto.ir.types import TileBufType
 from pto.isa.profiles import PROFILES, profile
+from pto.verify import verify
 from pto.verify.tiles import construction_problems, placement_problems
 
 Check = Callable[..., Any]
@@ -189,6 +190,38 @@ def test_the_address_is_pointed_at(annotated: Check, kernel: Check) -> None:
     )
     assert found.span is not None
     assert found.span.source.text[found.span.start : found.span.end] == "%where"
+
+
+def test_a_type_is_pointed_at_by_itself_or_by_its_name(annotated: Check) -> None:
+    """Also that of an argument; an operation of another file stays where it is said to be."""
+    found = annotated("""
+!odd = !pto.tile_buf<vec, 16x12xf16>
+func.func @k(%t: !odd, %u: !pto.tile_buf<vec, 16x20xf16>) { //~ SA-0006 SA-0006
+  %a = pto.alloc_tile : !odd //~ SA-0006
+  %b = pto.declare_tile -> !pto.tile_buf<vec, 16x28xf16> //~ SA-0006
+  return
+}
+""")
+    places = [d.span.source.text[d.span.start : d.span.end] for d in found]
+    types = ["!pto.tile_buf<vec, 16x20xf16>", "!pto.tile_buf<vec, 16x28xf16>"]
+    assert sorted(places) == ["!odd", "!odd", *types]
+    (away,) = verify(parse(f'func.func @k() {{ %t = pto.alloc_tile : {types[0]} loc("k.py":3:5)\nreturn }}'))
+    assert away.span is not None and (away.span.source.name, away.span.place) == ("k.py", (3, 5))
+
+
+def test_a_window_beyond_its_tensor_has_its_name(annotated: Check, kernel: Check) -> None:
+    """The place is the offset of the window."""
+    (found,) = annotated(
+        kernel(
+            "%w = arith.constant 8 : index\n"
+            "%v = pto.make_tensor_view %gm, shape = [%w, %w], strides = [%w, %w] : !pto.tensor_view<8x8xf32>\n"
+            "%p = pto.partition_view %v, offsets = [%w, %w], sizes = [%w, %w] : !pto.tensor_view<8x8xf32> "
+            "-> !pto.partition_tensor_view<8x8xf32> //~ PTO-E0401 PTO-E0401"
+        )
+    )[:1]
+    assert found.expected == "offsets[0] + sizes[0] <= %v dimensions[0]"
+    assert found.got == "offsets[0] = 8, sizes[0] = 8, %v dimensions = 8x8"
+    assert found.span.source.text[found.span.start : found.span.end] == "%w"
 
 
 def test_run_time_addresses_are_left_to_the_engine(annotated: Check, kernel: Check) -> None:

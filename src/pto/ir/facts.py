@@ -189,6 +189,26 @@ def storage_source(op: Operation) -> Value | None:
     return op.get(op.row.names) if op.row is not None and op.row.names else None
 
 
+#: How a pointer or a window is made from another value, in words; "" where that is no news.
+_MADE = {
+    "pto.addptr": "%{} moved on", "pto.castptr": "made from %{}", "pto.tile_buf_addr": "the address of %{}",
+    "pto.partition_view": "a window of %{}", "pto.make_tensor_view": "",
+}  # fmt: skip
+
+
+def provenance(value: Value) -> Iterator[tuple[str, Operation]]:
+    """Yield how a pointer or a window was made, from its last step back to its first, as far as one function
+    shows it."""
+    for _ in range(8):
+        op = value.op
+        if op is None or op.name not in _MADE:
+            return
+        source = op.operands[0]
+        if how := _MADE[op.name]:
+            yield f"%{value.name} is {how.format(source.name)} here", op
+        value = source
+
+
 def touches_global(op: Operation) -> bool:
     """Whether an operation reads or writes global memory."""
     row = op.row

@@ -30,7 +30,7 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 class Tensor:
     """Elements of an array that lies in memory without gaps: where they begin, how many, how far apart."""
 
-    __slots__ = ("box", "flat", "offset", "root", "shape", "strides")
+    __slots__ = ("box", "flat", "of", "offset", "root", "shape", "strides")
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Tensor:
         shape: Sequence[int],
         strides: Sequence[int],
         box: Box | None = None,
+        of: tuple[str, Span | None] | None = None,
     ) -> None:
         self.root = root
+        self.of = of  # of a window: the name of its tensor, and where it is cut out
         self.flat = flat  # the array as one row
         self.box = box  # where it is in the array, if it is a box of it: offsets and extents
         self.offset = offset
@@ -169,27 +171,32 @@ class Serial:
                 continue
             for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
                 if start < 0 or (start + size > whole and (axis or start >= whole)):
-                    raise DiagnosticError([
-                        Diagnostic(
-                            SHAPE,
-                            f"a window goes beyond dimension {axis} of its tensor",
-                            place,
-                            expected=f"within {whole}",
-                            got=f"{start} to {start + size}",
-                            help="pass the whole tensor and load the tail with valid_shape=, "
-                            "or choose another step",
-                        )
-                    ])  # fmt: skip
+                    name, cut = x.of or ("", None)
+                    d = Diagnostic(
+                        SHAPE,
+                        f"the window goes beyond dimension {axis}" + (f" of '{name}'" if name else ""),
+                        cut or place,
+                        expected=f"within {whole}",
+                        got=f"{start} to {start + size}",
+                        help="pass the whole tensor and load the tail with valid_shape=, "
+                        "or choose another step",
+                    )
+                    if cut is not None and place is not None:
+                        d.notes.append(("a task is given the window here", place))
+                    raise DiagnosticError([d])
 
     def view(
-        self, x: Tensor, shape: Sequence[int], offset: Sequence[int], drop: Sequence[int] = ()
-    ) -> Tensor:
+        self, x: Tensor, shape: Sequence[int], offset: Sequence[int], at: int, name: str,
+        drop: Sequence[int] = (),
+    ) -> Tensor:  # fmt: skip
+        """Cut a window out of a tensor of that name."""
         start = x.offset + sum(o * s for o, s in zip(offset, x.strides, strict=True))
         kept = [i for i in range(len(shape)) if i not in drop]
         box = None
         if x.box is not None and len(x.box[0]) == len(offset):
             box = (tuple(a + o for a, o in zip(x.box[0], offset, strict=True)), tuple(shape))
-        return Tensor(x.root, x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept], box)
+        of = x.of[0] if x.of else name, self.places[at] if self.places else None
+        return Tensor(x.root, x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept], box, of)
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         return Tensor(x.root, x.flat, x.offset, shape, dense(shape))

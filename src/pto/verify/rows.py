@@ -332,6 +332,12 @@ class RowChecker:
         index = _operand_of(op, row, blamed[0] if blamed else rule.expr)
         value = op.operands[index] if index is not None else None
         code = code_of(rule)
+        whole = op.get(row.names) if row.window and row.names else None
+        if whole is not None and whole.name:  # a window is refused by the name of what it leaves
+            expected, got = (
+                re.sub(rf"(?<![\w%]){row.names} (?=dim|row|col|valid)", f"%{whole.name} ", text)
+                for text in (expected, got)
+            )
         self.context.report(
             op,
             code,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...diag import Diagnostic, Span
 from ...ir.core import Operation, Value
-from ...ir.facts import function_of, storage_source, touches_global
+from ...ir.facts import function_of, in_global, provenance, storage_source, touches_global
 from ..entry import Launchable
 from .library import Outcome
 
@@ -46,10 +46,13 @@ def problem(
         near = -_NEAR < low <= size + _NEAR if len(arrays) == 1 else -size < low <= size
         if (low < 0 or high > size) and near:
             text = f"touches bytes {low}..{high} of {array}, which has {size} bytes{core[0] if core else ''}"
-            return Diagnostic(
+            d = Diagnostic(
                 "PTO-E2101", f"{name}: {text}", span, expected=f"addresses below {size}",
                 got=f"up to {high}", help=_HELP,
             )  # fmt: skip
+            made = [step for value in op.operands if in_global(value.type) for step in provenance(value)]
+            d.notes.extend((text, step.loc) for text, step in made if step.loc != span)
+            return d
     return Diagnostic("PTO-E2101", f"{name}: {text}", span, help=_HELP)
 
 

@@ -8,12 +8,12 @@ soon as it is issued, unless it waits for something; then items queue up behind 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...diag import Diagnostic
-from ...ir.core import Operation, Value
-from ...ir.facts import enclosing
+from ...ir.core import Operation
+from ...ir.facts import enclosing, provenance
 from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
@@ -28,18 +28,6 @@ from .watched import perform, watched
 BLOCKED = -1
 MOVED = -2  # the frame changed: go on at core.code, core.pc
 ENDED = -3
-
-
-def _provenance(pointer: Value) -> Iterator[tuple[str, Operation]]:
-    """How a pointer was made, from its last step back to its first, as far as one function shows it."""
-    for _ in range(8):
-        op = pointer.op
-        if op is None or op.name not in ("pto.addptr", "pto.castptr", "pto.tile_buf_addr"):
-            return
-        source = op.operands[0]
-        how = {"pto.addptr": f"%{source.name} moved on", "pto.castptr": f"made from %{source.name}"}
-        yield f"%{pointer.name} is {how.get(op.name, f'the address of %{source.name}')} here", op
-        pointer = source
 
 
 class RunError(Exception):
@@ -394,10 +382,11 @@ class Core(CoreState):
         return RunError(d)
 
     def _say_whence(self, d: Diagnostic, i: Instr, buffer: Buffer) -> None:
-        """Notes on how the pointers into a buffer were made."""
+        """Add notes on how the pointers and windows into a buffer were made."""
         for declared, value in i.op.named():
             if getattr(i.args.get(declared.name), "buffer", None) is buffer:
-                d.notes.extend((text, self.grid.span(op)) for text, op in _provenance(value))
+                made = ((text, self.grid.span(op)) for text, op in provenance(value))
+                d.notes.extend((text, span) for text, span in made if span != d.span)
 
     def illegal(self, op: Operation, problem: IllegalInstruction, i: Instr | None = None) -> RunError:
         d = self.diagnostic(

@@ -159,7 +159,7 @@ def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[
     given = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     extent = [1] * t.rank if shape is None else list(shape)[-t.rank :]
     extent = [1] * (t.rank - len(extent)) + extent
-    fits(b, t.replace(shape=(r.rows, *t.shape[1:])), given, extent, "offsets")
+    fits(b, t.replace(shape=(r.rows, *t.shape[1:])), given, extent, "offsets", name=r.whole.name)
     known = index.known(peer) if is_scalar(peer) else None
     if not is_scalar(peer) or (known is not None and not 0 <= known < r.count):
         b.fail(ARGUMENTS, "no such rank", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
