@@ -458,16 +458,65 @@ def test_e3008_names_that_are_two_things() -> None:
     assert told(outer) == [("PTO-E3008", "out", written)]
 
 
-def test_e3006_arithmetic_of_an_orchestrator() -> None:
-    @pl.jit
-    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-        out[:] = x[:] + 1.0
+def test_e3007_arguments_that_are_no_arrays() -> None:
+    """Each message says how to make the array or number that is wanted."""
+
+    @pl.jit.incore
+    def core(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out[:] = x * 2.0
         return out
 
-    ((code, _, help),) = told(k)
-    assert code == "PTO-E3006" and "with pl.at(" in help
-    with pytest.raises(pto.DiagnosticError, match="'x' of k is no tensor"):
-        k([1.0, 2.0], X)
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor], n: pl.Scalar[pl.INT32], m: int = 0):
+        return core(x, out)
+
+    @pl.jit
+    def half(x: pl.Tensor[[64, 64], pl.BF16], either, out: pl.Out[pl.Tensor]):
+        return core(x, out)
+
+    @pl.jit
+    def inside(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        core([1.0], out)
+        core(2, out)
+        with pl.at():
+            out[:] = pl.maximum(x, [1.0, 2.0])
+            out[0] = (1.0, 2.0)
+
+    listed = X.tolist()
+    for function, args, got, help in (
+        (k, (listed, X, 1), "list", "numpy.array(x, numpy.float32)"),
+        (k, (((1, 2), (3, 4)), X, 1), "tuple", "numpy.array(x, numpy.int32)"),
+        (
+            k,
+            (X, listed, 1),
+            "list",
+            "out = numpy.zeros(shape, numpy.float32) before the call, which writes into it",
+        ),
+        (k, (3, X, 1), "3", "numpy.full(shape, 3, numpy.int32), or x: pl.Scalar[pl.INT32]"),
+        (
+            k,
+            (np.float32(0.5), X, 1),
+            "0.5",
+            "numpy.full(shape, 0.5, numpy.float32), or x: pl.Scalar[pl.FP32]",
+        ),
+        (k, (None, X, 1), "None", "a NumPy array or a torch tensor"),
+        (k, (X, X, [1]), "list", ""),
+        (k, (X, X, "1"), "'1'", ""),
+        (k, (X, X, 2.5), "2.5", ""),
+        (k, (X, X, 2, 2.5), "2.5", ""),
+        (k, (X, X, np.array([1])), "an array of shape (1,)", "n.item()"),
+        (half, (listed, 1, X), "list", "numpy.array(x, ml_dtypes.bfloat16)"),
+        (half, (X.astype("bfloat16"), [1, 2], X), "list", "numpy.array(either, numpy.int32)"),
+    ):
+        for call in (function, function.run, function.lower, function.interpret):
+            with pytest.raises(pto.DiagnosticError) as caught:
+                call(*args)
+            (d,) = caught.value.diagnostics
+            assert (d.code, d.got, d.help) == ("PTO-E3007", got, help), d
+    wanted = ["core([1.0], out)", "core(2, out)", "[1.0, 2.0]", "out[0]"]
+    assert [text for _, text, help in told(inside) if help.startswith("pass an array")] == wanted
+    with pytest.raises(TypeError, match=r"'out'; pass an array for out, which the call writes into"):
+        k(X)
 
 
 def test_e3009_what_is_not_built() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -50,9 +50,16 @@ def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         found = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
         text = f"{declared.name}({', '.join(declared.signature.parameters)}): {e}"
-        raise WrongArguments(text) from None
+        raise WrongArguments(text + _outputs(declared, len(args) + len(kwargs))) from None
     found.apply_defaults()
     return dict(found.arguments)
+
+
+def _outputs(declared: Declared, given: int) -> str:
+    """A reminder for those who expect results to be returned: outputs are arguments."""
+    missing = list(declared.signature.parameters)[given:]
+    written = [n for n in missing if n in declared.annotations and declared.annotations[n].direction != IN]
+    return f"; pass an array for {' and '.join(written)}, which the call writes into" if written else ""
 
 
 def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
@@ -124,16 +131,34 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
         return _tensor(declared, name, value, said, own)
     value = number(value)
-    if not isinstance(value, int | float):
-        what = said.kind if said is not None else "array or number"
-        raise refuse(f"'{name}' of {declared.name} is no {what}", got=type(value).__name__,
-                     help="give NumPy arrays, torch tensors and numbers: np.array(..)")  # fmt: skip
-    if said is not None and said.kind in ("tensor", "tile"):
-        raise refuse(f"'{name}' of {declared.name} is a tensor", got=repr(value),
-                     help="give a NumPy array or a torch tensor")  # fmt: skip
+    what = {None: "an array or a number", "scalar": "a number"}.get(said and said.kind, "an array")
+    if not isinstance(value, int | float) or what == "an array":
+        got = repr(value) if isinstance(value, int | float | str | None) else type(value).__name__
+        raise refuse(f"expected {what} for '{name}' of {declared.name}", got=got,
+                     help=_array_of(name, value, said) if what != "a number" else "")  # fmt: skip
+    whole = said is not None and (said.dtype.is_int if said.dtype is not None else int in said.extras)
+    if whole and not float(value).is_integer():
+        raise refuse(f"expected a whole number for '{name}' of {declared.name}", got=repr(value))
     if said is not None and said.dtype is not None:
         return float(value) if said.dtype.is_float else int(value) if said.dtype.is_int else value
     return value
+
+
+def _array_of(name: str, value: Any, said: Annotation | None) -> str:
+    """How to make an array of an argument that is none."""
+    floats = isinstance(value, float) or "." in repr(value)
+    usual = said.dtype.isa if said is not None and said.dtype is not None else "f32" if floats else "i32"
+    word = next((n for n, isa in NAMES.items() if isa == usual), "float32")
+    dtype = _of_library(word, "numpy")
+    if said is not None and said.direction != IN:
+        return f"{name} = numpy.zeros(shape, {dtype}) before the call, which writes into it"
+    if isinstance(value, int | float):
+        return f"numpy.full(shape, {value!r}, {dtype}), or {name}: pl.Scalar[pl.{BY_ISA[usual].name}]"
+    return (
+        f"numpy.array({name}, {dtype})"
+        if isinstance(value, list | tuple)
+        else "a NumPy array or a torch tensor"
+    )
 
 
 def number(value: Any) -> Any:
@@ -203,9 +228,9 @@ def _tensor(
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
                      help=_of_type(name, value, said, "float32") if wide else "")  # fmt: skip
     if said is not None and said.kind == "scalar":
-        raise refuse(
-            f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
-        )
+        raise refuse(f"expected a number for '{name}' of {declared.name}",
+                     got=f"an array of shape {tuple(value.shape)}",
+                     help=f"{name}.item()" if math.prod(value.shape) == 1 else "")  # fmt: skip
     shape: list[Any] = extents_of(value, dtype)
     if said is not None and said.dtype is not None and said.dtype != dtype:
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
@@ -238,14 +263,19 @@ def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str
     if not word:
         return ""
     library = type(value).__module__.partition(".")[0]
-    dtype = (
-        f"ml_dtypes.{word}"
-        if library == "numpy" and not hasattr(sys.modules["numpy"], word)
-        else f"{library}.{word}"
-    )
+    dtype = _of_library(word, library)
     if said is not None and said.direction != IN:
         return f"make it one of {dtype}: it is written in place"
     return f"{name}.{'to' if library == 'torch' else 'astype'}({dtype})"
+
+
+def _of_library(word: str, library: str) -> str:
+    """An element type as a user of the library names it."""
+    if library == "numpy":
+        import numpy as np
+
+        library = "numpy" if hasattr(np, word) else "ml_dtypes"
+    return f"{library}.{word}"
 
 
 def as_numpy(value: Any) -> Any:

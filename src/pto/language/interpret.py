@@ -556,7 +556,8 @@ class Interpreter:
             self.fail(TYPE, "an array into one element", help="a window is written `x[i:i + n]`")
         wanted = [n for i, n in enumerate(sizes) if i not in dropped]
         if not isinstance(value, Held | int | float):
-            self.fail(TYPE, "an array is assigned to a window", got=repr(value))
+            self.fail(TYPE, "expected an array or a number for the window", got=repr(value),
+                      help="pass an array, as a parameter of the function")  # fmt: skip
         if self.in_core or isinstance(value, int | float):
             value = self.apply(ASSIGNED, (x, wanted, value), {})
         if list(value.shape) != wanted and any(

@@ -250,7 +250,7 @@ def annotation(given: Any) -> Annotation | None:
     if isinstance(given, DataType):
         return Annotation("scalar", None, given)
     if given in (int, float, bool):
-        return Annotation("scalar")
+        return Annotation("scalar", extras=(given,))
     if isinstance(given, type) and given in HANDLES:
         return Annotation("handle", None, INT64, (HANDLES[given],))
     if isinstance(given, _Kind):

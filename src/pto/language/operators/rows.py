@@ -149,7 +149,8 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
         return value
     kind = row.operands[row.operand_index[p.operand]].kind
     if kind == "tile" and not is_shaped(value):
-        b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
+        listed = "pass an array, as a parameter of the function" if isinstance(value, list | tuple) else ""
+        b.fail(TYPE, f"expected an array for {what}", p.name, got=_got(value), help=listed)
     if b.in_core and not b.exact and is_shaped(value) and not has_known_extents(value):
         unknown_extents(value, b.place_of(p.name) or b.place)
     if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
@@ -267,7 +268,9 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
         dtype = dtypes.get(operand)
         if dtype is not None and dtype != BOOL and dtype.isa not in row.dtypes[isa]:
             legal = [BY_ISA[d].name for d in row.dtypes[isa] if d in BY_ISA]
-            wide = next((n for n in ("FP32", "INT32") if n in legal), next(iter(legal), "FP32"))
+            wide = next(
+                (n for n in (("FP32", "INT32"), ("INT32", "FP32"))[dtype.is_int] if n in legal), legal[0]
+            )
             at = held.get(operand) or next(iter(held.values()), "dtype")
             b.fail(
                 TYPE,
@@ -275,7 +278,7 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
                 at,
                 expected=", ".join(legal),
                 got=dtype.name,
-                help=f"pl.cast({at}, pl.{wide}) first, or another target",
+                help=f"pl.cast(x, pl.{wide}) first, or another target",
             )
 
 

@@ -65,7 +65,8 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
     if one:
         fail(TYPE, "an array into one element", f.span(target), help="a window is written `x[i:i + n]`")
     if not is_shaped(value) and not is_scalar(value):
-        fail(TYPE, "an array is assigned to a window", f.span(target), got=shown(value))
+        fail(TYPE, "expected an array or a number for the window", f.span(target), got=shown(value),
+             help="pass an array, as a parameter of the function")  # fmt: skip
     wanted = [n for i, n in enumerate(sizes) if i not in dropped]
     if is_scalar(value) or f.unit.exact is None:
         value = assigned(f.build, owner, wanted, value)

@@ -642,7 +642,8 @@ def check_argument(declared: Declared, name: str, said: Annotation, value: Any, 
             or (said.kind == "tile" and not isinstance(value.type, wanted))
         ):
             got = value.type if isinstance(value, Value) else repr(value)
-            fail(CALL, f"'{name}' of {declared.name} is a {said.kind}", where, got=got)
+            fail(CALL, f"expected a {said.kind} for '{name}' of {declared.name}", where, got=got,
+                 help="" if isinstance(value, Value) else "pass an array, as a parameter")  # fmt: skip
         if said.dtype is not None and value.type.dtype != said.dtype:
             fail(TYPE, f"'{name}' of {declared.name} holds {said.dtype.name}", where, got=value.type)
         if said.shape is not None:
@@ -654,4 +655,5 @@ def check_argument(declared: Declared, name: str, said: Annotation, value: Any, 
                 fail(SHAPE, f"'{name}' of {declared.name} has another shape", where,
                      expected=list(said.shape), got=value.type)  # fmt: skip
     elif said.kind == "scalar" and not is_scalar(value):
-        fail(CALL, f"'{name}' of {declared.name} is a number", where, got=getattr(value, "type", repr(value)))
+        got = getattr(value, "type", repr(value))
+        fail(CALL, f"expected a number for '{name}' of {declared.name}", where, got=got)
