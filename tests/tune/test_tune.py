@@ -265,8 +265,23 @@ def test_the_tool(
 
 
 def test_the_tool_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    constants, built = tmp_path / "constants.py", tmp_path / "built.py"
+    constants.write_text(
+        "import pto.language as pl\nROWS, (COUNT, KIND) = 16, (64, 'wide')\nSIZE: int = 2\nLONG = [1]\n"
+        "@pl.jit.inline\ndef part(x):\n    return x\n"
+        + "".join(
+            f"@pl.jit\ndef {n}(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n    y[:] = x\n" for n in ("one", "two")
+        )
+    )
+    built.write_text("def build(A, B=2, *, C, D=3):\n    return ''\n")
     for arguments, message in (
-        ([str(EXAMPLE)], "there is nothing to search"),
+        (
+            [str(EXAMPLE)],
+            "there is nothing to search\n  help: --param NAME=16,32,64; it has COLS=128, ROWS=64\n",
+        ),
+        ([str(constants)], "help: --param NAME=16,32,64; it has ROWS=16, COUNT=64, KIND='wide', SIZE=2\n"),
+        ([str(constants), "--param", "ROWS=1"], "or name a function: --entry one or --entry two\n"),
+        ([str(built)], "help: --param NAME=16,32,64; it has A, B=2, C, D=3\n"),
         ([str(tmp_path / "no.pto"), "--param", "A=1"], "cannot read"),
         ([str(EXAMPLE), "--param", "TILES=1"], "has no parameter 'TILES'"),
     ):

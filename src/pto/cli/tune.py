@@ -79,12 +79,15 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
     from ..tune import picture
     from ..tune.explore import search
     from ..tune.measure import TIMED, Program
-    from ..tune.source import fill
+    from ..tune.source import fill, listing
     from ..tune.space import Space, refuse
 
     source, found = read(o.input)
     if source is None:
         raise DiagnosticError(found)
+    if not o.param:
+        known = listing(source.text, o.input)
+        raise refuse("there is nothing to search", f"--param NAME=16,32,64{known and '; '}{known}")
     space = Space.parse(o.param, o.where)
     if o.write and o.input.endswith(".py"):
         raise refuse(

@@ -17,7 +17,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError
 from ..signals import deferred
 from .measure import TIMED, Outcome, Program, measure
-from .source import check_named, fill, named, python_names
+from .source import check_named, fill, named, parameters
 from .space import Space
 
 #: Told after every choice: how many are done, of how many, the outcome, and the best so far.
@@ -55,10 +55,7 @@ def search(
 
 def _check(program: Program, space: Space) -> None:
     """Every parameter changes something, and every place has a value."""
-    if program.is_python:
-        names = python_names(program.text, program.path)
-    else:
-        names = named(program.text, program.path)
+    names = set(parameters(program.text, program.path))
     for argument in program.args:
         names |= named(argument)
     check_named(names, space.params, program.path)

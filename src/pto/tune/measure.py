@@ -86,9 +86,11 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
         whole = [n for n, f in functions.items() if f.declared.kind not in _PARTS]
         wanted = [program.entry] if program.entry else whole or list(functions)
         if len(wanted) != 1 or wanted[0] not in functions:
+            choices = ", or name a function: " if functions else ""
+            choices += " or ".join(f"--entry {n}" for n in whole or functions)
             raise refuse(
                 f"{program.path} has no function build, and not one function of the language",
-                "define build(TILE), which returns a program, or name a function: --entry NAME",
+                f"define build(TILE), which returns a program{choices}",
             )
         found = functions[wanted[0]]
     else:

@@ -15,7 +15,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -67,7 +67,7 @@ def named(text: str, name: str = "<text>") -> set[str]:
     return out - {"min", "max"}
 
 
-def check_named(names: set[str], point: Mapping[str, Any], where: str) -> None:
+def check_named(names: Collection[str], point: Mapping[str, Any], where: str) -> None:
     """Refuse parameters that change nothing."""
     for name in point:
         if name not in names:
@@ -83,27 +83,44 @@ def check_named(names: set[str], point: Mapping[str, Any], where: str) -> None:
 # -- Python ------------------------------------------------------------------------------------------------
 
 
-def python_names(text: str, path: str) -> set[str]:
-    """What a Python file has for parameters: arguments of `build`, or constants."""
+def parameters(text: str, path: str) -> dict[str, str]:
+    """The parameters of a file, each with the value that it has without a search, or an empty text. Those of
+    a Python file are the arguments of `build`, or constants."""
+    if not path.endswith(".py"):
+        known = defaults(text)
+        return {name: str(known.get(name, "")) for name in sorted(named(text, path))}
     tree = _tree(text, path)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "build":
             args = node.args
-            return {a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    return {name for name, _ in _constants(tree)}
+            first = [a.arg for a in (*args.posonlyargs, *args.args)]
+            unset = [None] * (len(first) - len(args.defaults))
+            values = [*unset, *args.defaults, *args.kw_defaults]
+            names = [*first, *(a.arg for a in args.kwonlyargs)]
+            return {n: ast.unparse(v) if v is not None else "" for n, v in zip(names, values, strict=True)}
+    return {name: repr(constant.value) for name, constant in _constants(tree)}
+
+
+def listing(text: str, path: str) -> str:
+    """The parameters of a file, as a user is told of them."""
+    known = [f"{name}={value}" if value else name for name, value in parameters(text, path).items()]
+    return f"it has {', '.join(known)}" if known else ""
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
     """Yield the names to which a file assigns constants: `A = 1`, `A: int = 1`, `A, B = 1, 2`."""
+
+    def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.Constant]]:
+        if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+            for part, its in zip(target.elts, value.elts, strict=False):
+                yield from pairs(part, its)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+            yield target.id, value
+
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
-                if isinstance(target, ast.Tuple | ast.List) and isinstance(node.value, ast.Tuple | ast.List):
-                    pairs = list(zip(target.elts, node.value.elts, strict=False))
-                for name, value in pairs:
-                    if isinstance(name, ast.Name) and isinstance(value, ast.Constant):
-                        yield name.id, value
+                yield from pairs(target, node.value)
 
 
 def load_python(text: str, path: str, point: Point) -> ModuleType:
