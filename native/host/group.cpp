@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nodes.hpp"
+#include "trace.hpp"
 
 namespace pto::host {
 namespace {
@@ -150,6 +151,7 @@ void Group::leave() {
 }
 
 void Group::meet() {
+  trace(Message::barrier, {ranks_}, nullptr, 0);
   Meeting& at = board_->meeting;
   const uint32_t round = at.round.load();
   if (at.here.fetch_add(1) + 1 == ranks_) {

@@ -18,6 +18,7 @@ enum class Message : uint64_t {
   launch,     // blocks, vector cores of a block (0: one core does everything); name of the kernel
   records,    // block, kind and sub-block as pto_tracer has them; words
   ended,      // status, 12 return addresses; text
+  barrier,    // of how many ranks: they have met on the host
 };
 
 /// Whether there is a file.

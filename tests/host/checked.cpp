@@ -139,6 +139,16 @@ int main(int argc, char** argv) {
       aclrtMemset(at<int32_t>(ctx, static_cast<uint32_t>(rank), 0), 4, 0, 4);
       HcclBarrier(comm, nullptr);
     }
+  } else if (what == "uneven") {  // rank 0 has one more launch, before all have met
+    if (rank == 0) add<1><<<1, nullptr, nullptr>>>(from, to, false);
+    HcclBarrier(comm, nullptr);
+    both<<<1, nullptr, nullptr>>>(from, to, ctx, false);
+    HcclBarrier(comm, nullptr);
+    aclrtMemset(at<int32_t>(ctx, static_cast<uint32_t>(rank), 0), 4, 0, 4);
+    HcclBarrier(comm, nullptr);
+    if (rank == 1) add<1><<<1, nullptr, nullptr>>>(from, to, false);
+    HcclBarrier(comm, nullptr);
+    both<<<1, nullptr, nullptr>>>(from, to, ctx, false);
   } else if (what == "apart") {  // rank 0 waits for two launches of rank 1 at once
     if (rank != 0) give<<<1, nullptr, nullptr>>>(from, ctx);
     if (rank != 0) give<<<1, nullptr, nullptr>>>(from, ctx);

@@ -159,7 +159,8 @@ RACING = (HERE / "checked.cpp").read_text().partition("TADDS(tile")[0].count("\n
 CHECKED = {
     "good": (0, [], "checked: 2 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
     "poll": (0, [], "nothing found", ""),
-    "again": (0, [], "8 launches of 2 ranks", "launches of different numbers against each other"),
+    "again": (0, [], "8 launches of 2 ranks for", "launches of different numbers against each other"),
+    "uneven": (0, [], "6 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
     "nothing": (0, [], "checked: nothing, since no kernel was launched", ""),
     "race": (1, [f"checked.cpp:{RACING}:3: error[PTO-E2201]: TADDS: RAW race: ",
                  " (rank 1) in launch 1 of add<1>", "note: the same in launch 2"], "4 launches", ""),
@@ -171,7 +172,7 @@ CHECKED = {
                     "has 256 bytes (rank 0) in launch 1 of add<2>"], "1 finding", ""),
     "apart": (1, ["error[PTO-E2201]: TADDS", "(rank 0) in launch 2 of add<1>"], "4 launches",
               "what ranks do to each other, and nan, from launch 1 (take, give) on, because that launch waits "
-              "for what no launch 1 of another rank does"),
+              "for what no launch beside it does"),
 }  # fmt: skip
 
 
@@ -188,6 +189,7 @@ def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
     assert "not checked: tasks, because what a host launches is no graph of tasks" in done.stderr
     assert unchecked in done.stderr
     assert ("what ranks do to each other" in done.stderr) == (word == "apart")
+    assert ("launches of different numbers" in done.stderr) == (word in ("again", "race"))
 
 
 def test_mixed_kernels() -> None:

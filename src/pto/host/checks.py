@@ -1,9 +1,9 @@
 """Sanitizers over the traces of all ranks: `pto ranks --sanitize`.
 
-When the ranks have ended, the launches that have the same number are executed together on the reference
-engine, one rank beside the other, as `pto run --ranks` does: with windows that all of them reach, and signals
-that order what they do. Memory of a rank is what the rank had when the launch began. Windows are kept from
-launch to launch, with what hosts have written to them in between.
+When the ranks have ended, the launches that have the same number since the last barrier of all hosts are
+executed together on the reference engine, one rank beside the other, as `pto run --ranks` does: with windows
+that all of them reach, and signals that order what they do. Memory of a rank is what the rank had when the
+launch began. Windows are kept from launch to launch, with what hosts have written to them in between.
 
 A launch may wait for what no launch beside it does: for a launch of another number, or for the host. From
 there on ranks are executed one by one, every wait is over where the rank went on, and what needs the contents
@@ -15,8 +15,7 @@ from __future__ import annotations
 import io
 import mmap
 import re
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import CppWords, in_cpp
 from ..engine.traced.stream import Recorded
 from ..isa.profiles import Profile
-from .trace import Launch, Program, WindowName, launches
+from .trace import HostWrite, Launch, Program, WindowName, events
 
 #: Needs the contents of windows.
 _OF_VALUES = "nan"
@@ -98,7 +97,7 @@ class Checks:
         self._windows: dict[WindowName, Array] = {}
         #: The rank that has a window.
         self._owners: dict[WindowName, int] = {}
-        #: Launches of all ranks that were checked, and the most that a rank has.
+        #: Launches of all ranks that were checked, and how often some were executed beside each other.
         self.launches = self._most = 0
         #: What was not checked, and why.
         self.unchecked: list[str] = []
@@ -108,27 +107,51 @@ class Checks:
 
     def run(self) -> list[Diagnostic]:
         """Execute all launches; each problem once."""
-        alone = False
-        for number, beside in enumerate(zip_longest(*map(launches, self._files)), 1):
-            self._most = number
-            self.launches += sum(launch is not None for launch in beside)
-            self._map_windows(beside)
-            if not alone:
-                why = self._execute(beside, number)
-                alone = bool(why)
-                if why:
-                    self._say_alone(beside, number, why)
-            if alone:
-                for rank in range(len(beside)):
-                    self._execute([x if r == rank else None for r, x in enumerate(beside)], number, True)
-        if len(self._files) > 1 and self._most > 1 and not alone:
+        alone = several = False
+        ranks = len(self._files)
+        traces = [events(file, ranks) for file in self._files]
+        ended: set[int] = set()
+        while len(ended) < ranks:
+            there = set(range(ranks)) - ended  # not yet at the next barrier
+            writes: list[HostWrite] = []
+            steps = 0
+            while there:
+                found = {rank: next(traces[rank], None) for rank in sorted(there)}
+                beside = [e if isinstance(e := found.get(rank), Launch) else None for rank in range(ranks)]
+                if any(beside):
+                    alone = self._step(beside, alone)
+                    steps += 1
+                for rank, event in found.items():
+                    if not isinstance(event, Launch):
+                        there.remove(rank)
+                        writes += event.host_writes if event is not None else ()
+                        ended |= {rank} if event is None else set()
+            self._write(writes)
+            several = several or steps > 1
+        if ranks > 1 and several and not alone:
             self.unchecked.append(
-                "launches of different numbers against each other, because launch N of a rank is executed "
-                "beside launch N of the others"
+                "launches of different numbers against each other, because the first launch of a rank after "
+                "a barrier of all hosts is executed beside the first of the others, and so on"
             )
         if self.launches:
             self.unchecked.append("loads and stores through C++ pointers, because no call tells of them")
         return list(self._problems())
+
+    def _step(self, beside: Beside, alone: bool) -> bool:
+        """Execute launches beside each other, or those of ranks one by one. Return whether they have to be
+        executed one by one from now on."""
+        self._most += 1
+        self.launches += sum(launch is not None for launch in beside)
+        self._map_windows(beside)
+        if not alone and (why := self._execute(beside)):
+            kernels = ", ".join(dict.fromkeys(x.kernel for x in beside if x is not None))
+            lost = "what ranks do to each other" + f", and {_OF_VALUES}," * (_OF_VALUES in self.names)
+            self.unchecked.append(f"{lost} from launch {self._most} ({kernels}) on, because {why}")
+            alone = True
+        if alone:
+            for rank in range(len(beside)):
+                self._execute([x if r == rank else None for r, x in enumerate(beside)], True)
+        return alone
 
     def _problems(self) -> Iterator[Diagnostic]:
         for d, numbers in self._found.values():
@@ -139,11 +162,6 @@ class Checks:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in launch {', '.join(map(str, others[:3]))}{more}", None))
             yield d
-
-    def _say_alone(self, beside: Beside, number: int, why: str) -> None:
-        kernels = ", ".join(dict.fromkeys(x.kernel for x in beside if x is not None))
-        lost = "what ranks do to each other" + f", and {_OF_VALUES}," * (_OF_VALUES in self.names)
-        self.unchecked.append(f"{lost} from launch {number} ({kernels}) on, because {why}")
 
     # -- memory ------------------------------------------------------------------------------------------
 
@@ -157,9 +175,12 @@ class Checks:
                     if piece.own:
                         self._owners[piece.window] = rank
         for launch in beside:
-            for write in launch.host_writes if launch is not None else ():
-                window = self._windows[write.window]
-                window[write.offset : write.offset + len(write.data)] = np.frombuffer(write.data, np.uint8)
+            self._write(launch.host_writes if launch is not None else ())
+
+    def _write(self, writes: Iterable[HostWrite]) -> None:
+        for w in writes:
+            if w.window in self._windows:
+                self._windows[w.window][w.offset : w.offset + len(w.data)] = np.frombuffer(w.data, np.uint8)
 
     def _memory_of(self, beside: Beside) -> GlobalMemory:
         """Global memory of launches, and where each rank finds it."""
@@ -186,15 +207,15 @@ class Checks:
 
     # -- launches ----------------------------------------------------------------------------------------
 
-    def _execute(self, beside: Beside, number: int, alone: bool = False) -> str:
-        """Execute launches beside each other and keep what is found; or return why they cannot be.
-        `alone`: of one rank."""
+    def _execute(self, beside: Beside, alone: bool = False) -> str:
+        """Execute launches beside each other and keep what is found; or return why that cannot be done.
+        `alone`: one rank only."""
         there = [launch for launch in beside if launch is not None]
         if not there:
             return ""
         cores = there[0].cores
         if any(launch.cores != cores for launch in there):
-            return f"ranks have kernels of different cores in launch {number}"
+            return "that launch is on other cores on other ranks"
         names = self.names - {_OF_VALUES} if alone else self.names
         watch = watching(names, None, False)
         if watch is None:
@@ -215,7 +236,7 @@ class Checks:
             over, broken = True, e
         went_on = all(launch.status == 0 for launch in there)
         if not over and went_on and not alone:
-            return f"that launch waits for what no launch {number} of another rank does"
+            return "that launch waits for what no launch beside it does"
         if not over and any(launch.status == _STUCK for launch in there):
             broken = grid.stuck()
         if broken is not None:
@@ -225,7 +246,7 @@ class Checks:
             result.diagnostics += self._failures(beside)
         for d in result.diagnostics:
             if not alone or d.code not in _BETWEEN_RANKS:
-                self._keep(d, number, there)
+                self._keep(d, there)
         return ""
 
     def _lower(self, cores: Sequence[tuple[str, int]]) -> _Lowered:
@@ -251,11 +272,11 @@ class Checks:
                 span = self._places.span(launch.frames)
                 yield Diagnostic(m[1] if m is not None else "PTO-E2102", f"{text}{of}", span)
 
-    def _keep(self, d: Diagnostic, number: int, there: Sequence[Launch]) -> None:
+    def _keep(self, d: Diagnostic, there: Sequence[Launch]) -> None:
         in_cpp(d)
         place = d.span.place if d.span is not None else (0, 0)
         key = d.code, d.span.source.name if d.span is not None else d.message, place
         if key not in self._found:
             kernels = ", ".join(dict.fromkeys(launch.kernel for launch in there))
-            d.message += f" in launch {number} of {kernels}"
-        self._found.setdefault(key, (d, []))[1].append(number)
+            d.message += f" in launch {self._most} of {kernels}"
+        self._found.setdefault(key, (d, []))[1].append(self._most)

@@ -1,8 +1,8 @@
 """Traces of whole programs: what a rank has written to the file of its launcher (native/host/trace.hpp).
 
-`launches` reads the launches of a rank one after another, each with the memory that it began with and the
-records of its cores. Kernels are found in the program itself (`Program`): its addresses are the same in every
-rank, and records name its constants by address.
+`events` reads what a rank did: its launches, each with the memory that it began with and the records of its
+cores, and the barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are
+the same in every rank, and records name its constants by address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..engine.elements import Array
 from ..isa.record import Record
 from ..objects.elf import DYNSYM, BadElf, Elf
 
-_ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED = range(1, 7)
+_ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED, _BARRIER = range(1, 8)
 _HEAD = struct.Struct("<QQ")
 _KINDS = ("mix", "cube", "vector")
 #: A segment with contents, and a program whose addresses are fixed.
@@ -67,7 +67,7 @@ class Launch:
         self.pieces = pieces
         #: Memory of the rank when the launch began, by its key.
         self.contents = contents
-        #: What the host wrote to windows since the launch before.
+        #: What the host wrote to windows before it, since the launch or barrier before.
         self.host_writes: list[HostWrite] = []
         self._records: dict[tuple[int, str, int], list[bytes]] = {}
         #: Status, text and return addresses of a launch that is over: 0 done, 1 failed, 2 stuck.
@@ -109,7 +109,15 @@ class Program:
         self.shift = np.frombuffer(self._image, np.uint8).ctypes.data - first
 
 
-def launches(file: int) -> Iterator[Launch]:
+class Barrier:
+    """Where the hosts of all ranks have met, or a rank has ended."""
+
+    def __init__(self, host_writes: list[HostWrite]) -> None:
+        #: What the host wrote to windows since the last launch.
+        self.host_writes = host_writes
+
+
+def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
     """Read the trace of a rank. One that was ended in the middle of a message ends before that message."""
     size = os.fstat(file).st_size
     if not size:
@@ -125,10 +133,10 @@ def launches(file: int) -> Iterator[Launch]:
             begin, at = at + _HEAD.size, at + _HEAD.size + count
             if at > size:
                 break
+            if launch is not None and kind not in (_RECORDS, _ENDED):
+                yield launch
+                launch = None
             if kind == _ARRAY:
-                if launch is not None:
-                    yield launch
-                    pieces, launch = [], None
                 address, bytes_, group, rank, own = struct.unpack_from("<5Q", data, begin)
                 name = data[begin + 40 : at].decode("utf-8", "replace")
                 window = (group, rank) if group else None
@@ -139,14 +147,11 @@ def launches(file: int) -> Iterator[Launch]:
                 group, rank, offset = struct.unpack_from("<3Q", data, begin)
                 writes.append(HostWrite((group, rank), offset, data[begin + 24 : at]))
             elif kind == _LAUNCH:
-                if launch is not None:  # one without memory
-                    yield launch
-                    pieces = []
                 blocks, vectors = struct.unpack_from("<QQ", data, begin)
                 kernel = data[begin + 16 : at].decode("utf-8", "replace")
                 held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
                 launch = Launch(kernel, blocks, vectors, pieces, held)
-                launch.host_writes, writes = writes, []
+                launch.host_writes, writes, pieces = writes, [], []
             elif kind == _RECORDS and launch is not None:
                 block, core = struct.unpack_from("<QQ", data, begin)
                 launch.add(block, core, data[begin + 16 : at])
@@ -154,6 +159,9 @@ def launches(file: int) -> Iterator[Launch]:
                 launch.status, *frames = struct.unpack_from("<13Q", data, begin)
                 launch.frames = tuple(a for a in frames if a)
                 launch.text = data[begin + 104 : at].decode("utf-8", "replace")
+            elif kind == _BARRIER and struct.unpack_from("<Q", data, begin)[0] == ranks:
+                yield Barrier(writes)
+                writes = []
     if launch is not None:
         yield launch
 
