@@ -384,6 +384,11 @@ def test_e3007_calls() -> None:
     assert [c for c, _ in problems(k)] == ["PTO-E3007"] * 4
     with pytest.raises(TypeError, match="k\\(x, out\\)"):
         k(X)
+    for call in (again, again.run, again.interpret, again.lower):
+        with pytest.raises(pto.DiagnosticError, match="again is a part of the functions that call it"):
+            call(X)
+    with pytest.raises(TypeError, match="got JitFunction; call it, or its `run`"):
+        pto.kernel(k)  # pyright: ignore[reportArgumentType]
     with pytest.raises(pto.DiagnosticError, match="PTO-E3007"):
         k(X, "out")
 

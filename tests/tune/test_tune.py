@@ -281,6 +281,11 @@ def test_the_tool_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         ),
         ([str(constants)], "help: --param NAME=16,32,64; it has ROWS=16, COUNT=64, KIND='wide', SIZE=2\n"),
         ([str(constants), "--param", "ROWS=1"], "or name a function: --entry one or --entry two\n"),
+        ([str(constants), "--param", "ROWS=1", "--entry", "one", "--", *["f32:64x64"] * 3], "too many"),
+        (
+            [str(constants), "--param", "ROWS=1", "--entry", "part", "--", "f32:64x64"],
+            "part of the functions that call",
+        ),
         ([str(built)], "help: --param NAME=16,32,64; it has A, B=2, C, D=3\n"),
         ([str(tmp_path / "no.pto"), "--param", "A=1"], "cannot read"),
         ([str(EXAMPLE), "--param", "TILES=1"], "has no parameter 'TILES'"),

@@ -46,9 +46,10 @@ def kernel(
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
     if not kind:
         if not isinstance(module, str | os.PathLike):
+            own = "; call it, or its `run`" if hasattr(module, "interpret") else ""
             raise TypeError(
                 "kernel takes a module, a program as a path or text, or the path of C++, a library or an "
-                f"image, got {type(module).__name__}"
+                f"image, got {type(module).__name__}{own}"
             )
         module, kind = parse(module), "module"
     able = registry.those_for(kind)

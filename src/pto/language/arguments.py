@@ -46,6 +46,9 @@ def is_array(value: Any) -> bool:
 
 def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by parameter."""
+    if declared.kind == "inline":
+        raise refuse(f"{declared.name} is a part of the functions that call it: @pl.jit.inline",
+                     help="call it in a function with @pl.jit")  # fmt: skip
     try:
         found = declared.signature.bind(*args, **kwargs)
     except TypeError as e:

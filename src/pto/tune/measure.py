@@ -107,7 +107,12 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
 
 def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outcome:
     if not isinstance(made, Module):
-        graph = made.compile(*values)
+        from ..language.arguments import WrongArguments
+
+        try:
+            graph = made.compile(*values)
+        except WrongArguments as e:
+            raise refuse(str(e), "arguments are behind '--', or are what inputs() returns") from None
         run = graph.execute(values, virtual_time=True, machine=program.machine, record=True)
         return Outcome(point, TIMED, run.stats["virtual_ns"] / 1e3, *_busiest_cores(run.records))
     from ..engine.launch import kernel
