@@ -165,9 +165,9 @@ void cores_hand_over_data() {
 
 /// A cube core may write to the memory of a vector core of its cluster that has not run yet.
 void writes_to_its_vector_cores(int64_t*, pto::detail::Core* core) {
-  for (char* memory : core->cluster->vector_memory) {
-    CHECK(memory != nullptr);
-    if (memory != nullptr) std::memset(memory, 42, 64);
+  for (pto::detail::Core* vector : core->cluster->vectors) {
+    CHECK(vector != nullptr);
+    if (vector != nullptr) std::memset(vector->space[0], 42, 64);
   }
 }
 void finds_it(int64_t* args, pto::detail::Core* core) {

@@ -178,9 +178,13 @@ inline void generic_call(char* frame, const uint32_t* at) {
   call.subblock = core.subblock_idx;
   call.rank = core.grid != nullptr ? core.grid->rank : 0;
   const detail::Cluster* cluster = core.cluster;
-  call.vector_memory[0] = cluster != nullptr ? cluster->vector_memory[0] : nullptr;
-  call.vector_memory[1] = cluster != nullptr ? cluster->vector_memory[1] : nullptr;
-  call.cube_memory = cluster != nullptr ? cluster->cube_memory : nullptr;
+  const auto memory_of = [&](detail::Core* other, TileType memory) {
+    const int space = static_cast<int>(memory);
+    return other == nullptr ? nullptr : detail::in_memory_of(*other, space, 0);
+  };
+  for (int n = 0; n < 2; ++n)
+    call.vector_memory[n] = cluster != nullptr ? memory_of(cluster->vectors[n], TileType::Vec) : nullptr;
+  call.cube_memory = cluster != nullptr ? memory_of(cluster->cube, TileType::Mat) : nullptr;
   call.ctrl = core.ctrl;
   call.hf32 = core.hf32;
   call.squeeze = &core.squeeze;

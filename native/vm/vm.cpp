@@ -246,17 +246,22 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
 /// Let a part of a tile lie some bytes into it. It begins in the memory that the tile is in: the buffer of the core, or
 /// where the tile was lent, its own elements.
 void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bits) {
-  const detail::Core& core = detail::core();
+  detail::Core& core = detail::core();
   const auto* data = reinterpret_cast<const char*>(tile.data());
   const char *first = data, *end = data + static_cast<size_t>(tile.Numel) * bits / 8;
+  int inside = -1;
   for (int space = 0; space < detail::kSpaces; ++space) {
     const char* base = core.space[space];
-    if (data >= base && data < base + detail::room(space)) first = base, end = base + detail::room(space);
+    if (data >= base && data < base + detail::room(space))
+      first = base, end = base + detail::room(space), inside = space;
   }
   if (offset < first - data || offset > end - data) [[unlikely]]
     detail::failf("[PTO-E2101] begins %lld bytes behind its tile, outside the memory of the tile",
                   static_cast<long long>(offset));
   detail::bind(part, tile.data() + offset);
+  const auto lines = static_cast<size_t>(part.Rows) * static_cast<size_t>(std::max(part.Cols, part.Line));
+  if (inside >= 0)
+    detail::use_space(core, inside, static_cast<size_t>(data - first + offset) + (lines * bits + 7) / 8);
 }
 
 void window_of_tile(

@@ -382,7 +382,7 @@ extern "C" void start() {
     detail::make_spaces(cube, detail::kRooms);
     for (int n = 0; n < 2; ++n) {
       detail::make_spaces(vectors[n], detail::kRooms);
-      cluster->vector_memory[n] = vectors[n].space[0];
+      cluster->vectors[n] = &vectors[n];
     }
     cube.kind = detail::CoreKind::Cube;
     cube.cluster = cluster;

@@ -319,13 +319,13 @@ void Machine::join(VirtualCore& core) {
   if (payload.mixed) {
     for (VirtualCore* other : cores.all) {
       Core& there = other->machine->core;
-      if (other->type == CoreType::Aic) shared.cube_memory = there.space[1];
-      if (other->type == CoreType::Aiv) shared.vector_memory[other->index % kAivPerBlock] = there.space[0];
+      if (other->type == CoreType::Aic) shared.cube = &there;
+      if (other->type == CoreType::Aiv) shared.vectors[other->index % kAivPerBlock] = &there;
     }
-    if (payload.kernels[1] < 0) shared.vector_memory[0] = shared.vector_memory[1];  // its only one
+    if (payload.kernels[1] < 0) shared.vectors[0] = shared.vectors[1];  // its only one
   } else {
-    shared.vector_memory[0] = core.machine->core.space[0];
-    shared.cube_memory = core.machine->core.space[1];
+    shared.vectors[0] = &core.machine->core;
+    shared.cube = &core.machine->core;
   }
   payload.grid = &team->grid;
   payload.shared = &shared;
@@ -339,8 +339,8 @@ void Machine::make(Cores& cores) {
     Core& me = core->machine->core;
     me.kind = core->type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
     pto::detail::Cluster& cluster = clusters_[core->cluster];
-    if (core->type == CoreType::Aiv) cluster.vector_memory[core->index % kAivPerBlock] = me.space[0];
-    if (core->type == CoreType::Aic) cluster.cube_memory = me.space[1];
+    if (core->type == CoreType::Aiv) cluster.vectors[core->index % kAivPerBlock] = &me;
+    if (core->type == CoreType::Aic) cluster.cube = &me;
     me.host = note_uses_ || note_windows_ ? &kNotingHost : &kHost;
     core->machine->judges = note_uses_;
     core->machine->windows = note_windows_ ? reinterpret_cast<uint64_t>(windows_.data) : 0;

@@ -239,7 +239,8 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
 
 #: What stands before and behind a function on the virtual machine, as `Imaged` has it.
 _ENTER, _LEAVE = (
-    f"char**& a0; uint64_t*& a1; for (int i = 0; i < pto::detail::kSpaces; ++i) std::memcpy({copy}, a1[i]);"
+    "char**& a0; uint64_t*& a1; for (int i = 0; i < pto::detail::kSpaces; ++i) { "
+    f"pto::detail::use_space(pto::detail::core(), i, a1[i]); std::memcpy({copy}, a1[i]); }}"
     for copy in ("pto::detail::core().space[i], a0[i]", "a0[i], pto::detail::core().space[i]")
 )
 

@@ -26,6 +26,7 @@ from pto.engine.memory import array_of
 from pto.engine.native import generic, machine, packs
 from pto.engine.native.frames import Unreadable
 from pto.engine.native.generic import GenericCall
+from pto.engine.native.generic_core import SPACES
 from pto.engine.native.images import kernels
 from pto.image.every_call import calls
 from pto.image.generic import CallOrigin, always_compiled
@@ -146,6 +147,136 @@ def test_programs(name: str) -> None:
     ready()
     program, entry, given, blocks = CASES[name]
     alike(program, entry, given, blocks=blocks, threads=2)
+
+
+_HALVES = """
+!t = !pto.tile_buf<vec, 16x32xf32>
+!m = !pto.tile_buf<mat, 32x32xf16, blayout=col_major, slayout=row_major>
+!l = !pto.tile_buf<left, 32x32xf16, blayout=col_major, slayout=row_major>
+!r = !pto.tile_buf<right, 32x32xf16, slayout=col_major>
+!a = !pto.tile_buf<acc, 32x32xf32, blayout=col_major, slayout=row_major, fractal=1024>
+!w = !pto.tile_buf<mat, 32x32xf32, blayout=col_major, slayout=row_major>
+!view = !pto.tensor_view<32x32xf16>
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: !view, %far: index) attributes {pto.entry} {
+    func.call @cube(%x) : (!view) -> ()
+    func.call @vector(%far) : (index) -> ()
+    return
+  }
+  func.func private @cube(%x: !view) attributes {pto.kernel_kind = #pto.kernel_kind<cube>} {
+    %at_0 = arith.constant 0 : i64
+    %at_far = arith.constant 131072 : i64
+    %size = arith.constant 32 : i64
+    %one = arith.constant 1 : i64
+    %none = arith.constant 0 : i64
+    %m = pto.alloc_tile addr = %at_0 : !m
+    %l = pto.alloc_tile addr = %at_0 : !l
+    %r = pto.alloc_tile addr = %at_0 : !r
+    %a = pto.alloc_tile addr = %at_0 : !a
+    %t = pto.alloc_tile addr = %at_far : !t
+    pto.tload ins(%x : !view) outs(%m : !m)
+    pto.tmov ins(%m : !m) outs(%l : !l)
+    pto.tmov ins(%m : !m) outs(%r : !r)
+    pto.tmatmul ins(%l, %r : !l, !r) outs(%a : !a)
+    CUBE
+    return
+  }
+  func.func private @vector(%far: index) attributes {pto.kernel_kind = #pto.kernel_kind<vector>} {
+    %c0 = arith.constant 0 : index
+    %at_0 = arith.constant 0 : i64
+    %at_far = arith.constant 131072 : i64
+    %size = arith.constant 32 : i64
+    %one = arith.constant 1 : i64
+    %none = arith.constant 0 : i64
+    %number = arith.constant 1.0 : f32
+    %t = pto.alloc_tile addr = %at_0 : !t
+    %w = pto.alloc_tile addr = %at_far : !w
+    pto.tadds ins(%t, %number : !t, f32) outs(%t : !t)
+    VECTOR
+    return
+  }
+}
+"""
+#: What writes memory that no tile of its core has: the memory of another core, or more than the tile it was given.
+_FAR_WRITES = {
+    "a tile to vector cores": (
+        "pto.tmov ins(%a : !a) outs(%t : !t) {accToVecMode = #pto<acc_to_vec_mode dual_mode_split_m>}", ""
+    ),
+    "a copy to a vector core": (
+        """%l0c = pto.castptr %at_0 : i64 -> !pto.ptr<f32, l0c>
+        %ub = pto.castptr %at_far : i64 -> !pto.ptr<f32, ub>
+        pto.mte_l0c_ub %l0c, %ub, %size, %size, %size, %size, dst_mode(%one), nz2nd : !pto.ptr<f32, l0c>, \
+!pto.ptr<f32, ub>, i64, i64, i64, i64, i64""", ""
+    ),
+    "a tile to the cube core": (
+        "", "pto.tinsert ins(%t, %c0, %c0 : !t, index, index) outs(%w : !w)"
+    ),
+    "a copy to the cube core": (
+        "",
+        """%ub = pto.castptr %at_0 : i64 -> !pto.ptr<f32, ub>
+        %l1 = pto.castptr %at_far : i64 -> !pto.ptr<f32, l1>
+        pto.mte_ub_l1 %ub, %l1, %size nburst(%one, %none, %none) : !pto.ptr<f32, ub>, !pto.ptr<f32, l1>, i64, i64, \
+i64, i64""",
+    ),
+    "a window": (
+        "",
+        """%p = pto.subview %t[%far, %c0] sizes [8, 32] : !t -> !pto.tile_buf<vec, 8x32xf32>
+        pto.tadds ins(%p, %number : !pto.tile_buf<vec, 8x32xf32>, f32) outs(%p : !pto.tile_buf<vec, 8x32xf32>)""",
+    ),
+    "a vector": (
+        "",
+        """%p = pto.tile_buf_addr %t : !t -> !pto.ptr<f32, ub>
+        pto.vecscope {
+          %v = pto.vlds %p[%c0] : !pto.ptr<f32, ub> -> !pto.vreg<64xf32>
+          pto.vsts %v, %p[%far] : !pto.vreg<64xf32>, !pto.ptr<f32, ub>
+        }""",
+    ),
+}  # fmt: skip
+
+
+def _found_by_a_launch(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, int]]:
+    """The memories of the cores of a new launch that hold something, and where: before the first call of a core."""
+    found: set[tuple[str, int]] = set()
+    seen: set[tuple[int, ...]] = set()
+
+    def core(self: generic.GenericCalls, words: tuple[int, ...]) -> Any:
+        made = take(self, words)
+        spaces = words[2 : 2 + SPACES]
+        if spaces not in seen:
+            seen.add(spaces)
+            found.update(
+                (b.space, int(b.data.nonzero()[0][0])) for b in made.buffers.values() if b.data.any()
+            )
+        return made
+
+    take = generic.GenericCalls.core
+    k = generic_kernel(pto.parse(_HALVES.replace("CUBE", "").replace("VECTOR", "")))
+    with monkeypatch.context() as changed:
+        changed.setattr(generic.GenericCalls, "core", core)
+        k(np.ones((32, 32), np.float16), 0)
+    assert len(seen) == 3
+    return found
+
+
+def test_cores_begin_with_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches of a thread have the memory of those before: whatever wrote there, and wherever, is gone."""
+
+    def check(name: str) -> None:
+        cube, vector = _FAR_WRITES[name]
+        module = pto.parse(_HALVES.replace("CUBE", cube).replace("VECTOR", vector))
+        for k in (pto.kernel(module, engine="native"), generic_kernel(module)):
+            k(np.ones((32, 32), np.float16), 256, threads=1)
+            assert not _found_by_a_launch(monkeypatch)
+
+    each(check, _FAR_WRITES)
+
+    def check_programs(name: str) -> None:
+        program, entry, given, blocks = CASES[name]
+        pto.kernel(pto.parse(program), entry, engine="native")(*copied(given), blocks=blocks, threads=1)
+        assert not _found_by_a_launch(monkeypatch)
+
+    ready()
+    each(check_programs, CASES)
 
 
 def _arguments(kernel: Launchable) -> list[Any]:

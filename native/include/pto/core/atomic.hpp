@@ -27,6 +27,11 @@ template <class T>
 inline T atomic_add(T& at, T value, Order order = kStrict) {
   return __atomic_fetch_add(&at, value, order);
 }
+/// Whether it was `expected` and is now `wanted`; else `expected` becomes what it is. Orders nothing else.
+template <class T>
+inline bool atomic_replace(T& at, T& expected, T wanted) {
+  return __atomic_compare_exchange_n(&at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
 
 /// A variable that is used like that only.
 template <class T>

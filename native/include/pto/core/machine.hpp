@@ -89,8 +89,8 @@ struct Cluster {
   Atomic<uint32_t> arrived[2][kSemaphores];  // at a barrier among like cores of the block, by kind and id
   static constexpr int kShared = 64;         // objects made on first use, by key (the state of FIFOs)
   Atomic<void*> shared[kShared];
-  char* vector_memory[2];  // the UB of its vector cores, which the cube core may write to
-  char* cube_memory;       // the L1 of its cube core, which the vector cores may write to
+  Core* vectors[2];  // its vector cores, to whose UB the cube core may write
+  Core* cube;        // its cube core, to whose L1 the vector cores may write
 };
 
 /// What all blocks of a launch share; of several ranks each has one.
@@ -222,9 +222,13 @@ inline bool is_own(const Core& core, const void* data) {
   return false;
 }
 
-/// Note that the first `end` bytes of a space are in use.
+/// Note that the first `end` bytes of a space are in use. In a graph of tasks other cores of the block note theirs at the
+/// same time.
 inline void use_space(Core& core, int space, size_t end) {
-  if (end > core.used[space]) core.used[space] = end < room(space) ? end : room(space);
+  if (end > room(space)) end = room(space);
+  size_t before = atomic_load(core.used[space], kRelaxed);
+  while (end > before && !atomic_replace(core.used[space], before, end)) {
+  }
 }
 
 /// The cluster of a block in plain threads.
@@ -256,6 +260,12 @@ constexpr size_t capacity(int space) { return kCapacity[space]; }
 [[gnu::noinline]] inline Core& core() {
   Core* found = current;
   return found != nullptr ? *found : loose_core(kRooms);
+}
+
+/// The same place in the memory of another core of the block, which the caller may write as far as it uses its own.
+inline char* in_memory_of(Core& other, int space, ptrdiff_t at) {
+  use_space(other, space, atomic_load(core().used[space], kRelaxed));
+  return other.space[space] + at;
 }
 
 /// The address of a byte of a space; `location` is a `TileType` or its number.

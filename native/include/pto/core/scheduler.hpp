@@ -452,8 +452,8 @@ inline thread_local Pool pool;
     core.subblock_num = grid.vectors > 0 ? grid.vectors : 1;
     core.cluster = &grid.clusters[block];
     if (core.kind == CoreKind::Vector && core.subblock_idx < 2)
-      core.cluster->vector_memory[core.subblock_idx] = core.space[0];
-    if (core.kind == CoreKind::Cube) core.cluster->cube_memory = core.space[1];
+      core.cluster->vectors[core.subblock_idx] = &core;
+    if (core.kind == CoreKind::Cube) core.cluster->cube = &core;
     core.grid = &grid;
     core.arrays = launch.given->arrays;
     core.array_count = launch.given->array_count;

@@ -146,10 +146,7 @@ inline Place place(const volatile void* pointer) {
   Core& me = core();
   constexpr int space = static_cast<int>(TileType::Vec);
   char* base = me.space[space];
-  if (address < kLowest) {
-    use_space(me, space, room(space));
-    return {base, address};
-  }
+  if (address < kLowest) return {base, address};
   const int64_t offset = address - static_cast<int64_t>(reinterpret_cast<uintptr_t>(base));
   if (offset >= 0 && offset < static_cast<int64_t>(room(space))) return {base, offset};
   return {nullptr, address};
@@ -185,6 +182,7 @@ inline char* bytes_at(const char* name, const volatile void* pointer, int64_t of
   const int64_t end = found.at + size;
   if (found.at < 0 || end > static_cast<int64_t>(capacity(static_cast<int>(TileType::Vec)))) [[unlikely]]
     outside(name, found.at, end);
+  use_space(core(), static_cast<int>(TileType::Vec), static_cast<size_t>(end) + kRegisterBytes);
   return found.base + found.at;
 }
 

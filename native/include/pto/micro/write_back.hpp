@@ -223,7 +223,7 @@ inline int fix_parts(const char* name, TileType space, const void* dst, const Fi
   }
   char* const first = of_vector_core(own, w.second ? 1 : 0);
   parts[0] = {first, 0, 0, rows, cols};
-  if (w.halves == 0 || first == own || core().cluster->vector_memory[1] == nullptr) return 1;
+  if (w.halves == 0 || first == own || core().cluster->vectors[1] == nullptr) return 1;
   parts[1] = {of_vector_core(own, 1), w.halves == 1 ? rows : 0, w.halves == 2 ? cols : 0, rows, cols};
   return 2;
 }

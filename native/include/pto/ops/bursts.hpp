@@ -55,17 +55,17 @@ inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileT
 /// The same place in the UB of a vector core of this block, where a cube core means one.
 inline char* of_vector_core(char* own, int which) {
   const Core& me = core();
-  if (me.kind != CoreKind::Cube || me.cluster == nullptr || me.cluster->vector_memory[which] == nullptr)
-    return own;
+  if (me.kind != CoreKind::Cube || me.cluster == nullptr || me.cluster->vectors[which] == nullptr) return own;
   const ptrdiff_t at = own - me.space[0];
-  return at >= 0 && at < static_cast<ptrdiff_t>(room(0)) ? me.cluster->vector_memory[which] + at : own;
+  return at >= 0 && at < static_cast<ptrdiff_t>(room(0)) ? in_memory_of(*me.cluster->vectors[which], 0, at)
+                                                         : own;
 }
 /// The same place in the L1 of the cube core of this block, where a vector core means that.
 inline char* of_cube_core(char* own) {
   const Core& me = core();
-  if (me.kind != CoreKind::Vector || me.cluster == nullptr || me.cluster->cube_memory == nullptr) return own;
+  if (me.kind != CoreKind::Vector || me.cluster == nullptr || me.cluster->cube == nullptr) return own;
   const ptrdiff_t at = own - me.space[1];
-  return at >= 0 && at < static_cast<ptrdiff_t>(room(1)) ? me.cluster->cube_memory + at : own;
+  return at >= 0 && at < static_cast<ptrdiff_t>(room(1)) ? in_memory_of(*me.cluster->cube, 1, at) : own;
 }
 
 /// An element of the unified buffer.

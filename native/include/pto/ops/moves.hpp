@@ -25,13 +25,13 @@ inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
   auto to = place(dst, row, col);
   if constexpr (Dst::Loc == TileType::Vec) {
     const Core& me = core();
-    if (me.kind == CoreKind::Cube && me.cluster != nullptr && me.cluster->vector_memory[0] != nullptr) {
+    if (me.kind == CoreKind::Cube && me.cluster != nullptr && me.cluster->vectors[0] != nullptr) {
       const ptrdiff_t at = reinterpret_cast<char*>(to.data) - me.space[0];
       for (int n = 0; n < 2; ++n) {
-        char* memory = me.cluster->vector_memory[n];
-        if (memory == nullptr || (S == Split::first && n == 1)) continue;
-        if (S == Split::second && n == 0 && me.cluster->vector_memory[1] != nullptr) continue;
-        to.data = reinterpret_cast<typename Dst::DType*>(memory + at);
+        Core* vector = me.cluster->vectors[n];
+        if (vector == nullptr || (S == Split::first && n == 1)) continue;
+        if (S == Split::second && n == 0 && me.cluster->vectors[1] != nullptr) continue;
+        to.data = reinterpret_cast<typename Dst::DType*>(in_memory_of(*vector, 0, at));
         go(to, S == Split::rows ? n * static_cast<ptrdiff_t>(dst.GetValidRow()) : 0,
            S == Split::cols ? n * static_cast<ptrdiff_t>(dst.GetValidCol()) : 0);
       }
@@ -40,10 +40,11 @@ inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
   }
   if constexpr (Dst::Loc == TileType::Mat) {
     const Core& me = core();
-    if (me.kind == CoreKind::Vector && me.cluster != nullptr && me.cluster->cube_memory != nullptr) {
-      const ptrdiff_t at = reinterpret_cast<char*>(to.data) - me.space[static_cast<int>(TileType::Mat)];
-      if (at >= 0 && at < static_cast<ptrdiff_t>(room(static_cast<int>(TileType::Mat))))
-        to.data = reinterpret_cast<typename Dst::DType*>(me.cluster->cube_memory + at);
+    if (me.kind == CoreKind::Vector && me.cluster != nullptr && me.cluster->cube != nullptr) {
+      constexpr int space = static_cast<int>(TileType::Mat);
+      const ptrdiff_t at = reinterpret_cast<char*>(to.data) - me.space[space];
+      if (at >= 0 && at < static_cast<ptrdiff_t>(room(space)))
+        to.data = reinterpret_cast<typename Dst::DType*>(in_memory_of(*me.cluster->cube, space, at));
     }
   }
   go(to, ptrdiff_t{0}, ptrdiff_t{0});
@@ -72,7 +73,14 @@ inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words
 /// Let a tile lie some bytes into another one.
 template <class Dst, class Src>
 inline void alias(Dst& dst, Src& src, size_t bytes) {
-  bind(dst, reinterpret_cast<const char*>(std::as_const(src).data()) + bytes);
+  const char* data = reinterpret_cast<const char*>(std::as_const(src).data()) + bytes;
+  bind(dst, data);
+  constexpr int space = static_cast<int>(Dst::Loc);
+  Core& me = core();
+  if (data >= me.space[space] && data < me.space[space] + room(space))
+    use_space(me, space,
+              static_cast<size_t>(data - me.space[space]) +
+                  bytes_of<typename Dst::DType>(static_cast<size_t>(dst.Numel)));
 }
 
 /// A cast, and then ReLU on what it gave, which lets NaN pass.

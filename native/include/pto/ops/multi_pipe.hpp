@@ -289,8 +289,9 @@ struct TMPipe : detail::MultiPipeTag {
     const uint64_t at = slot_in_buffer(prod.tile_id % FiFoDepth, ConsM * ConsN, 0);
     TileDataCons whole;
     TASSIGN(whole, at);
-    if (me.kind == detail::CoreKind::Vector && me.cluster->cube_memory != nullptr)
-      detail::bind(whole, me.cluster->cube_memory + at);
+    if (me.kind == detail::CoreKind::Vector && me.cluster->cube != nullptr)
+      detail::bind(whole, detail::in_memory_of(*me.cluster->cube, static_cast<int>(TileDataCons::Loc),
+                                               static_cast<ptrdiff_t>(at)));
     const int lane = lanes == 2 ? static_cast<int>(get_subblockid()) : 0;
     TINSERT(whole, tile, static_cast<uint16_t>(by_rows ? lane * (ConsM / 2) : 0),
             static_cast<uint16_t>(by_cols ? lane * ProdN : 0));
