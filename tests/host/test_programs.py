@@ -199,7 +199,7 @@ def test_mixed_kernels() -> None:
     done = ranks(1, "--sanitize", "race,sync", "-D", "RACE", source)
     assert done.returncode == 1 and done.stdout == "ok 37\n"
     assert "error[PTO-E2201]: TADDS: RAW race: PIPE_V reads bytes 0..1024 of UB of AIV0" in done.stderr
-    assert " in launch 1 of product<5>\n" in done.stderr
+    assert " in launch 1 of product<Add>\n" in done.stderr
     assert "checked: 1 launch of 1 rank for race, sync: 1 finding" in done.stderr
 
 

@@ -15,11 +15,11 @@ from pto.host.rewrite import mixed_kernels, rewritten, units
     [
         (
             "add<<<1, nullptr, s>>>(a, b);",
-            '::pto::host::kernel("add", 0, [](auto... pto_a) { add(pto_a...); })(1, nullptr, s)(a, b);',
+            '::pto::host::kernel<struct pto_at_3>("add", 0, [](auto... pto_a) { add(pto_a...); })(1, nullptr, s)(a, b);',
         ),
         (
             "ns::add<T, (N > 4)>\n    <<<n * 2, nullptr, c.s>>>();",
-            '::pto::host::kernel("ns::add<T, (N > 4)>", 0, [](auto... pto_a) { ns::add<T, (N > 4)>\n    (pto_a...); })'
+            '::pto::host::kernel<struct pto_at_24>("ns::add<T, (N > 4)>", 0, [](auto... pto_a) { ns::add<T, (N > 4)>\n    (pto_a...); })'
             "(n * 2, nullptr, c.s)();",
         ),
         ("x = 1 << 3; // k<<<1>>>()", "x = 1 << 3; // k<<<1>>>()"),

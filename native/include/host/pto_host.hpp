@@ -1,6 +1,7 @@
 // Launches of whole programs: `kernel<T><<<blocks, nullptr, stream>>>(arguments)` becomes
 //
-//   ::pto::host::kernel("kernel<T>", 0, [](auto... a) { kernel<T>(a...); })(blocks, nullptr, stream)(arguments)
+//   ::pto::host::kernel<struct pto_at_123>("kernel<T>", 0, [](auto... a) { kernel<T>(a...); })
+//       (blocks, nullptr, stream)(arguments)
 //
 // (src/pto/host/rewrite.py). The launch is over when it returns: a stream does one thing after another, and what other
 // processes do is waited for inside. A kernel that fails says why on stderr, and the next call that waits for its stream
@@ -8,8 +9,8 @@
 //
 // The number is that of the vector cores of a block of a mixed kernel; 0: one core does everything. A program with mixed
 // kernels is compiled three times: as it is, and for the cube and the vector side of its kernels (PTO_HOST_SIDE is 1, 2).
-// The sides register what they have of each launch, by the number of their source (PTO_HOST_UNIT) and the type of the
-// call; the program finds them there.
+// The sides register what they have of each launch, by the number of their source (PTO_HOST_UNIT) and the place of the
+// launch there: a type that belongs to the function around it. The program finds them by these.
 #pragma once
 
 #include <typeinfo>
@@ -44,30 +45,34 @@ void call_on(const pto_launch& launch, const detail::Core& core) {
   (*reinterpret_cast<Call*>(launch.args[0]))();
 }
 
+/// The place of a launch.
+template <class At>
+struct Place {};
+
 #ifdef PTO_HOST_SIDE
-template <class Call>
+template <class At, class Call>
 struct Side {
   static inline const bool added =
-      (pto_host_add_side(PTO_HOST_SIDE, PTO_HOST_UNIT, typeid(Call).name(), call_on<Call>), true);
+      (pto_host_add_side(PTO_HOST_SIDE, PTO_HOST_UNIT, typeid(Place<At>).name(), call_on<Call>), true);
 };
 #endif
 
-template <class Call>
+template <class At, class Call>
 void run(const char* name, uint32_t vectors, uint32_t blocks, void* stream, Call& call) {
   using namespace pto::detail;
   char error[8192] = "";
 #ifdef PTO_HOST_SIDE
-  (void)Side<Call>::added;
+  (void)Side<At, Call>::added;
 #endif
   Role roles[] = {{CoreKind::Mix, 0, call_on<Call>}, {}, {}};
   if (vectors > 0) {
-    const Body cube = pto_host_side_of(1, PTO_HOST_UNIT, typeid(Call).name()),
-               vector = pto_host_side_of(2, PTO_HOST_UNIT, typeid(Call).name());
+    const Body cube = pto_host_side_of(1, PTO_HOST_UNIT, typeid(Place<At>).name()),
+               vector = pto_host_side_of(2, PTO_HOST_UNIT, typeid(Place<At>).name());
     if (cube == nullptr || vector == nullptr)
       return pto_host_ended(
           stream, 1,
-          "[PTO-E2102] a mixed kernel has one side only: the code that launches it has to be the "
-          "same with __DAV_CUBE__ and with __DAV_VEC__");
+          "[PTO-E2102] a mixed kernel lacks a side: the launch is left out where __DAV_VEC__ or "
+          "__DAV_CUBE__ is not defined");
     roles[0] = {CoreKind::Cube, 0, cube};
     roles[1] = {CoreKind::Vector, 0, vector}, roles[2] = {CoreKind::Vector, 1, vector};
   }
@@ -94,12 +99,12 @@ void run(const char* name, uint32_t vectors, uint32_t blocks, void* stream, Call
   pto_host_ended(stream, status, error);
 }
 
-template <class Kernel>
+template <class At, class Kernel>
 auto kernel(const char* name, uint32_t vectors, Kernel kernel) {
   return [=](auto blocks, const void*, void* stream = nullptr) {
     return [=](auto... arguments) {
       auto call = [&] { kernel(arguments...); };
-      run(name, vectors, static_cast<uint32_t>(blocks), stream, call);
+      run<At>(name, vectors, static_cast<uint32_t>(blocks), stream, call);
     };
   };
 }

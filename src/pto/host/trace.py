@@ -159,6 +159,8 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
                 launch.status, *frames = struct.unpack_from("<13Q", data, begin)
                 launch.frames = tuple(a for a in frames if a)
                 launch.text = data[begin + 104 : at].decode("utf-8", "replace")
+                yield launch
+                launch = None
             elif kind == _BARRIER and struct.unpack_from("<Q", data, begin)[0] == ranks:
                 yield Barrier(writes)
                 writes = []
