@@ -6,6 +6,7 @@ input is being read stands in shared memory, so that a process that dies leaves 
 
 from __future__ import annotations
 
+import gc
 import json
 import mmap
 import os
@@ -118,6 +119,7 @@ class Child:
     def _run(self, write: int) -> None:
         status = 1
         try:
+            gc.freeze()  # garbage of the parent, given back while an input is read, would hide what the input takes
             silent = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(silent, descriptor)

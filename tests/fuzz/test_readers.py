@@ -6,6 +6,7 @@ as many as there is time for.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from importlib.util import find_spec
@@ -88,7 +89,8 @@ def _bad(data: bytes) -> str:
         except Exception:  # as a reader that catches everything
             return "caught"
     if b"\xfa" in data:
-        bytearray(b"x") * (2 * batches.MEMORY)  # a large process may have freed less than that
+        gc.collect()
+        bytearray(b"x") * (2 * batches.MEMORY)
     return "read"
 
 
@@ -107,6 +109,10 @@ def test_every_kind_of_failure_is_found(byte: bytes, kind: str, monkeypatch: pyt
     if kind == "hang":  # elsewhere it would end what takes memory, at any place
         monkeypatch.setattr(batches, "CPU", 0.02)
     monkeypatch.setattr(batches, "MEMORY", 1 << 25)
+    if kind == "memory":
+        garbage: list[object] = [bytearray(b"x") * (4 * batches.MEMORY)]  # which no input may give back
+        garbage.append(garbage)
+        del garbage
     bad = reader(b"good", b"good", b"good", b"ba" + byte + b"d")
     found = tried(bad, range(12))
     assert found.failures and all(f.kind.startswith(kind) for f in found.failures), found.failures
