@@ -66,6 +66,7 @@ class PyGraph final : public PyRun {
     nb::list sites;
     for (const std::string& site : graph_->task_sites()) sites.append(site);
     out["sites"] = sites;
+    out["callers"] = graph_->task_callers();
     return out;
   }
 

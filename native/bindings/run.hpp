@@ -170,6 +170,7 @@ class PyRun {
     read(options, "seed", o.seed);
     read(options, "record", o.record);
     read(options, "check_hazards", o.note_uses);
+    read(options, "callers", o.callers);
     read(options, "interrupts", o.interrupts);
     o.leave = [this] {
       if (!outside_) thread_ = PyEval_SaveThread();

@@ -215,6 +215,7 @@ class PyTensormap final : public PyRun {
                                         : std::string(site.file) + ":" + std::to_string(site.line));
     }
     out["sites"] = sites;
+    out["callers"] = graph_->task_callers();
     return out;
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,87 @@ def test_e2611_a_reader_and_a_later_writer(folder: str, capsys: pytest.CaptureFi
     assert "warning[PTO-E2611]: WAR: task 2 (nothing) at " in line
     assert "graph.cpp:11 writes, as parameter 0, what task 1 (nothing) at " in line
     assert "graph.cpp:9 reads" in line
+
+
+HELPERS = """\
+#include "pto_orchestration_api.h"
+static void submit(PTO2Runtime* rt, PTOParam* params, int count) {
+  pto2_rt_submit_task(rt, 0, PTO2_WORKER_VECTOR, params, count);
+}
+template <class... More>
+static void reads(PTO2Runtime* rt, Tensor& from, More... to) {
+  PTOParam params[] = {make_input_param(from), make_output_param(to)...};
+  submit(rt, params, 1 + sizeof...(to));
+}
+extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
+  pto2_rt_init_tensor_pool(rt);
+  const uint64_t shape[] = {8};
+  Tensor out = make_tensor_external(reinterpret_cast<void*>(args[0]), shape, 1), x = make_tensor(shape, 1);
+  PTOParam make[] = {make_output_param(x)};
+  submit(rt, make, 1);
+  reads(rt, x, out);
+  const auto change = [&] {
+    PTOParam params[] = {make_inout_param(x)};
+    submit(rt, params, 1);
+  };
+  change();
+}
+"""
+GRAPH = """\
+#include "runtime.h"
+static int task(Runtime* runtime, void* memory) {
+  uint64_t args[] = {reinterpret_cast<uint64_t>(memory)};
+  return runtime->add_task(args, 1, 0, CoreType::AIV);
+}
+extern "C" int build(Runtime* runtime, uint64_t* args, int) {
+  void* memory = runtime->host_api.device_malloc(32);
+  task(runtime, memory);
+  task(runtime, memory);
+  return 0;
+}
+"""
+KERNEL = """\
+#include <pto/pto-inst.hpp>
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
+  pto::Tile<pto::TileType::Vec, float, 1, 8> t;
+  pto::GlobalTensor<float, pto::Shape<1, 1, 1, 1, 8>, pto::Stride<8, 8, 8, 8, 1>> x(
+      reinterpret_cast<__gm__ float*>(args[0]));
+  TASSIGN(t, 0x0);
+  TSTORE(x, t);
+}
+"""
+
+
+def test_helpers_and_their_callers_have_names(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tasks that one line submits are told apart by the calls that lead to it: of helpers, lambdas, templates."""
+    Path(folder, "graph.cpp").write_text(HELPERS)
+    assert main(["run", folder, "--check-hazards"]) == 0
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if "PTO-E2611" in x]
+    entry = "in aicpu_orchestration_entry"
+    assert re.sub(r"at \S*graph", "at graph", line) == (
+        "warning[PTO-E2611]: WAR: task 2 (nothing) at graph.cpp:3 in submit, called at graph.cpp:19 "
+        f"{entry}, called at graph.cpp:21 {entry} writes, as parameter 0, what task 1 (nothing) at graph.cpp:3 "
+        f"in submit, called at graph.cpp:8 in reads, called at graph.cpp:16 {entry} reads, and nothing "
+        "orders the two"
+    )
+
+
+def test_callers_in_a_graph_of_the_host(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = CONFIG.replace('"function": lambda *slots: None', '"source": "kernel.cpp"')
+    config = config.replace("aicpu_orchestration_entry", "build")
+    files = {
+        "graph.cpp": GRAPH,
+        "kernel.cpp": KERNEL,
+        "kernel_config.py": config.replace("tensormap_and_ringbuffer", "host_build_graph"),
+    }
+    for name, text in files.items():
+        Path(folder, name).write_text(text)
+    assert main(["run", folder, "--check-hazards"]) == 0
+    shown = capsys.readouterr().err
+    said = r"WAW: task 1 \(nothing\) at \S*graph.cpp:4 in task, called at \S*graph.cpp:9 in build writes"
+    assert re.search(said + r".* task 0 \(nothing\) at .*graph.cpp:8 in build writes, and nothing", shown), (
+        shown
+    )
 
 
 def test_track_war_orders_them(folder: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

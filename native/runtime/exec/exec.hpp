@@ -51,6 +51,7 @@ struct ExecOptions {
   std::shared_ptr<const VirtualOptions> virtual_time;  // null: the time of the host
   bool record = false;
   bool note_uses = false;   // keep what tasks do to global memory: Machine::uses
+  bool callers = false;     // keep which calls of an orchestration submitted each task
   bool interrupts = false;  // Ctrl-C is meant for this run
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
   /// then while it waits (may call Exec::fail).

@@ -77,15 +77,20 @@ class SharedObject {
     return found;
   }
 
+  /// What its addresses are counted from; 0 if that is not known.
+  uint64_t base() const {
+    link_map* map = nullptr;
+    return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
+  }
+
   /// Where its code is; empty if that is not known.
   Text text() const {
     struct Search {
       uint64_t base;
       Text found;
     } search{};
-    link_map* map = nullptr;
-    if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
-    search.base = map->l_addr;
+    search.base = base();
+    if (search.base == 0) return {};
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* data) {
           auto& s = *static_cast<Search*>(data);

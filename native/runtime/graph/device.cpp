@@ -51,6 +51,7 @@ void run_device_graph(GraphRun& run, const std::string& path, const std::string&
   api.device_malloc = &BuildScope::device_malloc;
   api.device_free = &BuildScope::device_free;
   run.adopt(std::shared_ptr<TaskTable>(runtime, &runtime->graph()));
+  if (options.callers) run.set_callers(callers_in(library));
   if (bind_log != nullptr) bind_log(&BuildScope::log_line);
   run.run([&] {
     int code = 0;

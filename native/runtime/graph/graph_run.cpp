@@ -210,6 +210,15 @@ bool GraphRun::completed(int64_t id, int scheduler) {
   return true;
 }
 
+void GraphRun::set_callers(Callers callers) {
+  callers_ = std::move(callers);
+  table_->listener = this;
+  table_->added = [](void* run) {
+    auto& self = *static_cast<GraphRun*>(run);
+    self.chains_.push_back(self.callers_());
+  };
+}
+
 TaskRecord* GraphRun::record(int64_t id) {
   if (!records_) return nullptr;
   const Task& task = table_->tasks[static_cast<int>(id)];

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "../exec/callers.hpp"
 #include "../exec/exec.hpp"
 #include "../exec/log.hpp"
 #include "device_memory.hpp"
@@ -41,6 +42,8 @@ class GraphRun final : public Graph {
   /// The table to build; users' code may bring one of its own kind. Before anything was added only.
   void adopt(std::shared_ptr<TaskTable> table) { table_ = std::move(table); }
   TaskTable& table() { return *table_; }
+  /// Keep who calls for each task that is added to the table.
+  void set_callers(Callers callers);
   DeviceMemory& memory() { return memory_; }
 
   /// Call `build` as the orchestrator, run what it builds, copy back what it recorded. What went wrong is in
@@ -75,8 +78,9 @@ class GraphRun final : public Graph {
   int tasks() const;
   int64_t edge_count() const;
   int completed_tasks() const { return completed_.load(std::memory_order_relaxed); }
-  const std::vector<EdgeRecord>& edges() const { return edges_; }        // if the run recorded
-  const std::vector<std::string>& task_sites() const { return sites_; }  // "file:line", by task
+  const std::vector<EdgeRecord>& edges() const { return edges_; }         // if the run recorded
+  const std::vector<std::string>& task_sites() const { return sites_; }   // "file:line", by task
+  const std::vector<CallChain>& task_callers() const { return chains_; }  // if the run keeps them
 
  private:
   void release_all();
@@ -101,6 +105,8 @@ class GraphRun final : public Graph {
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records
   std::vector<EdgeRecord> edges_;
   std::vector<std::string> sites_;
+  std::vector<CallChain> chains_;
+  Callers callers_;
 };
 
 /// What functions without a runtime among their arguments need to know, while a graph is built on this

@@ -25,6 +25,7 @@ void run_host_graph(GraphRun& run, const std::string& path, const std::string& n
                          return run == nullptr ? 0 : reinterpret_cast<uint64_t>(run->kernels().find(id));
                        }};
   run.adopt(runtime);
+  if (options.callers) run.set_callers(callers_in(library));
   if (bind_log != nullptr) bind_log(&BuildScope::log_line);
   run.run([&] {
     int code = 0;

@@ -169,6 +169,7 @@ std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log,
   log_of_thread = &log;
   if (bind != nullptr) bind(&pool);
   if (bind_runtime != nullptr) bind_runtime(&handle);
+  if (graph.options().exec.callers) graph.set_callers(callers_in(library));
   graph.run([&] {
     log_of_thread = &log;
     if (config != nullptr) {

@@ -242,6 +242,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
     record.site = static_cast<int32_t>(task_sites_.size());
     record.core_type = static_cast<int16_t>(task.worker_type);
     task_sites_.push_back(site_);
+    if (callers_) task_callers_.push_back(callers_());
     Recorder& recorder = *exec_.recorder();
     recorder.counters.push_back({started, next_id_ - seen_alive_, Counter::TaskRing});
     recorder.counters.push_back({started, static_cast<int64_t>(heap_.used()), Counter::Heap});

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "../exec/callers.hpp"
 #include "../exec/exec.hpp"
 #include "../exec/log.hpp"
 #include "clusters.hpp"
@@ -129,6 +130,7 @@ class TensormapGraph final : public Graph {
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
+  void set_callers(Callers callers) { callers_ = std::move(callers); }
   /// The orchestration gives up.
   [[noreturn]] void give_up(const std::string& text, ErrorCode code = ErrorCode::ExplicitFatal);
   /// Whether the run has failed, and it only looks what the orchestration would have needed.
@@ -158,6 +160,7 @@ class TensormapGraph final : public Graph {
   const std::vector<EdgeRecord>& edges() const { return edges_; }
   const std::vector<Hazard>& hazards() const { return found_hazards_; }
   const std::vector<Site>& task_sites() const { return task_sites_; }
+  const std::vector<CallChain>& task_callers() const { return task_callers_; }  // if the run keeps them
 
  private:
   struct Scope {
@@ -283,6 +286,8 @@ class TensormapGraph final : public Graph {
   std::vector<Hazard> found_hazards_;
   std::vector<EdgeRecord> edges_;
   std::vector<Site> task_sites_;
+  std::vector<CallChain> task_callers_;
+  Callers callers_;
   TensormapStats stats_;
 };
 

@@ -175,8 +175,8 @@ class _Session:
         if runtime not in folders.RUNTIMES:
             return
         jobs = config.jobs(runtime, PLATFORMS[o.platform])
-        # kernels that tell of themselves are other libraries
-        plain = not o.sanitize and (not o.virtual_time or o.measure)
+        # what is traced is compiled otherwise
+        plain = not o.sanitize and not o.check_hazards and (not o.virtual_time or o.measure)
         if not any(job.is_program for job in jobs) and plain:
             self._ahead = Ahead(jobs, self._progress.step, o.jobs)
 

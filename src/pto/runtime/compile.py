@@ -70,7 +70,7 @@ class Job(Record):
     include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
     form: str = ""  # CHIP, or what the text of an orchestration says
     config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
-    traced: bool = False  # of a kernel: whether its calls tell of themselves
+    traced: bool = False  # a kernel traces its calls, and an orchestration keeps the frames of its callers
 
     @property
     def is_program(self) -> bool:
@@ -232,6 +232,8 @@ class _Plan(cache.Files):
                     self.flags.append("-DPTO2_CORE_NUM")
             if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
                 quick.insert(0, _LEAN_ORCHESTRATION)
+            if job.traced:
+                self.flags += [*compiler.placed(self.compiler), "-fno-inline"]
             self.lean = quick
         self.flags += [f"-I{os.path.abspath(d)}" for d in job.include_dirs]
         if not self.compiler.is_clang:

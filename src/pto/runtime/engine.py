@@ -10,6 +10,7 @@ from ..engine.compiled.library import name_to_load
 from ..perf.hazards import Hazard, hazards_of, tasks_unseen, unordered
 from ..perf.tables import CORE_TYPES
 from . import recorded
+from .call_sites import call_sites
 from .extension import extension
 from .failures import raise_failure
 from .kernels import add_task
@@ -35,7 +36,9 @@ class TaskEngine:
         threads = int(given.pop("aicpu_thread_num", 0) or 4)
         given["schedulers"] = max(1, threads - 1)
         given["host_threads"] = given.pop("threads", None) or None
-        given["record"] = bool(given.pop("profiling", False)) or bool(given.get("check_hazards"))
+        given["record"] = bool(
+            given.pop("profiling", False) or given.get("check_hazards") or given.get("callers")
+        )
         seed = given.pop("seed", None)
         if seed is not None:
             given.update(deterministic=True, seed=int(seed))
@@ -48,6 +51,7 @@ class TaskEngine:
         self.hearing: Hearing | None = None  # what those tell of themselves, where somebody asks
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
+        self.sites: list[str] = []  # where each task was submitted, if callers are kept
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
         with name_to_load(path) as file:
@@ -109,18 +113,26 @@ class TaskEngine:
             run = extension().Tensormap(self._kernels, made, log_level(), log_file())
             self._know(run)
             run.run_library(path, slots)
+            self._find_callers(made, run, path)
             if made.get("check_hazards"):
                 raw = run.records()
                 names = recorded.names_of(raw, self._names)
-                self.hazards = hazards_of(run.hazards(), recorded.uses(raw), raw["sites"], names)
+                sites = self.sites or raw["sites"]
+                self.hazards = hazards_of(run.hazards(), recorded.uses(raw), sites, names)
         else:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = extension().TaskGraph(self._kernels, made, log_level(), log_file())
             self._know(run)
             run.run_library(self._runtime, path, entry, slots)
+            self._find_callers(made, run, path)
             if made.get("check_hazards"):
                 raw = run.records()
                 uses, names = recorded.uses(raw), recorded.names_of(raw, self._names)
-                self.hazards = unordered(uses, raw["sites"], recorded.edges(raw), names)
+                self.hazards = unordered(uses, self.sites or raw["sites"], recorded.edges(raw), names)
                 self.unseen = tasks_unseen(uses, recorded.tasks_ended(raw))
         return run
+
+    def _find_callers(self, made: Mapping[str, Any], run: Any, library: str) -> None:
+        if made.get("callers"):
+            raw = run.records()
+            self.sites = call_sites(raw["sites"], raw["callers"], library)

@@ -70,6 +70,11 @@ class RunnerOptions(Record):
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
     sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do, and of the order of tasks
 
+    @property
+    def callers(self) -> bool:
+        """Whether reports name the calls of the orchestration that submitted a task."""
+        return self.check_hazards or bool(self.sanitize)
+
     def engine(self, folder: Folder) -> dict[str, Any]:
         """The configuration of an engine."""
         config = folder.config
@@ -83,6 +88,7 @@ class RunnerOptions(Record):
             "seed": self.seed,
             "check_hazards": self.check_hazards or OF_GRAPHS in self.sanitize,
             "track_war": self.track_war,
+            "callers": self.callers,
             **({"virtual_time": self.virtual_time} if self.virtual_time is not None else {}),
             **({"poison": True} if "undef" in self.sanitize else {}),
             **self.rings,
@@ -158,7 +164,7 @@ class Runner:
             number = numbers.get((job.source, job.entry, job.core_type), -1)
             return bool(self.options.sanitize) or (virtual is not None and virtual.listens(number, job.name))
 
-        return [j.replace(traced=traced(j)) for j in jobs]
+        return [j.replace(traced=traced(j) if j.core_type else self.options.callers) for j in jobs]
 
     def _made(self, source: str, entry: str, core_type: str) -> CompiledJob:
         return self.libraries[source + "\0" + entry + "\0" + core_type]
@@ -242,7 +248,7 @@ class Runner:
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
-            wrong = [] if watch is None else watch.problems()
+            wrong = [] if watch is None else watch.problems(getattr(engine, "sites", ()))
             hazards = getattr(engine, "hazards", ())
             found = unordered(
                 hazards if watch is None else watch.hazards(hazards), getattr(engine, "unseen", 0)

@@ -126,13 +126,16 @@ class Watch:
         elif touched.any() and not self._written.knows(address, data.size):
             self._written.add_all(address, data.size)
 
-    def problems(self) -> list[Diagnostic]:
-        """Afterwards: each problem once."""
+    def problems(self, sites: Sequence[str] = ()) -> list[Diagnostic]:
+        """Afterwards: each problem once; `sites` are where tasks were submitted."""
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
         for d, blocks in self._found.values():
-            first, *others = [where for _, _, where in sorted(set(blocks))]  # in whatever order they ran
+            (task, _, first), *rest = sorted(set(blocks))  # in whatever order they ran
+            others = [where for _, _, where in rest]
             d.message += f" in {first}"
+            if task < len(sites) and sites[task]:
+                d.notes.append((f"task {task} is submitted at {sites[task]}", None))
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))

@@ -105,6 +105,36 @@ def test_a_check_or_a_fault_names_its_line(write: Any) -> None:
     assert line(d) == ("PTO-E2101", (6 + CLASH.count("\n"), 3)), render([d])
 
 
+BEYOND = """\
+using Rows = Tile<TileType::Vec, float, 8, 64>;
+using Place = GlobalTensor<float, Shape<1, 1, 1, 8, 64>, Stride<512, 512, 512, 64, 1>>;
+AICORE inline void take(Rows& t, __gm__ float* from) {
+  Place x(from);
+  TLOAD(t, x);
+}
+__global__ AICORE void beyond(__gm__ float* a, __gm__ float* b, int32_t n) {
+  Rows t;
+  TASSIGN(t, 0);
+  take(t, a + 64 * n);
+  Place y(b + 64 * n);
+  TSTORE(y, t);
+}
+"""
+
+
+def test_an_access_beyond_an_array_names_its_line(write: Any, tmp_path: Path) -> None:
+    """What looks is compiled into every engine once, and its caller is found behind it; in libraries, too."""
+    path, library = write("beyond.cpp", BEYOND), str(tmp_path / "beyond.so")
+    assert main(["build", path, "-o", library, "--checked", "-q"]) == 0
+    small, large = np.zeros((8, 64), np.float32), np.zeros((16, 64), np.float32)
+    for file in (path, library):
+        kernel = pto.kernel(file, "beyond", checked=True)
+        for a, b, at in ((small, large, 5), (large, small, 12)):
+            (d,) = kernel.run(a, b, 1).diagnostics
+            assert d.span is not None and d.code == "PTO-E2101"
+            assert d.span.source.line(d.span.line).strip() == BEYOND.splitlines()[at - 1].strip(), render([d])
+
+
 def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     traced, plain = str(tmp_path / "traced.so"), str(tmp_path / "plain.so")
     assert main(["build", str(EXAMPLE), "-o", traced, "--traced", "-q"]) == 0

@@ -236,6 +236,7 @@ class TaskGraph {
     task.site_file = file;
     task.site_line = line;
     count_.store(id + 1, std::memory_order_release);
+    if (added != nullptr) added(listener);
     return id;
   }
 
@@ -293,6 +294,9 @@ class TaskGraph {
   }
 
   StableTable<Task> tasks;
+  /// Called with `listener` for every task, where it is added.
+  void (*added)(void* listener) = nullptr;
+  void* listener = nullptr;
 
  private:
   bool known(int task_id) const { return task_id >= 0 && task_id < get_task_count(); }
