@@ -130,6 +130,8 @@ int main(int argc, char** argv) {
     add<2><<<1, nullptr, nullptr>>>(from, to, false);
   } else if (what == "poll") {
     poll<<<1, nullptr, nullptr>>>(from, to, ctx);
+  } else if (what == "stuck") {
+    take<<<1, nullptr, nullptr>>>(to, ctx, 1);
   } else if (what == "nothing") {
   } else if (what == "again") {  // the host takes the signals back between two rounds
     for (int round = 0; round < 2; ++round) {

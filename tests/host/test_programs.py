@@ -170,8 +170,10 @@ CHECKED = {
                  "TSTORE stores 1 element of it to memory 2 (aclrtMalloc) of rank 1"], "1 finding", ""),
     "outside": (1, ["error[PTO-E2101]: TLOAD: touches bytes 0..512 of memory 1 (aclrtMalloc) of rank 0, which "
                     "has 256 bytes (rank 0) in launch 1 of add<2>"], "1 finding", ""),
+    "stuck": (1, ["checked.cpp:", "error[PTO-E2104]: TWAIT: the program is stuck: waits for signal 'own' ge 1 (holds 0)",
+                  " in launch 1 of take"], "1 finding", "what launch 1 (take) leaves, because it did not end"),
     "apart": (1, ["error[PTO-E2201]: TADDS", "(rank 0) in launch 2 of add<1>"], "4 launches",
-              "what ranks do to each other, and nan, from launch 1 (take, give) on, because that launch waits "
+              "what ranks do to each other, and nan, from launch 1 (take, give) on, because it waits "
               "for what no launch beside it does"),
 }  # fmt: skip
 

@@ -42,6 +42,8 @@ _FAILED, _STUCK = 1, 2
 #: A signal that nobody waits for, and all that is found by holding ranks against each other.
 _NOT_AWAITED = "PTO-E2214"
 _BETWEEN_RANKS = {f"PTO-E{n}" for n in range(2212, 2218)}
+#: What is found where a kernel ends.
+_AT_END = {"PTO-E0805", "PTO-E0807", _NOT_AWAITED}
 _CODE = re.compile(r"\[(PTO-E\d+)\] ")
 
 _Lowered = tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]
@@ -81,7 +83,7 @@ class _RanksGrid(TracedGrid):
 
 
 class Checks:
-    """What sanitizers find in the launches of all ranks."""
+    """Sanitizers of the launches of all ranks: what they find, and what they could not check."""
 
     def __init__(
         self, program: Program, profile: Profile, names: frozenset[str], files: Sequence[int]
@@ -208,14 +210,14 @@ class Checks:
     # -- launches ----------------------------------------------------------------------------------------
 
     def _execute(self, beside: Beside, alone: bool = False) -> str:
-        """Execute launches beside each other and keep what is found; or return why that cannot be done.
-        `alone`: one rank only."""
+        """Execute launches beside each other and keep what is found. Return why ranks have to be executed one
+        by one; empty if they need not. `alone`: there is one rank only."""
         there = [launch for launch in beside if launch is not None]
         if not there:
             return ""
         cores = there[0].cores
         if any(launch.cores != cores for launch in there):
-            return "that launch is on other cores on other ranks"
+            return "its kernels have other cores on other ranks"
         names = self.names - {_OF_VALUES} if alone else self.names
         watch = watching(names, None, False)
         if watch is None:
@@ -229,14 +231,17 @@ class Checks:
         grid.beside, grid.alone, grid.sites = beside, alone, sites
         grid.words, grid.places = CppWords(), self._places
         result = LaunchResult("traced")
+        ended = all(launch.status == 0 for launch in there)
+        without = (_BETWEEN_RANKS if alone else set()) | (set() if ended else _AT_END)
+        why = ""
         try:
             over = grid.go()
             broken = grid.broken
         except RunError as e:
             over, broken = True, e
-        went_on = all(launch.status == 0 for launch in there)
-        if not over and went_on and not alone:
-            return "that launch waits for what no launch beside it does"
+            why = "its execution ends with an error" if ended else ""
+        if not over and ended and not alone:
+            return "it waits for what no launch beside it does"
         if not over and any(launch.status == _STUCK for launch in there):
             broken = grid.stuck()
         if broken is not None:
@@ -245,12 +250,15 @@ class Checks:
         if result.ok:
             result.diagnostics += self._failures(beside)
         for d in result.diagnostics:
-            if not alone or d.code not in _BETWEEN_RANKS:
+            if d.code not in without:
                 self._keep(d, there)
-        return ""
+        if not ended:
+            kernels = ", ".join(dict.fromkeys(launch.kernel for launch in there))
+            self.unchecked.append(f"what launch {self._most} ({kernels}) leaves, because it did not end")
+        return why
 
     def _lower(self, cores: Sequence[tuple[str, int]]) -> _Lowered:
-        """What is executed on the cores of a block, once for all launches."""
+        """Return program, cores and call sites, once for all launches."""
         key = tuple(cores)
         if key not in self._lowered:
             module = module_of(Source(self._program.path, ""), cores)
@@ -263,7 +271,7 @@ class Checks:
         return self._lowered[key]
 
     def _failures(self, beside: Beside) -> Iterator[Diagnostic]:
-        """What ended kernels themselves, and where."""
+        """Yield the errors that ended kernels themselves, with their places."""
         for rank, launch in enumerate(beside):
             if launch is not None and launch.status == _FAILED:
                 m = _CODE.match(launch.text)

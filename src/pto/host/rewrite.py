@@ -50,9 +50,8 @@ def rewritten(source: Source, mixed: Collection[str] = ()) -> str:
         called = text[callee:begin]
         name = re.findall(r"\w+", called.partition("<")[0])[-1]
         about = f"{string(' '.join(called.split()))}, {SUBBLOCKS if name in mixed else 0}"
-        parts.append(
-            f"::pto::host::kernel<struct pto_at_{begin}>({about}, [](auto... pto_a) {{ {called}(pto_a...); }})"
-        )
+        call = f"[](auto... pto_a) {{ {called}(pto_a...); }}"
+        parts.append(f"::pto::host::kernel<struct pto_at_{begin}>({about}, {call})")
         parts.append(f"({text[begin + 3 : end]}){text[end + 3 : open]}")
         at = open
     parts.append(text[at:])
