@@ -139,13 +139,13 @@ class PyRun {
 
   /// (code, text) of what went wrong; code 0 if nothing did. Then the Python exception, if that was it: it is
   /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
-  /// the kernel, the place in its source and that of the submission, where those are known.
+  /// the kernel, the place in its source, the task and the place of its submission, where those are known.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
-    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1, "");
+    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1, -1, "");
     return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown, failure.kernel(),
-                          failure.mark(), failure.site());
+                          failure.mark(), failure.task(), failure.site());
   }
 
  protected:

@@ -37,7 +37,21 @@ def test_a_race_names_task_kernel_and_line(folder: Path, capsys: pytest.CaptureF
         shown = capsys.readouterr().err
         said = rf"{at.name}/.*/mul\.cpp:\d+:5: error\[PTO-E2201\]: TADD: .*PIPE_V.* in task \d+ \(mul\)"
         assert re.search(said, shown), shown
+        calls = r"dag\.cpp:17 in binary, called at \S*dag\.cpp:\d+ in aicpu_orchestration_entry"
+        assert re.search(rf"note: task \d+ is submitted at \S*{calls}", shown), shown
         at.rename(moved)
+
+
+def test_a_task_that_fails_names_who_submitted_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "kernels" / "orchestration" / "vector_dag.cpp"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("(x.numel())", "(4 * x.numel())"), encoding="utf-8")
+    for option in ("--sanitize", "oob"), ("--check-hazards",):
+        assert main(["runtime", "run", str(folder), *option]) == 1
+        shown = capsys.readouterr().err
+        assert "PTO-E2101]: task 0 (add, AIV" in shown
+        said = r"note: the task was submitted at \S*dag\.cpp:17 in binary, called at \S*dag\.cpp:37 in aicpu"
+        assert re.search(said, shown), shown
 
 
 def test_hazards_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

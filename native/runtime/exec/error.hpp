@@ -39,12 +39,14 @@ class Failure {
  public:
   /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known;
   /// its task was submitted at `site`.
-  bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1, std::string site = "") {
+  bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1, int64_t task = -1,
+           std::string site = "") {
     const std::lock_guard guard(lock_);
     if (failed_.load(std::memory_order_relaxed)) return false;
     code_ = code;
     kernel_ = kernel;
     mark_ = mark;
+    task_ = task;
     site_ = std::move(site);
     text_ = std::move(text);
     failed_.store(true, std::memory_order_release);
@@ -55,6 +57,7 @@ class Failure {
   const std::string& text() const { return text_; }
   int kernel() const { return kernel_; }
   int mark() const { return mark_; }
+  int64_t task() const { return task_; }  // -1 where it is not that of one
   const std::string& site() const { return site_; }
 
  private:
@@ -62,6 +65,7 @@ class Failure {
   std::mutex lock_;
   ErrorCode code_ = ErrorCode::None;
   int kernel_ = -1, mark_ = -1;
+  int64_t task_ = -1;
   std::string text_, site_;
 };
 

@@ -468,7 +468,7 @@ bool Exec::conclude(VirtualCore& core, const Attempt& attempt, int thread) {
          task + " (" + kernels_.find(payload.kernel_id)->name + ", " +
              (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
              "): " + attempt.error,
-         -1, -1, graph_.site(payload.task_id));
+         -1, -1, payload.task_id);
   }
   return after(core, attempt.ran, thread);
 }
@@ -493,7 +493,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
       if (thread == 0 && options_.poll) options_.poll();
       if (options_.stalled) options_.stalled(text);
     }
-    fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark, graph_.site(id));
+    fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark, id);
   }
   if (virtual_ != nullptr) {
     virtual_->executed(core);
@@ -793,8 +793,8 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   return !proven;
 }
 
-void Exec::fail(ErrorCode code, std::string text, int kernel, int mark, std::string site) {
-  failure_.set(code, std::move(text), kernel, mark, std::move(site));
+void Exec::fail(ErrorCode code, std::string text, int kernel, int mark, int64_t task) {
+  failure_.set(code, std::move(text), kernel, mark, task, task >= 0 ? graph_.site(task) : "");
   parking_.wake_all();
 }
 

@@ -175,7 +175,7 @@ class Exec {
   /// Throws in a kernel of this run.
   void only_orchestrators() const;
 
-  void fail(ErrorCode code, std::string text, int kernel = -1, int mark = -1, std::string site = "");
+  void fail(ErrorCode code, std::string text, int kernel = -1, int mark = -1, int64_t task = -1);
   Failure& failure() { return failure_; }
   const Pause& pause() const { return pause_; }
   Machine& machine() { return machine_; }

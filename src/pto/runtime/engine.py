@@ -86,7 +86,7 @@ class TaskEngine:
             message = "there is not enough memory for rings of that size"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
         run.forget_durations()
-        raise_failure(run, self.sources)
+        raise_failure(run, self.sources, sites=self.sites)
         stats = run.stats()
         told = self._virtual.told(stats) if self._virtual is not None else stats
         return recorded.records(run.records(), self._names, told)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, Span
@@ -36,17 +36,24 @@ class RunFailure(DiagnosticError):
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
-def raise_failure(run: Any, sources: Mapping[int, str | Module] | None = None, python: bool = False) -> None:
+def raise_failure(
+    run: Any,
+    sources: Mapping[int, str | Module] | None = None,
+    python: bool = False,
+    sites: Sequence[str] = (),
+) -> None:
     """Raise what ended a run early, if anything did. `sources` are the programs of kernels that are
     written in PTO, by func_id (a path, or the module itself): what a core had reached when it failed is a
-    place in one of them. `python`: rings are arguments of `run`, no environment variables change them."""
-    code, text, thrown, kernel, mark, site = run.failure()
+    place in one of them. `python`: rings are arguments of `run`, no environment variables change them.
+    `sites` are where tasks were submitted, where more is known of that than the line."""
+    code, text, thrown, kernel, mark, task, site = run.failure()
     if not code:
         return
+    place: str = sites[task] if 0 <= task < len(sites) else site
     source = (sources or {}).get(kernel, "") if mark >= 0 else ""
     try:
         span = _span(source, mark)
-        raise failed(code, text, thrown, span, site, _arguments(text) if python else "")
+        raise failed(code, text, thrown, span, place, _arguments(text) if python else "")
     finally:
         del thrown  # its traceback leads here: memory should not wait for the garbage collector
 
