@@ -49,7 +49,8 @@ def raise_failure(
     code, text, thrown, kernel, mark, task, site = run.failure()
     if not code:
         return
-    place: str = sites[task] if 0 <= task < len(sites) else site
+    number = int(task)
+    place = sites[number] if 0 <= number < len(sites) else site
     source = (sources or {}).get(kernel, "") if mark >= 0 else ""
     try:
         span = _span(source, mark)
