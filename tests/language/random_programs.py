@@ -188,7 +188,7 @@ class _Maker:
 
     def in_place(self, tiles: list[str], deep: int) -> None:
         x, y = self.r.choice(tiles), self.r.choice(tiles)
-        self.text.add(f"{x} = pl.add({x}, {y})", f"{x} = {x} + {y}")
+        self.text.add(f"{x} += {y}", f"{x} = {x} + {y}")
 
     def swap(self, tiles: list[str], deep: int) -> None:
         x, y = self.r.choice(tiles), self.r.choice(tiles)

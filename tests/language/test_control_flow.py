@@ -29,6 +29,31 @@ def agreed(kernel: Any, *args: Any) -> Any:
 
 
 @pl.jit
+def augmented(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc, s, n, i = pl.full([8, 64], pl.FP32, 0.0), 0.0, 1, 0
+        for r in pl.range(0, 64, 8):
+            acc += a[r : r + 8]
+            for k in pl.range(3):
+                s -= a[r, k]
+            if r % 16 == 0:
+                n *= 2
+        while i < 4:
+            i += 1
+            acc *= 0.5
+        c[0:8] = acc
+        c[8, 0], c[8, 1], c[8, 2] = s, pl.cast(n, pl.FP32), pl.cast(i, pl.FP32)
+
+
+def test_names_that_are_updated_in_loops() -> None:
+    """`acc += x` reads the name: loops carry it."""
+    a = _random(64, 64)
+    c = agreed(augmented, a, np.zeros((16, 64), np.float32))
+    np.testing.assert_allclose(c[:8], a.reshape(8, 8, 64).sum(0) / 16, rtol=1e-5)
+    np.testing.assert_allclose(c[8, :3], [-a[::8, :3].sum(), 16, 4], rtol=1e-5)
+
+
+@pl.jit
 def jumps(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         acc = pl.full([8, 64], pl.FP32, 0.0)

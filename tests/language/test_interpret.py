@@ -202,7 +202,7 @@ def test_windows_are_updated_and_numbers_have_powers() -> None:
 
 
 @pl.jit
-def as_numpy(x: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor]):
+def as_numpy(x: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
     with pl.at():
         positive = x > 0
         y[0:4] = pl.where(positive & ~(x > 1), pl.gelu(x), pl.row_max(x) - x)[0:4] + (x[0:4] > 0) * 2
@@ -211,6 +211,7 @@ def as_numpy(x: pl.Tensor, n: pl.Tensor, y: pl.Out[pl.Tensor]):
         y[10:12] = pl.col_max(x)
         y[12:14] = 0.5
         y[14:16] = 1 != n[14:16]
+        z[:] = pl.row_sum(x)
 
 
 def test_operators_of_python_are_those_of_numpy() -> None:
@@ -224,9 +225,25 @@ def test_operators_of_python_are_those_of_numpy() -> None:
     wanted[8:10], wanted[10:12] = a[8:10].max(1, keepdims=True), a.max(0)
     wanted[12:14], wanted[14:16] = 0.5, n[14:16] != 1
     for execute in (as_numpy, as_numpy.interpret):
-        c = np.zeros_like(a)
-        execute(a, n, c)
+        c, z = np.zeros_like(a), np.zeros(16, np.float32)
+        execute(a, n, c, z)
         np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(z, a.sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pl.jit
+def dense(x: pl.Tensor, w: pl.Tensor, bias: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = pl.gelu(x @ w + bias)
+
+
+def test_products_and_arrays_of_one_dimension() -> None:
+    a, w, bias = _random(16, 64), _random(64, 32) / 8, _random(1, 32)[0]
+    h = a.astype(np.float64) @ w + bias
+    for execute in (dense, dense.interpret):
+        c = np.zeros((16, 32), np.float32)
+        execute(a, w, bias, c)
+        np.testing.assert_allclose(c, h / 2 * (1 + np.vectorize(math.erf)(h / np.sqrt(2))), rtol=1e-4)
 
 
 @pl.jit

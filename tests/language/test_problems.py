@@ -127,7 +127,6 @@ def test_what_numpy_is_used_to() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
-            x @ x
             x.T  # noqa: B018
             x.sum(axis=1)
             np.exp(x)
@@ -136,6 +135,21 @@ def test_what_numpy_is_used_to() -> None:
             pl.softmax(x)
             np.square(x)
             pl.concatenate([x, x])
+            pl.cumsum(x, axis=0)
+            pl.topk(x, 4)
+            x.std(axis=1)
+            if x > 0:
+                pass
+            out[:] = x if x > 0 else -x
+            out[x < 0] = 0.0
+            x[x]
+            pl.where(x > 0 and x < 1, x, 0.0)
+            x > 0 or x[0, 0] > 0
+            not x  # noqa: B018
+            pl.where(0 < x < 1, x, 0.0)
+            x & 1
+            x // 2
+            pl.exp(x[:, ::2])
             x + WEIGHTS
             pl.add(WEIGHTS, x)
             pl.store(out, [0, 0], pl.load(x, [0, 0], [64, 64]))
@@ -151,8 +165,9 @@ def test_what_numpy_is_used_to() -> None:
 
     found = told(k)
     wanted = (
-        "pl.matmul pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.row_max x*x "
-        "pl.concat parameter parameter tile pl.read x[i] pl.reshape pl.FP16 pl.sqrt "
+        "pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.row_max x*x "
+        "pl.concat total=total+x[i:i+1] pl.row_max pl.sqrt pl.where pl.where pl.where out[i]=x[index[i]] & | ~ & pl.and_ "
+        "mode='floor' MaskPattern parameter parameter tile pl.read x[i] pl.reshape pl.FP16 pl.sqrt "
         "pl.cast pl.at"
     )
     assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
@@ -816,7 +831,9 @@ def test_later_stages_speak_the_language() -> None:
             out[:] = pl.full([1024, 64], pl.FP32, 0.0)[0:64, :] + x
 
     assert told(narrow, X, X.astype(np.float16))[0][2].endswith("do not convert: pl.cast(x, dtype) does")
-    assert {h for c, _, h in told(large) if c == "SA-0352"} == {"work on smaller parts, in a loop"}
+    assert {h for c, _, h in told(large) if c == "SA-0352"} == {
+        "work on parts: for r in pl.range(0, x.shape[0], 16), with x[r : r + 16]"
+    }
 
     @pl.jit
     def undefined(x: pl.Tensor, out: pl.Out[pl.Tensor]):

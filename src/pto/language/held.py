@@ -220,8 +220,9 @@ class Held:
     __hash__ = object.__hash__
 
     def __init__(
-        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Any = None
+        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Any = None, name: str = ""
     ) -> None:
+        self.name = name  # of a parameter
         self.data = data
         self.type: Any = type
         self.memory = memory

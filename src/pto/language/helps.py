@@ -24,7 +24,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ("move the tile there first, e.g. with pto.tmov", "move the tile there first: pl.move(x, pl.Mem.Vec)"),
     ("make the valid regions agree (valid=RxC in the type, or set_validshape)",
      "make the valid regions agree: valid_shape=[..] of pl.load, or pl.set_validshape(x, rows, columns)"),
-    ("use a smaller tile", "work on smaller parts, in a loop"),
+    ("use a smaller tile", "work on parts: for r in pl.range(0, x.shape[0], 16), with x[r : r + 16]"),
 )  # fmt: skip
 
 _LOADED = "the window leaves the array: pl.load(.., valid_shape=[pl.min(SIZE, EXTENT - offset), ..])"

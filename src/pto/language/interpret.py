@@ -85,7 +85,8 @@ def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], prof
             data = arguments.as_numpy(value)
             dims = zip(type.shape, data.shape, strict=True)
             symbols.update({d.base: number(d.solved(n), INDEX) for d, n in dims if isinstance(d, DynVar)})
-            held = Held(data.view(storage(type.dtype)), type.replace(shape=tuple(map(int, data.shape))), True)
+            own = type.replace(shape=tuple(map(int, data.shape)))
+            held = Held(data.view(storage(type.dtype)), own, True, name=name)
             bound[name] = held
             originals[id(held)] = value
     it = Interpreter(profile)
@@ -209,7 +210,7 @@ class Interpreter:
         for name, value in bound.items():
             said = declared.annotations.get(name)
             if isinstance(value, Held):
-                inner[name] = Held(value.data, value.type.replace(valid=None), True)
+                inner[name] = Held(value.data, value.type.replace(valid=None), True, name=name)
             elif isinstance(value, int | float):
                 has = value.dtype if is_typed(value) else _literal(value)  # type: ignore[union-attr]
                 inner[name] = number(
@@ -267,7 +268,7 @@ class Interpreter:
         def value(arg: Any, known: bool = False) -> Any:
             if isinstance(arg, Held):
                 made = next((v for v, h in env.items() if h is arg), None)
-                made = made or Value(arg.type, "", scratch.body if arg.memory else None)
+                made = made or Value(arg.type, arg.name, scratch.body if arg.memory else None)
             elif isinstance(arg, HeldArray):
                 made = Value(arg.type)
             elif is_typed(arg):
@@ -559,7 +560,7 @@ class Interpreter:
             self.fail(TYPE, "expected an array or a number for the window", got=repr(value),
                       help="pass an array, as a parameter of the function")  # fmt: skip
         if self.in_core or isinstance(value, int | float):
-            value = self.apply(ASSIGNED, (x, wanted, value), {})
+            value = self.apply(ASSIGNED, (x, sizes, dropped, value), {})
         if list(value.shape) != wanted and any(
             have != want for have, want in zip(value.valid_shape[::-1], sizes[::-1], strict=False)
         ):

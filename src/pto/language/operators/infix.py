@@ -74,15 +74,21 @@ def _inverted(b: Build, x: Any) -> Any:
     return compared(b, FUNCTIONS["cast"](b, x, _BITS), 0, "eq")
 
 
-def assigned(b: Build, target: Value, shape: list[Any], value: Any) -> Value:
+def assigned(b: Build, target: Value, sizes: list[Any], dropped: list[int], value: Any) -> Value:
     """The array that `target[window] = value` writes: a number fills the window, columns and rows are spread
     to its shape, and masks are 1 and 0."""
+    shape = [n for i, n in enumerate(sizes) if i not in dropped]
     if is_scalar(value):
         return FUNCTIONS["full"](b, b.static(shape, "window"), target.type.dtype, value)
     value = _numbers(b, value, target)
-    have, wanted = ([index.known(n) for n in dims] for dims in (value.type.shape, shape))
-    fits = len(have) == len(wanted) and all(n in (1, m) and m for n, m in zip(have, wanted, strict=True))
-    return spread(b, value, wanted, None) if b.in_core and fits else value
+    have, wanted, window = ([index.known(n) for n in dims] for dims in (value.type.shape, shape, sizes))
+    if not b.in_core or None in have or None in window:
+        return value
+    if len(have) == len(wanted) and all(n in (1, m) for n, m in zip(have, wanted, strict=True)):
+        return spread(b, value, wanted, None)
+    if len(have) > len(window) and [n for n in have if n != 1] == [n for n in window if n != 1]:
+        return FUNCTIONS["reshape"](b, value, wanted)  # a column in an array of one dimension
+    return value
 
 
 #: Operators by the name of what they do, as numbers have them. Those of masks alone are in `OF_MASKS`.
@@ -91,6 +97,7 @@ INFIX: dict[str, Operator] = {
     **{name: Operator(symbol, partial(_logical, name)) for name, (symbol, _) in _LOGICAL.items()},
     **{name: Operator(symbol, partial(_comparison, name)) for name, symbol in _COMPARED.items()},
     "pow": Operator("**", _power),
+    "matmul": Operator("@", lambda b, lhs, rhs: FUNCTIONS["matmul"](b, lhs, rhs)),
     "neg": Operator("-", _negative),
     "invert": Operator("~", _inverted),
 }

@@ -12,7 +12,7 @@ from ...diag import did_you_mean
 from ...isa.python import Parameter, Result, Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import BOOL, BY_ISA, DataType, promoted
+from ..dtypes import BOOL, BY_ISA, INDEX, DataType, promoted
 from ..enums import COMPARISONS
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
 from ..problems import ARGUMENTS, SHAPE, TYPE
@@ -293,7 +293,8 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
             )  # fmt: skip
         return value
     dtype = scalar_type(value)
-    if dtype is not None and dtype.is_int and dtype != BOOL and x.type.dtype.is_float:
+    widens = dtype is not None and dtype.is_int and dtype != BOOL and x.type.dtype.is_float
+    if widens or dtype == INDEX != x.type.dtype:
         return OPERATORS["cast"].function(b, value, x.type.dtype)
     if dtype is not None and dtype != x.type.dtype and not b.exact:
         b.fail(
@@ -384,9 +385,9 @@ def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tu
 
 def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
     """A column, a row or one element as an array of that shape."""
+    x = _of_rank(b, x, len(shape))
     if index.same_dims(x.type.shape, shape):
         return x
-    x = _of_rank(b, x, len(shape))
     column = index.same_dims(x.type.shape[:-1], shape[:-1])
     if not column and index.known(x.type.shape[-1]) == 1:  # one element: a row first
         ones, of = [1] * (len(shape) - 1), -1 if index.known(shape[-1]) != 1 else -2

@@ -69,7 +69,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
              help="pass an array, as a parameter of the function")  # fmt: skip
     wanted = [n for i, n in enumerate(sizes) if i not in dropped]
     if is_scalar(value) or f.unit.exact is None:
-        value = assigned(f.build, owner, wanted, value)
+        value = assigned(f.build, owner, sizes, dropped, value)
     if not index.same_dims(value.type.shape, wanted):
         _reach(f, target, value, sizes)
     OPERATORS["assemble"].function(f.build, owner, value, offsets)

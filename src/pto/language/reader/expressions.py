@@ -18,7 +18,7 @@ from ..operators.memory import in_core
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
 from ..types import MemRef
 from .frame import POISON, Frame
-from .hints import OPERATORS_OF_ARRAYS, absent, instead_of, member
+from .hints import BY_ARRAYS, OPERATORS_OF_ARRAYS, absent, instead_of, member
 from .said import check_said
 
 _BINARY = {
@@ -173,6 +173,10 @@ def _both(f: Frame, node: ast.BoolOp) -> Any:
         other = value_of(f, part)
         if not isinstance(result, Value) and not isinstance(other, Value):
             result = (result and other) if word == "and" else (result or other)
+        elif is_shaped(result) or is_shaped(other):
+            sign = {"and": "&", "or": "|"}[word]
+            fail(TYPE, f"`{word}` of arrays", f.span(node), got=f"{_type(result)} and {_type(other)}",
+                 help=f"(a > 0) {sign} (b > 0), in parentheses")  # fmt: skip
         else:
             result = f.build.scalar(word, result, other)
     return result
@@ -181,7 +185,8 @@ def _both(f: Frame, node: ast.BoolOp) -> Any:
 def _choice(f: Frame, node: ast.IfExp) -> Any:
     test = value_of(f, node.test)
     if isinstance(test, Value):
-        fail(SYNTAX, "a choice between values is a statement", f.span(node), help="write if and else")
+        help = "pl.where(mask, a, b)" if is_shaped(test) else "write if and else"
+        fail(SYNTAX, "a choice between values is a statement", f.span(node), help=help)
     return value_of(f, node.body if test else node.orelse)
 
 
@@ -263,7 +268,8 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
         else:
             at = value_of(f, part)
             if not is_scalar(at):
-                fail(TYPE, "an index is a number", f.span(part), got=_type(at))
+                fail(TYPE, "an index is a number", f.span(part), got=_type(at),
+                     help=BY_ARRAYS if is_shaped(at) else "")  # fmt: skip
             offsets.append(_from_end(f, at, whole))
             sizes.append(1)
             dropped.append(axis)
@@ -273,7 +279,8 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
 def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
     if part.step is not None:
         fail(SYNTAX, "windows have no step", f.span(part.step),
-             help="every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]")  # fmt: skip
+             help="every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]; "
+             "every second column: pl.gather(x, mask_pattern=pl.tile.MaskPattern.P0101)")  # fmt: skip
     start = 0 if part.lower is None else _from_end(f, value_of(f, part.lower), whole)
     stop = whole if part.upper is None else _from_end(f, value_of(f, part.upper), whole)
     for n in (start, stop):
@@ -528,7 +535,8 @@ def condition(f: Frame, node: ast.expr) -> Any:
     if not isinstance(found, Value):
         return bool(found)
     if not isinstance(found.type, ScalarType) or found.type.dtype != BOOL:
-        help = "compare it, as in `x != 0`" if is_scalar(found) else "pl.read(x, [0, 0]) > 0 asks an element"
+        elements = "pl.where(mask, a, b) chooses by elements; pl.read(x, [0, 0]) > 0 asks one"
+        help = "compare it, as in `x != 0`" if is_scalar(found) else elements
         fail(TYPE, "a condition is a truth value", f.span(node), got=found.type, help=help)
     return found
 

@@ -10,6 +10,10 @@ from ..operators.core import OPERATORS
 from ..problems import SYNTAX, fail
 from .frame import Frame
 
+#: What to write for an index that is an array, or a comparison of arrays.
+_GATHERED = "a loop: out[i] = x[index[i]]; pl.gather(x, dim=-1, index=i) for elements of a row"
+_COUNTED = "a loop: out[0, x[0, i]] += 1; or pl.row_sum((x == value) * 1.0)"
+BY_ARRAYS = f"pl.where(mask, a, b) chooses by elements; rows by number are {_GATHERED}"
 #: Names that other libraries have, and what to write.
 ELSEWHERE = {
     "T": "pl.transpose(x, 0, 1), or b_trans=True of pl.matmul",
@@ -18,17 +22,21 @@ ELSEWHERE = {
     "argmax": "pl.row_argmax and pl.col_argmax",
     "astype": "pl.cast(x, dtype)",
     "ceil": "pl.cast(pl.cast(x, pl.INT32, mode='ceil'), pl.FP32)",
+    "bincount": _COUNTED,
     "clip": "pl.minimum(pl.maximum(x, low), high)",
     "concatenate": "pl.concat(a, b) beside each other; windows of a tensor: out[0:16] = a; out[16:32] = b",
     "copy": "a name is enough: operators give new arrays",
+    "cumsum": "a loop: total = total + x[i:i + 1]; out[i:i + 1] = total",
     "dot": "pl.matmul(a, b)",
+    "einsum": "pl.matmul(a, b), with a_trans=True and b_trans=True",
     "empty": "pl.create_tensor(shape, dtype=..), pl.create_tile on a core",
     "expand_dims": "pl.reshape(x, shape)",
     "floor": "pl.cast(pl.cast(x, pl.INT32, mode='floor'), pl.FP32)",
     "full_like": "pl.full(x.shape, x.dtype, value)",
+    "histogram": _COUNTED,
     "hstack": "pl.concat(a, b)",
     "max": "pl.row_max and pl.col_max; pl.maximum(a, b) for elements",
-    "mean": "pl.row_sum(x) * (1.0 / n)",
+    "mean": "pl.row_sum(x) / n and pl.col_sum(x) / n",
     "min": "pl.row_min and pl.col_min; pl.minimum(a, b) for elements",
     "ones": "pl.full(shape, dtype, 1.0)",
     "ones_like": "pl.full(x.shape, x.dtype, 1.0)",
@@ -39,8 +47,13 @@ ELSEWHERE = {
     "silu": "x / (pl.exp(-x) + 1.0)",
     "softmax": "e = pl.exp(x - pl.row_max(x)), then e / pl.row_sum(e)",
     "square": "x * x",
-    "sum": "pl.row_sum and pl.col_sum",
+    "std": "pl.sqrt(pl.row_sum((x - mean)**2) / n)",
+    "sum": "pl.row_sum and pl.col_sum; pl.col_sum(pl.row_sum(x)) of all",
+    "take": _GATHERED,
+    "topk": "k times: m = pl.row_max(x); out[:, i:i + 1] = m; x = pl.where(x == m, -1e30, x)",
+    "tril": "pl.where(pl.arange(0, [1, n]) > pl.transpose(pl.arange(0, [1, n]), 0, 1), 0.0, x)",
     "trunc": "pl.cast(pl.cast(x, pl.INT32, mode='trunc'), pl.FP32)",
+    "var": "pl.row_sum((x - mean)**2) / n",
     "vstack": "windows of a tensor: out[0:16] = a; out[16:32] = b",
     "zeros": "pl.full(shape, dtype, 0.0)",
     "zeros_like": "pl.full(x.shape, x.dtype, 0.0)",
@@ -78,7 +91,6 @@ ABSENT = {
 
 #: Operators of Python that arrays do not have.
 OPERATORS_OF_ARRAYS = {
-    "matmul": "pl.matmul(a, b)",
     "pow": "pl.pow(a, b), or x * x",
     "floordiv": "pl.cast(a / b, dtype, mode='floor')",
     "mod": "pl.rem(a, b) or pl.fmod(a, b)",

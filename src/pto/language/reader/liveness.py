@@ -23,6 +23,8 @@ def _names(node: ast.AST) -> _Names:
         kept = _Names()
         if isinstance(node, ast.Name):
             (kept.sets if isinstance(node.ctx, ast.Store) else kept.reads)[node.id] = None
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            kept.reads[node.target.id] = None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr | ast.stmt | ast.keyword | ast.withitem | ast.comprehension):
                 inner = _names(child)
