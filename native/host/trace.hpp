@@ -15,10 +15,10 @@ enum class Message : uint64_t {
   array = 1,  // address, bytes, group and rank of the window (0 and 0: none), 1 if it is the own one; name
   memory,     // address; bytes
   window,     // group, rank, offset; bytes that the host has written there
-  launch,     // blocks, vector cores of a block (0: one core does everything); name of the kernel
-  records,    // block, kind and sub-block as pto_tracer has them; words
-  ended,      // status, 12 return addresses; text
-  barrier,    // of how many ranks: they have met on the host
+  launch,  // blocks, vector cores of a block (0: one core does everything); names of the target and of the kernel
+  records,  // block, kind and sub-block as pto_tracer has them; words
+  ended,    // status, 12 return addresses; text
+  barrier,  // of how many ranks: they have met on the host
 };
 
 /// Whether there is a file.

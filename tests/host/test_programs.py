@@ -205,6 +205,29 @@ def test_mixed_kernels() -> None:
     assert "checked: 1 launch of 1 rank for race, sync: 1 finding" in done.stderr
 
 
+def test_a_program_is_checked_for_the_target_that_it_was_built_for(tmp_path: Path) -> None:
+    """A vector core of a2a3 has 192 KiB of UB, one of a5 has 248."""
+    source = tmp_path / "main.cpp"
+    source.write_text("""#include "acl/acl.h"
+#include "pto/pto-inst.hpp"
+using namespace pto;
+__global__ AICORE void high() {
+  Tile<TileType::Vec, float, 1, 64> tile;
+  TASSIGN(tile, 200 * 1024);
+  TEXPANDS(tile, 1.0f);
+}
+int main() {
+  high<<<1, nullptr, nullptr>>>();
+}
+""")
+    for target, found in (("a2a3", True), ("a5", False)):
+        built = ranks(1, "--arch", target, "--sanitize", "oob", str(source), "-o", str(tmp_path / target))
+        assert built.returncode == 0, built.stderr
+        done = ranks(1, "--sanitize", "oob", str(tmp_path / target))
+        assert ("main.cpp:6:3: error[" in done.stderr) == found, done.stderr
+        assert "checked: 1 launch of 1 rank for oob" in done.stderr
+
+
 def test_what_cannot_be_checked(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = ranks(2, "--sanitize", "all", program, "--", "meet")
     assert done.returncode == 1

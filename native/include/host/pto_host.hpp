@@ -13,6 +13,7 @@
 // launch there: a type that belongs to the function around it. The program finds them by these.
 #pragma once
 
+#include <string>
 #include <typeinfo>
 
 #include "pto/core/scheduler.hpp"
@@ -28,7 +29,8 @@ int32_t pto_host_arrays(struct pto_array* into, int32_t room);
 int32_t pto_host_idle(uint64_t moves);
 /// What became of a launch, for who waits for the stream; nothing is said of one that went well.
 void pto_host_ended(void* stream, int status, const char* text);
-/// Trace the launch of a kernel (native/host/trace.hpp): what its cores tell goes there. Null: there is no trace.
+/// Trace the launch of a kernel (native/host/trace.hpp), by the names of the target and of the kernel: what its cores
+/// tell goes there. Null: there is no trace.
 struct pto_tracer* pto_host_trace(const char* kernel, uint32_t blocks, uint32_t vectors,
                                   const struct pto_array* arrays, int32_t count);
 /// Sides of mixed kernels: 1 cube, 2 vector.
@@ -90,7 +92,8 @@ void run(const char* name, uint32_t vectors, uint32_t blocks, void* stream, Call
   launch.array_count = pto_host_arrays(arrays, count);
   launch.arrays = arrays;
 #ifdef PTO_TRACED
-  launch.program = pto_host_trace(name, blocks, vectors, arrays, launch.array_count);
+  launch.program = pto_host_trace((PTO_HOST_TARGET " " + std::string(name)).c_str(), blocks, vectors, arrays,
+                                  launch.array_count);
 #else
   (void)name;
 #endif

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 from ..cache import opened
 from ..diag import Diagnostic, DiagnosticError, has_errors
-from ..engine.sanitize import NAMES
 from ..reading import SUFFIXES, read
 from .common import (
     FAILED,
     OK,
     Parser,
     add_diagnostics,
+    add_sanitize,
     add_target,
     rank_count,
-    sanitizers,
     say,
     seconds,
     show,
@@ -68,8 +67,7 @@ def main(arguments: Sequence[str]) -> int:
         metavar="SECONDS",
         help="end them all after that time, and say what they did",
     )
-    add("--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
-        help=f"checks of kernels: {', '.join(NAMES)}, or all")  # fmt: skip
+    add_sanitize(p, "checks of kernels")
     add("--flags", action="store_true", help="print what such a program is compiled and linked with")
     add_target(p)
     add_diagnostics(p)
@@ -105,7 +103,7 @@ def _run(options: Namespace, own: list[str]) -> int:
         return OK
     command = [program, *own]
     if options.sanitize:
-        done, problems, verdict = _checked(options, command, target)
+        done, problems, verdict = _checked(options, command)
     else:
         done, problems, verdict = launch.run(command, options.ranks, options.timeout), [], ""
     problems = [*(Diagnostic("PTO-E2422", text) for text in done.reports), *problems]
@@ -116,9 +114,7 @@ def _run(options: Namespace, own: list[str]) -> int:
     return FAILED if has_errors(problems) else worst
 
 
-def _checked(
-    options: Namespace, command: list[str], target: Profile
-) -> tuple[Outcome, list[Diagnostic], str]:
+def _checked(options: Namespace, command: list[str]) -> tuple[Outcome, list[Diagnostic], str]:
     """Run a program, then check what its ranks did; the findings, and the verdict in words."""
     from ..host import launch
     from ..host.checks import Checks
@@ -134,7 +130,7 @@ def _checked(
     with contextlib.ExitStack() as files:
         traces = [files.enter_context(tempfile.TemporaryFile()).fileno() for _ in range(options.ranks or 1)]
         done = launch.run(command, options.ranks, options.timeout, traces=traces)
-        checks = Checks(program, target, options.sanitize, traces)
+        checks = Checks(program, options.sanitize, traces)
         problems = checks.run()
     return done, problems, _verdict(checks, len(traces), problems)
 

@@ -42,7 +42,9 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], t
     that tells of every call (native/host/trace.hpp), at addresses that do not change from run to run."""
     found = compilers.find()
     texts = [text for s in sources for text in (os.path.abspath(s.name), s.text)]
-    own = [compilers.TRACED, *compilers.placed(found), "-no-pie"] if traced else []
+    own: list[str] = []
+    if traced:
+        own = [compilers.TRACED, f'-DPTO_HOST_TARGET="{profile.name}"', *compilers.placed(found), "-no-pie"]
     every = [*own, *flags]
     name = key_of(
         found, "program", *compile_flags(profile), *every, *texts, str(library().stat().st_mtime_ns)

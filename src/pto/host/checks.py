@@ -33,7 +33,7 @@ from ..engine.traced.memory import Copied, Memory
 from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import CppWords, in_cpp
 from ..engine.traced.stream import Recorded
-from ..isa.profiles import Profile
+from ..isa.profiles import Profile, profile
 from .trace import HostWrite, Launch, Program, WindowName, events
 
 #: Needs the contents of windows.
@@ -85,12 +85,9 @@ class _RanksGrid(TracedGrid):
 class Checks:
     """Sanitizers of the launches of all ranks: what they find, and what they could not check."""
 
-    def __init__(
-        self, program: Program, profile: Profile, names: frozenset[str], files: Sequence[int]
-    ) -> None:
+    def __init__(self, program: Program, names: frozenset[str], files: Sequence[int]) -> None:
         """`files` are the traces of the ranks."""
         self._program = program
-        self._profile = profile
         self._files = files
         self.names = names - {OF_GRAPHS}
         self._places = Places(program.path, base=0)
@@ -222,10 +219,11 @@ class Checks:
         watch = watching(names, None, False)
         if watch is None:
             return ""
-        program, roles, sites = self._lower(cores)
+        target = profile(there[0].target)
+        program, roles, sites = self._lower(cores, target)
         nothing: list[dict[str, list[object]]] = [{kind: [] for kind in sites} for _ in beside]
         grid = _RanksGrid(
-            program, self._profile, self._memory_of(beside), roles, nothing,
+            program, target, self._memory_of(beside), roles, nothing,
             max(launch.blocks for launch in there), io.StringIO(), watch,
         )  # fmt: skip
         grid.beside, grid.alone, grid.sites = beside, alone, sites
@@ -257,13 +255,13 @@ class Checks:
             self.unchecked.append(f"what launch {self._most} ({kernels}) leaves, because it did not end")
         return why
 
-    def _lower(self, cores: Sequence[tuple[str, int]]) -> _Lowered:
+    def _lower(self, cores: Sequence[tuple[str, int]], target: Profile) -> _Lowered:
         """Return program, cores and call sites, once for all launches."""
         key = tuple(cores)
         if key not in self._lowered:
             module = module_of(Source(self._program.path, ""), cores)
             self._lowered[key] = roles_of(
-                module, self._profile, True, cores,
+                module, target, True, cores,
                 lambda p, code, block: Sites(
                     p, code, block, self._places, self._memory, shift=self._program.shift
                 ),

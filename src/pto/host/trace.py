@@ -58,9 +58,10 @@ class Launch:
     """A launch of a rank."""
 
     def __init__(
-        self, kernel: str, blocks: int, vectors: int, pieces: list[Piece], contents: dict[PieceName, Array]
+        self, name: str, blocks: int, vectors: int, pieces: list[Piece], contents: dict[PieceName, Array]
     ) -> None:
-        self.kernel = kernel
+        #: The target that the program was built for.
+        self.target, _, self.kernel = name.partition(" ")
         self.blocks = blocks
         #: Cores of a block: kind and sub-block.
         self.cores = [("cube", 0), *(("vector", n) for n in range(vectors))] if vectors else [("mix", 0)]
@@ -148,9 +149,9 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
                 writes.append(HostWrite((group, rank), offset, data[begin + 24 : at]))
             elif kind == _LAUNCH:
                 blocks, vectors = struct.unpack_from("<QQ", data, begin)
-                kernel = data[begin + 16 : at].decode("utf-8", "replace")
+                name = data[begin + 16 : at].decode("utf-8", "replace")
                 held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
-                launch = Launch(kernel, blocks, vectors, pieces, held)
+                launch = Launch(name, blocks, vectors, pieces, held)
                 launch.host_writes, writes, pieces = writes, [], []
             elif kind == _RECORDS and launch is not None:
                 block, core = struct.unpack_from("<QQ", data, begin)
