@@ -124,8 +124,8 @@ class Child:
             for descriptor in (0, 1, 2):
                 os.dup2(silent, descriptor)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            used = int(Path("/proc/self/statm").read_text().split()[5]) * mmap.PAGESIZE
-            resource.setrlimit(resource.RLIMIT_DATA, (used + 4 * MEMORY,) * 2)
+            most = int(Path("/proc/self/statm").read_text().split()[5]) * mmap.PAGESIZE + 4 * MEMORY
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
             signal.signal(signal.SIGPROF, _hang)
             with open(write, "w") as pipe:
                 json.dump(self._read() if not self._kind else self._cut(), pipe)
