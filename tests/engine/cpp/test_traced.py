@@ -122,6 +122,26 @@ __global__ AICORE void beyond(__gm__ float* a, __gm__ float* b, int32_t n) {
 """
 
 
+LEFT = """\
+__global__ AICORE void left(__gm__ float* a) {
+#ifdef __DAV_CUBE__
+  set_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+  wait_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+#endif
+#ifdef __DAV_VEC__
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+#endif
+}
+"""
+
+
+def test_a_flag_that_is_left_set_names_its_line(write: Any) -> None:
+    """In a kernel of one kind of core, and in one of both, whose halves are units of their own."""
+    for text, at in ((LEFT, 9), (re.sub("#.*\n", "", LEFT), 6)):
+        (d,) = pto.kernel(write("left.cpp", text), checked=True).run(np.zeros(4, np.float32)).diagnostics
+        assert line(d) == ("PTO-E0805", (at, 3)), render([d])
+
+
 def test_an_access_beyond_an_array_names_its_line(write: Any, tmp_path: Path) -> None:
     """What looks is compiled into every engine once, and its caller is found behind it; in libraries, too."""
     path, library = write("beyond.cpp", BEYOND), str(tmp_path / "beyond.so")

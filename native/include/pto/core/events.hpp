@@ -21,11 +21,11 @@ PTO_INST void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to,
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
-  int8_t& raised = pto::detail::core().flags[from][to][id];
+  uint32_t& raised = pto::detail::core().flags[from][to][id];
   PTO_CHECK(raised == 0, "PTO-E0804",
             "set_flag(PIPE_%s, PIPE_%s, %d): the flag is still raised; a wait_flag is missing",
             pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
-  raised = 1;
+  raised = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
 #endif
 }
 
@@ -34,8 +34,8 @@ PTO_INST void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
-  int8_t& raised = pto::detail::core().flags[from][to][id];
-  PTO_CHECK(raised == 1, "PTO-E2104",
+  uint32_t& raised = pto::detail::core().flags[from][to][id];
+  PTO_CHECK(raised != 0, "PTO-E2104",
             "wait_flag(PIPE_%s, PIPE_%s, %d): nobody has set the flag; the pipe would wait forever",
             pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
   raised = 0;

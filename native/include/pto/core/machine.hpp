@@ -200,8 +200,9 @@ struct Core {
   Trace* trace = nullptr;             // where somebody wants to know what it does
   int64_t task = -1;                  // of a graph of tasks: its number
   uint64_t touched[2] = {};           // bytes of global memory that are no part of an array
-  int8_t flags[kPipes][kPipes][kEventIds] =
-      {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
+  /// PTO_CHECKED: by source pipe, destination pipe and id, the low bits of the address where a flag was raised; 0 for
+  /// one that is not.
+  uint32_t flags[kPipes][kPipes][kEventIds] = {};
 };
 
 /// Fresh memory, all zero; pages that nobody touches cost nothing. Guards lie before and behind it, where the system has

@@ -329,7 +329,14 @@ inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, fa
 [[gnu::cold]] inline void check_flags_left(Core& core) {
   for (int at = 0; at < kPipes * kPipes * kEventIds; ++at) {
     const int from = at / kEventIds / kPipes, to = at / kEventIds % kPipes, id = at % kEventIds;
-    if (core.flags[from][to][id] == 0) continue;
+    const uint32_t raised = core.flags[from][to][id];
+    if (raised == 0) continue;
+    Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
+    if (launch.tracer != nullptr && !launch.over.load()) {
+      const auto here = reinterpret_cast<uint64_t>(&check_flags_left);  // in the same library
+      launch.tracer->frames[0] =
+          here + static_cast<uint64_t>(int64_t{static_cast<int32_t>(raised - static_cast<uint32_t>(here))});
+    }
     char text[160];
     std::snprintf(text, sizeof text,
                   "[PTO-E0805] set_flag(PIPE_%s, PIPE_%s, %d): the flag is still set when the kernel ends; "
