@@ -231,10 +231,13 @@ def test_operators_of_python_are_those_of_numpy() -> None:
         np.testing.assert_allclose(z, a.sum(1), rtol=1e-5, atol=1e-5)
 
 
+HALF = np.float32(0.5)
+
+
 @pl.jit
-def dense(x: pl.Tensor, w: pl.Tensor, bias: pl.Tensor, y: pl.Out[pl.Tensor]):
+def dense(x: pl.Tensor, w: pl.Tensor, bias: pl.Tensor, shift: pl.Tensor, y: pl.Out[pl.Tensor]):
     with pl.at():
-        y[:] = pl.gelu(x @ w + bias)
+        y[...] = pl.gelu(x[...] @ w + bias[None, :]) * HALF + np.sqrt(4.0) * shift[:, None]
 
 
 def test_products_and_arrays_of_one_dimension() -> None:
@@ -242,8 +245,9 @@ def test_products_and_arrays_of_one_dimension() -> None:
     h = a.astype(np.float64) @ w + bias
     for execute in (dense, dense.interpret):
         c = np.zeros((16, 32), np.float32)
-        execute(a, w, bias, c)
-        np.testing.assert_allclose(c, h / 2 * (1 + np.vectorize(math.erf)(h / np.sqrt(2))), rtol=1e-4)
+        execute(a, w, bias, a[:, 0].copy(), c)
+        gelu = h / 2 * (1 + np.vectorize(math.erf)(h / np.sqrt(2)))
+        np.testing.assert_allclose(c, gelu / 2 + 2 * a[:, :1], rtol=1e-4)
 
 
 @pl.jit

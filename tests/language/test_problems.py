@@ -109,9 +109,15 @@ def test_e3002_names() -> None:
             for n in pl.range(3):
                 pl.store(t, [n, 0], out)
             pl.write(out, [0, n], 1.0)
+            s = x[0, 0] * 2.0
+        with pl.at():
+            out[:] = x * s
         return out
 
     found = problems(k)
+    assert told(k)[-1] == (
+        "PTO-E3002", "s", "compute it in each region, or keep it in a tensor: t[0, 0] = s, then t[0, 0]"
+    )  # fmt: skip
     assert ("PTO-E3002", "pl.lod") in found
     assert ("PTO-E3002", "tile") in found
     assert ("PTO-E3002", "only_here") in found
@@ -150,6 +156,8 @@ def test_what_numpy_is_used_to() -> None:
             x & 1
             x // 2
             pl.exp(x[:, ::2])
+            pl.exp(x[0, None])
+            out[None, :] = x
             x + WEIGHTS
             pl.add(WEIGHTS, x)
             pl.store(out, [0, 0], pl.load(x, [0, 0], [64, 64]))
@@ -167,7 +175,7 @@ def test_what_numpy_is_used_to() -> None:
     wanted = (
         "pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.row_max x*x "
         "pl.concat total=total+x[i:i+1] pl.row_max pl.sqrt pl.where pl.where pl.where out[i]=x[index[i]] & | ~ & pl.and_ "
-        "mode='floor' MaskPattern parameter parameter tile pl.read x[i] pl.reshape pl.FP16 pl.sqrt "
+        "mode='floor' MaskPattern pl.reshape leave parameter parameter tile pl.read x[i] pl.reshape pl.FP16 pl.sqrt "
         "pl.cast pl.at"
     )
     assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
@@ -282,8 +290,12 @@ def test_e3005_arrays_whose_extents_a_run_decides() -> None:
                     u = pl.load(x, [0, c], [1, 64], valid_shape=[1, pl.min(64, N - c)])
                     pl.store(t + u, [r, c], out)
                     out[r : r + m, 0:64] = pl.exp(x)
+                    pl.exp(x[r : r + 16, :])
+                    pl.exp(x[r + 1 : M, 0:64])
 
-    window, whole = told(k)
+    window, whole, columns, rows = told(k)
+    assert columns[2] == "pl.load(x, [r, c], [16, 16], valid_shape=[16, pl.min(16, N - c)])"
+    assert rows[2] == "pl.load(x, [r + 1 + c, 0], [16, 64], valid_shape=[pl.min(16, M - (r + 1) - c), 64])"
     assert window[1] == "x[r : r + m, c : pl.min(c + 64, N)]"
     assert window[2] == "pl.load(x, [r, c], [16, 64], valid_shape=[m, pl.min(c + 64, N) - c])"
     assert whole[2].endswith("[16, 16], valid_shape=[pl.min(16, M - r), pl.min(16, N - c)])")
@@ -463,7 +475,11 @@ def test_e3008_names_that_are_two_things() -> None:
     written = "out[..] = .. writes into it; out = .. only gives the name to something else"
     assert told(k) == [
         ("PTO-E3008", "u", two_names),
-        ("PTO-E3008", "t", "give it another name"),
+        (
+            "PTO-E3008",
+            "t",
+            "give it another name; a loop over pl.unroll(..) is written out, and may change it",
+        ),
         ("PTO-E3008", "out", written),
     ]
 
@@ -599,6 +615,14 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
     assert warned(in_place, X, X.copy()) == ["PTO-E3010"]
     assert warned(written, X, X.copy()) == ["PTO-E3011"]
     assert warned(right, X, X.copy()) == []
+
+    @pl.jit
+    def returned(x: pl.Tensor):
+        with pl.at():
+            y = x + 1
+        return y
+
+    assert warned(returned, X) == ["PTO-E3010"]
 
     @pl.jit
     def never(x: pl.Tensor, out: pl.Out[pl.Tensor]):

@@ -1137,7 +1137,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E3010",
         "an output that nothing writes",
         "A parameter is declared pl.Out, and no statement stores into it; often its name was given "
-        "to a new value.",
+        "to a new value. Or the body returns an array that no argument holds: calls return None.",
         "Write into it: out[:] = value, pl.store(tile, offsets, out), pl.assemble(out, value, offset).",
     ),
     (

@@ -36,12 +36,22 @@ def check(program: Program) -> list[Diagnostic]:
     for function in reversed(program.functions.values()):  # callees were read after their callers began
         if function.kind not in FOREIGN:
             found += _directions(function, others)
+    found += _lost(program.entry) if program.entry is not None else []
     padded = [f for f in program.functions.values() if any(op.name.startswith("fillpad") for op in f.walk())]
     if padded:
         from .padding import counted
 
         found += [d for function in padded for d in counted(function)]
     return found
+
+
+def _lost(entry: Function) -> list[Diagnostic]:
+    """An array that the body returns and no argument holds: a call returns None."""
+    params = {p.value for p in entry.params}
+    made = [v for v in entry.returns if isinstance(v.type, TensorType) and root(v) not in params]
+    help = "y: pl.Out[pl.Tensor] is a parameter for the result, and y[:] = .. writes it"
+    message = f"the result of {entry.name} is lost: calls return None"
+    return [Diagnostic(UNWRITTEN, message, entry.loc, "warning", help=help)] if made else []
 
 
 def unordered(program: Program) -> list[Diagnostic]:

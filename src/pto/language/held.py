@@ -216,7 +216,7 @@ def poison(shape: Any, dtype: DataType) -> Data:
 class Held:
     """A tensor or a tile. `data` is a view of its storage; `memory` says whether that is global memory."""
 
-    __array_priority__ = 100
+    __array_ufunc__ = None  # numbers of NumPy leave operators to us
     __hash__ = object.__hash__
 
     def __init__(

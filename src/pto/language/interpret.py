@@ -66,6 +66,7 @@ from .reader.hints import OPERATORS_OF_ARRAYS
 from .reader.source import File, file_at
 from .types import DynVar, annotation
 
+_NEW = Operator("[]", expressions.with_new)
 #: Bytes of an operand that the cube surely takes in one step.
 _ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[1])
@@ -278,7 +279,7 @@ class Interpreter:
             elif isinstance(arg, list | tuple):
                 return type(arg)(value(a, True) for a in arg)
             else:
-                return arg
+                return arguments.number(arg) if isinstance(arg, np.generic) else arg
             env[made] = arg
             return made
 
@@ -545,7 +546,11 @@ class Interpreter:
             return self.named("read", x, offsets)
         if isinstance(x.type, TileType):
             dropped = dropped[: max(0, x.type.rank - 2)]
-        return self.named("slice", x, sizes, offsets, drop_dims=dropped)
+        found = self.named("slice", x, sizes, offsets, drop_dims=dropped)
+        new = expressions.spelled(
+            list(item) if isinstance(item, tuple) else [item], x.type.rank, slice(None)
+        )[1]
+        return self.apply(_NEW, (found, new, len(found.shape) < x.type.rank), {}) if new else found
 
     def write_window(self, x: Held, item: Any, value: Any) -> None:
         """`x[a:b, i] = value`."""
@@ -568,7 +573,9 @@ class Interpreter:
         self.named("assemble", x, value, offsets)
 
     def _window(self, x: Held, item: Any) -> tuple[list[int], list[int], list[int]]:
-        parts = list(item) if isinstance(item, tuple) else [item]
+        parts, _ = expressions.spelled(
+            list(item) if isinstance(item, tuple) else [item], x.type.rank, slice(None)
+        )
         if len(parts) > x.type.rank:
             self.fail(SHAPE, f"{len(parts)} indices", expected=f"at most {x.type.rank}")
         offsets, sizes, dropped = [], [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NoReturn
 
 from ...diag import Span
@@ -24,8 +25,17 @@ def has_known_extents(value: Any) -> bool:
 def _window(value: Value) -> str:
     """The load that a window of unknown extents is meant to be."""
     assert value.op is not None
-    offsets, sizes = value.op.args["offset"], [_plain(n) for n in value.op.args["shape"]]
-    return _load(root(value).name, offsets, [_bound(n) for n in sizes], sizes)
+    offsets, shape, valid = list(value.op.args["offset"]), [], [_plain(n) for n in value.op.args["shape"]]
+    taken = set(re.findall(r"\w+", " ".join(map(_text, (*offsets, *valid)))))
+    names = (name for name in "rcijklmnopq" if name not in taken)
+    for axis, n in enumerate(valid):
+        bound = _bound(n)
+        shape.append(16 if bound is None else bound)
+        if bound is None:  # in a loop over `at`
+            at = next(names, "at")
+            offsets[axis] = at if index.known(offsets[axis]) == 0 else f"{_text(offsets[axis])} + {at}"
+            valid[axis] = f"pl.min(16, {_text(n)} - {at})"
+    return _load(root(value).name, offsets, shape, valid)
 
 
 def _part(value: Value) -> str:
@@ -47,8 +57,8 @@ def _load(name: str, offsets: list[Any], shape: list[Any], valid: list[Any]) -> 
     return f"pl.load({name or 'x'}, {at}, {sizes}, valid_shape={part})"
 
 
-def _bound(n: Any) -> int:
-    """What an extent never exceeds, where it says so: `pl.min(16, ..)`; else one that is often chosen."""
+def _bound(n: Any) -> int | None:
+    """What an extent never exceeds, where it says so: `pl.min(16, ..)`."""
     known = index.known(n)
     if known is not None:
         return known
@@ -57,7 +67,7 @@ def _bound(n: Any) -> int:
     if name == "sub":
         less, (name, args) = args[1], _operation(args[0])
     found = [index.known_difference(arg, less) for arg in args] if name == "min" else []
-    return next((b for b in found if b is not None), 16)
+    return next((b for b in found if b is not None), None)
 
 
 def _operation(n: Any) -> tuple[str, list[Any]]:
@@ -87,5 +97,7 @@ def _text(d: Any) -> str:
         return d.name if known is None else str(known)
     name, args = _operation(d)
     if name in _SIGNS:
-        return f" {_SIGNS[name]} ".join(map(_text, args))
+        first, second = map(_text, args)
+        first = f"({first})" if name == "mul" and " " in first else first
+        return f"{first} {_SIGNS[name]} {f'({second})' if name != 'add' and ' ' in second else second}"
     return f"pl.{name}({', '.join(map(_text, args))})" if name in ("min", "max") else ".."

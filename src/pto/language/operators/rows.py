@@ -213,7 +213,7 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
                 name,
                 expected=dtype.name,
                 got=t.dtype.name,
-                help=f"pl.cast({name}, pl.{dtype.name})",
+                help=f"pl.cast(x, pl.{dtype.name})",
             )
         dtype = promoted(dtype, t.dtype)
     for name in names:

@@ -61,6 +61,9 @@ def typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
         return OPERATORS["const"].function(f.build, value, type.dtype)
 
 
+OTHER_NAME = "give it another name; a loop over pl.unroll(..) is written out, and may change it"
+
+
 def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
     """What a name is after an iteration has to be what it was before, of another value."""
     problem = mismatch(arg.type, now)
@@ -81,7 +84,7 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
     if problem:
         storage = isinstance(arg.begins, Value) and is_memory(arg.begins)
         fail(MERGE, f"'{name}' changes its type in the loop", set_at(f, node, name), expected=arg.type,
-             got=shown(now), help=written_into(name) if storage else "give it another name")  # fmt: skip
+             got=shown(now), help=written_into(name) if storage else OTHER_NAME)  # fmt: skip
 
 
 def _begins_empty(arg: Value, now: Any) -> bool:

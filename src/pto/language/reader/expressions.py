@@ -10,6 +10,7 @@ from typing import Any
 from ...diag import Span
 from .. import forms, index
 from ..arguments import NAMES
+from ..build import Build
 from ..dtypes import BOOL, BY_ISA, DataType
 from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
@@ -37,9 +38,15 @@ def value_of(f: Frame, node: ast.expr) -> Any:
     before = f.build.place
     f.build.place = f.span(node)
     try:
-        return reader(f, node)
+        return _number(reader(f, node))
     finally:
         f.build.place = before
+
+
+def _number(found: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    numpy = type(found).__module__ == "numpy" and getattr(found, "shape", None) == ()
+    return found.item() if numpy else found
 
 
 def _constant(f: Frame, node: ast.Constant) -> Any:
@@ -231,7 +238,33 @@ def _subscript(f: Frame, node: ast.Subscript) -> Any:
         return OPERATORS["read"].function(f.build, owner, offsets)
     if isinstance(owner.type, TileType):
         dropped = dropped[: max(0, owner.type.rank - 2)]
-    return OPERATORS["slice"].function(f.build, owner, sizes, offsets, drop_dims=dropped)
+    found = OPERATORS["slice"].function(f.build, owner, sizes, offsets, drop_dims=dropped)
+    new = _parts(node, owner.type.rank)[1]
+    return with_new(f.build, found, new, len(found.type.shape) < owner.type.rank) if new else found
+
+
+def _parts(node: ast.Subscript, rank: int) -> tuple[list[Any], list[int]]:
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    plain = [p.value if isinstance(p, ast.Constant) and p.value in (None, ...) else p for p in parts]
+    return spelled(plain, rank, ast.Slice())
+
+
+def spelled(parts: list[Any], rank: int, whole: Any) -> tuple[list[Any], list[int]]:
+    """The parts of a subscript, `...` written out and without None; and where these insert an extent of 1."""
+    for at in [n for n, part in enumerate(parts) if part is ...][:1]:
+        count = rank - sum(part is not None for part in parts) + 1
+        parts = [*parts[:at], *[whole] * count, *parts[at + 1 :]]
+    return [p for p in parts if p is not None], [n for n, p in enumerate(parts) if p is None]
+
+
+def with_new(b: Build, x: Value, new: list[int], dropped: bool) -> Value:
+    """An array with extents of 1 inserted: `x[:, None]`."""
+    if dropped:
+        b.fail(SYNTAX, "None beside an index", help="pl.reshape(x, shape)")
+    shape = list(x.type.shape)
+    for at in new:
+        shape.insert(at, 1)
+    return OPERATORS["reshape"].function(b, x, shape)
 
 
 def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
@@ -247,8 +280,10 @@ def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
 
 def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list[Any], list[int]]:
     """Offsets and extents that a subscript names, and the dimensions that it drops."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     shape = owner.type.shape
+    parts, new = _parts(node, len(shape))
+    if new and isinstance(node.ctx, ast.Store):
+        fail(SYNTAX, "None in a window that is written", f.span(node), help="leave it out")
     if len(parts) > len(shape):
         fail(SHAPE, f"{len(parts)} indices", f.span(node.slice), expected=f"at most {len(shape)}")
     offsets: list[Any] = []
@@ -455,6 +490,13 @@ def _pure(target: Any) -> bool:
     return module in ("math", forms.__name__, "pto.language.types")
 
 
+def _of_numpy(target: Any) -> bool:
+    """Check whether it is a function or a type of NumPy that makes a number of numbers: `np.sqrt`,
+    `np.float32`."""
+    kind = target if isinstance(target, type) else type(target)
+    return kind.__module__ == "numpy" and (kind is target or kind.__name__ == "ufunc")
+
+
 def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of Python: on its own objects, or one that numbers of a program have too."""
     if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
@@ -465,6 +507,8 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
             fail(TYPE, "a value is converted by the program", f.span(node), help="pl.cast(x, dtype)")
         if target is len and args and is_shaped(args[0]):
             return args[0].type.shape[0]
+    if _of_numpy(target) and not kwargs and all(isinstance(a, int | float) for a in args):
+        return _number(target(*args))
     if not callable(target) or not _pure(target):
         name = getattr(target, "__name__", type(target).__name__)
         fail(

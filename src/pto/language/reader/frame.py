@@ -30,9 +30,10 @@ POISON: Any = _Poison()
 class Unbound:
     """A name that only some ways to this point have set."""
 
-    def __init__(self, why: str, place: Span) -> None:
+    def __init__(self, why: str, place: Span, help: str = "") -> None:
         self.why = why
         self.place = place
+        self.help = help
 
 
 class Quiet(Exception):
@@ -104,7 +105,9 @@ class Frame:
             if found is POISON:
                 raise Quiet
             if isinstance(found, Unbound):
-                fail(NAME, f"'{name}' {found.why}", self.span(node), help=f"set '{name}' before")
+                fail(
+                    NAME, f"'{name}' {found.why}", self.span(node), help=found.help or f"set '{name}' before"
+                )
             return found
         try:
             return self.outside(name)

@@ -48,7 +48,7 @@ ELSEWHERE = {
     "softmax": "e = pl.exp(x - pl.row_max(x)), then e / pl.row_sum(e)",
     "square": "x * x",
     "std": "pl.sqrt(pl.row_sum((x - mean)**2) / n)",
-    "sum": "pl.row_sum and pl.col_sum; pl.col_sum(pl.row_sum(x)) of all",
+    "sum": "pl.row_sum(x) along axis 1, pl.col_sum(x) along axis 0; pl.col_sum(pl.row_sum(x)) of all",
     "take": _GATHERED,
     "topk": "k times: m = pl.row_max(x); out[:, i:i + 1] = m; x = pl.where(x == m, -1e30, x)",
     "tril": "pl.where(pl.arange(0, [1, n]) > pl.transpose(pl.arange(0, [1, n]), 0, 1), 0.0, x)",

@@ -158,7 +158,9 @@ def _read_region(
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):
-            f.names[name] = Unbound("is a number of a core, and does not leave its region", f.span(node))
+            why = "is a number of a core, and does not leave its region"
+            help = f"compute it in each region, or keep it in a tensor: t[0, 0] = {name}, then t[0, 0]"
+            f.names[name] = Unbound(why, f.span(node), help)
     f.build.block.append(op)
     for (name, value), result in zip(outs, op.results, strict=True):
         if core and isinstance(value.type, ShapedType):
