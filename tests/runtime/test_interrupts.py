@@ -59,7 +59,7 @@ def press():
 over = threading.Event()
 if own:
     signal.signal(signal.SIGINT, lambda *_: print("noted"))
-presser = threading.Thread(target=press)
+presser = threading.Thread(target=press, daemon=True)  # else a run that fails leaves it waiting
 presser.start()
 try:
     runtime.run(lambda rt: [rt.submit(loop, d) for d in data], threads=threads, block_dim=2)
