@@ -296,6 +296,7 @@ LIKE_NUMPY = [
     *(_same(text, dtype=np.float32) for text in ("i / 2", "2 / I", "i / I", "i / icol", "s / 4", "pl.where(f > 0, 1.0, 0.0)", "pl.where(i, 1.0, 0.5)", "pl.where(icol > i, f, 1)")),
     *(_same(text, dtype=bfloat16) for text in ("pl.where(b > 0.5, b, 0.5)", "pl.where(b > b, 1.0, b)", "pl.tanh(b)", "pl.erf(b)", "pl.gelu(b)", "pl.gelu(b, 'tanh')")),
     _same("pl.where(s > icol, 1, 2)", dtype=np.int32, level="tensor"),
+    *(Case(f"pl.cast(f > 0, pl.{t})", "(f > 0) * 1", dtype=d) for t, d in (("UINT8", np.uint8), ("INT8", np.int8), ("INT64", np.int64))),
 ]  # fmt: skip
 CASTS = [
     Case("pl.cast(f, pl.FP16)", "f", dtype=np.float16), Case("pl.cast(h, pl.FP32)", "h", dtype=np.float32), Case("pl.cast(f, pl.BF16)", "f", dtype=bfloat16),

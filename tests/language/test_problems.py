@@ -347,6 +347,16 @@ def test_e3005_shapes_that_do_not_broadcast() -> None:
     wanted = [("PTO-E3005", "x[0:1, 0:32]", ""), ("PTO-E3005", "x", ""), ("PTO-E3005", "x > 0", "")]
     assert told(k) == wanted
 
+    @pl.jit
+    def leading(x: pl.Tensor, bias: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            out[:] = x + bias
+
+    stack = np.zeros((2, 16, 64), np.float32)
+    assert told(leading, stack, stack[0], stack) == [
+        ("PTO-E3005", "x + bias", "a loop over the first one: x[i]")
+    ]
+
 
 def test_e3006_misplaced() -> None:
     @pl.jit.incore

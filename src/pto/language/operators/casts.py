@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 from ...isa import row
+from ...isa.python import signatures
 from ..build import Build
-from ..dtypes import BOOL, BY_ISA, DataType
+from ..dtypes import BOOL, BY_ISA, FP32, DataType
 from ..enums import ROUNDINGS
 from ..ir import ScalarType, Value, is_scalar, is_shaped
 from ..problems import ARGUMENTS, TYPE
@@ -61,11 +62,13 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
         )
     if x.type.dtype == target_type:
         return x
+    isa = b.target.isa if b.target is not None else "cpu"
     if x.type.dtype == BOOL:
         from .compute import ones
 
-        return ones(b, x, result_type(x.type, target_type))
-    isa = b.target.isa if b.target is not None else "cpu"
+        selected = target_type.isa in signatures()["sel"].row.dtypes.get(isa, ())
+        made = ones(b, x, result_type(x.type, target_type if selected or b.exact else FP32))
+        return FUNCTIONS["cast"](b, made, target_type, "rint")
     steps = [target_type.isa] if b.exact else chain(x.type.dtype.isa, target_type.isa, isa)
     if steps is None:
         b.fail(TYPE, f"no conversion of {x.type.dtype.name} to {target_type.name}", "target_type",

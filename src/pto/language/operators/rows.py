@@ -394,6 +394,10 @@ def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
         x = spread(b, x, (*ones, shape[of]), None if valid is None else (*ones, valid[of]))
         if of == -2:
             return OPERATORS["reshape"].function(b, x, list(shape))
+    if not column and index.known(x.type.shape[-2]) != 1:
+        help, dims = "a loop over the first one: x[i]", _dims(x.type.shape)
+        b.fail(SHAPE, f"cannot repeat {dims} along the dimensions before the last two", expected=_dims(shape),
+               got=dims, help=help)  # fmt: skip
     t = array_type(x.type.dtype, shape, valid, isinstance(x.type, TileType))
     target = b.op("full", [t], shape=list(shape), dtype=t.dtype, value=0,
                   valid_shape=None if valid is None else list(valid))  # fmt: skip
