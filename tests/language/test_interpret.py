@@ -294,9 +294,16 @@ def conditions(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         y[:] = (x > 1) + (x > 2)
 
 
+@pl.jit
+def chosen(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        if x > 0:
+            y[:] = x
+
+
 def test_problems_are_those_of_reading() -> None:
     a = _random(16, 64)
-    for kernel in (beyond, misplaced, mixed, surroundings, other_rows, arithmetic, conditions):
+    for kernel in (beyond, misplaced, mixed, surroundings, other_rows, arithmetic, conditions, chosen):
         with pytest.raises(DiagnosticError) as read:
             kernel.lower(a, a.copy())
         with pytest.raises(DiagnosticError) as executed:

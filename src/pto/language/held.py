@@ -17,6 +17,7 @@ from .build import Build, power
 from .dtypes import BOOL, INDEX, DataType
 from .eager import interpreter
 from .ir import Block, ScalarType, TensorType, TileType, Value
+from .problems import OF_ARRAYS, TYPE
 
 if TYPE_CHECKING:
     Data = np.ndarray[Any, Any]
@@ -256,6 +257,9 @@ class Held:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return interpreter("if").fail(TYPE, "a condition is a truth value", got=self.type, help=OF_ARRAYS)
 
     def __repr__(self) -> str:
         part = f", valid {list(self.valid_shape)}" if self.type.valid is not None else ""

@@ -25,6 +25,8 @@ RANKS = "PTO-E3016"
 
 #: What to write for work of a core that is elsewhere.
 TO_A_CORE = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with @pl.jit.incore"
+#: What to write for a condition that is an array.
+OF_ARRAYS = "pl.where(mask, a, b) chooses by elements; pl.read(x, [0, 0]) > 0 asks one"
 
 
 class LanguageWarning(UserWarning):

@@ -16,7 +16,7 @@ from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, is_scalar, 
 from ..operators.core import OPERATORS, Operator
 from ..operators.infix import INFIX, OF_MASKS, is_mask
 from ..operators.memory import in_core
-from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
+from ..problems import ARGUMENTS, NAME, OF_ARRAYS, SHAPE, SYNTAX, TYPE, Problem, fail
 from ..types import MemRef
 from .frame import POISON, Frame
 from .hints import BY_ARRAYS, OPERATORS_OF_ARRAYS, absent, instead_of, member
@@ -579,8 +579,7 @@ def condition(f: Frame, node: ast.expr) -> Any:
     if not isinstance(found, Value):
         return bool(found)
     if not isinstance(found.type, ScalarType) or found.type.dtype != BOOL:
-        elements = "pl.where(mask, a, b) chooses by elements; pl.read(x, [0, 0]) > 0 asks one"
-        help = "compare it, as in `x != 0`" if is_scalar(found) else elements
+        help = "compare it, as in `x != 0`" if is_scalar(found) else OF_ARRAYS
         fail(TYPE, "a condition is a truth value", f.span(node), got=found.type, help=help)
     return found
 
