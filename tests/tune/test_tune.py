@@ -264,7 +264,10 @@ def test_the_tool(
     assert "PTO-E2902" in capsys.readouterr().err
 
 
-def test_the_tool_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_tool_refuses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where results are kept
     constants, built = tmp_path / "constants.py", tmp_path / "built.py"
     constants.write_text(
         "import pto.language as pl\nROWS, (COUNT, KIND) = 16, (64, 'wide')\nSIZE: int = 2\nLONG = [1]\n"
