@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -151,12 +151,13 @@ def test_under_stress(name: str) -> None:
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 def test_libraries() -> None:
     """test_phases samples it: orchestrations that fail in every way, again and again in one process."""
-    for name, variant in LIBRARIES.items():
-        built = build(f"headers/{name}.cpp", variant)
-        shared = made_once(
-            "native", "libraries", f"{name}.so", lambda part, built=built: shutil.copy(built, part)
-        )
-    passes("stress_libraries", str(shared.parent))
+    made = {name: build(f"headers/{name}.cpp", variant) for name, variant in LIBRARIES.items()}
+    key = digest(*(library.read_bytes() for library in made.values()))
+    files = [
+        made_once("native", key, f"{name}.so", partial(shutil.copy, library))
+        for name, library in made.items()
+    ]
+    passes("stress_libraries", str(files[0].parent))
 
 
 @pytest.mark.parametrize("name", ["fuzz_runtime", "fuzz_graph"])
