@@ -46,7 +46,7 @@ KNOBS: dict[str, Knob] = {
         Knob(
             "PTO_SANITIZE",
             "",
-            "calls of Python programs: warn (of tasks that nothing orders), or names of sanitizers, or all",
+            "default of --sanitize and sanitize=: names, or all; warn: unordered tasks of Python",
         ),
         Knob("PTO_BUILD_DIR", "build_output", "where Python programs that are compiled write their folders"),
         Knob(

@@ -19,7 +19,7 @@ from pto import knobs
 from pto.compat.simpler import finder
 from pto.compat.simpler.modules import MODULES
 from pto.diag import DiagnosticError
-from pto.language import journal
+from pto.engine import journal
 
 HERE = Path(__file__).parent / "chips"
 A = np.arange(64, dtype=np.float32).reshape(8, 8)

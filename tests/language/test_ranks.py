@@ -73,7 +73,7 @@ def test_a_ring() -> None:
             np.testing.assert_array_equal(y[r, 1], x[(r + 1) % RANKS, 1])
     for schedule in (None, 3):
         y = np.zeros_like(x)
-        assert str(compiled.run([x, y], sanitize="all", schedule=schedule)) == "ok"
+        assert str(compiled.run([x, y], sanitize="all", schedule=schedule)).startswith("ok")
         np.testing.assert_array_equal(y[:, 0], np.roll(x[:, 0], 1, axis=0))
 
 
@@ -129,7 +129,7 @@ def test_orchestrators_that_wait_for_other_ranks() -> None:
         compiled.execute([x, y], seed=seed)
         np.testing.assert_array_equal(y, want)
     y = np.zeros_like(x)
-    assert str(compiled.run([x, y], sanitize="all")) == "ok"
+    assert str(compiled.run([x, y], sanitize="all")).startswith("ok")
     np.testing.assert_array_equal(y, want)
 
 
@@ -441,7 +441,7 @@ def test_a_barrier_of_the_host(tmp_path: Path) -> None:
     x = np.round(_given(2, 2, 9000) * 64)
     compiled = met.compile(x, x, config=_config(2))
     y = np.zeros_like(x)
-    assert str(compiled.run([x, y], sanitize="all")) == "ok"
+    assert str(compiled.run([x, y], sanitize="all")).startswith("ok")
     np.testing.assert_array_equal(y, x[::-1])
     compiled.save(tmp_path, dumps=False)
     compiled(x, y, config=pl.RunConfig(enable_chip_swimlane=1))
@@ -503,7 +503,7 @@ def test_some_rows_of_each_and_extents_of_a_call() -> None:
     y = np.zeros_like(x)
     compiled(x, counts, y)
     np.testing.assert_array_equal(y, expected)
-    assert str(exchanged.run(x, counts, y, config=_config(2), sanitize="all")) == "ok"
+    assert str(exchanged.run(x, counts, y, config=_config(2), sanitize="all")).startswith("ok")
 
 
 @pl.program

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pto.language as pl
-from pto.language import journal
+from pto.engine import journal
 from pto.language.footprint import Footprint, Memory
 from pto.language.graph import ordered
 from pto.language.problems import LanguageWarning

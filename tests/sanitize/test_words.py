@@ -15,8 +15,7 @@ import pto
 import pto.language as pl
 from pto import knobs
 from pto.cli.main import main
-from pto.compat.simpler.callables import checks
-from pto.engine.sanitize import NAMES, OF_GRAPHS, WARN, parse_names
+from pto.engine.sanitize import NAMES, OF_GRAPHS, WARN, asked, parse_names
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -41,7 +40,7 @@ def ranks(word: str) -> Any:
 
 def simpler(word: str) -> frozenset[str]:
     with knobs.override(PTO_SANITIZE=word):
-        return checks()
+        return asked()
 
 
 DOORS: dict[str, Callable[[str], Any]] = {

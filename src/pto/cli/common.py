@@ -94,8 +94,18 @@ def no_function(name: str, module: Module) -> list[Diagnostic]:
     return [Diagnostic("PTO-E0219", f"{name}: the program has no function", severity="warning", help=help)]
 
 
-def sanitizers(text: str) -> frozenset[str]:
-    """Return the sanitizers that --sanitize names."""
+def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
+    """Add --sanitize; PTO_SANITIZE is its default."""
+    from ..engine.sanitize import NAMES, WARN
+
+    usual = knobs.get("PTO_SANITIZE")
+    p.add_argument(
+        "--sanitize", type=_sanitizers, default="" if usual == WARN else usual, metavar="LIST",
+        help=f"{help}: {', '.join(NAMES)} or all, separated by commas (default: PTO_SANITIZE)",
+    )  # fmt: skip
+
+
+def _sanitizers(text: str) -> frozenset[str]:
     from ..engine.sanitize import parse_names
 
     try:

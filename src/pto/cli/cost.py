@@ -206,7 +206,7 @@ def _instruction(line: dict[str, Any]) -> Measurement:
 
 
 def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
-    from ..engine.launch import kernel
+    from ..engine.launch import plain
     from ..engine.reference.dry import depends_on_data
     from ..perf.fit import Measurement
     from ..reading import parse
@@ -221,7 +221,7 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
     broken: list[Diagnostic] = [a.problem for a in values if a.problem is not None]
     if broken:
         raise DiagnosticError(broken)
-    launchable = kernel(module, line.get("entry") or None, engine="reference")
+    launchable = plain(module, line.get("entry") or None, "reference")
     dry = depends_on_data(module) is None
     blocks = int(line.get("blocks") or 1)
     if not 0 < blocks <= 1 << 10:  # each has memory of its own while it is timed

@@ -147,7 +147,7 @@ def _engine(engine: Engine) -> Callable[[], str]:
         y = np.zeros((1, 64), np.float32)
         watched = {"sanitize": "undef,oob,sync"} if "sanitize" in engine.options else {}
         try:
-            launch.kernel(parse(_KERNEL), engine=engine.name)(x, y, **watched)
+            launch.plain(parse(_KERNEL), engine=engine.name)(x, y, **watched)
         except DiagnosticError as error:
             problem = error.diagnostics[0]
             way_out = problem.help or (GET_ONE if engine.compiles else REINSTALL)

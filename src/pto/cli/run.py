@@ -14,7 +14,7 @@ from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine import registry
 from ..engine.registry import Engine
-from ..engine.sanitize import NAMES
+from ..engine.sanitize import summary
 from ..isa.machine import SUBBLOCKS
 from .arguments import Argument
 from .common import (
@@ -24,11 +24,11 @@ from .common import (
     add_auto,
     add_capacity,
     add_diagnostics,
+    add_sanitize,
     add_target,
     rank_count,
     read_input,
     refuse_auto,
-    sanitizers,
     seconds,
     show,
     target,
@@ -139,10 +139,7 @@ def parser(prog: str, description: str, examples: str) -> Parser:
         "validity",
     )
     add_auto(p)
-    p.add_argument(
-        "--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
-        help=f"checks while running: {', '.join(NAMES)}, or all",
-    )  # fmt: skip
+    add_sanitize(p, "checks while running")
     p.add_argument(
         "--schedule",
         type=_seed,
@@ -471,7 +468,7 @@ def _verdict(asked: Collection[str], checked: Collection[str], warnings: int) ->
     if not checked:
         return ", nothing checked: a kernel has no tasks" if asked else ""
     found = f"{warnings} warning{'s'[: warnings != 1]}" if warnings else "nothing found"
-    return f", checked for {', '.join(sorted(checked))}: {found}"
+    return f", {summary(checked)}: {found}"
 
 
 def _timeline(options: Namespace, file: str) -> Any:

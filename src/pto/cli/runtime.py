@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
-from ..engine.sanitize import NAMES
+from ..engine.sanitize import summary
 from ..files import write_whole
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
-from .common import FAILED, OK, USAGE, Parser, add_diagnostics, sanitizers, show
+from .common import FAILED, OK, USAGE, Parser, add_diagnostics, add_sanitize, show
 from .interrupt import allow
 from .terminal import Screen
 
@@ -89,8 +89,7 @@ def _add_run(verbs: Any) -> None:
     add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
     add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
-    add("--sanitize", type=sanitizers, default=frozenset(), metavar="LIST",
-        help=f"checks of C++ kernels and their order: {', '.join(NAMES)}, or all")  # fmt: skip
+    add_sanitize(p, "checks of kernels and their order")
     add("--track-war", action="store_true", help="order such tasks; no device does that")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
@@ -153,6 +152,7 @@ class _Session:
         self._progress = _Progress(not options.silent and not options.verbose and sys.stderr.isatty())
         self._screen = Screen()
         self._ahead: Ahead | None = None
+        self._unchecked: dict[str, str] = {}
 
     def run(self) -> None:
         from ..engine.cpp import compiler
@@ -230,6 +230,7 @@ class _Session:
                 self._write(result, params["name"] if len(cases) > 1 else "")
             if o.what_if and result.ok:
                 self._what_if(runner, params)
+        self._unchecked = runner.unchecked
         self._say("\n".join(_table(self._screen, self.results)))
 
     # -- virtual time --------------------------------------------------------------------------------------
@@ -333,6 +334,8 @@ class _Session:
         if passed:
             warned = sum(p.severity == "warning" for r in self.results for p in r.problems)
             more = f", with {warned} warning{'s'[: warned != 1]}" if warned else ""
+            if self.options.sanitize:
+                more += f", {summary(self.options.sanitize, self._unchecked)}"
             word, color = f"TEST PASSED ({count} case{'s'[: count != 1]}){more}", "good"
         else:
             bad = [r.name for r in self.results if not r.ok]

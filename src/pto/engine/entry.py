@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
-from ..driver import Lowered, Options, lowered, verified
+from ..driver import Lowered, Options, complete, lowered, verified
 from ..ir.core import Module, Operation, Value
 from ..ir.facts import SPMD, constant_of, entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
@@ -70,6 +70,11 @@ class Launchable:
         """What the driver makes of the program, which has been verified; raises where that is impossible."""
         options = Options(check="none", passes=passes, insert_sync=insert_sync)
         return lowered(self.module, self.profile, options).sound()
+
+    def lowered_as_run(self) -> Lowered:
+        """Return the program for emission with ordered pipes: one that leaves tiles and flags to the tools
+        gets both, as on the reference engine."""
+        return self.lowered("always", insert_sync=not any(complete(self.module)))
 
     def __repr__(self) -> str:
         return f"<Kernel @{self.name}({', '.join(f'%{a.name}: {a.type}' for a in self.args)})>"

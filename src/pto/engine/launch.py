@@ -14,13 +14,15 @@ Arrays are used in place.
 from __future__ import annotations
 
 import os
+from typing import Any, cast
 
 from ..ir.core import Module
 from ..isa.profiles import Profile
 from ..reading import parse
-from . import registry
-from .entry import Launchable
+from . import journal, registry
+from .entry import Launchable, LaunchResult, sound
 from .registry import ENGINES
+from .sanitize import OF_GRAPHS, asked
 
 #: What programs have instead of an option for auto mode.
 AUTO_OF_PROGRAMS = "a program whose tiles have no addresses is in auto mode"
@@ -39,8 +41,22 @@ def kernel(
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
     compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles.
-    `auto` is auto mode for C++: tiles have storage of their own, and need no TASSIGN.
+    `auto` is auto mode for C++: tiles have storage of their own, and need no TASSIGN. Launches that do not
+    say `sanitize=` have the sanitizers of PTO_SANITIZE.
     """
+    made = plain(
+        module, entry, engine, target, check=check, insert_sync=insert_sync, checked=checked, auto=auto
+    )
+    names = asked() - {OF_GRAPHS}
+    return cast(Launchable, Watched(made, names)) if names else made
+
+
+def plain(
+    module: Module | str | os.PathLike[str], entry: str | None = None, engine: str | None = None,
+    target: str | Profile | None = None, *, check: bool = True, insert_sync: bool = False,
+    checked: bool = False, auto: bool = False,
+) -> Launchable:  # fmt: skip
+    """Return the same kernel, whatever PTO_SANITIZE says."""
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
@@ -69,6 +85,30 @@ def kernel(
     program = module if isinstance(module, Module) else os.fspath(module)
     request = registry.Request(program, entry, target, check, insert_sync, checked, auto=auto)
     return registry.first(engines, lambda e: e.make(request if kind in e.takes else _embedded(request)))
+
+
+class Watched:
+    """A kernel whose launches have the sanitizers of PTO_SANITIZE, where they name none themselves."""
+
+    def __init__(self, kernel: Launchable, names: frozenset[str]) -> None:
+        self._kernel = kernel
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernel, name)
+
+    def __repr__(self) -> str:
+        return repr(self._kernel)
+
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
+        if "sanitize" in options:
+            return self._kernel.run(*args, **options)
+        result = self._kernel.run(*args, sanitize=self._names, **options)
+        journal.note("finding", self._kernel.name, tuple(result.diagnostics))
+        return result
+
+    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
+        return sound(self.run(*args, **options))
 
 
 def _embedded(request: registry.Request) -> registry.Request:

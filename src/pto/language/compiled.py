@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, render
-from ..engine.sanitize import OF_GRAPHS, WARN, parse_names
+from ..engine import journal
+from ..engine.sanitize import OF_GRAPHS, WARN, parse_names, summary
 from ..perf.hazards import as_errors, problems
-from . import arguments, journal
+from . import arguments
 from .callable import CallableProgram, Param
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, Function, TensorType, Value
@@ -29,6 +30,9 @@ class RunResult:
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.launches: list[Any] = []
+        #: Sanitizers that watched, and tasks that they did not see, with the reason.
+        self.checked: frozenset[str] = frozenset()
+        self.unchecked: dict[str, str] = {}
 
     @property
     def ok(self) -> bool:
@@ -49,10 +53,12 @@ class RunResult:
 
     def __repr__(self) -> str:
         found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
-        return f"<RunResult {found}, {len(self.launches)} tasks>"
+        checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
+        return f"<RunResult {found}, {len(self.launches)} tasks{checked}>"
 
     def __str__(self) -> str:
-        return render(self.diagnostics) or "ok"
+        checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
+        return render(self.diagnostics) or f"ok{checked}"
 
 
 class Compiled(CallableProgram):
@@ -153,12 +159,12 @@ class Compiled(CallableProgram):
         return self.folder
 
     def kernels(self, engine: str | None) -> dict[str, Any]:
-        from ..engine.launch import kernel
+        from ..engine.launch import plain
 
         found = self._kernels.get(engine)
         if found is None:
             modules = self.lowered.modules
-            found = self._kernels[engine] = {n: kernel(m, n, engine=engine) for n, m in modules.items()}
+            found = self._kernels[engine] = {n: plain(m, n, engine) for n, m in modules.items()}
             for name, function in self.program.functions.items():
                 if function.kind == "extern":
                     from .extern import Alone
@@ -207,7 +213,7 @@ class Compiled(CallableProgram):
                 self._begin(rt, kernels, values)
 
         with told_in_words_of_the_language():
-            return run(orchestrate, **options)
+            return run(orchestrate, **{"sanitize": (), **options})
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
         """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
@@ -325,6 +331,7 @@ class Compiled(CallableProgram):
 
         result = RunResult()
         names = parse_names(options.get("sanitize") or ())
+        result.checked = names if self.is_graph else names - {OF_GRAPHS}
         options["sanitize"] = names - {OF_GRAPHS}
         before = self._copied(values) if OF_GRAPHS in names and self.is_graph else None
         footprint = self._footprint(values) if options["sanitize"] else None
@@ -340,6 +347,8 @@ class Compiled(CallableProgram):
                 for found in left.diagnostics:
                     found.notes.append(("in the task that is submitted here", said.get("place")))
             result.launches.append(left)
+            if options["sanitize"] and not left.checked:
+                result.unchecked[kernel.name] = "a Python function"
             result.diagnostics += left.diagnostics
             if not left.ok:
                 raise _Stop

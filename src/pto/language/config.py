@@ -6,8 +6,8 @@ import warnings
 from dataclasses import InitVar, dataclass
 from typing import Any
 
+from ..engine import journal
 from ..isa.profiles import ALIASES, PROFILES, Profile
-from . import journal
 from .arguments import refuse
 from .enums import BackendType
 

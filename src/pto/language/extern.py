@@ -9,9 +9,10 @@ A kernel of both kinds of core has a source for each: `core_type="mixed", aic_so
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
-from ..diag import Diagnostic
+from ..engine.entry import LaunchResult
 from ..runtime.kernels import Kernel, Pair
 from .ir import Function
 from .problems import ARGUMENTS, fail
@@ -77,29 +78,29 @@ class Alone:
 
     def __init__(self, function: Function) -> None:
         self.kernel = extern_kernel(function)
-        self.name = self.task = function.name
-        self.memory_map = None
-        self.diagnostics: list[Diagnostic] = []
-        self.ok = True
+        self.name = function.name
+        self._left = LaunchResult()
 
     def __call__(self, *args: Any, blocks: int = 0) -> None:
+        self.run(*args, blocks=blocks)
+
+    def run(self, *args: Any, blocks: int = 0, sanitize: Collection[str] = (), **_: Any) -> LaunchResult:
         from ..runtime import run
 
-        run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks))
-
-    def run(self, *args: Any, blocks: int = 0, **_: Any) -> Alone:
-        """As above; nobody watches C++."""
-        self(*args, blocks=blocks)
-        return self
+        done = run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks), sanitize=tuple(sanitize))
+        left = LaunchResult("traced" if sanitize else "")
+        left.diagnostics, left.checked = done.diagnostics, done.checked
+        return left
 
     def begin(self, *args: Any, **options: Any) -> Alone:
         """A launch that is over as soon as it begins."""
-        return self.run(*args, **options)
+        self._left = self.run(*args, **options)
+        return self
 
     moves = 0
 
     def go(self) -> bool:
         return True
 
-    def end(self) -> Alone:
-        return self
+    def end(self) -> LaunchResult:
+        return self._left

@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError, render
+from ..engine import journal
 from ..files import write_whole
 from ..isa.record import Record
-from . import arguments, journal, rerun
+from . import arguments, rerun
 from .callable import CallableProgram, Param
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp

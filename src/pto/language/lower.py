@@ -14,9 +14,9 @@ from typing import Any
 
 from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..engine import journal
 from ..ir.core import Module
 from ..isa.profiles import PROFILES, Profile
-from . import journal
 from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of

@@ -119,7 +119,7 @@ def _kernel(
     profile: Profile,
 ) -> Any:
     """A function that loads, applies the operator and stores."""
-    from ..engine.launch import kernel
+    from ..engine.launch import plain
     from .lower import Lowered, stages
 
     last = ops[-1]
@@ -155,7 +155,7 @@ def _kernel(
     for _, after in stages(program):
         program = after
     (module,) = Lowered(program, profile).modules.values()
-    made_kernel = kernel(module, function.name, target=profile)
+    made_kernel = plain(module, function.name, target=profile)
     slots = program.entry.attrs.get("slots") if program.entry is not None else None
     if not slots:
         return made_kernel

@@ -106,6 +106,7 @@ class AlonePython:
         self.name = self.task = function.name
         self.memory_map = None
         self.diagnostics: list[Diagnostic] = []
+        self.checked: frozenset[str] = frozenset()  # nothing watches Python
         self.ok = True
 
     def __call__(self, *args: Any, **_: Any) -> None:

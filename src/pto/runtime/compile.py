@@ -2,7 +2,7 @@
 
 A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
 what the engine calls. An orchestration exports its own entry point. A `.pto` kernel is not compiled: it runs
-on the virtual machine (`program`).
+on the virtual machine (`program`); one that is traced is compiled as the C++ that is emitted for it.
 A library is known by the compiler, its flags, our headers, the source and every file that the source
 includes: the list of those comes from the compiler and is kept in the cache, as seen from the source, so that
 a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come from.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from .. import cache
 from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
-from ..engine.cpp import compiler, precompiled
+from ..engine.cpp import compiler, launcher, precompiled
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds, without_comments
 from ..isa.profiles import DEFAULT, PROFILES, Profile
@@ -31,7 +31,9 @@ from .compiler_messages import explain
 from .elf import exports
 
 if TYPE_CHECKING:
+    from ..engine.entry import Launchable
     from ..engine.native.task import Task
+    from ..ir.core import Module
 
 #: Our headers for users of a runtime: its own folder, then what all runtimes share.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
@@ -71,10 +73,11 @@ class Job(Record):
     form: str = ""  # CHIP, or what the text of an orchestration says
     config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
     traced: bool = False  # a kernel traces its calls, and an orchestration keeps the frames of its callers
+    program: Module | None = None  # of a kernel that is a program in memory
 
     @property
     def is_program(self) -> bool:
-        return self.source.endswith((".pto", ".ptobc"))
+        return self.program is not None or self.source.endswith((".pto", ".ptobc"))
 
 
 class CompiledJob(Record):
@@ -87,6 +90,7 @@ class CompiledJob(Record):
     problems: tuple[Diagnostic, ...] = ()
     files: tuple[str, ...] = ()
     task: Task | None = None
+    program: Launchable | None = None  # that a traced library was made from
 
 
 #: Told after each library: how many are done, of how many, and the last one.
@@ -199,29 +203,37 @@ class _Plan(cache.Files):
         self.job = job
         self.source = os.path.abspath(job.source)
         self.text = ""
+        self.body = ""  # what the unit of a program includes
+        self.program: Launchable | None = None
+        self.profile = PROFILES[job.profile]
         self.exists = os.path.isfile(self.source)
         self.flags: list[str] = []
         self.guards: list[str] = []
         self.lean: list[str] = []  # added to what is tried first
         self.form = ""  # of an orchestration
-        if job.is_program or not self.exists:
-            return
+        if self.exists and not job.is_program:
+            self._plan(Path(self.source).read_text(encoding="utf-8", errors="replace"))
+
+    def _plan(self, text: str) -> None:
+        """Decide how a text is compiled: that of the source, or the unit of a program."""
+        job, self.text = self.job, text
         self.compiler: Compiler = compiler.find()
         self.common = compiler.common(self.compiler) if job.core_type else None
-        self.text = text = Path(self.source).read_text(encoding="utf-8", errors="replace")
         quick = ["-Wfatal-errors"]  # the first one tells enough
         if self.compiler.linker:
             quick.append(f"-fuse-ld={self.compiler.linker}")
         if job.core_type:
-            self.lean = [_LEAN, *compiler.header_flags(text), *quick]
+            self.lean = [_LEAN, *compiler.header_flags(self.body or text), *quick]
             if self.common is not None:
                 self.lean += [compiler.LINKED, self.common.path]
-            self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
+            self.flags = [*self.compiler.flags, *kernel_flags(self.profile)]
             if job.traced:
                 self.flags += [compiler.TRACED, *compiler.placed(self.compiler)]
+            if self.body and job.runtime == "tensormap_and_ringbuffer":
+                self.flags.append("-DPTO2_TENSOR_SLOTS")
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
-            if job.form == CHIP or kinds(text, os.path.dirname(self.source)):
+            if not self.body and (job.form == CHIP or kinds(text, os.path.dirname(self.source))):
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
@@ -248,7 +260,8 @@ class _Plan(cache.Files):
     @property
     def key(self) -> str:
         common = self.common.identity if self.common else ""
-        digests = (self.compiler.identity, compiler.headers_digest(), common, cache.file_digest(self.source))
+        content = cache.key(self.text, self.body) if self.body else cache.file_digest(self.source)
+        digests = (self.compiler.identity, compiler.headers_digest(), common, content)
         place = "" if self.job.core_type else self.source
         return cache.key("runtime", *digests, *self.flags, *self.guards, self._family, place)
 
@@ -281,14 +294,18 @@ class _Plan(cache.Files):
 
     def make(self) -> CompiledJob:
         """The library, built now unless somebody else is faster."""
-        if not self.exists:
+        if not self.exists and self.job.program is None:
             kind = f"kernel '{self.job.name}'" if self.job.core_type else "orchestration"
             message = f"cannot read '{self.job.source}' ({kind}): no such file"
             raise DiagnosticError([Diagnostic("PTO-E0001", message)])
         if self.job.is_program:
-            from .program import open_program
+            from .program import open_program, traced_source
 
-            return CompiledJob(self.job, task=open_program(self.job), files=(self.source,))
+            if not self.job.traced:
+                return CompiledJob(self.job, task=open_program(self.job), files=(self.source,))
+            unit, self.body, self.program = traced_source(self.job)
+            self.profile = self.program.profile
+            self._plan(unit)
         kind = "kernel" if self.job.core_type else "orchestration"
         built = cache.built(self.key, kind, self._compile, self)
         if built.ok:
@@ -308,7 +325,11 @@ class _Plan(cache.Files):
         command = [*self.flags, *self.guards]
         command += include_flags(self.job.runtime, self.form)
         command += ["-MMD", "-MF", str(listing), "-MT", "x", "-o", str(target)]
-        if self.job.core_type:
+        if self.body:
+            (work / launcher.BODY).write_text(self.body, encoding="utf-8")
+            unit.write_text(self.text, encoding="utf-8")
+            command += ["-shared", str(unit), "-lpthread"]
+        elif self.job.core_type:
             unit.write_text(_ENTRY, encoding="utf-8")
             command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
         else:
@@ -342,7 +363,8 @@ class _Plan(cache.Files):
     def _checked(self, built: Built) -> CompiledJob:
         """A library, or a diagnostic where it lacks the entry point of an orchestration."""
         job = self.job
-        made = CompiledJob(job, built.path, built.cached, files=(self.source, *map(self.path, built.files)))
+        files = (self.source, *map(self.path, built.files))
+        made = CompiledJob(job, built.path, built.cached, files=files, program=self.program)
         if job.core_type or not job.entry:
             return made
         exported = exports(built.path)

@@ -240,7 +240,7 @@ def modelled(
     known: dict[tuple[Any, ...], tuple[float, Guess]] = {}
 
     def us(slots: list[int], tensors: int, inputs: int, blocks: int) -> float | None:
-        from ..engine.launch import kernel
+        from ..engine.launch import plain
         from ..reading import parse
 
         if not tensors and slots:
@@ -250,7 +250,7 @@ def modelled(
         if key not in known:
             if not made:
                 module = parse(program) if isinstance(program, str | os.PathLike) else program
-                made.append(kernel(module, entry))
+                made.append(plain(module, entry))
             timed = {"blocks": blocks, "timeline": machine or True}
             try:
                 result = made[0].run(*values, **timed, dry=True)

@@ -44,11 +44,17 @@ class Graph(Session):
     """What builds a graph with explicit edges: add tasks, order them, publish them."""
 
     def __init__(
-        self, kernels: Any, given: dict[str, Any], sink: Any, runtime: str, virtual: Virtual | None = None
+        self,
+        kernels: Any,
+        given: dict[str, Any],
+        sink: Any,
+        runtime: str,
+        virtual: Virtual | None = None,
+        sanitize: frozenset[str] = frozenset(),
     ) -> None:
         given = {**given, "concurrent": runtime == "aicpu_build_graph" and concurrent_build()}
         self._run: Any = extension().TaskGraph(kernels, given, log_level(), sink)
-        super().__init__(kernels, runtime, virtual)
+        super().__init__(kernels, runtime, virtual, sanitize)
         self._poison = bool(given.get("poison"))
         self._concurrent = bool(given["concurrent"])
         #: Of every task; arrays live as long as the run.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..engine.native.task import Task
     from .compile import CompiledJob, Job
     from .program import Program
+    from .told import Hearing
 
 #: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
@@ -168,6 +169,7 @@ class _Made:
 
     def __init__(self, made: CompiledJob, files: Sequence[str], began: int) -> None:
         self.path, self.task = made.path, made.task  # neither where it failed
+        self.program, self.sources = made.program, files
         # What was changed since it began, in nanoseconds, may be older in the library: that is none of these.
         stamps = {file: _stamp(file) for file in files}
         self.files = {file: s if not s or max(s[:2]) < began else (-1,) for file, s in stamps.items()}
@@ -205,8 +207,8 @@ def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _Made | None:
 
 
 def _variant(kernel: Kernel, runtime: str, traced: bool) -> str:
-    """What is made of a kernel for a runtime; a program is not compiled, and needs no other one."""
-    return f"{runtime}, traced" if traced and not is_program(kernel) else runtime
+    """Return a name for what is made of a kernel for a runtime."""
+    return f"{runtime}, traced" if traced else runtime
 
 
 def is_program(kernel: Kernel) -> bool:
@@ -218,7 +220,7 @@ def _job(kernel: Kernel, runtime: str, traced: bool = False) -> Job:
 
     return Job(
         kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "",
-        include_dirs=kernel.include_dirs, traced=traced and not is_program(kernel),
+        include_dirs=kernel.include_dirs, traced=traced, program=kernel.module,
     )  # fmt: skip
 
 
@@ -240,8 +242,16 @@ def compile_early(runtime: str, traced: Callable[[Kernel], bool] = lambda kernel
             )
 
 
-def add(kernels: Any, number: int, kernel: Kernel, runtime: str, traced: bool = False) -> str:
-    """Add a kernel to those of a runtime, made for it, or raise; its library, if it has one."""
+def add(
+    kernels: Any,
+    number: int,
+    kernel: Kernel,
+    runtime: str,
+    traced: bool = False,
+    hearing: Hearing | None = None,
+) -> str:
+    """Add a kernel to those of a runtime, made for it, or raise; return its library, if it has one. `hearing`
+    listens to a kernel that is `traced`."""
     known = _known(kernel, runtime, traced)
     if known is None or not (known.path or known.task):
         from .compile import compile_all
@@ -257,6 +267,8 @@ def add(kernels: Any, number: int, kernel: Kernel, runtime: str, traced: bool = 
 
     with name_to_load(known.path) as file:
         kernels.add_library(number, kernel.name, kernel.core_type, file)
+    if hearing is not None and traced:
+        hearing.hear(known.path, kernel.name, known.sources, known.program)
     return known.path
 
 
@@ -291,7 +303,7 @@ def program_elements(kernel: Kernel, runtime: str) -> list[str]:
     if kernel.module is not None:
         found = _program(kernel, runtime).elements
     else:
-        known = _made[kernel][runtime]
+        known = next(iter(_made[kernel].values()))
         if known.elements is None:
             from .program import element_types
 

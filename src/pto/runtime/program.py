@@ -9,18 +9,22 @@ type runs; or both, each with the slots from the first one on, if the core type 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ..asm import parse_source
+from ..codegen.cpp.spelling import identifier
+from ..codegen.flow import compiled_cpp
 from ..diag import Diagnostic, DiagnosticError
+from ..engine.cpp import launcher
 from ..engine.entry import SPMD, Launchable
 from ..engine.native.kernel import image_of
-from ..engine.native.task import Task
+from ..engine.native.task import Task, packed
 from ..image.generic import Origins
 from ..ir.core import Module, Operation, Value
-from ..ir.types import ScalarType, ViewType
+from ..ir.types import MemRefType, ScalarType, ViewType
 from ..isa.profiles import DEFAULT, PROFILES
 from ..isa.record import Record
 from ..reading import read
@@ -89,21 +93,55 @@ def open_program(job: Job) -> Task:
     return Task(image, kernel.profile, kind, arguments, tensors, _meets(kernel.module), origins)
 
 
+def traced_source(job: Job) -> tuple[str, str, Launchable]:
+    """Return a program as C++ that tells of its calls: the unit to compile, `kernel.inc` for it, and the
+    kernel. Raise where the program is wrong."""
+    kernel = _opened(job)
+    kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
+    function = next(f for k, _, f in kernel.roles if k == kind)
+    text = compiled_cpp(kernel.lowered_as_run(), lines=True)
+    name = identifier(str(function.attr("sym_name")))
+    unit = launcher.task(kind, name, list(map(_parameter, arguments)), launcher.BODY, text)
+    return unit, text, kernel
+
+
+def _parameter(argument: Value) -> str:
+    """Return an argument as a value of `pto2::Parameter`."""
+    name, shape, stride = json.dumps(f"%{argument.name}"), [1] * 5, [0] * 5
+    if argument.name in SPMD:
+        kind = ("block", "blocks", "subblock")[SPMD.index(argument.name)]
+    elif isinstance(argument.type, ScalarType):
+        kind = "number"
+    elif isinstance(argument.type, ViewType | MemRefType):
+        kind = "view"
+        if isinstance(argument.type, ViewType):
+            shape, stride = packed(argument.type)
+    else:
+        kind = "pointer"
+    shown = "}, {".join(", ".join(map(str, numbers)) for numbers in (shape, stride))
+    return f"{{pto2::Parameter::{kind}, {name}, {{nullptr, {{{shown}}}}}}}"
+
+
 def _meets(module: Module) -> bool:
     """Whether there is a grid barrier: blocks of such a kernel have to start together."""
     return any(op.name == "pto.syncall" for op in module.walk())
 
 
 def _opened(job: Job) -> Launchable:
-    source, problems = read(job.source)
+    module = job.program if job.program is not None else _read(job.source)
+    # A job that names no target has the default one: a program that says what it is for has its way then.
+    own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
+    return Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
+
+
+def _read(path: str) -> Module:
+    source, problems = read(path)
     if source is None:
         raise DiagnosticError(problems)
     module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)
-    # A job that names no target has the default one: a program that says what it is for has its way then.
-    own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
-    return Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
+    return module
 
 
 def element_types(job: Job) -> list[str]:

@@ -134,6 +134,7 @@ class Runner:
         self.folder = folder
         self.options = options or RunnerOptions()
         self.libraries: dict[str, CompiledJob] = {}
+        self._partly: dict[str, str] = {}
         self._engine = engine
         self._log = log
         self.runtime = self.options.runtime or folder.config.runtime
@@ -158,13 +159,21 @@ class Runner:
         numbers = {(k.source, k.entry, k.core_type): k.func_id for k in self.folder.config.kernels}
 
         def traced(job: Job) -> bool:
-            if not job.core_type or job.is_program:
-                return False
+            if not job.core_type or job.is_program or self.options.sanitize:
+                return bool(job.core_type and self.options.sanitize)
             virtual = self.options.virtual_time
             number = numbers.get((job.source, job.entry, job.core_type), -1)
-            return bool(self.options.sanitize) or (virtual is not None and virtual.listens(number, job.name))
+            return virtual is not None and virtual.listens(number, job.name)
 
         return [j.replace(traced=traced(j) if j.core_type else self.options.callers) for j in jobs]
+
+    @property
+    def unchecked(self) -> dict[str, str]:
+        """Kernels that sanitizers do not see, with the reason."""
+        functions = {
+            k.name: "a Python function" for k in self.folder.config.kernels if k.function is not None
+        }
+        return {**functions, **self._partly}
 
     def _made(self, source: str, entry: str, core_type: str) -> CompiledJob:
         return self.libraries[source + "\0" + entry + "\0" + core_type]
@@ -244,11 +253,12 @@ class Runner:
                     else:
                         engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
                         if hearing is not None and made.job.traced:
-                            hearing.hear(made.path, k.name, made.files)
+                            hearing.hear(made.path, k.name, made.files, made.program)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
             wrong = [] if watch is None else watch.problems(getattr(engine, "sites", ()))
+            self._partly.update({} if watch is None else watch.unchecked)
             hazards = getattr(engine, "hazards", ())
             found = unordered(
                 hazards if watch is None else watch.hazards(hazards), getattr(engine, "unseen", 0)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..diag import did_you_mean
-from ..perf.hazards import Hazard, hazards_of, unordered
+from ..diag import Diagnostic, did_you_mean, has_errors
+from ..engine import journal
+from ..engine.sanitize import OF_GRAPHS, asked, parse_names
+from ..perf.hazards import Hazard, as_errors, hazards_of, problems, unordered
 from . import recorded
 from .extension import extension
 from .failures import raise_failure
@@ -94,10 +96,42 @@ class Replayed(Ran):
 class Run(Ran):
     """What a run did."""
 
-    def __init__(self, runtime: Session, stats: dict[str, Any], recorded: bool, checked: bool) -> None:
+    def __init__(
+        self,
+        runtime: Session,
+        stats: dict[str, Any],
+        recorded: bool,
+        checked: bool,
+        sanitize: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(stats, recorded)
         self._runtime = runtime
         self._checked = checked
+        #: Sanitizers that were asked for.
+        self.checked = sanitize
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What the sanitizers found."""
+        watch, found = self._runtime._watch, []
+        if watch is not None:
+            found = watch.problems(self._runtime._run.records()["sites"])
+        if OF_GRAPHS in self.checked:
+            hazards = self.hazards if watch is None else watch.hazards(self.hazards)
+            found += as_errors(problems(hazards))
+        return found
+
+    @property
+    def unchecked(self) -> dict[str, str]:
+        """Kernels that the sanitizers did not see, or not in full, with the reason."""
+        found, watch = dict(self._runtime._unwatched), self._runtime._watch
+        if watch is not None and self.diagnostics is not None:  # which go through all blocks
+            found.update(watch.unchecked)
+        return found
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
 
     @cached_property
     def records(self) -> Records:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -135,6 +169,7 @@ def run(
     threads: int | None = None,
     record: bool = False,
     check_hazards: bool = False,
+    sanitize: str | Sequence[str] | None = None,
     track_war: bool = False,
     seed: int | None = None,
     log: Callable[[int, str], object] | None = None,
@@ -152,6 +187,8 @@ def run(
     `threads` are host threads (default: as many as there are processors). `seed` runs everything on one
     thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
     tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
+    `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of what kernels in
+    C++ and programs do, and of the order of tasks: Run.diagnostics, and Run.unchecked for other kernels.
     `company`: other runs that kernels may wait for, which of them this is, and where the memory lies that
     they all reach (see `ranks`).
     With `virtual_time` kernels take the microseconds that `durations` says (a mapping of their names, a
@@ -175,7 +212,13 @@ def run(
     if virtual is not None and (seed is not None or company is not None):
         what = "seed" if seed is not None else "company"
         raise refuse(f"virtual time has no {what}: it has one order of everything", f"leave {what} out")
-    recorded = bool(record or check_hazards)
+    names = parse_names(sanitize) if sanitize is not None else asked()
+    if names and (virtual is not None or company is not None):
+        if sanitize is not None:
+            raise refuse("sanitize checks runs in real time, of one chip", "leave sanitize out")
+        names = frozenset()
+    check_hazards = bool(check_hazards) or OF_GRAPHS in names
+    recorded = bool(record or check_hazards or names)
     given: dict[str, Any] = {
         "block_dim": block_dim,
         "schedulers": schedulers,
@@ -185,6 +228,7 @@ def run(
         "track_war": bool(track_war),
         "deterministic": seed is not None,
         "seed": seed,
+        **({"poison": True} if "undef" in names else {}),
         **rings,
     }
     if company is not None:
@@ -200,9 +244,9 @@ def run(
     made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = extension().Kernels()
     if runtime in GRAPHS:
-        rt: Session = Graph(kernels, made, sink, runtime, virtual)
+        rt: Session = Graph(kernels, made, sink, runtime, virtual, names)
     else:
-        rt = Runtime(kernels, made, sink, virtual)
+        rt = Runtime(kernels, made, sink, virtual, names)
 
     def build() -> None:
         orchestrate(rt, *args)
@@ -218,7 +262,10 @@ def run(
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}
     raise_failure(rt._run, sources, python=True)
     stats = rt._run.stats()
-    return Run(rt, virtual.told(stats) if virtual is not None else stats, recorded, bool(check_hazards))
+    done = Run(rt, virtual.told(stats) if virtual is not None else stats, recorded, check_hazards, names)
+    if names and sanitize is None:
+        journal.note("finding", getattr(orchestrate, "__name__", "graph"), tuple(done.diagnostics))
+    return done
 
 
 def _print(level: int, text: str) -> None:

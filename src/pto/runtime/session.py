@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from .told import Hearing
     from .virtual import Virtual
+    from .watched import Watch
 
     Array = np.ndarray[Any, Any]
 
@@ -68,7 +69,13 @@ class Session:
 
     _run: Any
 
-    def __init__(self, kernels: Any, runtime: str, virtual: Virtual | None = None) -> None:
+    def __init__(
+        self,
+        kernels: Any,
+        runtime: str,
+        virtual: Virtual | None = None,
+        sanitize: frozenset[str] = frozenset(),
+    ) -> None:
         self._kernels = kernels
         self._runtime = runtime
         self._numbers: dict[int, int] = {}
@@ -79,6 +86,11 @@ class Session:
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         self._virtual = virtual  # in virtual time, who knows how long kernels take
         self._hearing: Hearing | None = None  # what C++ kernels tell of themselves, where that is asked for
+        #: Sanitizers that watch the kernels, and those that they cannot watch, with the reason.
+        self._watch: Watch | None = None
+        self._unwatched: dict[str, str] = {}
+        if sanitize:
+            self._observe(sanitize)
         compile_early(runtime, self._traced)
         self._over = False  # whether the run has ended
         if virtual is not None:
@@ -93,9 +105,20 @@ class Session:
         self._hearing = Hearing(PROFILES[DEFAULT], contents=False)
         return self._hearing
 
+    def _observe(self, names: frozenset[str]) -> None:
+        from ..isa.profiles import DEFAULT, PROFILES
+        from .told import Hearing
+        from .watched import Watch
+
+        self._hearing = Hearing(PROFILES[DEFAULT])
+        self._watch = Watch(self._hearing, names)
+        self._watch.begin(None)
+
     def _traced(self, kernel: Kernel) -> bool:
-        """Whether a kernel in C++ has to tell what it does. One of a mixed task has the name of that."""
-        return self._virtual is not None and self._virtual.listens(-1, kernel.name)
+        """Check whether a kernel has to tell what it does. A half of a mixed task has the name of that."""
+        if self._watch is not None:
+            return True
+        return self._virtual is not None and not is_program(kernel) and self._virtual.listens(-1, kernel.name)
 
     def end(self) -> None:
         """The run has ended."""
@@ -115,7 +138,12 @@ class Session:
         self._check_open()
         number = len(self._known)
         libraries = [""]
-        if kernel.module is not None:
+        if kernel.module is not None and self._watch is not None and kernel.core != "mixed":
+            libraries = [self._add_source(number, kernel)]
+            self._elements[number] = program_elements(kernel, self._runtime)
+        elif kernel.module is not None:
+            if self._watch is not None:
+                self._unwatched[kernel.name] = "a program of two halves in one task"
             mixed = add_module(self._kernels, number, kernel, self._runtime)
             self._elements[number] = program_elements(kernel, self._runtime)
             if mixed:
@@ -124,6 +152,8 @@ class Session:
             libraries = [self._add_source(number + n, half) for n, half in enumerate(kernel.halves)]
             self._mixed[number] = (number, number + 1, number + 1 if kernel.lanes > 1 else -1)
         elif callable(kernel.source):
+            if self._watch is not None:
+                self._unwatched[kernel.name] = "a Python function"
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
             libraries = [self._add_source(number, kernel)]
@@ -144,7 +174,8 @@ class Session:
 
     def _add_source(self, number: int, kernel: Kernel) -> str:
         try:
-            return add(self._kernels, number, kernel, self._runtime, self._traced(kernel))
+            hearing = self._hearing if self._watch is not None else None
+            return add(self._kernels, number, kernel, self._runtime, self._traced(kernel), hearing)
         except RuntimeError as e:
             help = "define every function that it calls" if "undefined symbol" in str(e) else ""
             raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
@@ -198,13 +229,18 @@ class Runtime(Session):
     """What an orchestration gets: submit tasks, open scopes, make tensors."""
 
     def __init__(
-        self, kernels: Any, given: dict[str, Any], sink: Any, virtual: Virtual | None = None
+        self,
+        kernels: Any,
+        given: dict[str, Any],
+        sink: Any,
+        virtual: Virtual | None = None,
+        sanitize: frozenset[str] = frozenset(),
     ) -> None:
         try:
             self._run: Any = extension().Tensormap(kernels, given, log_level(), sink)
         except MemoryError:
             raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
-        super().__init__(kernels, "tensormap_and_ringbuffer", virtual)
+        super().__init__(kernels, "tensormap_and_ringbuffer", virtual, sanitize)
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
         self._tensor_type = extension().Tensor

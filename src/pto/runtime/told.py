@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..diag import Source, Span
+from ..diag import Diagnostic, Source, Span
 from ..engine.compiled.library import ArrayArgument, load
 from ..engine.cpp.places import Places
-from ..engine.entry import LaunchResult
+from ..engine.entry import Launchable, LaunchResult
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
 from ..engine.traced.calls import last_call, place_of
@@ -117,6 +117,7 @@ class Hearing:
         #: By task and block, in the order that they began.
         self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
         self.kernels: dict[str, str] = {}  # names by library
+        self.programs: dict[str, Launchable] = {}  # of kernels that are programs, by library
         self._libraries: list[ctypes.CDLL] = []
         self._keep: list[Any] = []
         self.places: dict[str, Places] = {}
@@ -134,8 +135,10 @@ class Hearing:
         #: The core whose last call ended the run.
         self._failed: ToldCore | None = None
 
-    def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
-        """Listen to the kernel of a library, which is made of some files."""
+    def hear(
+        self, path: str, name: str, files: Sequence[str] = (), program: Launchable | None = None
+    ) -> None:
+        """Listen to the kernel of a library, which is made of some files, or of a program."""
         fresh = self._contents and makes_such_calls(path)
 
         def told(
@@ -174,7 +177,9 @@ class Hearing:
         self._libraries.append(load(path))
         self._libraries[-1].pto2_tell(callback)
         self.kernels[path] = name
-        self.places[path] = Places(path, files=files)
+        self.places[path] = Places(path, program.module.sources if program is not None else (), files=files)
+        if program is not None:
+            self.programs[path] = program
 
     def stop(self) -> None:
         """Listen no more: a library may outlive the run."""
@@ -239,6 +244,11 @@ class Hearing:
         with self._lock:
             return self.told.get((task, block)) if self._contents else self.told.pop((task, block), None)
 
+    def profile_of(self, cores: Block) -> Profile:
+        """Return the profile that some kernels were compiled for: that of a program, or of the run."""
+        kernels = (self.programs.get(core.library) for core in cores.values())
+        return next((k.profile for k in kernels if k is not None), self.profile)
+
     def lowered(self, cores: Block, track: bool) -> tuple[Memory, Any, Any, Any]:
         """What is executed of some kernels: memory, program, code of cores and sites, once for all tasks."""
         key = (track, *sorted((kind, core.library) for kind, core in cores.items()))
@@ -246,10 +256,12 @@ class Hearing:
             memory = Memory(open=True)
             kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
             libraries = {_KINDS[kind]: core.library for (kind, _), core in cores.items()}
-            module = module_of(Source(next(iter(cores.values())).library, ""), kinds)
+            kernel = self.programs.get(library := libraries[kinds[0][0]])
+            like = kernel.module if kernel is not None else None
+            module = module_of(like.source if like is not None else Source(library, ""), kinds)
             made = roles_of(
-                module, self.profile, track, kinds,
-                lambda p, code, at: Sites(p, code, at, self.places[libraries[code.name]], memory),
+                module, self.profile_of(cores), track, kinds,
+                lambda p, code, at: Sites(p, code, at, self.places[libraries[code.name]], memory, like),
             )  # fmt: skip
             self._programs[key] = (memory, *made)
         return self._programs[key]
@@ -275,9 +287,16 @@ class Execution:
         memory, program, roles, sites = self._hearing.lowered(self._cores, tracks)
         memory.hold(self._held)
         grid = TaskGrid(
-            program, self._hearing.profile, self._gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(),
-            watch, dry=dry,
-        )  # fmt: skip
+            program,
+            self._hearing.profile_of(self._cores),
+            self._gm,
+            roles,
+            [{kind: [] for kind in sites}],
+            1,
+            io.StringIO(),
+            watch,
+            dry=dry,
+        )
         grid.sites = sites
         grid.number = self._block
         grid.feeds = {(_KINDS[kind], sub): Recorded(c.words) for (kind, sub), c in self._cores.items()}
@@ -290,5 +309,10 @@ class Execution:
         if watch is not None:
             watch.tell("launch_ended", result)
         for d in result.diagnostics:
-            in_cpp(d)
+            self.spell(d)
         return result
+
+    def spell(self, d: Diagnostic) -> None:
+        """Make a diagnostic of the reference engine speak of C++, unless the kernels are programs."""
+        if not all(core.library in self._hearing.programs for core in self._cores.values()):
+            in_cpp(d)

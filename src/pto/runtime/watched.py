@@ -103,6 +103,8 @@ class Watch:
         #: What was found, by code and place, with the blocks that it was found in: task, block, in words.
         self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge, hearing.copied = self._judge, self._copied
+        #: Kernels of tasks of several blocks, which are executed one by one.
+        self._split: set[str] = set()
         #: What was written, where it is known what was before.
         self._written: Written | None = None
         self._copies_seen = True
@@ -146,6 +148,8 @@ class Watch:
         kernels = self._hearing.kernels
         name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
         where = task, block, f"task {task} ({name})" + (f", block {block}" if block else "")
+        if block:
+            self._split.add(name)
         told = self._alike.told(cores)
         known = self._alike.find(told, self._known_writes) if told is not None else None
         if known is not None:
@@ -170,6 +174,11 @@ class Watch:
         if told is not None and not own:
             self._alike.keep(told, problems, accesses)
 
+    @property
+    def unchecked(self) -> dict[str, str]:
+        """Afterwards: kernels that were not checked in full, with the reason."""
+        return dict.fromkeys(sorted(self._split), "blocks against each other")
+
     def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
         """Afterwards: those of what tasks say they use that what they did does not disprove."""
         return [
@@ -185,7 +194,6 @@ class Watch:
         same may have other problems."""
         from ..engine.sanitize import watching
         from ..engine.sanitize.undef import Undef
-        from ..engine.traced.spelling import in_cpp
 
         execution = Execution(self._hearing, cores, block)
         accesses = _Accesses(self._known_writes, execution.addresses)
@@ -193,7 +201,7 @@ class Watch:
         assert watch is not None
         result = execution.run(watch)
         for d in accesses.found:
-            in_cpp(d)
+            execution.spell(d)
             result.diagnostics.append(d)
         problems = [d for d in result.diagnostics if d.severity == "error"]
         followed = any([w.followed for w in watch.watchers if isinstance(w, Undef)])

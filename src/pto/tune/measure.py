@@ -115,9 +115,9 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
             raise refuse(str(e), "arguments are behind '--', or are what inputs() returns") from None
         run = graph.execute(values, virtual_time=True, machine=program.machine, record=True)
         return Outcome(point, TIMED, run.stats["virtual_ns"] / 1e3, *_busiest_cores(run.records))
-    from ..engine.launch import kernel
+    from ..engine.launch import plain
 
-    launched = kernel(made, program.entry, target=program.target)
+    launched = plain(made, program.entry, target=program.target)
     options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
         result: Any = launched.run(*values, **options, dry=True)

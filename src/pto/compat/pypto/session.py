@@ -12,7 +12,7 @@ from typing import Any
 
 from ... import knobs
 from ...diag import Diagnostic, render, visible
-from ...language import journal
+from ...engine import journal
 
 
 class Session:

@@ -14,8 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ... import knobs
-from ...engine.sanitize import WARN, parse_names
+from ...engine.sanitize import asked
 from ...isa.profiles import PLATFORMS
 from ...runtime.compile import CHIP, CompiledJob, Job, compile_all
 from .directions import ArgDirection
@@ -99,12 +98,6 @@ def runtime_of(name: str) -> str:
     return name
 
 
-def checks() -> frozenset[str]:
-    """Return the sanitizers of PTO_SANITIZE; none for `warn`."""
-    asked = knobs.get("PTO_SANITIZE")
-    return frozenset() if asked == WARN else parse_names(asked)
-
-
 def extract_text_section(binary: Any) -> Any:
     """What a device needs of a kernel: here it is the same."""
     return binary
@@ -161,7 +154,7 @@ class ChipCallable:
         self.name = os.path.basename(source.path).partition(".")[0]
         self._made: dict[bool, list[CompiledJob]] = {}
         self._lock = threading.Lock()
-        self.compiled(bool(checks()))
+        self.compiled(bool(asked()))
 
     @property
     def binary_size(self) -> int:

@@ -21,9 +21,9 @@ import numpy as np
 from ... import knobs
 from ...cache import opened
 from ...diag import Diagnostic, DiagnosticError
-from ...engine.sanitize import OF_GRAPHS, WARN
+from ...engine import journal
+from ...engine.sanitize import OF_GRAPHS, WARN, asked
 from ...isa.profiles import PLATFORMS, PROFILES
-from ...language import journal
 from ...perf.hazards import as_errors
 from ...perf.hazards import problems as unordered
 from ...runtime.chip import words
@@ -34,7 +34,7 @@ from ...runtime.memory import TensorMemory
 from ...runtime.told import Hearing
 from ...runtime.watched import Watch
 from .buffers import AddressSpace, Tensor
-from .callables import ENTRY, ChipCallable, checks
+from .callables import ENTRY, ChipCallable
 from .directions import ArgDirection
 from .task_interface import CallConfig, TaskArgs
 
@@ -92,7 +92,7 @@ class Chip:
         config.validate()
         args = args if args is not None else TaskArgs()
         staged = _Staged(target, args)
-        names = checks()
+        names = asked()
         options: dict[str, Any] = {
             "runtime": "tensormap_and_ringbuffer",
             "aicpu_thread_num": config.aicpu_thread_num,

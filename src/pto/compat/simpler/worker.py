@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ...language import journal
+from ...engine import journal
 from .buffers import BackendKind, Buffer, Tensor, host_range
 from .callables import CallableHandle, ChipCallable, platform_of, runtime_of
 from .chip import Chip, Libraries

@@ -56,8 +56,8 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
 
 
 def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, headers: str) -> Built:
-    """Return the library of units that begin with the directives `headers`, linked with another library, which
-    is loaded before."""
+    """Return the library of units that begin with the directives `headers`, linked with another library,
+    which is loaded before."""
     found = compilers.find()
 
     def build(work: Path) -> Built:

@@ -19,9 +19,7 @@ from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
 from .compiler import TRACED, VERIFIED, arch_flags, find, header_flags, placed
-from .launcher import Entry, about, single
-
-_BODY = "kernel.inc"
+from .launcher import BODY, Entry, about, single
 
 
 class CppKernel(CompiledKernel):
@@ -42,7 +40,7 @@ class CppKernel(CompiledKernel):
         super().__init__(module, entry, target, check)
         self.findings = flag_findings(self) if check and not self.traced else []
         #: The emitted C++.
-        lowered = self.lowered("always")
+        lowered = self.lowered_as_run() if self.traced else self.lowered("always")
         _check_bodies(lowered.module)
         self.source = compiled_cpp(lowered, lines=self.traced)
         #: The shared library, and whether it was built before.
@@ -57,14 +55,14 @@ class CppKernel(CompiledKernel):
             args=tuple(a.name for a in args), types=tuple(str(a.type) for a in args), subblocks=self.subblocks
         )
         described = about([entry], self.profile.name, checks)
-        unit = build.Unit("kernel.cpp", single([entry], _BODY, self.source, described))
+        unit = build.Unit("kernel.cpp", single([entry], BODY, self.source, described))
         flags = [*arch_flags(self.profile), *header_flags(self.source)]
         flags += [VERIFIED] if self.checked else []
         flags += ["-DPTO_CHECKED"] if checks else []
         flags += [TRACED, *placed(find())] if self.traced else []
-        built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
+        built = build.cached([unit], [build.Unit(BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program
-            lines = build.Unit(_BODY, compiled_cpp(lowered, lines=True))
+            lines = build.Unit(BODY, compiled_cpp(lowered, lines=True))
             output = build.cached([unit], [lines], flags).output
             sources = {s.name: s for s in self.module.sources}
             raise DiagnosticError(messages.diagnostics(output, sources, exact=False))

@@ -19,6 +19,8 @@ _HEADERS = f'#include "pto/pto-inst.hpp"\n{LAUNCH}'
 #: Functions that hide those of the C library inside a namespace: all engines have the same bits.
 _CMATH, _FUNCTIONS, _OWN = "#include <cmath>", "pto/core/functions.hpp", "PTO_OWN_FUNCTIONS"
 _STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
+#: The file that a unit includes an emitted source from.
+BODY = "kernel.inc"
 _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
@@ -77,9 +79,7 @@ def single(entries: list[Entry], body: str, text: str, described: str = "") -> s
     """One unit with a kernel source that includes nothing but our headers and those of the standard library,
     here before its namespaces; `body` is its file, `text` what stands there; `described` is of `about`."""
     mixed = [e for e in entries if e.mixed]
-    parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
-    own = _OWN if _CMATH in text else ""
-    parts.append(f'#include "{_FUNCTIONS}"\n' if own else "")
+    parts, own = _before(text)
     if mixed:
         parts += [_reading(half, body, own) for half in _GUARDS]
     alone = sorted({kind for e in entries if not e.mixed for kind in _KINDS if getattr(e, kind)})
@@ -89,6 +89,29 @@ def single(entries: list[Entry], body: str, text: str, described: str = "") -> s
     for e in entries:
         parts.append(_launcher(e, lambda kind, name: f"{kind}_side::{name}"))
     return "\n".join([*parts, described])
+
+
+def task(kind: str, function: str, parameters: Sequence[str], body: str, text: str) -> str:
+    """Return one unit with an emitted function as a kernel of the task runtime, for one kind of core;
+    `parameters` are values of `pto2::Parameter`. `body` and `text` are as for `single`."""
+    parts, own = _before(text)
+    listed = ",\n".join(f"    {p}" for p in parameters)
+    return "\n".join(
+        [
+            *parts,
+            _reading(kind, body, own),
+            '#include "pto2/program_entry.hpp"',
+            f"static const pto2::Parameter kParameters[] = {{\n{listed}}};",
+            f"PTO2_PROGRAM({kind}_side::{function}, kParameters)\n",
+        ]
+    )
+
+
+def _before(text: str) -> tuple[list[str], str]:
+    """Return what stands before the namespaces of an emitted source, and at the beginning of each."""
+    parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
+    own = _OWN if _CMATH in text else ""
+    return [*parts, f'#include "{_FUNCTIONS}"\n' if own else ""], own
 
 
 def _reading(kind: str, body: str, own: str) -> str:

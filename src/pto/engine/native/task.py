@@ -84,10 +84,15 @@ def _with_views(code: Code, arguments: Sequence[Value]) -> Code:
     frame = bytearray(code.frame)
     for (place, _), argument in zip(code.arguments, arguments, strict=True):
         if isinstance(argument.type, ViewType):
-            shape = [1] * (5 - argument.type.rank) + [d or 0 for d in argument.type.dims]
-            strides = [math.prod(shape[d + 1 :]) for d in range(5)]
+            shape, strides = packed(argument.type)
             struct.pack_into("<10q", frame, place + 8, *shape, *strides)
     return code.replace(frame=bytes(frame))
+
+
+def packed(view: ViewType) -> tuple[list[int], list[int]]:
+    """Return the five dimensions of a view and its strides, without gaps between elements."""
+    shape = [1] * (5 - view.rank) + [d or 0 for d in view.dims]
+    return shape, [math.prod(shape[d + 1 :]) for d in range(5)]
 
 
 def _kind(argument: Value) -> int:

@@ -5,11 +5,12 @@ Each is a watcher (`engine/watch.py`) in a file of its own; a new one is that fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ... import knobs
 from ...isa.profiles import Profile
 from ..watch import Watcher, Watchers
 
@@ -72,6 +73,12 @@ ALWAYS = ("granularity.Granularity",)
 NAMES = tuple(s.name for s in SANITIZERS)
 
 
+def asked() -> frozenset[str]:
+    """Return the sanitizers that PTO_SANITIZE names; none for `warn`."""
+    words = knobs.get("PTO_SANITIZE")
+    return frozenset() if words == WARN else parse_names(words)
+
+
 def parse_names(text: str | Sequence[str]) -> frozenset[str]:
     """Names of sanitizers, from a comma-separated list; `all` stands for every one."""
     if not isinstance(text, str | Sequence | frozenset):
@@ -86,6 +93,14 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
         elif word:
             raise ValueError(f"unknown sanitizer {word!r}: expected {', '.join(NAMES)} or all")
     return frozenset(found)
+
+
+def summary(names: Iterable[str], unchecked: Mapping[str, str] | None = None) -> str:
+    """Return what was checked, in words; `unchecked` are kernels that were not watched, with the reason."""
+    text = f"checked for {', '.join(sorted(names))}"
+    if unchecked:
+        text += f" but not {', '.join(f'{name} ({why})' for name, why in unchecked.items())}"
+    return text
 
 
 def watching(

@@ -1,15 +1,17 @@
-"""What happens to programs, told to whoever listens: parsed, lowered, run, findings.
+"""What happens to programs, for those that listen: parsed, lowered, run, findings.
 
-`pto python` listens, to say at the end what was found; tests of ours do, too. Nobody listens otherwise, and
-then nothing is made for them.
+`pto python` listens, to say at the end what was found; tests of ours do, too. Without a listener only
+findings are reported, on stderr, each once.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..diag import render
 from ..isa.record import Record
 
 
@@ -23,15 +25,21 @@ class Event(Record):
 
 
 _listeners: list[Callable[[Event], None]] = []
+_said: set[str] = set()
 
 
 def note(what: str, program: str, diagnostics: tuple[Any, ...] = ()) -> None:
     for listener in _listeners:
         listener(Event(what, program, diagnostics))
+    if not _listeners:
+        for text in (render([d]) for d in diagnostics):
+            if text not in _said:
+                _said.add(text)
+                print(text, file=sys.stderr, flush=True)
 
 
 def listen(listener: Callable[[Event], None]) -> None:
-    """Tell it everything from now on."""
+    """Tell a listener everything from now on."""
     _listeners.append(listener)
 
 
