@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from ..diag import Source, Span, Unread
 from ..ir.core import Module
+from ..ir.facts import provenance
 from ..isa.record import Record
 from .format import ImageReader
 
@@ -73,13 +74,14 @@ def _source(name: str, lines: dict[int, str]) -> Source:
 
 
 def lines_of(module: Module, numbers: Iterable[int]) -> Lines:
-    """The lines of some operations of a module."""
+    """Return the lines of some operations of a module, and of those that made their pointers and windows."""
     files: dict[str, dict[int, str]] = {}
     places: dict[int, Place] = {}
-    wanted = set(numbers)
+    wanted, every = set(numbers), list(module.walk())
+    made = {at for n in wanted if n < len(every) for v in every[n].operands for _, at in provenance(v)}
     order: list[str] = []
-    for number, op in enumerate(module.walk()):
-        span = op.loc if number in wanted else None
+    for number, op in enumerate(every):
+        span = op.loc if number in wanted or op in made else None
         if span is None:
             continue
         source, (line, column) = span.source, span.place
