@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import resource
 import sys
@@ -20,12 +21,15 @@ def calls(function: Callable[..., object], *args: Any) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()  # what other tests have left is finalized by calls, too
     sys.setprofile(note)
     try:
         function(*args)
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return count
 
 
