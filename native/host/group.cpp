@@ -36,9 +36,10 @@ struct Joined {
 std::mutex lock;
 std::vector<Joined> joined;
 bool waits = false;
-uint64_t moved = 0, looks = 0;
-constexpr int kStuck = 3;      // status of a process that can never go on
-constexpr ssize_t kHead = 24;  // magic, ranks, window and token of a board
+uint64_t moved = 0, looks = 0, since = 0;  // since: looks when it began to wait
+constexpr uint64_t kPatient = 1 << 16;     // looks, some 20 ms, before it sleeps most of the time
+constexpr int kStuck = 3;                  // status of a process that can never go on
+constexpr ssize_t kHead = 24;              // magic, ranks, window and token of a board
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a window: no sum or product of sizes overflows
 
@@ -183,6 +184,7 @@ bool look(uint64_t moves, const char* what) {
       mine.state.store(State::waiting);
     }
     if (!waits || moves != moved) {
+      since = looks;
       mine.turns.fetch_add(1);
       one.known = false;  // what was seen before this process went on says nothing of what it has done
     }
@@ -202,8 +204,9 @@ bool look(uint64_t moves, const char* what) {
       return true;
     }
   }
-  // First the processor is left to others, then the thread sleeps a little: more ranks than processors are usual.
-  if (looks % 4096 == 0) {
+  // First the processor is left to others, then the thread sleeps a little: more ranks than processors are usual. After
+  // a long wait it sleeps most of the time.
+  if (looks % 4096 == 0 || (looks - since > kPatient && looks % 16 == 0)) {
     const timespec nap{0, 50'000};
     nanosleep(&nap, nullptr);
   }

@@ -128,7 +128,7 @@ DOORS: dict[str, Callable[[Program], list[Place] | str]] = {
     "task": by_task,
 }
 #: The door of tasks compiles C++: `make test` samples it.
-OPENED = [(door, name) for door in DOORS for name in (some(NAMES, 12) if door == "task" else NAMES)]
+OPENED = [(door, name) for door in DOORS for name in (some(NAMES, 30) if door == "task" else NAMES)]
 
 
 @pytest.mark.parametrize("door", DOORS)

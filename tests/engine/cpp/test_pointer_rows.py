@@ -411,7 +411,7 @@ def _cases(kind: str) -> list[Case]:
         "products": products,
         "ways out": ways_out,
     }
-    return some(made[kind](), 4, by=lambda c: (c.row.name, c.plan.attrs.get("quant_mode")))
+    return some(made[kind](), 8, by=lambda c: (c.row.name, c.plan.attrs.get("quant_mode")))
 
 
 @pytest.mark.usefixtures("quick")
