@@ -6,6 +6,7 @@ input is being read stands in shared memory, so that a process that dies leaves 
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import mmap
@@ -120,6 +121,7 @@ class Child:
         status = 1
         try:
             gc.freeze()  # garbage of the parent, given back while an input is read, would hide what the input takes
+            faulthandler.disable()  # a crash is a result, and pytest has given its traceback a stream of its own
             silent = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(silent, descriptor)
