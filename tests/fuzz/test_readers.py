@@ -31,7 +31,7 @@ from .readers import READERS
 @pytest.mark.parametrize("name", READERS)
 def test_reader(name: str) -> None:
     reader = READERS[name]
-    drawn = seeds(some(range(reader.examples), max(1, reader.examples // 30)))
+    drawn = seeds(some(range(reader.examples), max(1, reader.examples // 60)))
     found = tried(reader, drawn)
     assert not found.failures, "\n".join(map(str, found.failures[:5]))
     assert found.done == found.outcomes.total() == len(drawn)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sampling import EVERY, some
+
 from pto.cli.main import main
 
 HERE = Path(__file__).parent
@@ -178,7 +180,7 @@ CHECKED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("word", CHECKED)
+@pytest.mark.parametrize("word", some(CHECKED, 2, by=lambda word: CHECKED[word][0]))
 def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
     """Findings name rank, kernel, file and line; windows and signals are those of all ranks together."""
     status, findings, verdict, unchecked = CHECKED[word]
@@ -197,7 +199,7 @@ def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
 def test_mixed_kernels() -> None:
     """The cube and vector cores of a block run beside each other, and are watched together."""
     source = str(HERE / "mixed.cpp")
-    assert (ranks(1, source).stdout) == "ok 37\n"
+    assert not EVERY or ranks(1, source).stdout == "ok 37\n"
     done = ranks(1, "--sanitize", "race,sync", "-D", "RACE", source)
     assert done.returncode == 1 and done.stdout == "ok 37\n"
     assert "error[PTO-E2201]: TADDS: RAW race: PIPE_V reads bytes 0..1024 of UB of AIV0" in done.stderr
@@ -220,7 +222,7 @@ int main() {
   high<<<1, nullptr, nullptr>>>();
 }
 """)
-    for target, found in (("a2a3", True), ("a5", False)):
+    for target, found in (("a2a3", True), ("a5", False))[not EVERY :]:
         built = ranks(1, "--arch", target, "--sanitize", "oob", str(source), "-o", str(tmp_path / target))
         assert built.returncode == 0, built.stderr
         done = ranks(1, "--sanitize", "oob", str(tmp_path / target))
