@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.sampling import EVERY, some
 
 from pto.cli.main import main
