@@ -550,10 +550,11 @@ void nonsense_after_a_deadlock() {
   TensormapOptions options = options_for(1);
   options.task_window = 16;
   world.run(options, [&](TensormapGraph& graph) {
-    Arg args[16];
+    Arg args[kMaxParams];
     for (int i = 0; i < 20; ++i) graph.submit({0, 0, args, 0, -1, 0, nullptr});
     for (Arg& arg : args) arg.type = PTOParamType::OUTPUT;  // without tensors
-    for (const int count : {-1, 16, 17, 1 << 20}) graph.submit({99, 7, args, count, -1, 0, nullptr});
+    for (const int count : {-1, kMaxParams, kMaxParams + 1, 1 << 20})
+      graph.submit({99, 7, args, count, -1, 0, nullptr});
   });
   CHECK(world.code() == static_cast<int>(ErrorCode::ScopeDeadlock) &&
         world.says("hold 24 tasks at one time"));
