@@ -7,6 +7,7 @@ input is being read stands in shared memory, so that a process that dies leaves 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import faulthandler
 import gc
 import json
@@ -122,7 +123,11 @@ class Child:
     def _run(self, write: int) -> None:
         status = 1
         try:
-            gc.freeze()  # garbage of the parent, given back while an input is read, would hide what the input takes
+            # Garbage of the parent, given back while an input is read, would hide what the input takes, and so
+            # would free memory that the allocator keeps.
+            gc.freeze()
+            with contextlib.suppress(AttributeError):  # of glibc
+                ctypes.CDLL(None).malloc_trim(0)
             faulthandler.disable()  # a crash is a result, and pytest has given its traceback a stream of its own
             silent = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):

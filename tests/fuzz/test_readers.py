@@ -112,6 +112,8 @@ def test_every_kind_of_failure_is_found(byte: bytes, kind: str, monkeypatch: pyt
     if kind == "memory":
         garbage: list[object] = [bytearray(b"x") * (4 * batches.MEMORY)]  # which no input may give back
         garbage.append(garbage)
+        freed = [bytes(100_000) for _ in range(1000)]  # memory that the allocator keeps
+        freed = freed[-1:]
         del garbage
     bad = reader(b"good", b"good", b"good", b"ba" + byte + b"d")
     found = tried(bad, range(12))
