@@ -180,6 +180,24 @@ def test_what_is_not_watched_is_said() -> None:
     assert summary(run.checked, run.unchecked).startswith("checked for race but not k (a program of two")
 
 
+def test_a_task_without_parameters() -> None:
+    nothing = "func.func @nothing() attributes {pto.entry} {\n  return\n}\n"
+    kernel = runtime.kernel(nothing, "", name="nothing")
+    run = runtime.run(lambda rt: rt.submit(kernel), sanitize="all")
+    assert run.ok and not run.unchecked
+
+
+def test_a_program_that_changes_between_runs(tmp_path: Path) -> None:
+    """Its parameters are those of the file as it is now."""
+    path = tmp_path / "k.pto"
+    kernel = None
+    for dtype, sanitize in (("f32", ()), ("i32", "all")):
+        path.write_text(f"func.func @k(%x: !pto.ptr<{dtype}>) attributes {{pto.entry}} {{\n  return\n}}\n")
+        kernel = kernel or runtime.kernel(path, "in")
+        array = np.zeros(8, dtype.replace("f", "float").replace("i", "int"))
+        assert runtime.run(lambda rt, k=kernel, x=array: rt.submit(k, x), sanitize=sanitize).ok
+
+
 def test_an_option_goes_before_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a listener reports go to stderr, once."""
     bad = load("raw_mte2_v.bad")

@@ -1,7 +1,7 @@
 // C++ that was emitted for a program as a kernel of the task runtime: the slots of a task become its arguments, as
 // the virtual machine has it (native/vm/task.cpp).
 //
-//   static const pto2::Parameter kParameters[] = {{pto2::Parameter::view, "%x", {nullptr, {...}, {...}}}};
+//   static const pto2::Parameter kParameters[] = {{pto2::Parameter::view, "%x", {nullptr, {...}, {...}}}, {}};
 //   PTO2_PROGRAM(vector_side::twice, kParameters)
 #pragma once
 
@@ -18,17 +18,19 @@ struct Parameter {
     number,
     pointer,
     view
-  } kind;  // the core itself has the first three
+  };  // the core itself has the first three
+  Kind kind;
   const char* name;
   pto_view shown;  // of a view, what its type says
 };
 
-/// The arguments of a task. Its tensors are what the core may touch from now on.
+/// The arguments of a task, one for each parameter but the last, which ends the list. From now on the core may touch
+/// nothing but the tensors of the task.
 template <size_t N>
 class Arguments {
  public:
   Arguments(const Parameter (&parameters)[N], const int64_t* slots, pto::detail::Core& core) : core_(core) {
-    for (size_t i = 0; i < N; ++i) {
+    for (size_t i = 0; i + 1 < N; ++i) {
       const Parameter& p = parameters[i];
       special_[i] = p.kind < Parameter::number ? static_cast<uint8_t>(p.kind + 1) : uint8_t{0};
       if (special_[i] != 0) continue;
@@ -67,9 +69,9 @@ class Arguments {
  private:
   static constexpr int kMost = static_cast<int>(N) + 64;
   pto::detail::Core& core_;
-  uint64_t words_[N + 1] = {};
-  uint8_t special_[N + 1] = {};
-  pto_view views_[N + 1] = {};
+  uint64_t words_[N] = {};
+  uint8_t special_[N] = {};
+  pto_view views_[N] = {};
   pto_array arrays_[kMost] = {};
   int count_ = 0;
 };

@@ -1,4 +1,4 @@
-"""What happens to programs, for those that listen: parsed, lowered, run, findings.
+"""Events of programs, for listeners: parsed, lowered, run, findings.
 
 `pto python` listens, to say at the end what was found; tests of ours do, too. Without a listener only
 findings are reported, on stderr, each once.
@@ -17,7 +17,7 @@ from ..isa.record import Record
 
 class Event(Record):
     """`what` is reading, parsed, lowered, run or finding, and `program` is what was called; or it is device,
-    and `program` the platform that somebody asked for."""
+    and `program` the requested platform."""
 
     what: str
     program: str
@@ -39,7 +39,7 @@ def note(what: str, program: str, diagnostics: tuple[Any, ...] = ()) -> None:
 
 
 def listen(listener: Callable[[Event], None]) -> None:
-    """Tell a listener everything from now on."""
+    """Send all events to a listener from now on."""
     _listeners.append(listener)
 
 

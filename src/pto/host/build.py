@@ -21,9 +21,8 @@ _SIDES = ("cube", "vector")
 
 
 def compile_flags(profile: Profile, side: str = "") -> list[str]:
-    """What sources are compiled with, but for what the compiler itself takes. Both kinds of core are there: a
-    launch has one core per block, which does all there is to do. `side`: of mixed kernels, the one that is
-    compiled."""
+    """Return flags for sources, beside those that every compilation has. A launch has one core per block,
+    which is of both kinds; `side` compiles one side of mixed kernels."""
     include = compilers.include_dir()
     kind = [f"-DPTO_HOST_SIDE={_SIDES.index(side) + 1}"] if side else ["-D__DAV_CUBE__", "-D__DAV_VEC__"]
     return [
@@ -38,8 +37,8 @@ def link_flags() -> list[str]:
 
 
 def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], traced: bool = False) -> Built:
-    """The program of sources, from the cache or built now; raises with what the compiler says. `traced`: one
-    that tells of every call (native/host/trace.hpp), at addresses that do not change from run to run."""
+    """The program of sources, from the cache or built now; raises with what the compiler says. `traced`:
+    every call is recorded (native/host/trace.hpp), and addresses are the same in every run."""
     found = compilers.find()
     texts = [text for s in sources for text in (os.path.abspath(s.name), s.text)]
     own: list[str] = []

@@ -1,7 +1,7 @@
-"""Traces of whole programs: what a rank has written to the file of its launcher (native/host/trace.hpp).
+"""Traces of whole programs, which ranks write to files of their launcher (native/host/trace.hpp).
 
-`events` reads what a rank did: its launches, each with the memory that it began with and the records of its
-cores, and the barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are
+`events` reads the launches of a rank, each with its memory at the start and the records of its cores, and the
+barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are
 the same in every rank, and records name its constants by address.
 """
 
@@ -42,7 +42,7 @@ class Piece(Record):
 
     @property
     def key(self) -> PieceName:
-        """What tells it from other memory of the rank."""
+        """The identity of this memory within the rank."""
         return self.name, self.address
 
 
@@ -77,7 +77,7 @@ class Launch:
         self.frames: tuple[int, ...] = ()
 
     def add(self, block: int, core: int, records: bytes) -> None:
-        """Add what a core has told."""
+        """Add records of a core."""
         self._records.setdefault((block, _KINDS[core & 0xFF], core >> 8), []).append(records)
 
     def words(self, block: int, kind: str, sub: int) -> list[int]:
@@ -111,7 +111,7 @@ class Program:
 
 
 class Barrier:
-    """Where the hosts of all ranks have met, or a rank has ended."""
+    """A barrier of the hosts of all ranks, or the end of a rank."""
 
     def __init__(self, host_writes: list[HostWrite]) -> None:
         #: What the host wrote to windows since the last launch.
@@ -170,7 +170,7 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
 
 
 def _write(contents: dict[PieceName, Array], pieces: list[Piece], address: int, data: bytes) -> None:
-    """Note what memory of a rank holds."""
+    """Update the contents of memory of a rank."""
     piece = next(p for p in pieces if p.window is None and p.address <= address < p.address + p.size)
     held = contents.get(piece.key)
     if held is None or held.size != piece.size:

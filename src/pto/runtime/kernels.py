@@ -297,13 +297,13 @@ def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -
     )
 
 
-def program_elements(kernel: Kernel, runtime: str) -> list[str]:
+def program_elements(kernel: Kernel, runtime: str, traced: bool = False) -> list[str]:
     """What the parameters of a kernel that is a `.pto` program hold; raises where there are others than it
     was said to have. Its library is there."""
     if kernel.module is not None:
         found = _program(kernel, runtime).elements
     else:
-        known = next(iter(_made[kernel].values()))
+        known = _made[kernel][_variant(kernel, runtime, traced)]
         if known.elements is None:
             from .program import element_types
 

@@ -112,7 +112,7 @@ class Run(Ran):
 
     @cached_property
     def diagnostics(self) -> list[Diagnostic]:
-        """What the sanitizers found."""
+        """Reports of the sanitizers."""
         watch, found = self._runtime._watch, []
         if watch is not None:
             found = watch.problems(self._runtime._run.records()["sites"])

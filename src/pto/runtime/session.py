@@ -158,7 +158,7 @@ class Session:
         else:
             libraries = [self._add_source(number, kernel)]
             if is_program(kernel):
-                self._elements[number] = program_elements(kernel, self._runtime)
+                self._elements[number] = program_elements(kernel, self._runtime, self._traced(kernel))
         names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
         self._names += names
         if self._virtual is not None:

@@ -176,7 +176,7 @@ class Watch:
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """Afterwards: kernels that were not checked in full, with the reason."""
+        """Return, after `problems`, kernels that were not checked in full, with the reason."""
         return dict.fromkeys(sorted(self._split), "blocks against each other")
 
     def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:

@@ -95,7 +95,7 @@ def task(kind: str, function: str, parameters: Sequence[str], body: str, text: s
     """Return one unit with an emitted function as a kernel of the task runtime, for one kind of core;
     `parameters` are values of `pto2::Parameter`. `body` and `text` are as for `single`."""
     parts, own = _before(text)
-    listed = ",\n".join(f"    {p}" for p in parameters)
+    listed = ",\n".join(f"    {p}" for p in (*parameters, "{}"))
     return "\n".join(
         [
             *parts,

@@ -31,7 +31,7 @@ _MOST_FILES = 20
 def headers(
     found: Compiler, key: str, flags: Sequence[str], text: str, folder: str | None = None, more: str = ""
 ) -> list[str]:
-    """Return flags that make g++ begin with our headers and `more` includes, precompiled. Return none for the
+    """Return flags that make g++ begin with `more` includes and our headers, precompiled. Return none for the
     first kernel with these flags, and for a source `text` (of a file in `folder`) with a directive before our
     headers that may change them. `key` stands for everything but the flags that the headers depend on."""
     folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
@@ -47,7 +47,7 @@ def headers(
         if cache.find(seen) is None:
             cache.put(seen, "headers")
             return []
-        built = cache.built(key, "headers", lambda work: _built(found, every, _HEADERS + more, work))
+        built = cache.built(key, "headers", lambda work: _built(found, every, f"{more}{_HEADERS}", work))
     return ["-include", built.path.removesuffix(".gch")] if built.ok else []
 
 

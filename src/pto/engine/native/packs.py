@@ -113,9 +113,8 @@ class Pack:
         return self._find(key(name)) or 0
 
 
-#: What all packs have in common they find in the library of the machine. The first two are what vm/open.hpp
-#: defines: precompiled headers come before it.
-_FLAGS = ("-DPTO_CPU_LEAN=", "-DPTO_CPU_VERIFIED=", "-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
+#: What all packs have in common they find in the library of the machine.
+_FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 
 def compiled(calls: Sequence[str]) -> Pack:
