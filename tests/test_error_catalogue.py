@@ -30,6 +30,7 @@ _PYTHON_TESTS = {
     "PTO-E2421": "host/test_rewrite.py::test_launches_that_cannot_be_read",
     "PTO-E2422": "host/test_programs.py::test_a_rank_that_is_killed_ends_the_others",
     "PTO-E2423": "test_wire.py::test_what_is_wrong_is_said",
+    "PTO-E2424": "host/test_programs.py::test_e2424_damaged_bytes",
     "PTO-E2016": "debug/test_prompt.py::test_what_is_wrong_with_options",
     "PTO-E2018": "engine/cpp/test_record.py::test_what_is_refused",
     "PTO-E2017": "debug/test_dap.py::test_launches_that_cannot_be",

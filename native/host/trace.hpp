@@ -1,7 +1,8 @@
 // Trace of a program that `pto ranks --sanitize` has built: a file that the launcher reads (src/pto/host/trace.py).
 //
-// The launcher opens the file and passes its descriptor in PTO_TRACE_FILE. A message is its kind and the bytes that
-// follow, two words of 8 bytes, and then these bytes. Messages of a launch are `array` for each piece of memory that
+// The launcher opens the file and passes its descriptor in PTO_TRACE_FILE. A message is its kind and the number
+// of its bytes, two words of 8 bytes, then these bytes, and a word with the checksum of all that (Adler-32).
+// Messages of a launch are `array` for each piece of memory that
 // its kernel may touch, `memory` for what has changed there, `launch`, `records` of its cores, and `ended`.
 #pragma once
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from tests.sampling import EVERY, some
+from tests.seeds import seeds
 
 from pto.cli.main import main
+from pto.diag import render
+from pto.host import launch
+from pto.host.checks import Checks
+from pto.host.trace import Program
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "ranks" / "04_program.cpp"
@@ -193,6 +200,33 @@ def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
     assert unchecked in done.stderr
     assert ("what ranks do to each other" in done.stderr) == (word == "apart")
     assert ("launches of different numbers" in done.stderr) == (word in ("again", "race"))
+
+
+@pytest.mark.seeded
+def test_e2424_damaged_bytes(checked: str) -> None:
+    """A byte of a trace that differs is a finding; a trace that ends too early is named; others are checked."""
+    with tempfile.TemporaryFile() as one, tempfile.TemporaryFile() as other:
+        launch.run([checked, "good"], 2, None, traces=[one.fileno(), other.fileno()])
+        whole = Path(f"/proc/self/fd/{one.fileno()}").read_bytes()
+
+        def check(text: bytes) -> Checks:
+            one.seek(0)
+            one.truncate(0)
+            one.write(text)
+            one.flush()
+            checks = Checks(Program(checked), frozenset(["oob"]), [one.fileno(), other.fileno()])
+            found = checks.run()
+            assert {d.code for d in found} <= {"PTO-E2424"}, render(found)
+            cut = [u for u in checks.unchecked if "because its trace ends in the middle of a message" in u]
+            assert (len(found) + len(cut) == 1) == (text != whole), (len(found), cut)
+            return checks
+
+        assert check(whole).launches == 2
+        for seed in seeds(range(200 if EVERY else 12)):
+            rng = random.Random(seed)
+            at = rng.randrange(len(whole))
+            check(whole[:at] + bytes([whole[at] ^ rng.randrange(1, 256)]) + whole[at + 1 :])
+        assert check(whole[:-3]).launches == 2
 
 
 def test_mixed_kernels() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from ..diag import Diagnostic, Source
+from ..diag import Diagnostic, DiagnosticError, Source
 from ..engine.cpp.places import Places
 from ..engine.elements import Array
 from ..engine.entry import LaunchResult
@@ -34,7 +34,7 @@ from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import CppWords, in_cpp
 from ..engine.traced.stream import Recorded
 from ..isa.profiles import Profile, profile
-from .trace import HostWrite, Launch, Program, WindowName, events
+from .trace import Barrier, HostWrite, Launch, Program, Truncated, WindowName, events
 
 #: Needs the contents of windows.
 _OF_VALUES = "nan"
@@ -103,6 +103,7 @@ class Checks:
         if OF_GRAPHS in names:
             self.unchecked.append("tasks, because what a host launches is no graph of tasks")
         self._found: dict[tuple[str, str, tuple[int, int]], tuple[Diagnostic, list[int]]] = {}
+        self._damaged: list[Diagnostic] = []
 
     def run(self) -> list[Diagnostic]:
         """Execute all launches; each problem once."""
@@ -115,7 +116,7 @@ class Checks:
             writes: list[HostWrite] = []
             steps = 0
             while there:
-                found = {rank: next(traces[rank], None) for rank in sorted(there)}
+                found = {rank: self._next(rank, traces[rank]) for rank in sorted(there)}
                 beside = [e if isinstance(e := found.get(rank), Launch) else None for rank in range(ranks)]
                 if any(beside):
                     alone = self._step(beside, alone)
@@ -134,7 +135,21 @@ class Checks:
             )
         if self.launches:
             self.unchecked.append("loads and stores through C++ pointers, because no call tells of them")
-        return list(self._problems())
+        return [*self._damaged, *self._problems()]
+
+    def _next(self, rank: int, trace: Iterator[Launch | Barrier]) -> Launch | Barrier | None:
+        """Return the next event of a rank; None behind the last that can be read."""
+        try:
+            return next(trace, None)
+        except Truncated:
+            self.unchecked.append(
+                f"rank {rank} after launch {self._most}, because its trace ends in the middle of a message"
+            )
+        except DiagnosticError as e:
+            (d,) = e.diagnostics
+            d.message += f"; what rank {rank} did after launch {self._most} is not checked"
+            self._damaged.append(d)
+        return None
 
     def _step(self, beside: Beside, alone: bool) -> bool:
         """Execute launches beside each other, or those of ranks one by one. Return whether they have to be

@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..isa.record import Record
 from ..objects.elf import DYNSYM, BadElf, Elf
 
 _ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED, _BARRIER = range(1, 8)
-_HEAD = struct.Struct("<QQ")
+#: Kind and size of a message, and the checksum behind it.
+_HEAD, _SUM = struct.Struct("<QQ"), struct.Struct("<Q")
 _KINDS = ("mix", "cube", "vector")
 #: A segment with contents, and a program whose addresses are fixed.
 _LOADED, _FIXED = 1, 2
@@ -118,55 +120,89 @@ class Barrier:
         self.host_writes = host_writes
 
 
-def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
-    """Read the trace of a rank. One that was ended in the middle of a message ends before that message."""
+class Truncated(Exception):
+    """A trace ends in the middle of a message: the rank was killed, or a disk is full."""
+
+
+def _damaged(at: int, size: int) -> DiagnosticError:
+    message = f"the trace of a rank is damaged: wrong checksum of the message at byte {at} of {size}"
+    help = (
+        "build the program again with this version of pto; if the error stays, check the disk that holds "
+        "temporary files (TMPDIR)"
+    )
+    return DiagnosticError([Diagnostic("PTO-E2424", message, help=help)])
+
+
+def _messages(file: int) -> Iterator[tuple[int, bytes]]:
+    """Read kinds and contents of messages."""
     size = os.fstat(file).st_size
     if not size:
         return
+    with mmap.mmap(file, size, prot=mmap.PROT_READ) as data:
+        at = 0
+        while at < size:
+            begin = at + _HEAD.size
+            kind, count = _HEAD.unpack_from(data, at) if begin <= size else (0, size)
+            end = begin + count
+            if end + _SUM.size > size:
+                raise Truncated
+            if zlib.adler32(data[at:end]) != _SUM.unpack_from(data, end)[0]:
+                raise _damaged(at, size)
+            yield kind, data[begin:end]
+            at = end + _SUM.size
+
+
+def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
+    """Read the trace of a rank. Raise `Truncated` at its end if that is in the middle of a message."""
     contents: dict[PieceName, Array] = {}
     pieces: list[Piece] = []
     writes: list[HostWrite] = []
     launch: Launch | None = None
-    with mmap.mmap(file, size, prot=mmap.PROT_READ) as data:
-        at = 0
-        while at + _HEAD.size <= size:
-            kind, count = _HEAD.unpack_from(data, at)
-            begin, at = at + _HEAD.size, at + _HEAD.size + count
-            if at > size:
-                break
-            if launch is not None and kind not in (_RECORDS, _ENDED):
-                yield launch
-                launch = None
-            if kind == _ARRAY:
-                address, bytes_, group, rank, own = struct.unpack_from("<5Q", data, begin)
-                name = data[begin + 40 : at].decode("utf-8", "replace")
-                window = (group, rank) if group else None
-                pieces.append(Piece(address, bytes_, name, window, bool(own)))
-            elif kind == _MEMORY:
-                _write(contents, pieces, struct.unpack_from("<Q", data, begin)[0], data[begin + 8 : at])
-            elif kind == _WINDOW:
-                group, rank, offset = struct.unpack_from("<3Q", data, begin)
-                writes.append(HostWrite((group, rank), offset, data[begin + 24 : at]))
-            elif kind == _LAUNCH:
-                blocks, vectors = struct.unpack_from("<QQ", data, begin)
-                name = data[begin + 16 : at].decode("utf-8", "replace")
-                held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
-                launch = Launch(name, blocks, vectors, pieces, held)
-                launch.host_writes, writes, pieces = writes, [], []
-            elif kind == _RECORDS and launch is not None:
-                block, core = struct.unpack_from("<QQ", data, begin)
-                launch.add(block, core, data[begin + 16 : at])
-            elif kind == _ENDED and launch is not None:
-                launch.status, *frames = struct.unpack_from("<13Q", data, begin)
-                launch.frames = tuple(a for a in frames if a)
-                launch.text = data[begin + 104 : at].decode("utf-8", "replace")
-                yield launch
-                launch = None
-            elif kind == _BARRIER and struct.unpack_from("<Q", data, begin)[0] == ranks:
-                yield Barrier(writes)
-                writes = []
+    messages = _messages(file)
+    truncated = False
+    while True:
+        try:
+            kind, data = next(messages)
+        except StopIteration:
+            break
+        except Truncated:
+            truncated = True
+            break
+        if launch is not None and kind not in (_RECORDS, _ENDED):
+            yield launch
+            launch = None
+        if kind == _ARRAY:
+            address, bytes_, group, rank, own = struct.unpack_from("<5Q", data)
+            name = data[40:].decode("utf-8", "replace")
+            window = (group, rank) if group else None
+            pieces.append(Piece(address, bytes_, name, window, bool(own)))
+        elif kind == _MEMORY:
+            _write(contents, pieces, struct.unpack_from("<Q", data)[0], data[8:])
+        elif kind == _WINDOW:
+            group, rank, offset = struct.unpack_from("<3Q", data)
+            writes.append(HostWrite((group, rank), offset, data[24:]))
+        elif kind == _LAUNCH:
+            blocks, vectors = struct.unpack_from("<QQ", data)
+            name = data[16:].decode("utf-8", "replace")
+            held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
+            launch = Launch(name, blocks, vectors, pieces, held)
+            launch.host_writes, writes, pieces = writes, [], []
+        elif kind == _RECORDS and launch is not None:
+            block, core = struct.unpack_from("<QQ", data)
+            launch.add(block, core, data[16:])
+        elif kind == _ENDED and launch is not None:
+            launch.status, *frames = struct.unpack_from("<13Q", data)
+            launch.frames = tuple(a for a in frames if a)
+            launch.text = data[104:].decode("utf-8", "replace")
+            yield launch
+            launch = None
+        elif kind == _BARRIER and struct.unpack_from("<Q", data)[0] == ranks:
+            yield Barrier(writes)
+            writes = []
     if launch is not None:
         yield launch
+    if truncated:
+        raise Truncated
 
 
 def _write(contents: dict[PieceName, Array], pieces: list[Piece], address: int, data: bytes) -> None:

@@ -928,6 +928,14 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "same version of pto in all processes.",
     ),
     (
+        "PTO-E2424",
+        "a damaged trace of a rank",
+        "pto ranks --sanitize reads what the kernels of each rank did from a file. A message of that file has "
+        "another checksum than the rank has written: the program was built by another version of pto, or the "
+        "file was damaged.",
+        "Build the program again with this version; check the disk of the folder for temporary files.",
+    ),
+    (
         "PTO-E2901",
         "a search that makes no sense",
         "A parameter, a condition or a place ${..} of a program that is to be tuned has an unknown name, no "
