@@ -32,6 +32,7 @@ from pto.isa.enums import ENUMS
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import LOCATIONS, PROFILES
 from pto.isa.row import OVER, STARTS, STORES, Row
+from pto.runtime.overheads import OVERHEADS
 
 #: Instruction sets in the order of the index, with what they are.
 SETS: dict[str, str] = {
@@ -476,6 +477,12 @@ def _engines() -> str:
     return table(("engine", "executes", "takes", "options"), lines)
 
 
+def _overheads() -> str:
+    """What the task runtime takes around kernels in virtual time, with its evidence."""
+    lines = [(code(o.name), str(o.ns), text(f"{o.who}: {o.what}"), text(o.evidence)) for o in OVERHEADS]
+    return table(("overhead", "ns", "for", "evidence"), lines)
+
+
 def _operators() -> str:
     """Operators of the Python language, family by family."""
     from pto.language.catalogue import families
@@ -540,6 +547,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "debugger": _debugger,
     "semantics": _semantics,
     "engines": _engines,
+    "overheads": _overheads,
     "floors": floors.floors,
     "operators": _operators,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
