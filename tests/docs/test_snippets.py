@@ -36,7 +36,15 @@ from pto.engine.native import packs
 
 ROOT = Path(__file__).parents[2]
 #: Pages that show C++ compiled; what the others show works without a compiler.
-COMPILE = ("cpp.md", "debugger.md", "objects.md", "ranks.md", "runtime.md", "runtime-checks.md", "runtime-time.md")
+COMPILE = (
+    "cpp.md",
+    "debugger.md",
+    "objects.md",
+    "ranks.md",
+    "runtime.md",
+    "runtime-checks.md",
+    "runtime-time.md",
+)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
