@@ -472,6 +472,26 @@ def objects(data: bytes) -> str:
     return "runnable"
 
 
+@cache
+def _line_tables() -> tuple[bytes, ...]:
+    from ..engine.cpp.test_lines import EVERY_STEP, library
+
+    return tuple(library(EVERY_STEP, version=version) for version in (2, 4, 5))
+
+
+@_add("lines", _line_tables, binary.elf, examples=300)
+def lines(data: bytes) -> str:
+    """Read the table of lines of a library."""
+    from pto.engine.cpp.lines import Lines
+    from pto.objects.elf import BadElf
+
+    try:
+        found = Lines(data)
+    except BadElf:
+        return "refused"
+    return "read" if found.at(0x1000) else "empty"
+
+
 # -- arrays, records, tables ----------------------------------------------------------------------------------
 
 
