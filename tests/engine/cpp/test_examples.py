@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.sampling import some
 
 import pto
 
@@ -17,7 +18,7 @@ def test_no_kernel_is_forgotten() -> None:
     assert {k.file for k in KERNELS.values()} == {p.name for p in (EXAMPLES / "kernels").glob("*.pto")}
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", some(KERNELS, 3))
 def test_compiled_is_as_interpreted(name: str) -> None:
     case = KERNELS[name]
     args, expected = case.make(np.random.default_rng(1))

@@ -252,37 +252,31 @@ def test_tiles_of_auto_mode_are_watched_where_they_are(write: Any) -> None:
     text = """\
 using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
 using Row = Tile<TileType::Vec, float, 16, 64>;
-__global__ AICORE void twice(__gm__ float* a, __gm__ float* c) {
+__global__ AICORE void twice(__gm__ float* a, __gm__ float* c, int32_t loads) {
   Rows ga(a), gc(c);
   for (int i = 0; i < 40; ++i) {
     Row x, y;
     TASSIGN(x, 0);
     TASSIGN(y, 0);
-    TLOAD(x, ga);
+    if (loads) TLOAD(x, ga);
     TADD(y, x, x);
     TSTORE(gc, y);
   }
 }
-__global__ AICORE void of_nothing(__gm__ float* c) {
-  Rows gc(c);
-  Row x, y;
-  TADDS(y, x, 1.0f);
-  TSTORE(gc, y);
-}
 """
-    path = write("auto.cpp", text)
+    k = pto.kernel(write("auto.cpp", text), auto=True)
     a, c = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
     for options in ({}, {"schedule": 3}):
-        found = pto.kernel(path, "twice", auto=True).run(a, c, sanitize="all", **options)
+        found = k.run(a, c, 1, sanitize="all", **options)
         assert found.ok and np.array_equal(c, 2 * a), render(found.diagnostics)
         c[:] = 0
-    found = pto.kernel(path, "of_nothing", auto=True).run(c, sanitize="all")
-    assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (20, 3))], render(found.diagnostics)
+    found = k.run(a, c, 0, sanitize="all")
+    assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (13, 5))], render(found.diagnostics)
 
 
 def test_a_vector_core_moves_to_the_l1_of_its_cube_core(write: Any) -> None:
     text = """\
-__global__ AICORE void there_and_back(__gm__ half* a, __gm__ half* c) {
+__global__ AICORE void there_and_back(__gm__ half* a, __gm__ half* c, int32_t wait) {
   Tile<TileType::Vec, half, 16, 32> x;
   Tile<TileType::Mat, half, 16, 32, BLayout::ColMajor, 16, 32, SLayout::RowMajor, 512> m;
   TASSIGN(x, 0x0);
@@ -297,27 +291,25 @@ __global__ AICORE void there_and_back(__gm__ half* a, __gm__ half* c) {
     set_intra_block(PIPE_MTE3, 1);
   }
 #elif defined(__DAV_CUBE__)
-  wait_intra_block(PIPE_MTE3, 1);
+  if (wait) wait_intra_block(PIPE_MTE3, 1);
   copy_cbuf_to_gm(c, m.data(), 0, 1, 32, 0, 0);
 #endif
 }
 """
     a, c = np.arange(512, dtype=np.float16), np.zeros(512, np.float16)
     want = a.reshape(16, 2, 16).swapaxes(0, 1).ravel()
-    early = text.replace("  wait_intra_block(PIPE_MTE3, 1);\n", "").replace("there_and_back", "early")
-    path = write("l1.cpp", text + early)
-    k = pto.kernel(path, "there_and_back", target="a5")
+    k = pto.kernel(write("l1.cpp", text), target="a5")
     for options in ({}, {"sanitize": "all"}):
         c[:] = 0
-        found = k.run(a, c, **options)
+        found = k.run(a, c, 1, **options)
         assert found.ok and np.array_equal(c, want), render(found.diagnostics)
-    found = pto.kernel(path, "early", target="a5").run(a, c, sanitize="all")
+    found = k.run(a, c, 0, sanitize="all")
     assert "PTO-E2201" in [d.code for d in found.diagnostics]
 
 
 def test_threads_of_a5_gather_on_the_vector_pipe(write: Any) -> None:
     text = """\
-__global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c) {
+__global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c, int32_t from_vector) {
   GlobalTensor<float, Shape<1, 1, 1, 64, 32>, Stride<2048, 2048, 2048, 32, 1>> table(a);
   GlobalTensor<int32_t, Shape<1, 1, 1, 1, 16>, Stride<16, 16, 16, 16, 1>> names(which);
   GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>> out(c);
@@ -329,22 +321,24 @@ __global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float
   set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
   wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
   MGATHER(x, table, i);
-  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
-  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  if (from_vector) {
+    set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  } else {
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+  }
   TSTORE(out, x);
 }
 """
     a, c = np.arange(64 * 32, dtype=np.float32), np.zeros(16 * 32, np.float32)
     which = np.arange(16, dtype=np.int32) * 3
-    flags = text.replace("rows(", "other(").replace(
-        "set_flag(PIPE_V, PIPE_MTE3", "set_flag(PIPE_MTE2, PIPE_MTE3"
-    )
-    flags = flags.replace("wait_flag(PIPE_V, PIPE_MTE3", "wait_flag(PIPE_MTE2, PIPE_MTE3")
-    path = write("rows.cpp", text + flags)
-    found = pto.kernel(path, "rows", target="a5").run(a, which, c, sanitize="all")
+    k = pto.kernel(write("rows.cpp", text), target="a5")
+    found = k.run(a, which, c, 1, sanitize="all")
     assert found.ok and np.array_equal(c, a.reshape(64, 32)[which].ravel()), render(found.diagnostics)
-    found = pto.kernel(path, "other", target="a5").run(a, which, c, sanitize="race")
-    assert [line(d) for d in found.diagnostics] == [("PTO-E2201", (17 + text.count("\n"), 3))]
+    found = k.run(a, which, c, 0, sanitize="race")
+    stored = 3 + text[: text.index("TSTORE")].count("\n")
+    assert [line(d) for d in found.diagnostics] == [("PTO-E2201", (stored, 3))]
 
 
 def test_a_fault_is_reported_and_not_who_waits_for_it(write: Any) -> None:
@@ -364,21 +358,19 @@ __global__ AICORE void meet(__gm__ int32_t* a) {
 
 def test_what_cannot_be_watched_is_said_and_a_loop_without_end_is_ended(write: Any) -> None:
     text = """\
-__global__ AICORE void product(__gm__ float* a) {
+__global__ AICORE void both(__gm__ float* a, int32_t ends) {
   auto* z = reinterpret_cast<__cc__ float*>(0);
-  copy_matrix_cc_to_gm(a, z, uint64_t{2} << 4 | uint64_t{2} << 16, uint64_t{16});
-}
-__global__ AICORE void endless(__gm__ float* a) {
+  if (ends) copy_matrix_cc_to_gm(a, z, uint64_t{2} << 4 | uint64_t{2} << 16, uint64_t{16});
   Tile<TileType::Vec, float, 8, 64> x;
   TASSIGN(x, 0);
-  for (;;) TEXPANDS(x, 1.0f);
+  while (!ends) TEXPANDS(x, 1.0f);
 }
 """
     path, given = write("both.cpp", text), np.zeros(4, np.float32)
-    found = pto.kernel(path, "product").run(given, sanitize="all").diagnostics
+    found = pto.kernel(path).run(given, 1, sanitize="all").diagnostics
     assert [(d.code, d.span.place[0]) for d in found if d.span] == [("PTO-E2003", 5)], render(found)
-    (d,) = pto.kernel(path, "endless", engine="traced").run(given, max_steps=5000).diagnostics
-    assert line(d)[:1] + line(d)[1][:1] == ("PTO-E2106", 10), render([d])
+    (d,) = pto.kernel(path, engine="traced").run(given, 0, max_steps=5000).diagnostics
+    assert line(d)[:1] + line(d)[1][:1] == ("PTO-E2106", 8), render([d])
 
 
 def test_a_library_that_was_built_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
