@@ -483,7 +483,7 @@ def _line_tables() -> tuple[bytes, ...]:
 def lines(data: bytes) -> str:
     """Read the table of lines of a library."""
     from pto.engine.cpp.lines import Lines
-    from pto.objects.elf import BadElf
+    from pto.image.elf import BadElf
 
     try:
         found = Lines(data)

@@ -72,9 +72,14 @@ def test_e1223_elf() -> None:
     refused("PTO-E1223", read, data()[:40], at=4)
     refused("PTO-E1223", read, patched(4, b"\1"), at=4)  # 32 bits
     refused("PTO-E1223", read, patched(5, b"\2"), at=4)  # big-endian
-    for field, value in ((40, 1 << 62), (58, 65), (60, 0xFFFF), (60, 0)):
-        refused("PTO-E1223", read, patched(field, struct.pack("<Q" if field == 40 else "<H", value)), at=40)
-    refused("PTO-E1223", read, patched(62, b"\xff\xff"), at=62)
+    for field, new, at in (
+        (40, b"\xff" * 8, 40),
+        (58, b"\x41\0", 52),
+        (60, b"\xff\xff", 40),
+        (62, b"\xff\xff", 62),
+    ):
+        refused("PTO-E1223", read, patched(field, new), at=at)
+    refused("PTO-E1221", read, patched(60, b"\0\0"), message="no section .pto", at=0)
     table = struct.unpack_from("<Q", data(), 40)[0]
     refused("PTO-E1223", read, patched(table + 64 + 24, b"\xff" * 6), message="section 1", at=table + 64)
     refused("PTO-E1223", read, patched(table + 64, b"\xff\xff"), message="no name", at=table + 64)

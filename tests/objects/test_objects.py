@@ -32,12 +32,13 @@ from pto.driver import Options, lowered
 from pto.engine.compiled.library import Launch, Library
 from pto.engine.native import machine, objects
 from pto.engine.native.images import file_of
+from pto.image import elf
 from pto.image.container import read
 from pto.image.every_call import calls
 from pto.image.format import CALL, END, JUMP, Code, Image
 from pto.isa import rows
 from pto.isa.profiles import profile
-from pto.objects import elf, ir, machine_code
+from pto.objects import ir, machine_code
 from pto.objects.scalars import scalar
 from pto.objects.shared import shared
 

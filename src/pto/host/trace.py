@@ -17,8 +17,8 @@ import numpy as np
 
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.elements import Array
+from ..image.elf import DYNSYM, BadElf, Elf
 from ..isa.record import Record
-from ..objects.elf import DYNSYM, BadElf, Elf
 
 _ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED, _BARRIER = range(1, 8)
 #: Kind and size of a message, and the checksum behind it.

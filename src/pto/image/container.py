@@ -42,7 +42,7 @@ def to_bytes(file: File) -> bytes:
     for image in file.images:
         data += bytes(-len(data) % 8)
         made = format.to_bytes(image)
-        symbols.append(elf.Symbol(image.name, PTO, len(data), len(made)))
+        symbols.append(elf.Symbol(image.name, len(data), len(made), elf.GLOBAL_OBJECT, 1))
         data += made
     return elf.written(parts(file), symbols)
 

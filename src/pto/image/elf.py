@@ -1,121 +1,193 @@
-"""ELF files, as far as images need them: 64 bits, little-endian, sections and symbols.
+"""ELF files of 64-bit machines, low byte first.
 
-`written` makes a file of sections with a symbol table, that `readelf`, `nm` and `objdump -h` read. `sections`
-finds the sections of any such file, whoever made it; nothing in a file is believed before it is measured.
+`Elf` reads the segments, sections and symbols of any such file and checks every number before it uses it.
+`written` makes a file of sections with a symbol table, that `readelf`, `nm` and `objdump -h` read.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..bytecode.leb import Reader
+from ..bytecode.leb import fail
 from ..diag import Source
 from ..isa.record import Record
 
 MAGIC = b"\x7fELF"
-RELOCATABLE, SHARED = 1, 3
+IDENT = MAGIC + bytes((2, 1, 1)) + bytes(9)  # 64 bits, little-endian, version 1
+HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SEGMENT = struct.Struct("<IIQQQQQQ")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+#: Kinds of file.
+OBJECT, SHARED = 1, 3
 NO_MACHINE = 0
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_IDENT = MAGIC + bytes((2, 1, 1)) + bytes(9)  # 64 bits, little-endian, version 1
-_PROGBITS, _SYMTAB, _STRTAB, _NOBITS = 1, 2, 3, 8
-_ALLOC = 2
-_GLOBAL_OBJECT = 1 << 4 | 1
-_MOST_SECTIONS = 4096
-_LONGEST_NAME = 256
+#: Machines by the names that Python has for them.
+MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
+#: Kinds of section, flags of sections.
+PROGBITS, SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 1, 2, 3, 4, 5, 6, 8, 9, 11
+WRITE, ALLOC, EXECUTE = 1, 2, 4
+GLOBAL_OBJECT = 1 << 4 | 1
+#: Bytes of all names, in sizes of the file. Names may share bytes: a hostile file could make many long ones.
+_NAMES = 4
 _HELP = "the file is cut or damaged: make it again"
 
 
+class BadElf(Exception):
+    """What is wrong with a file, and at which byte."""
+
+    def __init__(self, why: str, at: int = 0) -> None:
+        super().__init__(why)
+        self.at = at
+
+
+class Section(Record):
+    name: str
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    data: bytes
+    link: int
+    info: int
+    alignment: int
+
+
 class Symbol(Record):
-    """A name for some bytes of a section."""
+    """A name for some bytes of a section, which is a number."""
 
     name: str
-    section: str
-    at: int
+    value: int
     size: int
+    info: int
+    section: int
+
+    @property
+    def binding(self) -> int:
+        return self.info >> 4
 
 
-class _Strings:
-    def __init__(self) -> None:
-        self.data = bytearray(1)
+class Elf:
+    """A file: its kind, its machine and its sections."""
 
-    def add(self, text: str) -> int:
-        at = len(self.data)
-        self.data += text.encode("utf-8", "surrogateescape") + b"\0"
-        return at
+    def __init__(self, data: bytes) -> None:
+        if data[:4] != MAGIC:
+            raise BadElf("it is not an ELF file")
+        if len(data) < HEADER.size or data[:7] != IDENT[:7]:
+            raise BadElf("it is not an ELF file of a 64-bit machine, low byte first", 4)
+        self.data = data
+        self._left = _NAMES * len(data)  # bytes of names
+        (_, self.kind, self.machine, _, _, program, table, _,
+         head, each, count, own, many, names) = HEADER.unpack_from(data)  # fmt: skip
+        if head != HEADER.size or (count and each != SEGMENT.size) or (many and own != SECTION.size):
+            raise BadElf("its headers are of other sizes than ELF has", 52)
+        segments = self._part(program, SEGMENT.size * count, "its table of segments", 32)
+        self.segments = [*SEGMENT.iter_unpack(segments)]
+        raw = [*SECTION.iter_unpack(self._part(table, SECTION.size * many, "its table of sections", 40))]
+        if raw and names >= many:
+            raise BadElf("it has no names of sections", 62)
+        contents = [(offset, 0 if kind in (0, NOBITS) else size) for _, kind, _, _, offset, size, *_ in raw]
+        if sum(size for _, size in contents) > 2 * len(data):
+            raise BadElf("its sections overlap", 40)
+        places = range(table, table + SECTION.size * many, SECTION.size)
+        parts = [
+            self._part(offset, size, f"section {n}", at) if size else b""
+            for n, ((offset, size), at) in enumerate(zip(contents, places, strict=True))
+        ]
+        self.sections = [
+            Section(self._text(parts[names], name, f"section {n}", at), kind, flags, address, offset,
+                    parts[n], link, info, alignment)
+            for n, (at, (name, kind, flags, address, offset, _, link, info, alignment, _))
+            in enumerate(zip(places, raw, strict=True))
+        ]  # fmt: skip
 
+    def _part(self, offset: int, size: int, what: str, at: int) -> bytes:
+        if offset + size > len(self.data):
+            raise BadElf(f"the file is cut before the end of {what}", at)
+        return self.data[offset : offset + size]
 
-def written(parts: Mapping[str, bytes], symbols: Sequence[Symbol]) -> bytes:
-    """A relocatable file of no machine with these sections and symbols."""
-    names, strings = _Strings(), _Strings()
-    order = list(parts)
-    table = bytearray(_SYMBOL.size)
-    for s in symbols:
-        table += _SYMBOL.pack(
-            strings.add(s.name), _GLOBAL_OBJECT, 0, 1 + order.index(s.section), s.at, s.size
-        )
-    link = len(order) + 2  # the number of .strtab
-    sections: list[tuple[str, int, bytes, int, int, int, int]] = [
-        (name, _PROGBITS, data, 0, 0, 8, 0) for name, data in parts.items()
-    ]
-    sections.append((".symtab", _SYMTAB, bytes(table), link, 1, 8, _SYMBOL.size))
-    sections.append((".strtab", _STRTAB, bytes(strings.data), 0, 0, 1, 0))
-    numbers = [names.add(name) for name, *_ in sections]
-    sections.append((".shstrtab", _STRTAB, b"", 0, 0, 1, 0))
-    numbers.append(names.add(".shstrtab"))
-    sections[-1] = (".shstrtab", _STRTAB, bytes(names.data), 0, 0, 1, 0)
-    out = bytearray(_HEADER.size)
-    headers = [bytes(_SECTION.size)]
-    for number, (_, kind, data, linked, info, align, each) in zip(numbers, sections, strict=True):
-        out += bytes(-len(out) % align)
-        flags = _ALLOC if kind == _PROGBITS else 0  # else nm takes symbols for those of a debugger
-        headers.append(_SECTION.pack(number, kind, flags, 0, len(out), len(data), linked, info, align, each))
-        out += data
-    out += bytes(-len(out) % 8)
-    head = _HEADER.pack(
-        _IDENT, RELOCATABLE, NO_MACHINE, 1, 0, 0, len(out), 0, _HEADER.size, 0, 0, _SECTION.size,
-        len(headers), len(headers) - 1,
-    )  # fmt: skip
-    out[: len(head)] = head
-    return bytes(out + b"".join(headers))
+    def _text(self, texts: bytes, offset: int, what: str, at: int = 0) -> str:
+        end = texts.find(b"\0", offset, offset + self._left + 1)
+        if offset > len(texts) or end < 0:
+            raise BadElf(f"{what} has no name", at)
+        self._left -= end - offset
+        return texts[offset:end].decode("utf-8", "surrogateescape")
+
+    def named(self, name: str) -> bytes | None:
+        """What is in the section of a name; None where there is none."""
+        found = [s.data for s in self.sections if s.name == name]
+        return b"".join(found) if found else None
+
+    def symbols(self, kind: int) -> list[Symbol]:
+        """Those of the first symbol table of a kind."""
+        for section in self.sections:
+            if section.kind == kind:
+                if section.link >= len(self.sections):
+                    raise BadElf("its symbols have no names")
+                texts = self.sections[section.link].data
+                whole = section.data[: len(section.data) // SYMBOL.size * SYMBOL.size]
+                return [
+                    Symbol(self._text(texts, name, "a symbol"), value, size, info, at)
+                    for name, info, _, at, value, size in SYMBOL.iter_unpack(whole)
+                ]
+        return []
 
 
 def sections(data: bytes, name: str) -> dict[str, tuple[int, int]]:
     """Where each section of a file begins and ends; raises `DiagnosticError` with a byte offset. Of
     several of one name the first counts, of those that hold nothing in the file none."""
-    r = Reader(data, Source(name, ""), "the file")
+    source = Source(name, "")
     if data[:4] != MAGIC:
-        r.fail("PTO-E1221", "this is no ELF file", expected=repr(MAGIC)[1:], got=repr(data[:4])[1:],
-               help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
-    if len(data) < _HEADER.size or data[:7] != _IDENT[:7]:
-        r.fail("PTO-E1223", "not the header of an ELF file of 64 bits, little-endian", 4, help=_HELP)
-    _, _, _, _, _, _, at, _, _, _, _, each, count, strings = _HEADER.unpack_from(data)
-    if each != _SECTION.size or not 0 < count <= _MOST_SECTIONS or at + each * count > len(data):
-        r.fail(
-            "PTO-E1223", "the table of sections does not lie in the file", 40,
-            expected=f"{_SECTION.size} bytes each, at most {_MOST_SECTIONS}, in {len(data)} bytes",
-            got=f"{count} of {each} bytes at {at}", help=_HELP,
-        )  # fmt: skip
-    found: list[tuple[int, int, int]] = []
-    for number in range(count):
-        here = at + each * number
-        text, kind, _, _, begin, size, *_ = _SECTION.unpack_from(data, here)
-        size = size if kind not in (0, _NOBITS) else 0
-        if begin + size > len(data) and size:
-            r.fail("PTO-E1223", f"section {number} does not lie in the file", here,
-                   expected=f"at most {len(data)}", got=str(begin + size), help=_HELP)  # fmt: skip
-        found.append((text, begin, begin + size))
-    if strings >= count:
-        r.fail("PTO-E1223", "no section has the names of sections", 62, expected=f"below {count}",
-               got=str(strings), help=_HELP)  # fmt: skip
-    _, first, last = found[strings]
-    named: dict[str, tuple[int, int]] = {}
-    for number, (text, begin, end) in enumerate(found):
-        close = data.find(b"\0", first + text, min(last, first + text + _LONGEST_NAME + 1))
-        if text and (first + text >= last or close < 0):
-            r.fail("PTO-E1223", f"section {number} has no name", at + each * number, help=_HELP)
-        if text and end > begin:
-            named.setdefault(data[first + text : close].decode("utf-8", "replace"), (begin, end))
-    return named
+        fail(source, "PTO-E1221", "this is no ELF file", 0, expected=repr(MAGIC)[1:], got=repr(data[:4])[1:],
+             help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
+    try:
+        found = Elf(data).sections
+    except BadElf as e:
+        fail(source, "PTO-E1223", str(e), e.at, help=_HELP)
+    held: dict[str, tuple[int, int]] = {}
+    for s in found:
+        if s.name and s.data:
+            held.setdefault(s.name, (s.offset, s.offset + len(s.data)))
+    return held
+
+
+def texts(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
+    """Names as a table has them, and where each is."""
+    out = bytearray(1)
+    at: dict[str, int] = {}
+    for name in names:
+        if name not in at:
+            at[name] = len(out)
+            out += name.encode("utf-8", "surrogateescape") + b"\0"
+    return bytes(out), at
+
+
+def written(parts: Mapping[str, bytes], symbols: Sequence[Symbol]) -> bytes:
+    """A relocatable file of no machine with these sections, numbered from 1, and symbols."""
+    strings, at = texts(s.name for s in symbols)
+    table = bytes(SYMBOL.size) + b"".join(
+        SYMBOL.pack(at[s.name], s.info, 0, s.section, s.value, s.size) for s in symbols
+    )
+    own = ".symtab", ".strtab", ".shstrtab"
+    names, number = texts((*parts, *own))
+    link = len(parts) + 2  # the number of .strtab
+    sections: list[tuple[str, int, bytes, int, int, int, int]] = [
+        *((name, PROGBITS, data, 0, 0, 8, 0) for name, data in parts.items()),
+        (own[0], SYMTAB, table, link, 1, 8, SYMBOL.size),
+        (own[1], STRTAB, strings, 0, 0, 1, 0),
+        (own[2], STRTAB, names, 0, 0, 1, 0),
+    ]
+    out = bytearray(HEADER.size)
+    headers = [bytes(SECTION.size)]
+    for name, kind, data, linked, info, align, each in sections:
+        out += bytes(-len(out) % align)
+        flags = ALLOC if kind == PROGBITS else 0  # else nm takes symbols for those of a debugger
+        place = len(out), len(data)
+        headers.append(SECTION.pack(number[name], kind, flags, 0, *place, linked, info, align, each))
+        out += data
+    out += bytes(-len(out) % 8)
+    HEADER.pack_into(
+        out, 0, IDENT, OBJECT, NO_MACHINE, 1, 0, 0, len(out), 0, HEADER.size, 0, 0, SECTION.size,
+        len(headers), len(headers) - 1,
+    )  # fmt: skip
+    return bytes(out + b"".join(headers))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 
 from ..diag import Diagnostic, DiagnosticError
-from .elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
+from ..image.elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
 
-#: The section of images, as `image.container` has it: who only asks for it does not load that.
+#: The section of images, as `image.container` has it: to ask for it does not load that module.
 _IMAGES = ".pto"
 
 
@@ -48,7 +48,7 @@ def check_segments(elf: Elf) -> None:
     """What the system maps has to be in the file: it would find out by a signal."""
     for kind, _, offset, _, _, size, room, _ in elf.segments:
         if kind in (1, 2) and (offset + size > len(elf.data) or size > room):
-            raise BadElf("it is cut: its segments go on behind its end")
+            raise BadElf("the file is cut before the end of its segments")
 
 
 def refusal(name: str, why: str) -> DiagnosticError:

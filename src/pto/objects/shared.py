@@ -10,26 +10,32 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from .elf import (
+from ..image.elf import (
     ALLOC,
     DYNAMIC,
     DYNSYM,
     EXECUTE,
     HASH,
+    HEADER,
+    IDENT,
     RELA,
+    SECTION,
+    SEGMENT,
     SHARED,
     STRTAB,
+    SYMBOL,
     SYMTAB,
     WRITE,
     BadElf,
     Elf,
     Section,
     Symbol,
+    texts,
 )
 
 #: No machine has larger pages.
 _PAGE = 0x10000
-_HEAD, _SEGMENT, _SEGMENTS = 64, 56, 5
+_SEGMENTS = 5
 _GLOBAL, _LOCAL = 1, 0
 _SECTION, _FILE = 3, 4
 
@@ -119,28 +125,29 @@ class _Writer:
         self.headers: list[bytes] = [bytes(64)]
 
     def file(self) -> bytes:
-        texts, at = _texts([*(s.name for s in self.public), self.name])
-        layout = _Layout(_HEAD + _SEGMENTS * _SEGMENT)
+        strings, at = texts([*(s.name for s in self.public), self.name])
+        layout = _Layout(HEADER.size + _SEGMENTS * SEGMENT.size)
         hashes = _hash_table([s.name for s in self.public])
         hash_at = layout.put(hashes)
-        table_at = layout.put(bytes(24 * (1 + len(self.public))))
-        texts_at = layout.put(texts, 1)
+        size = SYMBOL.size * (1 + len(self.public))
+        table_at = layout.put(bytes(size))
+        texts_at = layout.put(strings, 1)
         self.header(".hash", HASH, ALLOC, hash_at, hash_at, len(hashes), 2, 0, 8, 4)
-        self.header(".dynsym", DYNSYM, ALLOC, table_at, table_at, 24 * (1 + len(self.public)), 3, 1, 8, 24)
-        self.header(".dynstr", STRTAB, ALLOC, texts_at, texts_at, len(texts), 0, 0, 1, 0)
+        self.header(".dynsym", DYNSYM, ALLOC, table_at, table_at, size, 3, 1, 8, SYMBOL.size)
+        self.header(".dynstr", STRTAB, ALLOC, texts_at, texts_at, len(strings), 0, 0, 1, 0)
         self.sections(layout, code=False, step=0)
         read_end = layout.at
         layout.at += -layout.at % 64
         code_at = layout.at
         self.sections(layout, code=True, step=_PAGE)
         code_end = layout.at
-        dynamic = self.dynamic(hash_at, texts_at, table_at, len(texts), at[self.name])
+        dynamic = self.dynamic(hash_at, texts_at, table_at, len(strings), at[self.name])
         dynamic_at = layout.put(dynamic, 16)
         self.header(".dynamic", DYNAMIC, ALLOC | WRITE, dynamic_at + 2 * _PAGE, dynamic_at, len(dynamic), 3,
                     0, 8, 16)  # fmt: skip
         self.debug_sections(layout)
         entries = [self.symbol(s, at[s.name]) for s in self.public]
-        layout.parts.append((table_at, bytes(24) + b"".join(entries)))
+        layout.parts.append((table_at, bytes(SYMBOL.size) + b"".join(entries)))
         layout.parts += [(self.offset[n], self.fixed(n)) for n in (*self.kept, *self.debug)]
         self.symbol_table(layout)
         head_at = self.finish(layout)
@@ -150,12 +157,12 @@ class _Writer:
             (2, 6, dynamic_at, dynamic_at + 2 * _PAGE, len(dynamic), 8),
             (0x6474E551, 6, 0, 0, 0, 16),  # a stack that is no code
         )  # fmt: skip
-        head = struct.pack(
-            "<4s12sHHIQQQIHHHHHH", b"\x7fELF", b"\2\1\1".ljust(12, b"\0"), SHARED, self.elf.machine, 1, 0,
-            _HEAD, head_at, 0, _HEAD, _SEGMENT, _SEGMENTS, 64, len(self.headers), len(self.headers) - 1,
+        head = HEADER.pack(
+            IDENT, SHARED, self.elf.machine, 1, 0, HEADER.size, head_at, 0, HEADER.size, SEGMENT.size,
+            _SEGMENTS, SECTION.size, len(self.headers), len(self.headers) - 1,
         )  # fmt: skip
         for kind, flags, offset, address, size, alignment in segments:
-            head += struct.pack("<IIQQQQQQ", kind, flags, offset, address, address, size, size, alignment)
+            head += SEGMENT.pack(kind, flags, offset, address, address, size, size, alignment)
         out = bytearray(layout.at)
         for place, data in ((0, head), *layout.parts):
             out[place : place + len(data)] = data
@@ -167,9 +174,8 @@ class _Writer:
     ) -> int:  # fmt: skip
         """A section; gives its number."""
         self.headers.append(
-            struct.pack("<IIQQQQIIQQ", len(self.names), kind, flags, address, offset, size, link, info,
-                        alignment, each)
-        )  # fmt: skip
+            SECTION.pack(len(self.names), kind, flags, address, offset, size, link, info, alignment, each)
+        )
         self.names += name.encode("utf-8", "surrogateescape") + b"\0"
         return len(self.headers) - 1
 
@@ -207,15 +213,8 @@ class _Writer:
         return self.address[symbol.section] + symbol.value
 
     def symbol(self, symbol: Symbol, name: int) -> bytes:
-        return struct.pack(
-            "<IBBHQQ",
-            name,
-            symbol.info,
-            0,
-            self.index.get(symbol.section, 0),
-            self.value(symbol),
-            symbol.size,
-        )
+        section = self.index.get(symbol.section, 0)
+        return SYMBOL.pack(name, symbol.info, 0, section, self.value(symbol), symbol.size)
 
     def fixed(self, number: int) -> bytes:
         """A section with its relocations applied."""
@@ -242,12 +241,12 @@ class _Writer:
         """All symbols, for those who look: functions of cores are of no one else's concern."""
         local = [s for s in self.symbols if s.binding == _LOCAL and s.info & 15 not in (_SECTION, _FILE)]
         local = [s for s in local if s.name and s.section in self.kept]
-        texts, at = _texts([s.name for s in (*local, *self.public)])
+        strings, at = texts([s.name for s in (*local, *self.public)])
         entries = b"".join(self.symbol(s, at[s.name]) for s in (*local, *self.public))
-        table_at, texts_at = layout.put(bytes(24) + entries), layout.put(texts, 1)
+        table_at, texts_at = layout.put(bytes(SYMBOL.size) + entries), layout.put(strings, 1)
         here = len(self.headers)
         self.header(".symtab", SYMTAB, 0, 0, table_at, 24 + len(entries), here + 1, 1 + len(local), 8, 24)
-        self.header(".strtab", STRTAB, 0, 0, texts_at, len(texts), 0, 0, 1, 0)
+        self.header(".strtab", STRTAB, 0, 0, texts_at, len(strings), 0, 0, 1, 0)
 
     def finish(self, layout: _Layout) -> int:
         """Names of sections, and the table of sections; gives its offset."""
@@ -266,17 +265,6 @@ def _debug_sections(elf: Elf) -> list[int]:
             if not kinds <= {*_ADDRESSES[elf.machine], *_FIXES[elf.machine]}:
                 return []
     return found
-
-
-def _texts(names: list[str]) -> tuple[bytes, dict[str, int]]:
-    """Names as a table has them, and where each is."""
-    out = bytearray(b"\0")
-    at: dict[str, int] = {}
-    for name in names:
-        if name not in at:
-            at[name] = len(out)
-            out += name.encode("utf-8", "surrogateescape") + b"\0"
-    return bytes(out), at
 
 
 def _hash(name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..objects.elf import DYNSYM, BadElf, Elf
+from ..image.elf import DYNSYM, BadElf, Elf
 
 _DEFINED_FOR_OTHERS = (1, 2)  # bindings: global, weak
 

@@ -15,7 +15,7 @@ from pto.bytecode.leb import write_uleb
 from pto.engine.cpp import compiler
 from pto.engine.cpp.lines import Line, Lines, lines_of
 from pto.image import elf
-from pto.objects.elf import BadElf
+from pto.image.elf import BadElf
 
 from ...counting import memory_limit, no_hang
 

@@ -21,13 +21,13 @@ import numpy as np
 from ...asm.type_text import parse_type
 from ...cache import Built
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
+from ...image.elf import BadElf
 from ...ir.types import Type, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
 from ...objects.contents import has_symbol
-from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
 from ..binding import Binding, Windows
 from ..compiled.kernel import CompiledKernel, special_words

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...image.elf import BadElf, Elf
 from ...objects.contents import refusal
-from ...objects.elf import BadElf, Elf
 
 #: The longest number, in bytes, and the bytes of all names, in sizes of the file: names may share bytes.
 _LONGEST, _NAMES = 10, 4
