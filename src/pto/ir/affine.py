@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ..isa.record import Record
+from ..isa.scalars import WHOLE, fit
 from .attrs import Attribute
 
 T = TypeVar("T")
@@ -104,21 +105,13 @@ def evaluate(e: AffineExpr, inputs: Sequence[int]) -> int:
     return _computed(e.kind, evaluate(e.lhs, inputs), evaluate(e.rhs, inputs))
 
 
-def _wrapped(value: int) -> int:
-    """An integer as 64 bits hold it."""
-    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+_OPERATIONS = {"+": "add", "*": "mul", **{kind: kind for kind in DIVISIONS}}
 
 
 def _computed(kind: str, lhs: int, rhs: int) -> int:
-    if kind == "+":
-        return _wrapped(lhs + rhs)
-    if kind == "*":
-        return _wrapped(lhs * rhs)
-    if rhs <= 0:
+    if kind in DIVISIONS and rhs <= 0:
         raise BadDivisor(rhs)
-    if kind == "floordiv":
-        return lhs // rhs
-    return -(-lhs // rhs) if kind == "ceildiv" else lhs % rhs
+    return int(fit("index")(WHOLE[_OPERATIONS[kind]](64)(lhs, rhs)))
 
 
 _ROWS = {"+": "arith.addi", "*": "arith.muli", "floordiv": "arith.floordivsi", "ceildiv": "arith.ceildivsi"}
