@@ -6,7 +6,6 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from .asm import parse_source
 from .diag import Diagnostic, DiagnosticError, Source, Span
 
 if TYPE_CHECKING:
@@ -125,6 +124,8 @@ def parse(program: str | os.PathLike[str]) -> Module:
         raise DiagnosticError(problems)
     if other := foreign(source):
         raise DiagnosticError([other])
+    from .asm import parse_source
+
     module, problems = parse_source(source)
     if module is None:
         raise DiagnosticError(problems)

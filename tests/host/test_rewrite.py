@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from pto.diag import DiagnosticError, Source
+from pto.engine.cpp.compiler import NO_REGISTERS, TILES_ONLY
+from pto.host.build import header_flags
 from pto.host.rewrite import mixed_kernels, rewritten, units
 
 
@@ -71,3 +73,22 @@ def test_files_that_are_included_have_launches_too(tmp_path: Path) -> None:
     found = dict(units(Source(str(main), main.read_text())))
     assert set(found) == {"main.cpp", "launch.hpp"}
     assert found["main.cpp"] == f'#include "{main}"\n' and "pto::host::kernel" in found["launch.hpp"]
+
+
+def test_headers_that_no_file_uses_are_left_out(tmp_path: Path) -> None:
+    """Includes of the device runtime and of files beside the source are read; any other may use everything."""
+    source = Source(str(tmp_path / "main.cpp"), '#include "acl/acl.h"\n#include "parts/one.hpp"\n')
+    (tmp_path / "parts").mkdir()
+    one = tmp_path / "parts" / "one.hpp"
+    for text, flags in (
+        ("", [TILES_ONLY]),
+        ("mad(c, a, b);", [NO_REGISTERS]),
+        ("vector_f32 v;", []),
+        ('#include "elsewhere.hpp"', []),
+    ):
+        one.write_text(text)
+        assert header_flags(source, []) == flags, text
+    one.write_text("")
+    assert header_flags(source, ["-Iinclude"]) == header_flags(source, ["-DT=vector_f32"]) == []
+    one.unlink()
+    assert header_flags(source, []) == []

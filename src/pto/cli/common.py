@@ -246,7 +246,7 @@ def _reason(e: OSError) -> str:
 
 
 def rank_count(text: str) -> int:
-    from ..engine.ranks import MOST_RANKS
+    from ..isa.machine import MOST_RANKS
 
     if not text.isdigit() or not 0 < int(text) <= MOST_RANKS:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")

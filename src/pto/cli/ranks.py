@@ -85,11 +85,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: Namespace, own: list[str]) -> int:
-    from ..host import build, launch
     from ..isa.profiles import DEFAULT, profile
 
     target = profile(options.arch or DEFAULT)
     if options.flags:
+        from ..host import build
+
         print(" ".join(["-std=c++20", *build.compile_flags(target), *build.link_flags()]))
         return OK
     sources = [name for name in options.input if name.endswith(SUFFIXES)]
@@ -101,6 +102,8 @@ def _run(options: Namespace, own: list[str]) -> int:
     program = _built(options, sources, target) if sources else _startable(options.input)
     if program is None:
         return OK
+    from ..host import launch
+
     command = [program, *own]
     if options.sanitize:
         done, problems, verdict = _checked(options, command)

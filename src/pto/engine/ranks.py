@@ -22,6 +22,7 @@ import numpy as np
 
 from ..files import unnamed
 from ..isa.dtypes import SPELLINGS
+from ..isa.machine import MOST_RANKS
 from ..wire import SHORT
 from .elements import Array
 from .memory import array_of, stored_shape
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from .compiled.nodes import Far
     from .entry import Launchable, LaunchResult
 
-#: Ranks that the structure of a communicator has room for.
-MOST_RANKS = 64
 #: Bytes that windows of one rank may take together, unless said otherwise. Pages nobody touches cost nothing.
 WINDOW_BYTES = 200 << 20
 #: Where windows begin inside the memory of their rank.

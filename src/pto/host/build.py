@@ -12,9 +12,9 @@ from ..diag import DiagnosticError, Source
 from ..engine.compiled.group import library
 from ..engine.cpp import compiler as compilers
 from ..engine.cpp import messages
-from ..engine.cpp.build import included, keep_apart, key_of
+from ..engine.cpp.build import at_a_place, included, keep_apart, key_of
 from ..isa.profiles import Profile
-from .rewrite import mixed_kernels, sources_of, units
+from .rewrite import INCLUDE, mixed_kernels, sources_of, units
 
 #: Sides of mixed kernels, as PTO_HOST_SIDE of pto_host.hpp numbers them from 1 on.
 _SIDES = ("cube", "vector")
@@ -34,6 +34,29 @@ def compile_flags(profile: Profile, side: str = "") -> list[str]:
 def link_flags() -> list[str]:
     path = library()
     return [f"-L{path.parent}", "-lpto_host", f"-Wl,-rpath,{path.parent}", "-lpthread", "-ldl"]
+
+
+def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
+    """Return flags that leave out the headers which neither a source nor a file that it includes uses."""
+    if any(f.startswith("-I") for f in flags):
+        return []
+    files = [file for _, file in sources_of(source)]
+    names = {file.name for file in files}
+    ours = compilers.include_dir() / "host"
+
+    def unread(text: str, folder: str) -> str:
+        """The text without the includes of files that were read, and of ours."""
+        return INCLUDE.sub(
+            lambda m: (
+                ""
+                if os.path.realpath(os.path.join(folder, m[1])) in names or (ours / m[1]).is_file()
+                else m[0]
+            ),
+            text,
+        )
+
+    texts = [unread(f.text, os.path.dirname(f.name)) for f in files]
+    return compilers.header_flags("\n".join((*flags, *texts)))
 
 
 def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], traced: bool = False) -> Built:
@@ -62,6 +85,20 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], t
 def _compiled(
     found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path
 ) -> Built:
+    common = compilers.common(found)
+    if common is None:
+        return _linked(found, sources, profile, flags, work, [])
+    built = _linked(found, sources, profile, [*flags, compilers.LINKED], work, [common.path])
+    if built.ok or at_a_place(built.output):
+        return built
+    return _linked(found, sources, profile, flags, work, [])  # the library of common code is damaged
+
+
+def _linked(
+    found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path,
+    common: Sequence[str],
+) -> Built:  # fmt: skip
+    """Compile and link the sources with the libraries `common`."""
     mixed = mixed_kernels([file for s in sources for _, file in sources_of(s)])
     texts = [list(units(s, mixed)) for s in sources]
 
@@ -77,6 +114,7 @@ def _compiled(
         folder = os.path.dirname(os.path.abspath(sources[number].name))
         target = work / f"{number}{side}.o"
         own = [f"-DPTO_HOST_UNIT={number}", "-MMD", "-iquote", folder, "-c", str(names[0]), "-o", str(target)]
+        own += header_flags(sources[number], flags)
         if not side:
             own.append("-fvisibility=default")
         elif not found.is_clang:
@@ -84,7 +122,7 @@ def _compiled(
         done = compilers.call([*found.command, *found.flags, *compile_flags(profile, side), *flags, *own])
         ok, said = done.returncode == 0, done.stderr
         if side and ok:
-            ok, said = keep_apart(str(target), str(target))
+            ok, said = keep_apart(found, str(target), common)
         return (str(target) if ok else ""), said
 
     parts = [(side, n) for side in ("", *(_SIDES if mixed else ())) for n in range(len(sources))]
@@ -96,7 +134,7 @@ def _compiled(
     target = work / "program"
     objects = [path for path, _ in made]
     libraries = [f for f in flags if f.startswith(("-l", "-L", "-Wl,", "-no-pie"))]
-    done = compilers.call([*found.command, *objects, "-o", str(target), *libraries, *link_flags()])
+    done = compilers.call([*found.command, *objects, *common, "-o", str(target), *libraries, *link_flags()])
     if done.returncode != 0 or not target.exists():
         return Built("", output + done.stderr)
     return Built(str(target), output, files=tuple(included(work)))

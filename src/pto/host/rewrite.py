@@ -19,7 +19,7 @@ from ..engine.cpp.handwritten import without_comments
 from ..engine.cpp.places import functions_in
 from ..isa.machine import SUBBLOCKS
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _HEADER = '#include "pto_host.hpp"\n'
 
 
@@ -87,7 +87,7 @@ def sources_of(source: Source) -> list[tuple[str, Source]]:
     found = [(os.path.basename(path), Source(path, source.text))]
     seen = {path}
     for _, file in found:  # it grows
-        for relative in _INCLUDE.findall(file.text):
+        for relative in INCLUDE.findall(file.text):
             inner = os.path.realpath(os.path.join(os.path.dirname(file.name), relative))
             if inner in seen or not os.path.isfile(inner) or len(seen) > 500:
                 continue

@@ -74,6 +74,8 @@ ONLY_ON: dict[str, str] = {
 
 #: Vector cores beside a cube core.
 SUBBLOCKS = 2
+#: Ranks that the structure of a communicator has room for.
+MOST_RANKS = 64
 #: Ids of flags, for every ordered pair of pipes.
 EVENT_IDS = 8
 #: Buffer tokens, one pool for all pipes.

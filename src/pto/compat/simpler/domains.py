@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...engine import ranks
+from ...isa.machine import MOST_RANKS
 from .buffers import BackendKind, Buffer
 from .task_interface import ChipDomainContext, CommBufferSpec, CommDomainHandle
 
@@ -23,8 +24,8 @@ def allocate(
         raise ValueError(
             f"domain '{name}': workers names each member once, and at least one; got {list(members)}"
         )
-    if len(members) > ranks.MOST_RANKS:
-        raise ValueError(f"domain '{name}': {len(members)} members, at most {ranks.MOST_RANKS}")
+    if len(members) > MOST_RANKS:
+        raise ValueError(f"domain '{name}': {len(members)} members, at most {MOST_RANKS}")
     if window_size < 1:
         raise ValueError(f"domain '{name}': a window has at least one byte, got {window_size}")
     wanted = sum(int(s.nbytes) for s in specs)

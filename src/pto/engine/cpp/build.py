@@ -94,8 +94,12 @@ def included(work: Path) -> list[str]:
     return sorted(n for n in names if not n.startswith(ours) and not precompiled.is_ours(n))
 
 
-#: What a compiler says of a place in a source. A build that ends without is not the source's fault.
 _PLACE = re.compile(r":\d+:\d+: (?:fatal )?error: ")
+
+
+def at_a_place(output: str) -> bool:
+    """Check whether a compiler found an error in a source; no other failure is the fault of the source."""
+    return _PLACE.search(output) is not None
 
 
 def compile_units(
@@ -113,7 +117,7 @@ def compile_units(
     if common is None:
         return _compile(found, units, every, [], work, text)
     built = _compile(found, units, [*every, compilers.LINKED], [common.path], work, text)
-    if built.ok or _PLACE.search(built.output):
+    if built.ok or at_a_place(built.output):
         return built
     # The library is damaged, or options of the user's do not suit it: headers alone do as well.
     return _compile(found, units, every, [], work)
@@ -156,12 +160,8 @@ def _compile(
         if not os.path.exists(target):
             built = _made(Path(target), done.returncode, done.stderr, found)
             return False, built.output
-        if done.returncode == 0 and u.apart and linked:  # with common code of its own
-            whole = f"{target}.whole"
-            done = compilers.call([*found.command, "-r", "-nostdlib", target, *linked, "-o", whole])
-            target = whole if done.returncode == 0 else target
         if done.returncode == 0 and u.apart:
-            return keep_apart(target, str(work / f"{u.name}.o"))
+            return keep_apart(found, target, linked)
         return done.returncode == 0, done.stderr
 
     with compilers.workers(len(units)) as pool:
@@ -184,9 +184,15 @@ def _made(file: Path, status: int, output: str, found: Compiler) -> Built:
 _LIBRARIES = ("-lpthread",)
 
 
-def keep_apart(object: str, into: str) -> tuple[bool, str]:
-    """Keep the hidden names of an object file from meeting those of others. Return whether that was done, and
-    what the tool says."""
+def keep_apart(found: Compiler, object: str, linked: Sequence[str]) -> tuple[bool, str]:
+    """Give an object file its own copy of the code in the libraries `linked`, and keep its hidden names from
+    meeting those of others. Return whether that was done, and what the tools print."""
+    if linked:
+        whole = f"{object}.whole"
+        done = compilers.call([*found.command, "-r", "-nostdlib", object, *linked, "-o", whole])
+        if done.returncode != 0:
+            return False, done.stderr
+        os.replace(whole, object)
     tool = shutil.which("objcopy") or shutil.which("llvm-objcopy") or "objcopy"
-    done = compilers.call([tool, "--remove-section=.group", "--localize-hidden", object, into])
+    done = compilers.call([tool, "--remove-section=.group", "--localize-hidden", object])
     return done.returncode == 0, done.stderr
