@@ -6,6 +6,7 @@ Property tests draw the same examples in every run (profile `fixed`). `make fuzz
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-from tests import made, sampling, seeds
+from tests import bytecode_cache, made, sampling, seeds
 from tests.tools import tools
 from tests.users import shared_folder
 
@@ -62,13 +63,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # Ctrl-C is ignored by what a script has put in the background, and by all that starts from there.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if hasattr(config, "workerinput"):
+    if worker := getattr(config, "workerinput", None):
+        named = (Path(argument.split("::")[0]) for argument in config.args)
+        files = {p for path in named for p in (path.rglob("*.py") if path.is_dir() else [path])}
+        bytecode_cache.compile_share(files, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
         return
     for name in (*(knobs.KNOBS.keys() - set(_KEPT)), *_COLOURS):
         os.environ.pop(name, None)
     folder = tempfile.mkdtemp(prefix="pto-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # nobody else asks for those of a round
+    # Products are small, and threads of BLAS spin while they wait for each other: each worker has one.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     # What the package's pack lacks is compiled, so that engine native is tested and not the executors behind it
     # (tests/engine/native/test_generic.py).
     os.environ.update(
@@ -84,6 +90,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [i for i in items if not i.get_closest_marker("matrix")]
+
+
+def pytest_collection_finish() -> None:
+    # What has been collected stays until the end. Else every collection of garbage looks at it again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
