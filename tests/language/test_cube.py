@@ -414,7 +414,7 @@ def test_rows_that_are_gathered_for_products():
                 pl.gather_row(pl.create_tile([32, 32], pl.FP16), a, [0, 0], [0, 0], [1, 32], True), [0, 0], c
             )
 
-    with pytest.raises(DiagnosticError, match="gather_row into a column of a tile that lies row by row"):
+    with pytest.raises(DiagnosticError, match="cannot gather a row into a column of a row-major tile"):
         row_by_row.lower(a, a).verify()
 
 

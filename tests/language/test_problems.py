@@ -482,7 +482,7 @@ def test_e3008_names_that_are_two_things() -> None:
         return out
 
     two_names = "give them different names"
-    written = "out[..] = .. writes into it; out = .. only gives the name to something else"
+    written = "out[..] = .. writes into it; out = .. only rebinds the name"
     assert told(k) == [
         ("PTO-E3008", "u", two_names),
         (

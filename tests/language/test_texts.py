@@ -246,7 +246,7 @@ WRONG = {
     "pld.alloc_window_buffer([2])": "a shape has a type",
     "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "there is nothing in it",
     "pld.alloc_window_buffer(2, dtype=pl.INT8)": "bytes have no type",
-    "pld.alloc_window_buffer(0.5)": "holds integers",
+    "pld.alloc_window_buffer(0.5)": "expected integers in",
 }
 
 

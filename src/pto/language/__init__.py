@@ -83,7 +83,7 @@ globals().update(_FORMS)
 
 
 def __getattr__(name: str) -> Any:
-    """Operators, made when they are first asked for; `pl.Compiled`, for `pl.Compiled.load(folder)`."""
+    """Return an operator, made on first use, or `pl.Compiled`, for `pl.Compiled.load(folder)`."""
     if name == "Compiled":
         from .compiled import Compiled
 
@@ -95,7 +95,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What programs use: no modules of ours."""
+    """List the names that programs use, without the modules of the package."""
     return sorted({"Compiled", *__all__, *_DATA_TYPES, *_FORMS, *(n for n in _OPERATORS if "." not in n)})
 
 

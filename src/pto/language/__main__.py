@@ -1,4 +1,5 @@
-"""`python -m pto.language [WORD...]`: the operators, or those with a word in their name or description."""
+"""List operators: `python -m pto.language [WORD...]` prints those with a word in their name or
+description."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which operations of a host's program belong to which rank.
+"""Split a host's program by rank: which operations belong to which rank.
 
-Ranks have an orchestrator each. Where one of them reads an element, it waits for tasks, and those may wait
-for what another rank has yet to submit: so the parts of the ranks are taken apart, and go on in turns
-(`Serial.together`). That changes nothing else where they work on memory of their own, and on windows.
+Every rank has its own orchestrator. An orchestrator that reads an element waits for tasks, and those tasks
+may wait for another rank's tasks that are not submitted yet. So the parts of the ranks run interleaved
+(`Serial.together`). The result is the same as long as the ranks work on their own memory and on windows.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from . import index
 from .enums import ScopeMode
 from .ir import IN, ArrayType, Function, Op, TensorType, Value, root, values_in
 
-#: Where tensors that a rank works on begin and how far they go; None: all of them.
+#: The range of a tensor that a rank works on, as offset and size per dimension; None: all of it.
 _Box = list[tuple[int, int]] | None
 
 
 class Apart:
-    """`first` is what all ranks use, `ranks` is what each does."""
+    """A program by rank: `first` holds the operations that all ranks share, `ranks` those of each rank."""
 
     def __init__(self, first: list[Op], ranks: dict[int, list[Op]]) -> None:
         self.first = first
@@ -26,15 +26,15 @@ class Apart:
 
 
 def apart(function: Function) -> Apart | None:
-    """The parts of the ranks; None where there is one, where no orchestrator waits, or where the order of the
-    parts matters."""
+    """Return the parts of the ranks. Return None if there is only one, if no orchestrator waits, or if the
+    order of the parts matters."""
     ops = [op for op in function.body.ops if op.name != "yield"]
     whose: dict[Op, int | None] = {}
     for op in ops:
         found = {_rank(o) for o in op.walk() if o.name == "call"}
         if len(found - {None}) > 1 or found == {None}:
             return None
-        if found:  # copies are tasks that nobody called; they are of whose loop they are in
+        if found:  # copies are tasks without a call; they belong to the rank of their loop
             whose[op] = (found - {None}).pop()
     waits = [op for op in ops if any(o.name == "read" for o in op.walk())]
     if len(set(whose.values())) < 2 or not waits or any(_held(op) for op in ops):
@@ -46,7 +46,7 @@ def apart(function: Function) -> Apart | None:
             made = outer.get(v.op) if v.op is not None else None
             if made is not None and made is not op:
                 users.setdefault(made, set()).add(op)
-    for op in reversed(ops):  # what one rank alone uses is its own
+    for op in reversed(ops):  # operations whose results only one rank uses belong to that rank
         if op not in whose:
             theirs = {whose[u] for u in users.get(op, ())}
             whose[op] = theirs.pop() if len(theirs) == 1 else None
@@ -68,7 +68,8 @@ def _rank(call: Op) -> int | None:
 
 
 def _held(op: Op) -> bool:
-    """Whether an element is read while something holds for what is submitted: a claim, a manual scope."""
+    """Return True if an element is read inside a claim or a manual scope, which cover the tasks submitted
+    there."""
     holds = (op.name == "for" and op.args["kind"] == "parallel") or (
         op.name == "region"
         and not (op.args["kind"] == "scope" and op.args.get("mode") in (None, ScopeMode.AUTO))
@@ -78,7 +79,8 @@ def _held(op: Op) -> bool:
 
 
 def _touched(ops: list[Op]) -> dict[Value, list[tuple[_Box, bool]]]:
-    """Tensors of others that a part works on: where, and whether it writes there. Windows order nothing."""
+    """Return the outside tensors that a part works on: the range, and whether it is written. Windows order
+    nothing."""
     own = {r for op in ops for o in op.walk() for r in o.results}
     found: dict[Value, list[tuple[_Box, bool]]] = {}
     for o in (o for op in ops for o in op.walk()):
@@ -96,7 +98,7 @@ def _touched(ops: list[Op]) -> dict[Value, list[tuple[_Box, bool]]]:
 
 
 def _box(value: Value) -> _Box:
-    """The part of its storage that a tensor is in, as far as that is known."""
+    """Return the range of its storage that a tensor covers, as far as it is known."""
     while value.op is not None and value.op.args.get("x") is not root(value):
         x = value.op.args.get("x")
         if not isinstance(x, Value):
@@ -114,7 +116,7 @@ def _box(value: Value) -> _Box:
 
 
 def _meet(parts: list[dict[Value, list[tuple[_Box, bool]]]]) -> bool:
-    """Whether one part writes where another works."""
+    """Return True if one part writes a range that another part uses."""
     for n, one in enumerate(parts):
         for other in parts[n + 1 :]:
             for value in one.keys() & other.keys():

@@ -1,15 +1,16 @@
-"""`@pl.autotune`: the best of some values of parameters, chosen for the arguments that a function gets.
+"""`@pl.autotune`: choose compile-time parameters for the arguments of a call.
 
     @pl.autotune(configs=[{"ROWS": 16}, {"ROWS": 64}], key=["x"])
     @pl.jit
     def twice(x: pl.Tensor, y: pl.Out[pl.Tensor], ROWS=16): ...
 
-    twice(x, y)                 # with the ROWS that the cost model says are the best for such an x
+    twice(x, y)                 # with the fastest ROWS for such an x, by the cost model
     twice.best(x, y)            # {"ROWS": 64}
 
-Every choice is run in virtual time, on copies of the arguments: what the rules forbid, what does not fit and
-what ends with an error is left out, the quickest is taken. It is asked once for every key: the shapes and
-element types of the arrays that `key` names, the values of numbers. `pto tune` searches larger spaces.
+Every configuration runs in virtual time on copies of the arguments. Configurations that are illegal, do not
+fit or end with an error are left out; the fastest of the others is used. The measurement is made once per
+key: the shapes and element types of the arrays that `key` names, and the values of numbers. `pto tune`
+searches larger spaces.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .jit import JitFunction
 
 
 class Choice(NamedTuple):
-    """What came of one choice: microseconds of virtual time, or why there are none."""
+    """The result of one configuration: microseconds of virtual time, or the reason why there are none."""
 
     config: dict[str, Any]
     us: float | None
@@ -35,7 +36,7 @@ class Choice(NamedTuple):
 
 
 class Autotuned:
-    """A function of the language some of whose parameters are chosen. It has the methods of one."""
+    """A function of the language with tuned parameters. It has the methods of a `pl.jit` function."""
 
     def __init__(
         self, function: JitFunction, configs: Sequence[Mapping[str, Any]], key: Sequence[str] | None,
@@ -49,7 +50,7 @@ class Autotuned:
         chosen = {name for c in self.configs for name in c}
         self._key = [p for p in params if p not in chosen] if key is None else list(key)
         if not self.configs or not chosen:
-            raise _refuse(f"{function.name}: there is nothing to choose from", "configs=[{'ROWS': 16}, ..]")
+            raise _refuse(f"missing configs for {function.name}", "configs=[{'ROWS': 16}, ..]")
         for name in (*sorted(chosen), *self._key):
             if name not in params:
                 raise _refuse(
@@ -64,11 +65,11 @@ class Autotuned:
     # -- the choice ------------------------------------------------------------------------------------
 
     def best(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The choice for these arguments."""
+        """Return the fastest configuration for these arguments."""
         return dict(self.choices(*args, **kwargs)[0].config)
 
     def choices(self, *args: Any, **kwargs: Any) -> list[Choice]:
-        """What came of all of them, the quickest first."""
+        """Return the results of all configurations, the fastest first."""
         key = self._key_of(args, kwargs)
         if key not in self._found:
             found = self._known(key) or [self._timed(c, args, kwargs) for c in self.configs]
@@ -104,7 +105,7 @@ class Autotuned:
 
     @property
     def _digest(self) -> str:
-        """Of what choices depend on, besides their key."""
+        """Return a digest of the inputs that choices depend on besides their key."""
         try:
             text = inspect.getsource(self.function.__wrapped__)
         except OSError:
@@ -155,7 +156,7 @@ class Autotuned:
     # -- as the function -------------------------------------------------------------------------------
 
     def _with(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Keywords of a call; who gives a parameter himself gets what he gives."""
+        """Return the keywords of a call; a parameter that the caller passes keeps the caller's value."""
         names = self.function.declared.signature.parameters
         own = {k: v for k, v in kwargs.items() if k in names}
         if all(name in own for c in self.configs for name in c):
@@ -188,23 +189,26 @@ def autotune(
     machine: Any = None,
     results: str | None = None,
 ) -> Callable[[JitFunction], Autotuned]:
-    """Choose parameters of a function: `configs` are choices, or values by parameter, of which all
-    combinations are tried. `key` names the arguments that decide (default: all that are not chosen),
-    `machine` is that of virtual time, `results` a file that keeps what was found."""
+    """Choose parameters of a function by measurement.
+
+    `configs` is a list of configurations, or values by parameter, of which all combinations are tried. `key`
+    names the arguments that decide (default: all that are not chosen), `machine` is the machine of virtual
+    time, `results` a file that keeps the results.
+    """
     if isinstance(configs, Mapping):
         values = [list(v) for v in configs.values()]
         configs = [dict(zip(configs, point, strict=True)) for point in itertools.product(*values)]
 
     def decorate(function: JitFunction) -> Autotuned:
         if not isinstance(function, JitFunction):
-            raise _refuse("pl.autotune is for a function of pl.jit", "write it above @pl.jit")
+            raise _refuse("expected a function of pl.jit for pl.autotune", "write it above @pl.jit")
         return Autotuned(function, configs, key, machine, results)
 
     return decorate
 
 
 def _copy(value: Any) -> Any:
-    """What a trial may write to."""
+    """Return a copy of an array argument, which a trial may overwrite."""
     if not arguments.is_array(value):
         return value
     return value.copy() if hasattr(value, "copy") else value.clone()

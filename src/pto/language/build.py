@@ -1,4 +1,4 @@
-"""What operators build with: operations at the end of a block, and problems at the argument that has them."""
+"""The builder that operators use: it appends operations to a block and reports problems at the argument."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .problems import ARGUMENTS, SHAPE, TYPE, fail
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
-#: What only whole numbers have on a core, and how it is written.
+#: Operations that a core has for integers only, and their spelling in Python.
 _OF_INTEGERS = {
     "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "bitand": "&", "bitor": "|", "bitxor": "^",
 }  # fmt: skip
 
 
 def power(base: Any, exponent: int, times: Callable[[Any, Any], Any]) -> Any:
-    """A whole power as products, by squaring: the same ones whoever multiplies."""
+    """Return a power with a whole exponent as products, by squaring. `times` multiplies values of any
+    kind."""
     found: Any = None
     while exponent:
         if exponent & 1:
@@ -33,8 +34,8 @@ def power(base: Any, exponent: int, times: Callable[[Any, Any], Any]) -> Any:
 
 
 class Build:
-    """Appends to `block`. `place` is where in the source; `place_of` finds that of a parameter of the
-    operator that is being applied."""
+    """Appends operations to `block`. `place` is the current source location; `place_of` finds the source
+    location of a parameter of the operator being applied."""
 
     def __init__(self, block: Block, target: Any = None) -> None:
         self.block = block
@@ -42,23 +43,24 @@ class Build:
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
-        self.said: Any = None  # the type that is written beside the name of what is computed
-        self.split: Any = None  # which way the region at hand halves vector work
-        self.shards: dict[Any, Any] = {}  # how far data goes in a half, and in the whole that it is of
-        self.exact = False  # what is read says all there is to say: nothing is inferred
-        self.attributes: set[str] = set()  # of the function, as far as they were said
-        self.world = 1  # how many ranks there are
-        self.dispatch: tuple[int, int] | None = None  # the rank that the host calls, and how often it did
-        self.dispatches: dict[int, int] = {}  # how often each rank was called
-        self.windows: list[Any] = []  # of the host: one for every buffer
-        self.ranks: dict[Value, Any] = {}  # windows of several ranks: whose they are (operators/ranks.py)
-        self.touched: list[Value] = []  # those of them that operators were given, in order
-        self.limits: dict[Value, int] = {}  # how long extents of parameters are at most
+        self.said: Any = None  # the annotated type of the name that the result is assigned to
+        self.split: Any = None  # the split mode of vector work in the current region
+        self.shards: dict[Any, Any] = {}  # the extent of data in a half, by half, and in the whole
+        self.exact = False  # annotations are complete: nothing is inferred
+        self.attributes: set[str] = set()  # attributes of the function, as far as declared
+        self.world = 1  # the number of ranks
+        # the rank that the host calls, and the number of that call
+        self.dispatch: tuple[int, int] | None = None
+        self.dispatches: dict[int, int] = {}  # the number of calls of each rank
+        self.windows: list[Any] = []  # of the host: one per buffer
+        self.ranks: dict[Value, Any] = {}  # windows of several ranks: the rank of each (operators/ranks.py)
+        self.touched: list[Value] = []  # those windows that operators were given, in order
+        self.limits: dict[Value, int] = {}  # upper bounds of extents of parameters
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager
     def into(self, block: Block) -> Iterator[Block]:
-        """Build in another block for a while."""
+        """Build in another block inside the `with` statement."""
         before, self.block = self.block, block
         known = self._numbers
         region = isinstance(block.outer, Op) and block.outer.name == "region"
@@ -71,7 +73,7 @@ class Build:
 
     @contextmanager
     def on_rank(self, rank: int) -> Iterator[None]:
-        """While the host calls a rank."""
+        """Build the host's call of a rank inside the `with` statement."""
         before, number = self.dispatch, self.dispatches.get(rank, 0)
         self.dispatches[rank] = number + 1
         self.dispatch = rank, number
@@ -83,14 +85,14 @@ class Build:
     # ---- operations ----
 
     def op(self, name: str, types: list[Type], /, **args: Any) -> Value:
-        """Append an operation with one result, which is returned."""
+        """Append an operation with one result, and return the result."""
         return self.append(name, types, args).results[0]
 
     def append(self, name: str, types: list[Type], args: dict[str, Any]) -> Op:
         return self.block.append(Op(name, args, types, self.place))
 
     def scalar(self, name: str, *args: Any) -> Any:
-        """An operation on numbers; done at once where they are known."""
+        """Return the result of an operation on numbers, folded if they are constants."""
         if name == "pow":
             return power(args[0], self._exponent(args[1]), lambda a, b: self.scalar("mul", a, b))
         if all(not isinstance(a, Value) for a in args):
@@ -99,7 +101,7 @@ class Build:
                 return folded
         dtype = self._scalar_result(name, args)
         if dtype.is_float and self.in_core and name in _OF_INTEGERS:
-            self.fail(TYPE, f"a core has no `{_OF_INTEGERS[name]}` for numbers of {dtype.name}",
+            self.fail(TYPE, f"unsupported `{_OF_INTEGERS[name]}` of {dtype.name} numbers on a core",
                       got=_shown(args[0]), help="pl.cast(x, pl.INT32) first")  # fmt: skip
         if dtype.is_int:
             constant = self._simplified(name, args, dtype)
@@ -116,12 +118,14 @@ class Build:
         if not isinstance(given, float) and scalar_type(given) is not None:
             found = index.known(given)
         if found is None or not 0 <= found <= 64:
-            self.fail(TYPE, "the power of a number has a whole exponent that is known", expected="0 to 64",
+            self.fail(TYPE, "expected a constant whole exponent for the power of a number",
+                      expected="0 to 64",
                       got=_shown(given), help="pl.pow, pl.sqrt and pl.exp are there for arrays")  # fmt: skip
         return int(found)
 
     def new_scalar(self, name: str, args: tuple[Any, ...], dtype: DataType | None = None) -> Value:
-        """An operation on numbers, even where one like it is there or it could be done at once."""
+        """Append an operation on numbers, without folding and without reuse of an identical earlier
+        operation."""
         names = ("x",) if len(args) == 1 else ("lhs", "rhs")
         dtype = dtype or self._scalar_result(name, args)
         return self.op(f"scalar.{name}", [ScalarType(dtype)], **dict(zip(names, args, strict=True)))
@@ -139,7 +143,7 @@ class Build:
             if dtype.is_float != t.is_float:
                 literal = not isinstance(a, Value) or not isinstance(args[0], Value)
                 if not literal:
-                    self.fail(TYPE, f"{dtype.name} and {t.name} in one expression",
+                    self.fail(TYPE, f"cannot mix {dtype.name} and {t.name} in one expression",
                               help="convert one of them: pl.cast(x, dtype)")  # fmt: skip
                 dtype = dtype if isinstance(args[0], Value) else t
             elif not isinstance(args[0], Value) or (isinstance(a, Value) and t.bits > dtype.bits):
@@ -148,7 +152,8 @@ class Build:
         return dtype
 
     def _simplified(self, name: str, args: tuple[Any, ...], dtype: DataType) -> int | Value | None:
-        """What sums, products and the like of integer scalars are, where that needs no operation."""
+        """Return the result of a sum, product or similar of integer scalars if it needs no operation, else
+        None."""
         a = args[0]
         b = args[1] if len(args) > 1 else 0
         if name in ("add", "sub") and not isinstance(b, Value) and b == 0:
@@ -176,32 +181,40 @@ class Build:
         fail(code, message, (self.place_of(at) if at else None) or self.place, **more)
 
     def dims(self, given: Any, at: str, rank: int | None = None) -> list[Any]:
-        """A list of extents or offsets."""
+        """Check a list of extents or offsets."""
         if isinstance(given, tuple):
             given = list(given)
         if not isinstance(given, list):
-            self.fail(ARGUMENTS, f"'{at}' is a list, one entry per dimension", at, got=_shown(given))
+            self.fail(
+                ARGUMENTS, f"expected a list for '{at}', one entry per dimension", at, got=_shown(given)
+            )
         for item in given:
             if not is_scalar(item) or not getattr(scalar_type(item), "is_int", False):
-                self.fail(TYPE, f"'{at}' holds integers", at, got=_shown(item))
+                self.fail(TYPE, f"expected integers in '{at}'", at, got=_shown(item))
         if rank is not None and len(given) != rank:
-            self.fail(SHAPE, f"'{at}' has {len(given)} entries", at, expected=f"{rank}: one per dimension")
+            self.fail(
+                SHAPE,
+                f"wrong number of entries in '{at}'",
+                at,
+                expected=f"{rank}: one per dimension",
+                got=len(given),
+            )
         return list(given)
 
     def static(self, given: Any, at: str) -> list[int]:
-        """A list of extents that are known now."""
+        """Check a list of extents that must be constants."""
         found = [index.known(d) for d in self.dims(given, at)]
         if self.exact:
             return [d if n is None else n for d, n in zip(given, found, strict=True)]
         for item in found:
             if item is None:
-                self.fail(SHAPE, f"'{at}' of a tile is known when the program is read", at,
-                          help="give the part that holds data as valid_shape")  # fmt: skip
+                self.fail(SHAPE, f"expected constant extents in '{at}' of a tile", at,
+                          help="pass the valid region as valid_shape=")  # fmt: skip
         return [n for n in found if n is not None]
 
     def most(self, tensor: Value, axis: int) -> int | None:
-        """How long a dimension is at most: where only the run knows it, as long as that of which it is a
-        window."""
+        """Return an upper bound of an extent; for a window of dynamic extent, the bound of the tensor it is a
+        window of."""
         extent = tensor.type.shape[axis]
         known = index.known(extent)
         if known is not None or extent in self.limits:
@@ -212,7 +225,7 @@ class Build:
         return self.most(whole, [i for i in range(whole.type.rank) if i not in dropped][axis])
 
     def as_index(self, value: Any) -> Any:
-        """An integer scalar as INDEX."""
+        """Return an integer scalar as INDEX."""
         if isinstance(value, Value) and value.type.dtype != INDEX:
             return self.op("scalar.cast", [ScalarType(INDEX)], x=value, dtype=INDEX)
         return value
@@ -223,7 +236,7 @@ def _shown(value: Any) -> str:
 
 
 def _folded(name: str, args: tuple[Any, ...]) -> Any:
-    """Compute with Python's own numbers, which have no type and do not wrap: the program is being built."""
+    """Fold an operation with Python's own numbers, which have no type and do not wrap."""
     import operator as o
 
     table: dict[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Calls: a function specialised for its arguments, kept, and run."""
+"""Calls: specialise a function for its arguments, cache the program, and run it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .config import platform_of, profile_of, world_of
 from .lower import Lowered, lowered
 from .problems import LanguageWarning
 
-#: Begins the names of the package's files: a warning stands at a line of the user's.
+#: Prefix of the package's own files: a warning points at a line of the user's.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 
 
@@ -27,7 +27,7 @@ def _key(types: list[Any], profile: Profile, world: int) -> Any:
 def specialised(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, target: str | None = None
 ) -> tuple[Compiled, list[Any], Any]:
-    """The program for arguments, from the cache where it has been made."""
+    """Return the program for the arguments, from the cache if it is there."""
     given = arguments.bound(function.declared, args, kwargs)
     values = list(given.values())
     made, key = _cached(function, arguments.types_of(function.declared, given), config, target, values)
@@ -45,7 +45,7 @@ def _cached(
     found = function._cache.get(key)
     if found is None:
         done = _lowered(function.declared, types, profile, world_of(config), values)
-        if done.fixed:  # for these extents, and no others
+        if done.fixed:  # for these extents only
             assert done.source is not None
             key = _key(done.source[1], profile, world_of(config))
         _warn(done)
@@ -59,8 +59,8 @@ def _cached(
 def _lowered(
     declared: Any, types: list[Any], profile: Profile, world: int, values: list[Any] | None
 ) -> Lowered:
-    """The program. Of a host, which makes memory by its extents, for the extents of the arguments where it
-    cannot be for any; without arguments, as many as there are ranks."""
+    """Compile a program. If a host's program cannot be compiled for dynamic extents, compile it for the
+    extents of the arguments; without arguments, for one extent per rank."""
     try:
         return lowered(declared, types, profile, world=world)
     except DiagnosticError:
@@ -80,14 +80,15 @@ def _lowered(
 
 
 def _types(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Types of arguments; of those that are missing, what parameters say."""
+    """Return the types of the arguments; for missing arguments, the annotated types of the parameters."""
     if len(args) + len(kwargs) < len(function.declared.signature.parameters):
         return arguments.said_types(function.declared, args, kwargs)
     return arguments.types_of(function.declared, arguments.bound(function.declared, args, kwargs))
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> None:
-    """Run a function on its arguments. Those of the shapes of an earlier call find its program at once."""
+    """Run a function on its arguments. Arguments with the shapes of an earlier call reuse its program at
+    once."""
     quick = None
     if not kwargs:
         quick = (
@@ -96,7 +97,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
             *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
         )
         known = None
-        with contextlib.suppress(TypeError):  # a list, which `specialised` refuses
+        with contextlib.suppress(TypeError):  # a list, which `specialised` rejects
             known = function._cache.get(function._quick.get(quick))
         if known is not None:
             known.launch(list(args), config)
@@ -128,7 +129,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config
 
 
 def _warn(done: Lowered) -> None:
-    """Warn of what is suspicious, at the line outside of the package that asked for the program."""
+    """Emit warnings at the user's line that asked for the program."""
     if done.diagnostics:
         import warnings
 

@@ -1,8 +1,8 @@
-"""What programs have in common that were compiled in this process or come from a folder: parameters, and how
-they are called.
+"""The common part of programs that were compiled in this process or loaded from a folder: their parameters
+and calls.
 
 compiled(a, b, out)     all parameters: arrays are used in place
-out = compiled(a, b)    without those that are only written: they are made and returned
+out = compiled(a, b)    without outputs: they are made and returned
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .ir import IN, OUT
 
 
 class Param(Record):
-    """A parameter. `shape` is None for a number; a name in it is an extent that a call decides."""
+    """A parameter. `shape` is None for a number; a name in `shape` is an extent that each call determines."""
 
     name: str
     dtype: DataType | None
@@ -30,20 +30,20 @@ class Param(Record):
 
 
 class CallableProgram:
-    """A program for certain shapes."""
+    """A program for given shapes."""
 
     name: str
     platform: str
     params: list[Param]
-    from_dir: ClassVar[Callable[..., CallableProgram]]  # one that was saved; folder.py knows how
+    from_dir: ClassVar[Callable[..., CallableProgram]]  # load a saved program; defined in folder.py
 
     @property
     def output_dir(self) -> Path:
-        """The folder that it is in; one that was never saved is written."""
+        """Return the folder of the program; save the program if it has none."""
         raise NotImplementedError
 
     def launch(self, values: list[Any], config: Any = None) -> None:
-        """Run it on a value per parameter."""
+        """Run the program on a value per parameter."""
         raise NotImplementedError
 
     @property
@@ -55,12 +55,12 @@ class CallableProgram:
         return [p.name for p in self.params]
 
     def _get_metadata(self) -> tuple[list[Param], None, None]:
-        """Its parameters, as harnesses of the field ask for them."""
+        """Return the parameters, in the form that pypto's harnesses expect."""
         return self.params, None, None
 
     @property
     def output_indices(self) -> list[int]:
-        """Parameters that are only written."""
+        """Return the indices of the parameters that are only written."""
         return [i for i, p in enumerate(self.params) if p.direction == OUT and p.shape is not None]
 
     @property
@@ -77,7 +77,7 @@ class CallableProgram:
         return self
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
-        """Run it. Of `config` only what a run leaves behind matters now."""
+        """Run the program. Only those parts of `config` that control the records of a run apply here."""
         outputs = self.output_indices
         if len(args) == len(self.params):
             program = self.made_for(args)
@@ -87,7 +87,7 @@ class CallableProgram:
         if len(args) != len(self.params) - len(outputs) or not outputs:
             wanted = f"{len(self.params)} arguments"
             if outputs:
-                wanted += f", or {len(self.params) - len(outputs)} to get what it makes"
+                wanted += f", or {len(self.params) - len(outputs)} to get the outputs as results"
             raise TypeError(f"{self.name}({', '.join(self.param_names)}) takes {wanted}; got {len(args)}")
         given = iter(args)
         values = [None if i in outputs else next(given) for i in range(len(self.params))]
@@ -98,12 +98,12 @@ class CallableProgram:
         return found[0] if len(found) == 1 else tuple(found)
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
-        """The program for these arguments: itself, or one like it where arrays do not share an extent that
-        their parameters call the same."""
+        """Return the program for these arguments: this program, or a variant if arrays differ in an extent
+        that the parameters give one name."""
         return self
 
     def _completed(self, values: list[Any]) -> list[Any]:
-        """Values with an array of zeros for each that is missing, as those that are given."""
+        """Add an array of zeros for each missing value, of the library of those that are given."""
         extents: dict[str, int] = {}
         arrays = [v for v in values if arguments.is_array(v)]
         for p, v in zip(self.params, values, strict=True):
@@ -119,7 +119,7 @@ class CallableProgram:
         return out
 
     def check(self, values: Sequence[Any]) -> None:
-        """Refuse values that are not what the program was made for."""
+        """Reject values that do not match the parameters."""
         if len(values) != len(self.params):
             names = ", ".join(self.param_names)
             raise TypeError(f"{self.name}({names}) takes {len(self.params)} arguments, got {len(values)}")
@@ -128,7 +128,9 @@ class CallableProgram:
             if p.shape is None:
                 continue
             if not arguments.is_array(v):
-                raise arguments.refuse(f"'{p.name}' of {self.name} is a tensor", got=type(v).__name__)
+                raise arguments.refuse(
+                    f"expected a tensor for '{p.name}' of {self.name}", got=type(v).__name__
+                )
             self._check_array(p, arguments.as_numpy(v), arguments.element_type(v), extents)
 
     def _check_array(self, p: Param, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
@@ -151,7 +153,7 @@ class CallableProgram:
 
 
 def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
-    """An array of zeros: torch's where `like` is one of torch's, else NumPy's."""
+    """Return an array of zeros: a torch tensor if `like` is a torch tensor, else a NumPy array."""
     import numpy as np
 
     from ..engine.elements import ARRAY_DTYPES

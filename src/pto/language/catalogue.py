@@ -1,4 +1,4 @@
-"""The operators that there are, in families: what the documentation lists, and `python -m pto.language`."""
+"""The catalogue of operators, by family, for the documentation and `python -m pto.language`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..isa.record import Record
 from ..isa.row import Row
 from .operators import ALIASES, OPERATORS, Operator
 
-#: Titles of families, in order: of rows by their family, of what is written by hand by its module.
+#: Titles of families, in order; the family of a row, or the module of an operator that is written by hand.
 TITLES = {
     "memory": "Loads, stores, windows and shapes",
     "shapes": "Loads, stores, windows and shapes",
@@ -35,7 +35,7 @@ TITLES = {
 
 
 class Entry(Record):
-    """An operator. `rows` are the instructions that it is known to be, `targets` those that have them."""
+    """An operator. `rows` are the instructions that implement it, `targets` the targets that have them."""
 
     call: str
     doc: str
@@ -44,7 +44,7 @@ class Entry(Record):
 
 
 def families() -> dict[str, list[Entry]]:
-    """Every operator, by the title of its family."""
+    """Return every operator, by the title of its family."""
     found: dict[str, list[tuple[str, Entry]]] = {title: [] for title in TITLES.values()}
     for name, op in OPERATORS.items():
         if name in ALIASES:
@@ -65,7 +65,7 @@ def _title(op: Operator) -> str:
 
 
 def row_of(op: Operator) -> Row | None:
-    """The instruction of its name."""
+    """Return the instruction with the operator's name."""
     if op.level == "micro":
         return find_row(f"pto.{op.name}")
     found = signatures().get(op.name)
@@ -88,7 +88,8 @@ def _entry(op: Operator) -> Entry:
 
 
 def listing(words: Sequence[str] = ()) -> str:
-    """Operators whose name or description has one of the words, or all; by family."""
+    """Return a listing, by family, of the operators whose name or description has one of the words, or of
+    all."""
     from textwrap import fill
 
     parts: list[str] = []

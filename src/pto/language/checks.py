@@ -1,7 +1,7 @@
-"""What is legal and most likely not meant: reported as warnings, before anything runs.
+"""Warnings about legal programs that are most likely mistakes, reported before anything runs:
 
-Outputs that nothing writes, parameters that say they are only read or only written and are not, and
-reductions that count padding.
+outputs that are never written, parameters whose direction does not match their use, and reductions that count
+padding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .problems import DIRECTION, OVERWRITTEN, UNWRITTEN
 
 
 def check(program: Program) -> list[Diagnostic]:
-    """Everything suspicious. Directions that are wrong are mended: tasks wait for each other by them."""
+    """Return all warnings. Correct wrong directions, since they order the tasks."""
     found: list[Diagnostic] = []
     others = _of_several(program)
     for function in reversed(program.functions.values()):  # callees were read after their callers began
@@ -46,17 +46,17 @@ def check(program: Program) -> list[Diagnostic]:
 
 
 def _lost(entry: Function) -> list[Diagnostic]:
-    """An array that the body returns and no argument holds: a call returns None."""
+    """Warn about an array that the body returns and no argument holds: a call returns None."""
     params = {p.value for p in entry.params}
     made = [v for v in entry.returns if isinstance(v.type, TensorType) and root(v) not in params]
     help = "y: pl.Out[pl.Tensor] is a parameter for the result, and y[:] = .. writes it"
-    message = f"the result of {entry.name} is lost: calls return None"
+    message = f"the result of {entry.name} is discarded: a call returns None"
     return [Diagnostic(UNWRITTEN, message, entry.loc, "warning", help=help)] if made else []
 
 
 def unordered(program: Program) -> list[Diagnostic]:
-    """Tensors that a task overwrites though nothing makes it wait for those that use them; of a program whose
-    regions are functions."""
+    """Warn about tensors that a task overwrites while an earlier task may still use them. The program must be
+    split into functions."""
     from .graph import Graph
 
     if program.entry is None or program.entry.kind != "orchestration":
@@ -80,7 +80,7 @@ def unordered(program: Program) -> list[Diagnostic]:
 
 
 def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
-    """Tensors that operations read and write, in order: storage, whether it is written, operation."""
+    """Yield the tensors that operations read and write, in order: storage, True if written, operation."""
     for op in function.walk():
         if op.name == "call":
             for value, param in zip(op.args["args"], op.args["callee"].params, strict=False):
@@ -100,7 +100,8 @@ def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
 
 
 def _of_several(program: Program) -> set[tuple[str, str]]:
-    """Parameters that members of a group have in common: all members get all of them, one writes."""
+    """Return the parameters that the members of a group share: every member takes all of them, and one
+    writes."""
     found: set[tuple[str, str]] = set()
     for group in program.functions.values():
         calls = [op for op in group.walk() if op.name == "call"] if group.kind == "group" else []
@@ -147,7 +148,7 @@ def _directions(function: Function, others: set[tuple[str, str]]) -> list[Diagno
 
 
 def _told_before(value: Value, op: Op) -> bool:
-    """Whether a call only seems to read a tensor: it is an output, and the parameter does not say so."""
+    """Return True if a call reads a tensor only by its declaration: the parameter is an undeclared output."""
     if op.name != "call":
         return False
     undeclared = op.args["callee"].attrs.get("undeclared", {})
@@ -158,13 +159,14 @@ def _told_before(value: Value, op: Op) -> bool:
 
 def _wrong(p: Param, function: Function, does: str, says: str, op: Op, wanted: str) -> Diagnostic:
     return Diagnostic(
-        DIRECTION, f"'{p.name}' of {function.name} {does}, and its parameter says {says}", op.loc, "warning",
+        DIRECTION, f"'{p.name}' of {function.name} {does}, but its parameter is declared as {says}", op.loc,
+            "warning",
         help=_declaration(p, function, "pl.Out" if wanted == OUT else "pl.InOut"),
     )  # fmt: skip
 
 
 def _declaration(p: Param, function: Function, direction: str) -> str:
-    """A parameter as it is written, of another direction."""
+    """Return the declaration of a parameter with another direction."""
     place = function.attrs.get("places", {}).get(p.name)
     text = "" if place is None else place.source.text[place.start : place.end].partition(":")[2]
     found = re.fullmatch(r"\s*(?:\w+\.)*(?:Out|InOut)\[(.*)\]\s*", text, re.DOTALL)
@@ -175,8 +177,8 @@ def _declaration(p: Param, function: Function, direction: str) -> str:
 def _unwritten(p: Param, function: Function) -> Diagnostic:
     known = (function.attrs.get(where, {}).get(p.name) for where in ("rebound", "places"))
     found = Diagnostic(
-        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}",
+        UNWRITTEN, f"'{p.name}', an output of {function.name}, is never written",
         next(filter(None, known), function.loc), "warning",
-        help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
+        help=f"{p.name}[:] = .. writes into it; {p.name} = .. only rebinds the name",
     )  # fmt: skip
     return found

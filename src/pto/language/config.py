@@ -1,4 +1,4 @@
-"""`RunConfig`: how a call is compiled and run, in the words of the field's configurations."""
+"""`RunConfig`: the options of compilation and runs, with pypto's field names."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..isa.profiles import ALIASES, PROFILES, Profile
 from .arguments import refuse
 from .enums import BackendType
 
-#: Platforms: devices and their simulators are the same to us.
+#: Platforms: devices are simulated as well.
 _PLATFORMS = {"a2a3sim": "a2a3", "a2a3": "a2a3", "a5sim": "a5", "a5": "a5"}
-#: Those that are devices.
+#: Platforms that are devices.
 DEVICES = ("a2a3", "a5")
 
 
 @dataclass
 class RunConfig:
-    """`platform` says which machine is simulated: a2a3sim or a5sim; a device means its simulator."""
+    """Options of a call. `platform` is the simulated machine, a2a3sim or a5sim; a device selects its
+    simulator."""
 
     platform: str = "a2a3sim"
     device_id: int = 0
@@ -49,12 +50,13 @@ class RunConfig:
     disabled_diagnostics: Any = None
     analyze_auto_scopes_for_deps: bool = False
     enable_pypto_l0c_double_buffer: Any = None
-    enable_l2_swimlane: InitVar[Any] = None  # as it was called before
+    enable_l2_swimlane: InitVar[Any] = None  # the former name
 
     def __post_init__(self, enable_l2_swimlane: Any) -> None:
         if self.platform not in (*_PLATFORMS, *ALIASES):
             raise refuse(
-                f"no platform {self.platform!r}", expected=", ".join(dict.fromkeys((*_PLATFORMS, *PROFILES)))
+                f"unknown platform {self.platform!r}",
+                expected=", ".join(dict.fromkeys((*_PLATFORMS, *PROFILES))),
             )
         if enable_l2_swimlane is not None:
             warnings.warn("enable_l2_swimlane is called enable_chip_swimlane", DeprecationWarning, 3)
@@ -67,7 +69,7 @@ class RunConfig:
             journal.note("device", self.platform)
 
     def any_dfx_enabled(self) -> bool:
-        """Whether a run leaves records behind."""
+        """Return True if a run writes records."""
         return bool(
             self.enable_chip_swimlane
             or self.enable_dump_args
@@ -78,19 +80,19 @@ class RunConfig:
 
 
 def platform_of(config: Any) -> str:
-    """The platform that a configuration names."""
+    """Return the platform that a configuration names."""
     return getattr(config, "platform", "") or ""
 
 
 def world_of(config: Any = None) -> int:
-    """How many ranks a configuration names."""
+    """Return the number of ranks of a configuration."""
     return len(getattr(getattr(config, "distributed_config", None), "device_ids", (0,)))
 
 
 def profile_of(config: Any = None, target: str | None = None) -> Profile:
-    """The machine that a configuration, or a target by itself, names."""
+    """Return the profile of the machine that a configuration or target names."""
     wanted = target or getattr(config, "platform", "a2a3")
     wanted = _PLATFORMS.get(wanted, wanted)
     if wanted not in ALIASES:
-        raise refuse(f"no target {wanted!r}", expected=", ".join(ALIASES))
+        raise refuse(f"unknown target {wanted!r}", expected=", ".join(ALIASES))
     return PROFILES[ALIASES[wanted]]

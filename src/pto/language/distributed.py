@@ -1,8 +1,9 @@
 """Programs of several ranks: `import pto.language.distributed as pld`.
 
-A function of the host (`@pl.jit.host`) makes windows and gives each rank its work, `device=r`; on the cores,
-`pld.DistributedTensor` parameters are windows of this rank, and those of others are reached with remote loads
-and stores, puts and gets, signals and collectives. All ranks run in one graph of tasks, in this process.
+A function of the host (`@pl.jit.host`) makes windows and calls a function per rank, `device=r`. On the cores,
+`pld.DistributedTensor` parameters are windows of the rank itself; windows of other ranks are accessed by
+remote loads and stores, puts and gets, signals and collectives. All ranks run in one graph of tasks, in this
+process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ tensor, tile, system = (Namespace(f"pld.{level}") for level in ("tensor", "tile"
 
 
 class DistributedTensor(Tensor):
-    """A window of every rank, as this rank sees it."""
+    """A window of every rank, seen from this rank."""
 
     @classmethod
     def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
@@ -28,7 +29,7 @@ class DistributedTensor(Tensor):
 
 @dataclass
 class DistributedConfig:
-    """Which devices take part: as many ranks as there are."""
+    """The devices of a program, one per rank."""
 
     device_ids: list[int] = field(default_factory=lambda: [0])
     num_sub_workers: int = 0
@@ -37,7 +38,7 @@ class DistributedConfig:
 
     def __post_init__(self) -> None:
         if not self.device_ids or len(set(self.device_ids)) != len(self.device_ids):
-            raise ValueError(f"device_ids names each device once, and at least one; got {self.device_ids}")
+            raise ValueError(f"expected at least one device in device_ids, each once, got {self.device_ids}")
 
 
 def __getattr__(name: str) -> Any:

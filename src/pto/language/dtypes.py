@@ -8,7 +8,7 @@ from ..isa.scalars import fit
 
 
 class DataType(Record):
-    """An element type. `isa` is its name in the instruction table, or one of index, i1 and task: scalars."""
+    """An element type. `isa` is its name in the instruction table; index, i1 and task are scalars only."""
 
     name: str
     isa: str
@@ -19,7 +19,7 @@ class DataType(Record):
 
     @property
     def only_named(self) -> bool:
-        """Whether programs can name it, and no instruction has it."""
+        """Return True if programs can name the type, but no instruction supports it."""
         return self.isa in _ONLY_NAMED
 
     @property
@@ -28,7 +28,7 @@ class DataType(Record):
 
     @property
     def is_int(self) -> bool:
-        """Whether it is a number without a fraction; truth values and tasks are none."""
+        """Return True for whole numbers; truth values and tasks are not numbers."""
         if self.isa in ("index", "i1"):
             return self.isa == "index"
         return _ONLY_NAMED.get(self.isa) == "i" or (self.isa in DTYPES and DTYPES[self.isa].is_int)
@@ -39,7 +39,7 @@ class DataType(Record):
 
     @property
     def integer(self) -> str:
-        """The spelling of an integer type that has a sign or none."""
+        """Return the spelling of an integer type with or without a sign."""
         return f"{'ui' if self.is_unsigned else 'i'}{self.bits}"
 
     def wrapped(self, value: int) -> int:
@@ -47,14 +47,14 @@ class DataType(Record):
         return int(fit(self.integer)(value))
 
     def get_byte(self) -> int:
-        """Bytes of an element; 4-bit ones count as a byte."""
+        """Return the bytes of an element; a 4-bit element counts as a byte."""
         return max(1, self.bits // 8)
 
     def __repr__(self) -> str:
         return f"pl.{self.name}"
 
 
-#: Types of four bits that the language has names for and the table has none of, and what numbers they are.
+#: Types of four bits that the language names and the table lacks: f for floats, i for integers.
 _ONLY_NAMED = {"hif4": "f", "u4": "i"}
 
 _NAMES = {
@@ -64,7 +64,7 @@ _NAMES = {
     "HF4": "hif4", "UINT4": "u4", "BOOL": "i1", "INDEX": "index", "TASK_ID": "task",
 }  # fmt: skip
 
-#: Every element type by its name in the language, and by its name in the table.
+#: Element types by their name in the language, and by their name in the table.
 DATA_TYPES: dict[str, DataType] = {name: DataType(name, isa) for name, isa in _NAMES.items()}
 BY_ISA: dict[str, DataType] = {d.isa: d for d in DATA_TYPES.values()}
 for _name, _dtype in DATA_TYPES.items():  # pl.DataType.FP32 is pl.FP32
@@ -79,7 +79,8 @@ TASK_ID = DATA_TYPES["TASK_ID"]
 
 
 def promoted(a: DataType, b: DataType) -> DataType:
-    """What two array types become together: floats before integers, wider before narrower, signed first."""
+    """Return the common type of two array types: floats before integers, wider before narrower, signed
+    first."""
     if a == b:
         return a
     if a.is_float != b.is_float:

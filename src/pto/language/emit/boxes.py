@@ -1,4 +1,4 @@
-"""Scales of products as the boxes that they lie in, in memory: 16 rows of 2, or 2 rows of 16."""
+"""Scales of products as boxes in memory: 16 rows of 2, or 2 rows of 16."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ..ir import Value
 from ..problems import UNSUPPORTED, fail
 from .scalars import element
 
-#: Methods of an `Emitter` (incore.py), which has the rest.
+#: Mixin methods of `Emitter` (incore.py), which defines the other members.
 Base: Any = object
 
 
 class Boxes(Base):
     def boxes(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
-        """A window of scales: boxes of 16 rows (columns of a right operand), one after the other."""
+        """Return a window of scales: boxes of 16 rows (columns of a right operand), one after another."""
         t, ref = tensor.type, self.tensors[tensor]
         dims: list[Any] = [index.known(d) for d in t.shape]
         extents: list[Any] = [index.known(n) for n in sizes]
         if None in (*dims, *extents) or t.strides is not None:
-            fail(UNSUPPORTED, "a window of scales whose extents are not known", self.loc, got=t)
+            fail(UNSUPPORTED, "cannot load a window of scales with dynamic extents", self.loc, got=t)
         places = [self._plus(o, p) for o, p in zip(ref.offsets, offsets, strict=True)]
         if t.layout == "MX_B_NN":
             dims, extents, places = dims[::-1], extents[::-1], places[::-1]

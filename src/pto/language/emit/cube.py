@@ -1,4 +1,4 @@
-"""Products, and moves between the memories of the cube and the others, as instructions."""
+"""Matrix products, and moves between the memories of the cube and the others, as instructions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def _rows(e: Emitter, op: Op) -> dict[str, PtoValue]:
-    """The two operands of a product; there are as many terms as the left one has columns."""
+    """Return the two operands of a product; the number of terms is the number of columns of the left
+    operand."""
     lhs, rhs = op.args["lhs"], op.args["rhs"]
     right, terms = e.values[rhs], e.valid(lhs.type)[1]
     rows, cols = e.valid(rhs.type)
@@ -41,11 +42,15 @@ def matmul_bias(e: Emitter, op: Op) -> None:
 
 
 def matmul_acc(e: Emitter, op: Op) -> None:
-    """Into the accumulator itself: hardware has no other way."""
+    """Accumulate in place: hardware has no other form."""
     acc = e.values[op.args["acc"]]
     target = e.targets.pop(op.result, None)
     if target is not None and target is not acc:
-        fail(UNSUPPORTED, "the accumulator is still needed when the sum replaces it", op.loc)
+        fail(
+            UNSUPPORTED,
+            "cannot accumulate in place: the accumulator is used again after this product",
+            op.loc,
+        )
     e.values[op.result] = acc
     name = "pto.tmatmul" if op.name == "matmul_acc" else "pto.tgemv"
     if op.args.get("init_cond"):
@@ -75,7 +80,7 @@ _OF_MX = {
 
 
 def move(e: Emitter, op: Op) -> None:
-    """A copy in another memory; out of Mat, the part that the destination has."""
+    """Copy a tile to another memory; from Mat, copy the part of the destination's shape."""
     source, target = e.values[op.args["tile"]], e.result(op.result)
     assert isinstance(source.type, TileBufType) and isinstance(target.type, TileBufType)
     whole = (source.type.rows, source.type.cols) == (target.type.rows, target.type.cols)
@@ -95,7 +100,7 @@ def _extract(e: Emitter, source: PtoValue, row: Any, col: Any, target: PtoValue)
 
 
 def transpose_view(e: Emitter, op: Op) -> None:
-    """The bytes of a tile in Mat, read the other way: rows of boxes are columns of transposed ones."""
+    """View a tile in Mat transposed, without a copy: rows of boxes are columns of transposed boxes."""
     source = e.values[op.args["x"]]
     made = tile_type(op.result.type, e.profile)
     operands: dict[str, Any] = {}
@@ -105,7 +110,7 @@ def transpose_view(e: Emitter, op: Op) -> None:
 
 
 def assemble(e: Emitter, op: Op) -> None:
-    """Into a part of a tile: an insertion where there is one for these memories, else a copy into a view."""
+    """Write a part of a tile: by an insertion if these memories have one, else by a copy into a view."""
     source, target = op.args["source"], op.args["target"]
     row, col = flat(e, target, op.args["offset"])
     spaces = (source.type.space, target.type.space)
@@ -125,14 +130,14 @@ def assemble(e: Emitter, op: Op) -> None:
 
 
 def _is_inserted(e: Emitter, source: Value) -> bool:
-    """Whether a part of a tile in Vec is written by an insertion."""
+    """Return True if an insertion can write a part of a tile in Vec."""
     row = find_row("pto.tinsert")
     assert row is not None
     return e.profile.isa != "a2a3" and source.type.dtype.isa in row.dtypes[e.profile.isa]
 
 
 def flat(e: Emitter, x: Value, offset: list[Any]) -> tuple[Any, Any]:
-    """Row and column of a place in a tile: leading dimensions are rows."""
+    """Return the row and column of a place in a tile; leading dimensions are merged into rows."""
     row: Any = 0
     dims: tuple[Any, ...] = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
     at = list(offset) if len(offset) > 1 else [0, *offset]

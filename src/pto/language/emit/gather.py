@@ -1,8 +1,9 @@
 """Gather, scatter and sort as instructions.
 
-Instructions count elements through a whole tile; the language counts within rows. So indices get the number
-of the first element of their row, which `arange` makes. Scattering clears the rest of the tile on hardware:
-what was there before is selected back, by where ones went.
+Instructions number the elements of a whole tile; the language numbers them within a row. So each index is
+increased by the number of the first element of its row, which `arange` makes. On hardware, scatter clears the
+other elements of the tile: a second scatter, of ones, gives the mask by which the earlier values are
+selected.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .cube import flat
 from .operators import is_column, is_window
 from .types import two_dimensions
 
-#: Methods of an `Emitter` (incore.py), which has the rest.
+#: Mixin methods of `Emitter` (incore.py), which defines the other members.
 Base: Any = object
 
 _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
@@ -31,19 +32,19 @@ class Gathers(Base):
     # ---- helpers ----
 
     def do(self, name: str, type: TileType, **args: Any) -> Value:
-        """Another operation, in the middle of one."""
+        """Emit another operation within the current one."""
         op = Op(name, args, [type], self.loc)
         self.op(op)
         return op.result
 
     def named(self, tile: PtoValue, type: TileType) -> Value:
-        """A tile that is there already, as a value."""
+        """Return an existing tile as a value."""
         made = Value(type)
         self.values[made] = tile
         return made
 
     def settled(self, value: Value) -> PtoValue:
-        """A tile in memory of its own: rows one behind the other."""
+        """Return a tile in its own contiguous memory, row after row."""
         tile = self.values[value]
         if not is_window(tile):
             return tile
@@ -53,7 +54,7 @@ class Gathers(Base):
         return made
 
     def numbered(self, places: Value, cols: int) -> Value:
-        """Columns of each row as numbers of elements, in tiles of so many columns."""
+        """Turn column indices of each row into element numbers, for tiles of `cols` columns."""
         t = places.type
         rows = two_dimensions(t.shape)[0]
         if rows == 1:
@@ -66,8 +67,7 @@ class Gathers(Base):
         return self.do("row_expand_add", t.replace(space="vec"), lhs=places, rhs=first)
 
     def padded(self, places: Value, dtype: DataType) -> tuple[PtoValue, int]:
-        """Indices for every element of a tile of rows that are whole blocks; where there were none, the
-        first."""
+        """Return indices for every element of a tile whose rows are whole blocks; padding gets index 0."""
         t = places.type
         rows, cols = t.shape
         line = 256 // min(t.dtype.bits, dtype.bits)
@@ -96,7 +96,7 @@ class Gathers(Base):
         if source.type.cols != x.type.shape[-1] and source.type.rows > 1:  # type: ignore[attr-defined]
             fail(
                 UNSUPPORTED,
-                "a tile whose rows are padded, by numbers of its elements",
+                "cannot gather by element numbers from a tile with padded rows",
                 op.loc,
                 got=x.type,
                 help="use widths that are multiples of 32 bytes, or pl.gather(x, dim=-1, index=..)",
@@ -106,7 +106,7 @@ class Gathers(Base):
         self._gather(op, source, places)
 
     def _words(self, places: Value) -> Value:
-        """16-bit indices as 32-bit ones."""
+        """Widen 16-bit indices to 32 bits."""
         from ..operators.casts import chain
 
         for step in chain(places.type.dtype.isa, "i32", self.profile.isa) or ():
@@ -118,7 +118,13 @@ class Gathers(Base):
     def _gather(self, op: Op, source: PtoValue, places: Value) -> None:
         t = op.result.type
         if is_column(places.type):
-            fail(UNSUPPORTED, "a column of indices", op.loc, got=places.type, help="give it as a row")
+            fail(
+                UNSUPPORTED,
+                "unsupported column of indices for a gather",
+                op.loc,
+                got=places.type,
+                help="reshape it to a row",
+            )
         numbers, wide = self.padded(places, t.dtype)
         rows = t.shape[0]
         dst = self.alloc(TileType(t.dtype, (rows, wide), None, "vec"), op.result.name)
@@ -129,7 +135,7 @@ class Gathers(Base):
         self._found(op, dst)
 
     def _found(self, op: Op, dst: PtoValue) -> None:
-        """A result that is part of a tile; where it has a tile of its own, a copy in it."""
+        """Return a result that is part of a tile; copy it if the result has a tile of its own."""
         t: Any = dst.type
         seen = self.seen(dst, t.rows, t.cols, self.valid(op.result.type))
         target = self.targets.pop(op.result, None)
@@ -143,8 +149,7 @@ class Gathers(Base):
             fail(UNSUPPORTED, "elements of rows that have one", op.loc, got=x.type)
 
     def op_tile_gather_mask(self, op: Op) -> None:
-        """Kept columns of all rows follow one another: rows are taken one by one where that leaves no
-        gaps."""
+        """Keep selected columns of all rows, packed: row by row if the packed rows leave no gaps."""
         x, t = op.args["src"], op.result.type
         mask: MaskPattern = op.args["mask_pattern"]
         attrs = {"maskPattern": EnumAttr("mask_pattern", mask.name)}
@@ -163,7 +168,7 @@ class Gathers(Base):
             )  # type: ignore[attr-defined]
 
     def line(self, tile: PtoValue, row: int, cols: int, valid: Any) -> PtoValue:
-        """One row of a tile."""
+        """Return one row of a tile."""
         from ...ir.attrs import ArrayAttr
 
         t: Any = tile.type
@@ -200,10 +205,10 @@ class Gathers(Base):
         )
 
     def rearranged(self, op: Op) -> None:
-        """Another shape of a tile whose rows are padded, or are to be: element n of the one is element n of
-        the other, wherever that is in a row."""
+        """Reshape a tile with padded rows, before or after: element n of the source is element n of the
+        result."""
         x, t = op.args["x"], op.result.type
-        if is_column(t):  # a column lies in memory as a row
+        if is_column(t):  # a column is stored as a row
             line = TileType(t.dtype, (1, t.shape[0]), None if t.valid is None else (1, t.extent[0]), "vec")
             row = self.do("reshape", line, x=x, shape=list(line.shape))
             self.values[op.result] = self.values[self.do("reshape", t, x=row, shape=list(t.shape))]
@@ -234,7 +239,8 @@ class Gathers(Base):
     def op_tile_scatter(self, op: Op) -> None:
         x, source, places = (op.args[n] for n in ("dst", "src", "indexes"))
         if self._columns(x.type) != x.type.shape[-1] and x.type.shape[0] > 1:
-            fail(UNSUPPORTED, "a tile whose rows are padded, by numbers of its elements", op.loc, got=x.type,
+            fail(UNSUPPORTED, "cannot scatter by element numbers into a tile with padded rows", op.loc,
+                 got=x.type,
                  help="use widths that are multiples of 32 bytes, or pl.scatter(x, dim=-1, ..)")  # fmt: skip
         self._scatter(op, x, source, self._width(places, x.type.dtype))
 
@@ -243,7 +249,7 @@ class Gathers(Base):
         return -(-t.shape[-1] // line) * line
 
     def _width(self, places: Value, dtype: DataType) -> Value:
-        """Indices as wide as elements are."""
+        """Convert indices to the width of the elements."""
         wanted = INT32 if dtype.bits == 32 else _INT16
         if places.type.dtype.bits == wanted.bits or self.profile.isa == "cpu":
             return places
@@ -276,7 +282,7 @@ class Gathers(Base):
         self._select(op, x, source, into_zeros)
 
     def _select(self, op: Op, x: Value, source: Value, into_zeros: Any) -> None:
-        """What was scattered where ones went, else what was there."""
+        """Select scattered values where the scattered ones are, else the earlier values."""
         t = source.type
         hits_type = FP32 if t.dtype.bits == 32 else _FP16
         ones_type = t.replace(dtype=hits_type, space="vec")
@@ -317,12 +323,12 @@ class Gathers(Base):
                       idx=self._places(a["idx"]), mem=view)  # fmt: skip
 
     def op_gather_row(self, op: Op) -> None:
-        """A load into a part of a tile. Into a column, it is one of the tensor with rows and columns swapped:
-        only a tile that lies column by column takes it."""
+        """Load a row into a part of a tile. A column is loaded from the transposed tensor, which needs a
+        column-major tile."""
         a, dst = op.args, op.args["dst"]
         turned = a["transpose"]
         if turned and not dst.type.transposed:
-            fail(UNSUPPORTED, "gather_row into a column of a tile that lies row by row", op.loc, got=dst.type,
+            fail(UNSUPPORTED, "cannot gather a row into a column of a row-major tile", op.loc, got=dst.type,
                  expected="pl.create_l1(shape, dtype, transpose=True), for a product",
                  help="gather rows, and transpose the tile")  # fmt: skip
         valid = two_dimensions(a["valid_shape"] or a["shapes"])
@@ -351,7 +357,7 @@ class Gathers(Base):
                       dst=self.result(op.result), tmp=scratch, excuted=self.taken())  # fmt: skip
 
     def taken(self) -> PtoValue:
-        """Where an instruction says how much of each list it took."""
+        """Return the vector that receives the number of elements taken from each list."""
         from ...asm.type_text import parse_type
 
         type = parse_type("vector<4xi16>")

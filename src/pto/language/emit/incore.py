@@ -1,8 +1,9 @@
-"""InCore functions as programs of the instruction set: views, tiles, instructions, structured control flow.
+"""Lower InCore functions to programs of the instruction set: views, tiles, instructions, structured control
+flow.
 
-Tiles are values here and storage there. A value gets a tile of its own, unless a loop or a pair of arms hands
-it on: then it is computed into the tile that stands for all of them, where nothing still needs what that
-holds, and copied at the end where something does.
+In the language tiles are values, in the instruction set they are storage. A value gets its own tile, unless a
+loop or an if hands it on. Then it is computed into the tile shared by all values that are handed on, if the
+old contents are no longer needed, and otherwise copied there at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .types import tile_type, two_dimensions
 
 
 def emit(function: Function, profile: Profile) -> Module:
-    """The program of a function; of a mixed one, its two parts in one program."""
+    """Return the program of a function; for a mixed function, a program of its two parts."""
     build = Builder.module({"pto.target_arch": StrAttr(_arch(profile))})
     for part in parts_of(function) or [function]:
         Emitter(part, profile).add_to(build)
@@ -45,13 +46,13 @@ def emit(function: Function, profile: Profile) -> Module:
 
 
 def parts_of(function: Function) -> list[Function]:
-    """What the cube core and the vector cores do of a mixed function."""
+    """Return the cube part and the vector part of a mixed function."""
     return [op.args["callee"] for op in function.body.ops] if function.kind == "mixed" else []
 
 
 class TensorRef:
-    """A tensor: a view of the memory it is in, and where in it it begins. `axes` are the dimensions of the
-    view that it has; of the others it has one element."""
+    """A tensor: a view of its memory, and its offsets in the view. `axes` are the dimensions of the view that
+    the tensor has; the others have one element."""
 
     def __init__(
         self,
@@ -68,10 +69,10 @@ class TensorRef:
         self.strides = strides
         self.offsets: list[Any] = [0] * len(dims)
         self.axes = axes
-        self.merged = merged  # the view has leading dimensions merged into rows
+        self.merged = merged  # leading dimensions of the view are merged into rows
 
     def part(self, offsets: list[Any], axes: list[int]) -> TensorRef:
-        """A window of it."""
+        """Return a window of the tensor."""
         made = TensorRef(self.ptr, self.view, self.dims, self.strides, axes, self.merged)
         made.offsets = offsets
         return made
@@ -83,7 +84,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         self.profile = profile
         self.values: dict[Value, PtoValue] = {}
         self.tensors: dict[Value, TensorRef] = {}
-        self.targets: dict[Value, PtoValue] = {}  # tiles that values are computed into
+        self.targets: dict[Value, PtoValue] = {}  # tiles that values are to be computed into
         self.constants: dict[tuple[Any, str], PtoValue] = {}
         self.build: Any = None
         self.entry: Any = None
@@ -132,7 +133,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     # ---- numbers ----
 
     def constant(self, value: Any, type: ScalarType) -> PtoValue:
-        """A literal, made once at the beginning of the function."""
+        """Return a literal, made once at the beginning of the function."""
         key = (repr(value), type.text)
         found = self.constants.get(key)
         if found is None:
@@ -146,7 +147,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return found
 
     def number(self, arg: Any, want: DataType | None = None) -> PtoValue:
-        """A scalar, as one of a type."""
+        """Return a scalar, converted to the wanted type."""
         if isinstance(arg, Value):
             found = self.values[arg]
             if isinstance(arg.type, VectorType | MaskType):
@@ -164,7 +165,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     # ---- memory ----
 
     def _view(self, ptr: PtoValue, type: TensorType) -> TensorRef:
-        """All of a tensor. One of a dimension is a row, one of a column lies along it."""
+        """Return a view of a whole tensor. A tensor of one dimension is a row; a tensor of one column is
+        column-major."""
         dims: list[Any] = list(type.shape) if type.rank > 1 else [1, *type.shape]
         strides: list[Any] | None = list(type.strides) if type.strides is not None else None
         if strides is not None and type.rank == 1:
@@ -175,12 +177,12 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         all_strides = strides
         axes = list(range(len(dims))) if type.rank > 1 else [1]
         all_dims, merged = dims, index.known(dims[-1]) == 1 and len(dims) > 2 and type.strides is None
-        if merged:  # a column, whatever leads to it: rows follow one another
+        if merged:  # a column with leading dimensions: rows are contiguous
             rows: Any = 1
             for d in dims[:-1]:
                 rows = self._times(rows, d)
             dims = [rows, 1]
-        # a column that is a window of a matrix has rows that lie apart
+        # a column that is a window of a matrix has strided rows
         if index.known(dims[-1]) == 1 and (type.strides is None or index.known(strides[-2]) == 1):
             attrs["layout"] = EnumAttr("layout", "dn")
             if type.strides is None:
@@ -218,9 +220,9 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return self.build.op("arith.addi", [INDEX], lhs=lhs, rhs=rhs).result
 
     def window(self, tensor: Value, offsets: list[Any], sizes: list[Any], turned: bool = False) -> PtoValue:
-        """A part of a tensor, as a partition of its view; `turned`, with rows and columns swapped."""
+        """Return a window of a tensor as a partition of its view; with `turned`, transposed."""
         if tensor not in self.tensors:
-            fail(UNSUPPORTED, "a window of a tensor in another shape is no memory", self.loc,
+            fail(UNSUPPORTED, "cannot take the address of a reshaped window of a tensor", self.loc,
                  help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
         ref = self.tensors[tensor]
         if tensor.type.layout in SCALES:
@@ -243,7 +245,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         ).result  # fmt: skip
 
     def _turned(self, ref: TensorRef) -> PtoValue:
-        """A view of the same memory whose rows are columns."""
+        """Return a transposed view of the same memory."""
         dims, strides = _swapped(ref.dims), _swapped(ref.strides)
         elem: Any = ref.view.type
         type = ViewType(elem.elem, tuple(_known(d) for d in dims), "tensor_view")
@@ -253,13 +255,13 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         ).result  # fmt: skip
 
     def _merged(self, ref: TensorRef, at: list[Any], extent: list[Any]) -> tuple[list[Any], list[Any]]:
-        """A window of columns as one of rows that follow one another."""
+        """Return the offset and size of a window of columns as rows, with the leading dimensions merged."""
         row: Any = 0
         rows: Any = 1
         for n, o, size in zip(ref.dims[:-1], at[:-1], extent[:-1], strict=True):
             row = self._plus(self._times(row, n), o)
             if rows != 1 and index.known(n) != index.known(size):
-                fail(UNSUPPORTED, "a window of columns whose rows do not follow one another", self.loc,
+                fail(UNSUPPORTED, "cannot use a window of columns whose rows are not contiguous", self.loc,
                      help="take it page by page")  # fmt: skip
             rows = self._times(rows, size)
         return [row, at[-1]], [rows, extent[-1]]
@@ -270,7 +272,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     # ---- tiles ----
 
     def alloc(self, type: TileType, name: str = "", pad: int = 0) -> PtoValue:
-        """A new tile."""
+        """Allocate a tile."""
         made = tile_type(type, self.profile, pad)
         rows, cols = self._extents(type)
         operands: dict[str, Any] = {}
@@ -294,7 +296,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         )
 
     def result(self, value: Value, pad: int = 0) -> PtoValue:
-        """The tile that a value is computed into."""
+        """Return the tile that a value is computed into."""
         found = self.targets.pop(value, None)
         if found is None:
             found = self.alloc(value.type, value.name or _named(value), pad)
@@ -302,14 +304,14 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return found
 
     def last_use(self, value: Value, op: Op) -> bool:
-        """Whether nothing needs a tile of this block after an operation of it."""
+        """Return True if a tile of this block is not used after an operation of the block."""
         return self.uses.get(value, 0) == 1 and _defined_beside(value, op)
 
     def copy(self, source: PtoValue, target: PtoValue, span: Span | None) -> None:
         if isinstance(source.type, TileBufType) and source.type.loc not in ("vec", "mat"):
             fail(
                 UNSUPPORTED,
-                f"a tile in {source.type.loc} cannot be copied, and this needs two of them",
+                f"cannot copy a tile in {source.type.loc}, and its old value is still used",
                 span,
                 help="use its old value before the new one is computed, or store it",
             )
@@ -331,7 +333,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         elif signature_of(op) is not None:
             self.instruction(op)
         else:
-            fail(UNSUPPORTED, f"{op.name} is not yet emitted for cores", op.loc)
+            fail(UNSUPPORTED, f"unsupported operation {op.name} on a core", op.loc)
         for result in op.results:
             made = self.values.get(result)
             if made is not None and not made.name and isinstance(made.type, TileBufType):
@@ -369,11 +371,11 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         self.subview(op, x, op.args["offset"])
 
     def subview(self, op: Op, x: Value, offset: list[Any]) -> None:
-        """A window of a tile: another name for part of it."""
+        """View a window of a tile: an alias of a part of its storage."""
         self.values[op.result] = self.window_of(x, op.result.type, list(cube.flat(self, x, offset)))
 
     def window_of(self, x: Value, t: TileType, offset: list[Any]) -> PtoValue:
-        """A part of a tile from a row and a column on."""
+        """Return the part of a tile that begins at a row and a column."""
         source = self.values[x]
         base: Any = source.type
         rows, cols = two_dimensions([index.known(d) for d in t.shape])
