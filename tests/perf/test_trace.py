@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pto.diag import DiagnosticError
-from pto.perf import swimlane_json, trace
+from pto.perf import swimlane_json, swimlane_tables, trace
 from pto.perf.analysis import PARTS, Analysis
 from pto.perf.records import Records
 from pto.perf.tables import COUNTERS, KINDS, PHASES, table
@@ -272,7 +272,7 @@ def test_times_that_are_missing_are_zero_there() -> None:
     records.tasks["dispatch"][2] = records.tasks["finish"][2] = -1
     task = swimlane_json.to_json(records)["tasks"][2]
     assert (task["dispatch_time_us"], task["finish_time_us"]) == (0, 0)
-    tasks, _, _ = swimlane_json.tables(swimlane_json.to_json(records))
+    tasks, _, _ = swimlane_tables.tables(swimlane_json.to_json(records))
     assert (tasks["dispatch"][2], tasks["finish"][2]) == (-1, -1)
 
 
@@ -302,7 +302,7 @@ def test_raw_file_and_back(records: Records, tmp_path: Path) -> None:
 def test_version_1_has_no_phases() -> None:
     task = {"task_id": 4, "func_id": 1, "core_id": 2, "core_type": "aiv", "start_time_us": 1.5, "end_time_us": 2.25,
             "duration_us": 0.75, "kernel_ready_time_us": 0.0, "fanout": [9], "fanout_count": 1}  # fmt: skip
-    back = Records(*swimlane_json.tables({"version": 1, "tasks": [task]}), names={1: "add"})
+    back = Records(*swimlane_tables.tables({"version": 1, "tasks": [task]}), names={1: "add"})
     (row,) = back.tasks
     assert (row["task_id"], row["core"], row["core_type"], row["start"], row["end"]) == (4, 2, 1, 1500, 2250)
     assert (row["dispatch"], row["finish"], row["submit"]) == (-1, -1, -1)
@@ -316,4 +316,4 @@ def test_version_1_has_no_phases() -> None:
 def test_other_files_are_refused(data: dict[str, Any]) -> None:
     """Section 8: versions other than 1 and 2 are rejected."""
     with pytest.raises(DiagnosticError, match="PTO-E2801"):
-        swimlane_json.tables(data)
+        swimlane_tables.tables(data)

@@ -12,7 +12,7 @@ from .declare import Declared
 from .dtypes import BY_ISA, DataType
 from .ir import IN, ScalarType, TensorType
 from .problems import CALL, Problem
-from .reader.frame import surroundings
+from .reader.source import surroundings
 from .types import Annotation, DynVar
 
 #: Elements of arrays, by the names of NumPy and torch.

@@ -13,6 +13,7 @@ from .dtypes import DataType
 from .enums import FunctionType
 from .ir import INOUT
 from .problems import TYPE, fail
+from .reader.source import file_of, surroundings
 from .types import Annotation, DynVar, annotation
 
 #: Kinds of functions: what runs them.
@@ -32,6 +33,8 @@ KINDS = {
 
 _TYPES = {"incore": "InCore", "aic": "AIC", "aiv": "AIV", "extern": "InCore", "host": "Orchestration",
           "python": "Opaque"}  # fmt: skip
+#: Calls that make tasks: an opaque function with one is run by the orchestrator.
+_TASKS = ("submit", "spmd_submit", "spmd", "cluster")
 
 
 class Declared:
@@ -60,15 +63,40 @@ class Declared:
         """What runs it: one of KINDS, and of an opaque function one of the two that it may be."""
         if self.said != "opaque":
             return self.said
-        from .reader.opaque import runs_on
+        return "orchestration" if self._makes_tasks(set()) else "incore"
 
-        return runs_on(self)
+    def _makes_tasks(self, seen: set[Declared]) -> bool:
+        seen.add(self)
+        _, tree = file_of(self.function)
+        find = surroundings(self.function, self.enclosing)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.With):
+                return True
+            if not isinstance(node, ast.Call):
+                continue
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _TASKS:
+                return True
+            called = self._called(node.func, find)
+            if called is None or called in seen:
+                continue
+            if called.kind != "inline" or called._makes_tasks(seen):
+                return True
+        return False
+
+    def _called(self, name: ast.expr, find: Callable[[str], Any]) -> Declared | None:
+        """Return the function of the language that a name stands for."""
+        if isinstance(name, ast.Name):
+            try:
+                return getattr(find(name.id), "declared", None)
+            except KeyError:
+                return None
+        if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id == "self":
+            return getattr(getattr(self.owner, "methods", {}).get(name.attr), "declared", None)
+        return None
 
     @property
     def requires_runtime_binding(self) -> bool:
         """Whether it is a task in Python whose body is `...`."""
-        from .reader.source import file_of
-
         *docs, last = file_of(self.function)[1].body
         return self.kind == "python" and ast.unparse(last) == "..." and all(_is_text(d) for d in docs)
 
@@ -131,8 +159,6 @@ class Declared:
         return known if len(known) == len(said) else None
 
     def _evaluated(self, name: str, text: str) -> Any:
-        from .reader.frame import surroundings
-
         find = surroundings(self.function, self.enclosing)
 
         class Names(dict[str, Any]):
@@ -152,8 +178,6 @@ class Declared:
 
     def _place(self, name: str) -> Span | None:
         """Where a parameter is written."""
-        from .reader.source import file_of
-
         file, node = file_of(self.function)
         found = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg == name]
         return file.span(found[0]) if found else file.span(node).head

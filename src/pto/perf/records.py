@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from . import swimlane_json
+from . import swimlane_tables
 from .arrays import read_npz
 from .files import cannot_write
 from .tables import COUNTERS, FIELDS, KINDS, PHASES, TIMES, dtype, table
@@ -283,7 +283,7 @@ class Records:
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")
         if "format" not in content and "tasks" in content and "version" in content:
-            return cls(*swimlane_json.tables(content))._bounded()
+            return cls(*swimlane_tables.tables(content))._bounded()
         tables: dict[str, Array] = {}
         for name in FIELDS:
             columns = content.get(name, {})

@@ -1,24 +1,15 @@
-"""The raw profiling file of the field, `perf_swimlane_<time>.json`: written in version 2, read in 1 and 2.
-
-Other tools read our runs through it, and ours read theirs: what `tables` returns can be analysed, drawn
-and traced like a run of our own, as `Records`.
-"""
+"""The raw profiling file of the field, `perf_swimlane_<time>.json`, written in version 2 for other tools."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..diag import Diagnostic, DiagnosticError
 from .files import write_text
-from .tables import CORE_TYPES, KINDS, PHASES, as_dicts, loop_numbers, table, us
-
-if TYPE_CHECKING:
-    from .records import Records
-    from .tables import Array
+from .records import Records
+from .tables import CORE_TYPES, PHASES, as_dicts, loop_numbers, us
 
 
 def to_json(records: Records) -> dict[str, Any]:
@@ -75,49 +66,3 @@ def _raw_phases(records: Records) -> dict[str, Any]:
 
 def write(records: Records, path: str | os.PathLike[str]) -> Path:
     return write_text(path, json.dumps(to_json(records), indent=1) + "\n")
-
-
-def tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """Tasks, edges and phases of a raw profiling file, ours or the field's (versions 1 and 2)."""
-    if data.get("version") not in (1, 2):
-        raise _bad(f"version {data.get('version')!r} of a perf_swimlane file: expected 1 or 2")
-    try:
-        return _tables(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"no field {error}" if isinstance(error, KeyError) else str(error)
-        raise _bad(f"not a perf_swimlane file: {what}") from None
-
-
-def _tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    raw = data["tasks"]
-    columns: dict[str, list[int]] = {
-        "task_id": [int(t["task_id"]) for t in raw], "func_id": [int(t["func_id"]) for t in raw],
-        "core": [int(t["core_id"]) for t in raw],
-        "core_type": [CORE_TYPES.index(t["core_type"]) for t in raw],
-        "start": [_ns(t["start_time_us"]) for t in raw], "end": [_ns(t["end_time_us"]) for t in raw],
-    }  # fmt: skip
-    for field in ("dispatch", "finish", "submit", "ready"):  # there 0 says that it was not recorded
-        columns[field] = [_ns(t.get(f"{field}_time_us", 0)) or -1 for t in raw]
-    edges = [(int(t["task_id"]), int(succ)) for t in raw for succ in t.get("fanout", ())]
-    numbers = {name: id_ for id_, name in PHASES.items()}
-    phases: list[tuple[int, int, int, int, int]] = []
-    for actor, rows in enumerate(data.get("aicpu_scheduler_phases", ())):
-        phases += [(actor, numbers[r["phase"]], _ns(r["start_time_us"]), _ns(r["end_time_us"]),
-                    int(r.get("tasks_processed", 0))) for r in rows]  # fmt: skip
-    phases += [(-1, numbers[r["phase"]], _ns(r["start_time_us"]), _ns(r["end_time_us"]),
-                int(r.get("submit_idx", 0))) for r in data.get("aicpu_orchestrator_phases", ())]  # fmt: skip
-    fields = ("actor", "phase", "start", "end", "count")
-    ends = {"pred": [a for a, _ in edges], "succ": [b for _, b in edges]}
-    return (
-        table("tasks", columns),
-        table("edges", {**ends, "kind": [KINDS.index("explicit")] * len(edges)}),
-        table("phases", dict(zip(fields, zip(*phases, strict=True), strict=False))),
-    )
-
-
-def _ns(value: Any) -> int:
-    return round(float(value) * 1000)
-
-
-def _bad(message: str) -> DiagnosticError:
-    return DiagnosticError([Diagnostic("PTO-E2801", message)])

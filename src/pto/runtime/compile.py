@@ -25,15 +25,15 @@ from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler, launcher, precompiled
 from ..engine.cpp.compiler import Compiler
 from ..engine.cpp.handwritten import kinds, without_comments
-from ..isa.profiles import DEFAULT, PROFILES, Profile
+from ..isa.profiles import PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
 from .elf import exports
+from .jobs import Job
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
     from ..engine.native.task import Task
-    from ..ir.core import Module
 
 #: Our headers for users of a runtime: its own folder, then what all runtimes share.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
@@ -57,27 +57,6 @@ _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
 _CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"
 _CHIP_WORD = re.compile(r"\bChipTaskArgs\b")
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
-
-
-class Job(Record):
-    """One library to make. `core_type` is empty for an orchestration; `entry` is the function of a `.pto`
-    program to run, or what an orchestration has to export."""
-
-    name: str
-    source: str
-    core_type: str = ""
-    runtime: str = "tensormap_and_ringbuffer"
-    profile: str = DEFAULT
-    entry: str = ""
-    include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
-    form: str = ""  # CHIP, or what the text of an orchestration says
-    config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
-    traced: bool = False  # a kernel traces its calls, and an orchestration keeps the frames of its callers
-    program: Module | None = None  # of a kernel that is a program in memory
-
-    @property
-    def is_program(self) -> bool:
-        return self.program is not None or self.source.endswith((".pto", ".ptobc"))
 
 
 class CompiledJob(Record):

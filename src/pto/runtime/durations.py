@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.timing import shown
@@ -21,8 +21,11 @@ from .extension import extension
 from .overheads import read_toml
 from .tensors import DTYPES, signed, values_of
 
-if TYPE_CHECKING:
-    from .timed import Timed
+
+class Executed(Protocol):
+    """Microseconds of tasks that have been executed; None of a block that traced nothing."""
+
+    def us(self, task: int, block: int) -> float | None: ...
 
 
 class TaskInfo(NamedTuple):
@@ -64,7 +67,7 @@ class Durations:
         else:
             self._read(os.fspath(given))
         self._models: dict[int, Model] = {}
-        self._timed: dict[int, Timed] = {}
+        self._timed: dict[int, Executed] = {}
         self._names: dict[int, str] = {}
 
     # -- files -----------------------------------------------------------------------------------------
@@ -123,7 +126,7 @@ class Durations:
         return any(key in self._table for key in (name, func_id, str(func_id)))
 
     def know(
-        self, run: Any, func_id: int, name: str, model: Model | None = None, timed: Timed | None = None,
+        self, run: Any, func_id: int, name: str, model: Model | None = None, timed: Executed | None = None,
         why: str = "",
     ) -> None:  # fmt: skip
         """A kernel of a run: its duration is set, or the run asks for that of each task, of `timed` when it

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ..asm import parse_source
@@ -28,9 +27,7 @@ from ..ir.types import MemRefType, ScalarType, ViewType
 from ..isa.profiles import DEFAULT, PROFILES
 from ..isa.record import Record
 from ..reading import read
-
-if TYPE_CHECKING:
-    from .compile import Job
+from .jobs import Job
 
 #: Kinds of core that run a kernel, by what it was said to run on.
 _KINDS = {"aic": ("cube",), "aiv": ("vector",), "mixed": ("cube", "vector")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...runtime.host_graph import HostGraph
 from .buffers import BackendKind, Buffer, MappedArgs
@@ -18,14 +18,26 @@ from .dtypes import DataType
 from .refused import refuse
 from .task_interface import CallConfig, CommBufferSpec, CommDomainHandle, TaskArgs
 
-if TYPE_CHECKING:
-    from .worker import Worker
+
+class Chips(Protocol):
+    """A worker, as an orchestration sees it."""
+
+    chips: list[Any]
+
+    def resolve(self, handle: Any, api: str) -> Any: ...
+    def check_chip(self, number: Any, api: str) -> None: ...
+    def malloc(self, size: int, worker_id: int = 0) -> Buffer: ...
+    def alloc_child_tensor(self, worker_id: int, shapes: Sequence[int], dtype: DataType) -> Buffer: ...
+    def alloc_shared_tensor(self, shapes: Sequence[int], dtype: DataType) -> Buffer: ...
+    def free(self, handle: Buffer) -> None: ...
+    def copy_to(self, dst: Buffer, src: Any) -> None: ...
+    def copy_from(self, dst: Any, src: Buffer) -> None: ...
 
 
 class Orchestrator:
     """What a function that a worker of level 3 runs is given."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Chips) -> None:
         self._worker = worker
         self._graph = HostGraph()
         self._domains: list[CommDomainHandle] = []

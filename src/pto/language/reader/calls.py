@@ -41,9 +41,9 @@ from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
 from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
 from .expressions import EDGES
-from .frame import POISON, Frame, Quiet, Unit, surroundings
+from .frame import POISON, Frame, Quiet, Unit
 from .prologue import check_attributes, check_extern, check_set_once
-from .source import file_of
+from .source import file_of, surroundings
 from .statements import read_body
 from .tasks import check_predicate, task_options
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from ...diag import Diagnostic, Span, did_you_mean
 from ..build import Build
+from ..declare import Declared
 from ..ir import IN, Function, Program
 from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
 from .source import File
-
-if TYPE_CHECKING:
-    from ..declare import Declared
 
 
 class _Poison:
@@ -117,20 +115,3 @@ class Frame:
             return getattr(builtins, name)
         known = [n for n in self.names]
         fail(NAME, f"'{name}' is not defined", self.span(node), help=did_you_mean(name, known))
-
-
-def surroundings(function: Callable[..., Any], enclosing: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Names that a function sees from where it is written."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-    def find(name: str) -> Any:
-        if name in cells:
-            try:
-                return cells[name].cell_contents
-            except ValueError:  # set later in the enclosing function, or never
-                raise KeyError(name) from None
-        if name in enclosing:
-            return enclosing[name]
-        return function.__globals__[name]
-
-    return find

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -105,3 +105,20 @@ def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
         fail(SYNTAX, f"{function.__name__} is not where it was in {code.co_filename}",
              help="the file has changed since it was loaded; a lambda cannot be read")  # fmt: skip
     return file, node
+
+
+def surroundings(function: Callable[..., Any], enclosing: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return what finds a name that a function sees from where it is written; it raises KeyError."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+    def find(name: str) -> Any:
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:  # set later in the enclosing function, or never
+                raise KeyError(name) from None
+        if name in enclosing:
+            return enclosing[name]
+        return function.__globals__[name]
+
+    return find

@@ -20,7 +20,7 @@ from .page import packed, page, tick_of
 
 if TYPE_CHECKING:
     from ..memory_map import MemoryMap
-    from ..timeline.timeline import Timeline
+    from ..timeline.measures import Measures
     from .values import Values
 
 #: Colours of reasons, by their order; those that are left share the last.
@@ -52,7 +52,7 @@ class Recorded(NamedTuple):
 NOTHING = Recorded()
 
 
-def dataset(t: Timeline, name: str, recorded: Recorded = NOTHING) -> dict[str, Any]:
+def dataset(t: Measures, name: str, recorded: Recorded = NOTHING) -> dict[str, Any]:
     """A timeline as the page reads it; also what `--compare` reads of a file."""
     trace, columns = t.trace, t.columns
     lane, lanes = _lanes(t)
@@ -143,7 +143,7 @@ def dataset(t: Timeline, name: str, recorded: Recorded = NOTHING) -> dict[str, A
     }
 
 
-def _lanes(t: Timeline) -> tuple[Array, list[dict[str, Any]]]:
+def _lanes(t: Measures) -> tuple[Array, list[dict[str, Any]]]:
     """The lane of every event that is drawn, else -1; and the lanes: pipes of a core in the order of data."""
     trace, columns = t.trace, t.columns
     waits = (columns.kind != INSIDE) & (columns.pipe == 0) & (columns.free > columns.start + 0.5)
@@ -158,7 +158,7 @@ def _lanes(t: Timeline) -> tuple[Array, list[dict[str, Any]]]:
     return np.where(drawn, np.searchsorted(used, key), -1), lanes
 
 
-def _nearest(t: Timeline, index: Array) -> Array:
+def _nearest(t: Measures, index: Array) -> Array:
     """For events that are not drawn, the one of their pipe that is and came last; -1 where none is."""
     columns = t.columns
     order = np.argsort(columns.lane, kind="stable")
@@ -171,7 +171,7 @@ def _nearest(t: Timeline, index: Array) -> Array:
     return found
 
 
-def _lines(t: Timeline) -> list[list[Any]]:
+def _lines(t: Measures) -> list[list[Any]]:
     """By file and line of the source: microseconds at work, those on the critical path, those that pipes
     waited there; of all cores together, and how often."""
     trace, columns, count = t.trace, t.columns, len(t.trace.sites)
@@ -192,7 +192,7 @@ def _lines(t: Timeline) -> list[list[Any]]:
     return [[file, line, *v[:3], round(v[3])] for (file, line), v in sorted(found.items()) if any(v)]
 
 
-def _cards(t: Timeline) -> list[list[str]]:
+def _cards(t: Measures) -> list[list[str]]:
     roof, done = t.roofline
     whole = t.machine.us(t.kernel_cycles) or 1.0
     cards = [
@@ -213,7 +213,7 @@ def _cards(t: Timeline) -> list[list[str]]:
 
 
 def html(
-    t: Timeline, name: str = "", other: dict[str, Any] | None = None, recorded: Recorded = NOTHING,
+    t: Measures, name: str = "", other: dict[str, Any] | None = None, recorded: Recorded = NOTHING,
     view: str = "kernel",
 ) -> str:  # fmt: skip
     """The page of a timeline; `other` is the dataset of one to compare it with, `view` what it opens with:

@@ -24,7 +24,7 @@ from .order import clash, unordered
 from .trace import BARRIER, DRAIN, GIVE, INSIDE, TAKE, WORK, Range, Trace
 
 if TYPE_CHECKING:
-    from .timeline import Timeline
+    from .measures import Measures
 
 #: Candidates that are simulated at most, and the least share of the total that is told.
 MOST, LEAST = 12, 0.01
@@ -54,7 +54,7 @@ class _Candidate(NamedTuple):
     file: str = ""
 
 
-def advise(timeline: Timeline) -> list[Advice]:
+def advise(timeline: Measures) -> list[Advice]:
     """What helps, the most first."""
     trace = timeline.trace
     most = min(MOST, BUDGET // max(1, len(trace)))
@@ -84,7 +84,7 @@ def advise(timeline: Timeline) -> list[Advice]:
     return sorted(out, key=lambda a: -a.gain)
 
 
-def chain(timeline: Timeline, rounds: int = 3) -> list[list[Advice]]:
+def chain(timeline: Measures, rounds: int = 3) -> list[list[Advice]]:
     """What helps, then what would help with the best of that done, and so on."""
     out: list[list[Advice]] = []
     known: set[str] = set()
@@ -99,7 +99,7 @@ def chain(timeline: Timeline, rounds: int = 3) -> list[list[Advice]]:
     return out
 
 
-def _waited(timeline: Timeline) -> dict[int, float]:
+def _waited(timeline: Measures) -> dict[int, float]:
     """Cycles that something waited at, by site of the wait or barrier."""
     trace, times = timeline.trace, timeline.times
     found: dict[int, float] = defaultdict(float)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .advice import Advice, advise
 
 if TYPE_CHECKING:
-    from .timeline import Timeline
+    from .measures import Measures
 
 #: So many changes at most.
 _MOST = 16
@@ -35,7 +35,7 @@ class Edited(NamedTuple):
     cycles: float
 
 
-def followed(timeline: Timeline, text: str, file: str) -> Edited:
+def followed(timeline: Measures, text: str, file: str) -> Edited:
     """All advice of a timeline that lines of the source `file`, whose text this is, can follow."""
     lines = list(enumerate(text.splitlines(keepends=True), 1))
     done: list[Advice] = []

@@ -9,10 +9,10 @@ from ..explorer.kernel import dataset, html
 from .trace import INSIDE, SCALAR, WORK
 
 if TYPE_CHECKING:
-    from .timeline import Timeline
+    from .measures import Measures
 
 
-def perfetto(t: Timeline) -> list[dict[str, Any]]:
+def perfetto(t: Measures) -> list[dict[str, Any]]:
     """Events of a Chrome trace in virtual microseconds: a process per core, a thread per pipe; flags and the
     like as flows between them."""
     trace, times, us = t.trace, t.times, t.machine.us
@@ -53,7 +53,7 @@ def perfetto(t: Timeline) -> list[dict[str, Any]]:
     return out
 
 
-def summary(t: Timeline) -> dict[str, Any]:
+def summary(t: Measures) -> dict[str, Any]:
     """What the text report says, for programs."""
     from .report import reason
 
@@ -83,7 +83,7 @@ def summary(t: Timeline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def written(t: Timeline, path: str, name: str, other: dict[str, Any] | None = None) -> bytes:
+def written(t: Measures, path: str, name: str, other: dict[str, Any] | None = None) -> bytes:
     """The contents of a file of a timeline, by what its name ends in; `other` is one to compare it with."""
     if path.endswith((".html", ".htm")):
         return html(t, name, other).encode()

@@ -9,7 +9,7 @@ from . import simulate as sim
 from .trace import DRAIN, Site
 
 if TYPE_CHECKING:
-    from .timeline import Stall, Timeline
+    from .measures import Measures, Stall
 
 #: Order of pipes in tables: the way of data.
 ORDER = ("MTE2", "MTE1", "M", "FIX", "V", "MTE3", "S")
@@ -59,7 +59,7 @@ def reason(stall: Stall) -> str:
     }.get(stall.reason, stall.reason)
 
 
-def text(t: Timeline, advice: bool = True) -> str:
+def text(t: Measures, advice: bool = True) -> str:
     machine, trace = t.machine, t.trace
     us = machine.us
     blocks = f"{t.blocks} block{'s' * (t.blocks != 1)}" + (f" in {t.waves} waves" if t.waves > 1 else "")
@@ -118,7 +118,7 @@ def text(t: Timeline, advice: bool = True) -> str:
     return "\n".join(out)
 
 
-def _stalls(t: Timeline) -> list[str]:
+def _stalls(t: Measures) -> list[str]:
     found = [s for s in t.stalls() if s.worst >= max(1.0, 0.002 * t.kernel_cycles)]
     if not found:
         return []
@@ -135,7 +135,7 @@ def _stalls(t: Timeline) -> list[str]:
     return out
 
 
-def _path(t: Timeline) -> list[str]:
+def _path(t: Measures) -> list[str]:
     """The critical path, by instruction."""
     spent: dict[tuple[str, str, int], float] = {}
     trace = t.trace
