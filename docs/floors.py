@@ -1,4 +1,4 @@
-"""The floors of the house as a picture, from the lines `a  <-  b` of docs/development.md."""
+"""The floors of the house as a picture, from the lines `a  <-  b` of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-_PAGE = Path(__file__).with_name("development.md")
+_PAGE = Path(__file__).with_name("architecture.md")
 #: What each is about, in few words.
 IDEAS = {
     "isa": "the instruction table", "ir": "programs as objects", "asm": "text forms", "bytecode": "PTO-BC",

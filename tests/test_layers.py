@@ -1,4 +1,4 @@
-"""Imports go down only, as docs/development.md draws it, and never in a circle."""
+"""Imports go down only, as docs/architecture.md draws it, and never in a circle."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BESIDE = ("diag", "files", "wire", "signals", "knobs", "cache")
 #: Circles that are there still. Nothing is added here; what is gone is taken out.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent
-DRAWN = Path(__file__).parents[1] / "docs/development.md"
+DRAWN = Path(__file__).parents[1] / "docs/architecture.md"
 
 
 def modules() -> dict[str, Path]:

@@ -59,9 +59,9 @@ def test_text_has_the_colour_of_the_page(drawings: ModuleType) -> None:
 
 
 def test_floors(drawings: ModuleType) -> None:
-    """The picture of docs/development.md has every floor of the page, and each below what stands on it."""
+    """The picture of docs/architecture.md has every floor of the page, and each below what stands on it."""
     floors = importlib.import_module("floors")
-    below = floors.supports((DOCS / "development.md").read_text(encoding="utf-8"))
+    below = floors.supports((DOCS / "architecture.md").read_text(encoding="utf-8"))
     assert set(floors.IDEAS) == set(below)
     root = ElementTree.fromstring(floors.floors())
     shown = {t.text: float(t.get("y", 0)) for t in root.iter() if t.get("font-weight") == "bold"}
