@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -38,8 +39,11 @@ std::vector<Joined> joined;
 bool waits = false;
 uint64_t moved = 0, looks = 0, since = 0;  // since: looks when it began to wait
 constexpr uint64_t kPatient = 1 << 16;     // looks, some 20 ms, before it sleeps most of the time
-constexpr int kStuck = 3;                  // status of a process that can never go on
-constexpr ssize_t kHead = 24;              // magic, ranks, window and token of a board
+constexpr uint64_t kCrowded = 64;          // looks before that where there are more ranks than processors
+constexpr int64_t kNap = 50'000;           // nanoseconds, and kNaps times that after a wait of some seconds
+constexpr uint64_t kNaps = 20;
+constexpr int kStuck = 3;      // status of a process that can never go on
+constexpr ssize_t kHead = 24;  // magic, ranks, window and token of a board
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a window: no sum or product of sizes overflows
 
@@ -74,6 +78,25 @@ bool is_stuck(Joined& one, bool alive) {
     one.seen[r] = {board.members[r].turns.load(), board.members[r].polls.load()};
   one.known = true;
   return false;
+}
+
+/// The processors that this process may use.
+uint32_t processors() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  const bool known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+  return known ? static_cast<uint32_t>(CPU_COUNT(&usable)) : kMostRanks;
+}
+
+/// The nanoseconds to sleep after this look; 0: not at all.
+int64_t nap_now() {
+  static const uint32_t usable = processors();
+  bool crowded = false;
+  for (const Joined& one : joined) crowded = crowded || one.group->ranks() > usable;
+  const uint64_t waited = looks - since, patient = crowded ? kCrowded : kPatient;
+  if (waited > patient && looks % 16 == 0)
+    return kNap * static_cast<int64_t>(std::min(kNaps, 1 + (waited - patient) / 4096));
+  return looks % 4096 == 0 ? kNap : 0;
 }
 
 size_t size_of(const Board& head) { return kWindows + head.ranks * head.window; }
@@ -206,9 +229,9 @@ bool look(uint64_t moves, const char* what) {
   }
   // First the processor is left to others, then the thread sleeps a little: more ranks than processors are usual. After
   // a long wait it sleeps most of the time.
-  if (looks % 4096 == 0 || (looks - since > kPatient && looks % 16 == 0)) {
-    const timespec nap{0, 50'000};
-    nanosleep(&nap, nullptr);
+  if (const int64_t nap = nap_now(); nap > 0) {
+    const timespec time{0, nap};
+    nanosleep(&time, nullptr);
   }
   return false;
 }
