@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pto
-from pto.engine.entry import LaunchResult
+from pto.engine.result import LaunchResult
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,8 @@ import pytest
 
 import pto
 from pto.diag import DiagnosticError
-from pto.engine.entry import LaunchResult
 from pto.engine.ranks import World
+from pto.engine.result import LaunchResult
 from pto.engine.sanitize.messages import Messages
 
 from .programs import program

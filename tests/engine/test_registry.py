@@ -14,9 +14,9 @@ import pto
 from pto.cli import doctor
 from pto.cli.main import main
 from pto.engine import registry
-from pto.engine.entry import LaunchResult
 from pto.engine.reference.kernel import ReferenceKernel
 from pto.engine.registry import ENGINES, Engine, Request
+from pto.engine.result import LaunchResult
 
 Capture = pytest.CaptureFixture[str]
 
@@ -226,6 +226,6 @@ def test_doctor_looks_after_it(twin: Engine, capsys: Capture, monkeypatch: pytes
 def test_entries_are_complete() -> None:
     for name, engine in ENGINES.items():
         assert engine.name == name and engine.doc and set(engine.takes) <= set(registry.INPUTS)
-        assert callable(registry._named(engine.made_by))
+        assert callable(registry.named(engine.made_by))
         assert not engine.remark or engine.remarks()
     assert all(registry.those_for(kind) for kind in registry.INPUTS)

@@ -21,7 +21,7 @@ from .run import Prepared, finished, parsed, parser, run
 if TYPE_CHECKING:
     from ..engine.debug.dap import Adapter
     from ..engine.debug.session import Stops
-    from ..engine.entry import LaunchResult
+    from ..engine.result import LaunchResult
 
 _EXAMPLES = """\
   pto debug k.pto -- @a.npy @b.npy f32:16x64

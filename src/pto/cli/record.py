@@ -10,7 +10,7 @@ from typing import Any
 
 from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError, has_errors
-from ..engine import registry
+from ..engine import making, registry
 from ..engine.traced.record import MOST
 from ..reading import SUFFIXES
 from .arguments import Argument
@@ -77,7 +77,7 @@ def record(options: Namespace) -> list[Diagnostic]:
         return broken
     request = registry.Request(options.input, options.entry, options.arch, capacity=dict(options.capacity))
     try:
-        kernel = registry.ENGINES["traced"].make(request)
+        kernel = making.make(registry.ENGINES["traced"], request)
         module = kernel.record(  # type: ignore[attr-defined]
             *(a.values[0] for a in values), blocks=options.blocks, subblocks=options.subblocks,
             limit=options.limit,

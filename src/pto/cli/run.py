@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
-from ..engine import registry
+from ..engine import making, registry
 from ..engine.registry import Engine
 from ..engine.sanitize import summary
 from ..isa.machine import SUBBLOCKS
@@ -49,8 +49,9 @@ from .timing import (
 
 if TYPE_CHECKING:
     from ..engine.debug.session import Stops
-    from ..engine.entry import Launchable, LaunchResult
+    from ..engine.entry import Launchable
     from ..engine.ranks import World
+    from ..engine.result import LaunchResult
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
@@ -307,7 +308,9 @@ def _kernel(options: Namespace) -> Launchable:
     if kind != "module":
         request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
         request = request.replace(capacity=dict(options.capacity), auto=options.auto)
-        return registry.first(engines, lambda e: e.make(request if kind in e.takes else _embedded(options)))
+        return making.first(
+            engines, lambda e: making.make(e, request if kind in e.takes else _embedded(options))
+        )
     refuse_auto(options)
     source, problems = read_input(options.input)
     if source is None:
@@ -318,9 +321,9 @@ def _kernel(options: Namespace) -> Launchable:
         module, problems = parse_source(source)
         if module is None:
             raise DiagnosticError(problems)
-        return engine.make(_request(options, module, target(options, module)))
+        return making.make(engine, _request(options, module, target(options, module)))
 
-    return registry.first(engines, lambda e: e.of_text(source, facts, lambda: make(e)))
+    return making.first(engines, lambda e: making.of_text(e, source, facts, lambda: make(e)))
 
 
 def _request(options: Namespace, module: Module, target: str | Profile | None) -> registry.Request:

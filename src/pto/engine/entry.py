@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
@@ -12,35 +12,13 @@ from ..ir.facts import SPMD, constant_of, entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
+from .result import LaunchResult, sound
 
 if TYPE_CHECKING:
-    from .debug.session import Stops
+    from .debug.stop import Stop
 
 #: Says in `special` of pto_launch that an argument is dealt out, behind the numbers of `SPMD`.
 DEALT = len(SPMD) + 1
-
-
-class LaunchResult:
-    """What a launch left: its diagnostics (sanitizer reports are among them) and pictures."""
-
-    def __init__(self, engine: str = "") -> None:
-        self.engine = engine  # its name
-        self.task = ""  # of a graph of tasks, the name of the kernel
-        self.diagnostics: list[Diagnostic] = []
-        self.checked: frozenset[str] = frozenset()  # sanitizers that watched
-        self.shadow: Any = None
-        self.memory_map: Any = None
-        self.timeline: Any = None  # see `perf.timeline`
-
-    @property
-    def ok(self) -> bool:
-        return not has_errors(self.diagnostics)
-
-    def __repr__(self) -> str:
-        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
-        checked = f", checked for {', '.join(sorted(self.checked))}" if self.checked else ""
-        of = f"of {self.task}: " if self.task else ""
-        return f"<LaunchResult {of}{found}{checked}>"
 
 
 class Launchable:
@@ -89,7 +67,7 @@ class Launchable:
 
     def debug(
         self, *args: Any, breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
-    ) -> Stops:
+    ) -> Iterator[Stop]:
         """One launch as an iterator of its stops: before the lines of `breaks` (14, "14:3" the third time,
         "k.pto:14", "14 if %i == 2"), after writes to what `watch` names ("%acc[0, 1]"), at what sanitizers
         find, at faults and deadlocks; with `entry` before the first operation, too. Options are those of
@@ -119,13 +97,6 @@ class Launchable:
     def __call__(self, *args: Any, **options: Any) -> LaunchResult:
         """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
         return sound(self.run(*args, **options))
-
-
-def sound(result: LaunchResult) -> LaunchResult:
-    """What a launch left, if nothing is wrong; else an exception."""
-    if not result.ok:
-        raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
-    return result
 
 
 def check_options(

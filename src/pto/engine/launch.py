@@ -19,9 +19,10 @@ from typing import Any, cast
 from ..ir.core import Module
 from ..isa.profiles import Profile
 from ..reading import parse
-from . import journal, registry
-from .entry import Launchable, LaunchResult, sound
+from . import journal, making, registry
+from .entry import Launchable
 from .registry import ENGINES
+from .result import LaunchResult, sound
 from .sanitize import OF_GRAPHS, asked
 
 #: What programs have instead of an option for auto mode.
@@ -84,7 +85,7 @@ def plain(
         raise ValueError(f"auto=True is for C++: {AUTO_OF_PROGRAMS}")
     program = module if isinstance(module, Module) else os.fspath(module)
     request = registry.Request(program, entry, target, check, insert_sync, checked, auto=auto)
-    return registry.first(engines, lambda e: e.make(request if kind in e.takes else _embedded(request)))
+    return making.first(engines, lambda e: making.make(e, request if kind in e.takes else _embedded(request)))
 
 
 class Watched:

@@ -29,7 +29,8 @@ from .memory import array_of, stored_shape
 
 if TYPE_CHECKING:
     from .compiled.nodes import Far
-    from .entry import Launchable, LaunchResult
+    from .entry import Launchable
+    from .result import LaunchResult
 
 #: Bytes that windows of one rank may take together, unless said otherwise. Pages nobody touches cost nothing.
 WINDOW_BYTES = 200 << 20

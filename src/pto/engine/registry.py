@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache as once
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError, Source
+from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from ..objects.contents import is_object
 from ..reading import SUFFIXES, is_image, is_library
@@ -22,7 +20,6 @@ from ..reading import SUFFIXES, is_image, is_library
 if TYPE_CHECKING:
     from ..ir.core import Module
     from ..isa.profiles import Profile
-    from .entry import Launchable
 
 #: What a kernel can be made of, with a word for several of the kind.
 INPUTS = {
@@ -37,9 +34,6 @@ INPUTS = {
 HOLDING = ("image", "object")
 #: Options that change no result: an engine that lacks them does without.
 ONLY_FASTER = ("threads",)
-#: What an engine says where it lacks an instruction, or what it would have to compile on a machine without
-#: compiler: another engine may run the program.
-ELSEWHERE = ("PTO-E2003", "PTO-E2401")
 
 
 class Request(Record):
@@ -72,31 +66,16 @@ class Engine(Record):
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
-    def make(self, request: Request) -> Launchable:
-        try:
-            return _named(self.made_by)(request)
-        except DiagnosticError:
-            raise
-        except Exception:
-            if not isinstance(request.program, str):
-                from ..driver import refuse_illegal  # which a launch from the cache does not need
-
-                refuse_illegal(request.program, request.target)
-            raise
-
-    def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
-        """The kernel of a text; one that remembers it with these options does not call `make`."""
-        return _named(self.remembers)(source, options, make) if self.remembers else make()
-
-    def debugged(self, kernel: Launchable, args: Sequence[Any], **options: Any) -> Any:
+    def debugged(self, kernel: object, args: Sequence[Any], **options: Any) -> Any:
         """A launch as its stops, of an engine that has the option `debug`."""
-        return _named("pto.engine.debug.session:debugged")(kernel, args, **options)
+        return named("pto.engine.debug.session:debugged")(kernel, args, **options)
 
     def remarks(self) -> str:
-        return _named(self.remark)() if self.remark else ""
+        return named(self.remark)() if self.remark else ""
 
 
-def _named(place: str) -> Callable[..., Any]:
+def named(place: str) -> Callable[..., Any]:
+    """Return the function of a place, "module:function", whose module is imported now."""
     module, _, function = place.partition(":")
     return getattr(import_module(module), function)
 
@@ -184,26 +163,6 @@ def by_default(kind: str) -> list[Engine]:
     where nothing else will do."""
     able = those_for(kind)
     return [e for e in able if not e.compiles] or able
-
-
-def first(engines: Sequence[Engine], make: Callable[[Engine], Launchable]) -> Launchable:
-    """What the first engine makes that does not refuse the program; those behind it take the launches with
-    options that it lacks. All engines compute the same, so nobody has to be told."""
-    for n, engine in enumerate(engines):
-        try:
-            made = make(engine)
-        except DiagnosticError as e:
-            if engine is engines[-1] or not _not_here(e):
-                raise
-            continue
-        made.others = {e.name: once(partial(make, e)) for e in engines[n + 1 :]}
-        return made
-    raise AssertionError("some engine takes every kind of input")
-
-
-def _not_here(error: DiagnosticError) -> bool:
-    """Whether an engine says that it lacks something, not that something is wrong."""
-    return all(d.code in ELSEWHERE for d in error.diagnostics if d.severity == "error")
 
 
 def kind_of(path: Any) -> str:

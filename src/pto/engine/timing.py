@@ -26,8 +26,8 @@ from .memory import ConvTile, Pointer, Tile, View
 from .watch import BARRIER, GIVE, INSTRUCTION, TAKE, VECSCOPE, Event, WatchedCore, Watcher
 
 if TYPE_CHECKING:
-    from .entry import LaunchResult
     from .memory import Buffer
+    from .result import LaunchResult
     from .watch import WatchedLaunch
 
 _KINDS = {

@@ -22,11 +22,11 @@ import numpy as np
 from ..diag import Diagnostic, DiagnosticError, Source
 from ..engine.cpp.places import Places
 from ..engine.elements import Array
-from ..engine.entry import LaunchResult
 from ..engine.memory import Buffer, GlobalMemory
 from ..engine.reference.code import Code
 from ..engine.reference.core import Core, RunError
 from ..engine.reference.lower import LoweredModule
+from ..engine.result import LaunchResult
 from ..engine.sanitize import OF_GRAPHS, watching
 from ..engine.traced.kernel import TracedCore, TracedGrid, module_of, roles_of
 from ..engine.traced.memory import Copied, Memory

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, Protocol
 
 from ...diag import Diagnostic, DiagnosticError, has_errors, render
-from ..entry import LaunchResult
+from ..result import LaunchResult
 from . import values
 from .commands import shown_line
 from .expressions import Expression, ExpressionError

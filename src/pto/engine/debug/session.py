@@ -25,9 +25,9 @@ import numpy as np
 from ...diag import Diagnostic, DiagnosticError, Source
 from ...ir.core import Module, Operation
 from ...ir.facts import enclosing
-from ..entry import LaunchResult
 from ..reference.core import Core
 from ..reference.kernel import Launch
+from ..result import LaunchResult
 from ..watch import Event, Watcher
 from .follower import (
     CONTINUE,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, Library, Outcome
-from ..entry import LaunchResult
+from ..result import LaunchResult
 from .machine import Program
 
 

@@ -13,8 +13,9 @@ from ...ir.core import Module
 from ...isa.profiles import Profile
 from .. import elements
 from ..binding import Binding, bound
-from ..entry import Launchable, LaunchResult, check_options
+from ..entry import Launchable, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
+from ..result import LaunchResult
 from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError

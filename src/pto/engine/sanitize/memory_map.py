@@ -15,7 +15,7 @@ from ..registers import SPECIAL
 from ..watch import INSTRUCTION, Event, WatchedLaunch, Watcher
 
 if TYPE_CHECKING:
-    from ..entry import LaunchResult
+    from ..result import LaunchResult
 
 #: Spaces that are no on-chip buffer.
 _ELSEWHERE = ("gm", "fifo", SPECIAL)

@@ -11,7 +11,7 @@ from ..memory import Tile
 from ..watch import Watcher
 
 if TYPE_CHECKING:
-    from ..entry import LaunchResult
+    from ..result import LaunchResult
 
 #: Problems shown of one run; the rest is counted.
 MOST = 50

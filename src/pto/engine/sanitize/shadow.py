@@ -25,7 +25,7 @@ from ..watch import INSTRUCTION, Event, Watcher
 from .reports import Reports
 
 if TYPE_CHECKING:
-    from ..entry import LaunchResult
+    from ..result import LaunchResult
 
 _EXACT = 52  # mantissa bits of what was never rounded
 _IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}

@@ -1,0 +1,38 @@
+"""The result of a launch, whatever executed it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, has_errors
+
+
+class LaunchResult:
+    """The diagnostics of a launch, sanitizer reports among them, and its pictures."""
+
+    def __init__(self, engine: str = "") -> None:
+        self.engine = engine  # its name
+        self.task = ""  # of a graph of tasks, the name of the kernel
+        self.diagnostics: list[Diagnostic] = []
+        self.checked: frozenset[str] = frozenset()  # sanitizers that watched
+        self.unchecked: dict[str, str] = {}  # kernels that they did not see in full, with the reason
+        self.shadow: Any = None
+        self.memory_map: Any = None
+        self.timeline: Any = None  # see `perf.timeline`
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        checked = f", checked for {', '.join(sorted(self.checked))}" if self.checked else ""
+        of = f"of {self.task}: " if self.task else ""
+        return f"<LaunchResult {of}{found}{checked}>"
+
+
+def sound(result: LaunchResult) -> LaunchResult:
+    """Return a result if nothing is wrong; else raise `DiagnosticError`."""
+    if not result.ok:
+        raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
+    return result
