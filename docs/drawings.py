@@ -1,7 +1,7 @@
-"""The drawings of docs/micro.md. Nothing in them is drawn by hand: every row is what an instruction did when
-the reference engine executed it on numbered items (docs/traces.py).
+"""The drawings of docs/micro-reference.md. Every row is the result of an instruction on
+numbered items, executed by the reference engine (docs/traces.py).
 
-    DRAWINGS   name -> what makes it; a page has it as `<!-- generate: drawing NAME -->`
+    DRAWINGS   name -> its function; a page has it as `<!-- generate: drawing NAME -->`
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def supports(page: str) -> dict[str, list[str]]:
 
 
 def depth(floor: str, below: dict[str, list[str]]) -> int:
-    """How many floors there are above one: each is drawn right below the lowest that stands on it."""
+    """Return the number of floors above one: each is drawn below the lowest floor that stands on it."""
     return 1 + max((depth(up, below) for up, lows in below.items() if floor in lows), default=-1)
 
 

@@ -2,9 +2,9 @@
 
     instruction_pages()   {"isa/tadd.md": markdown, ...}, with an index and one page per instruction set
     error_pages()         {"errors/sa.md": markdown, ...}, with an index
-    PARTS                 what a marker line `<!-- generate: NAME -->` in a written page is replaced by
+    PARTS                 the text for a marker line `<!-- generate: NAME -->` of a written page
 
-Nothing here needs mkdocs, and nothing it makes is kept in the repository.
+This module does not need mkdocs, and its output is not kept in the repository.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pto.isa.profiles import LOCATIONS, PROFILES
 from pto.isa.row import OVER, STARTS, STORES, Row
 from pto.runtime.overheads import OVERHEADS
 
-#: Instruction sets in the order of the index, with what they are.
+#: Instruction sets in the order of the index, with a description.
 SETS: dict[str, str] = {
     "tile": "Tile instructions: the unit of work is a tile in an on-chip buffer.",
     "vector": "Vector registers: 256 bytes each, inside a `vecscope`.",
@@ -54,7 +54,7 @@ _COMBOS_IN_FULL = 24  # longer lists of element type combinations are grouped by
 
 
 def text(value: str) -> str:
-    """Plain text as Markdown that means nothing else; `code` in backticks stays code."""
+    """Escape plain text for Markdown; `code` in backticks stays code."""
     parts = value.split("`")
     if len(parts) % 2 == 0:
         return _plain(value)
@@ -106,7 +106,7 @@ def example_isa(row: Row) -> str:
 
 
 def examples(row: Row) -> dict[str, str]:
-    """A smallest legal program with the instruction, by text form; forms that read alike are given once."""
+    """A smallest legal program with the instruction, by text form; identical forms are given once."""
     from pto.witness import example_text
 
     found: dict[str, str] = {}
@@ -146,7 +146,7 @@ def instruction_page(row: Row) -> str:
 
 
 def _syntax(page: describe.Page) -> list[str]:
-    """One block per form; a form that reads like the canonical one says so instead."""
+    """One block per form; a form that equals the canonical one only says so."""
     out: list[str] = []
     same: list[str] = []
     for form, lines in page.syntax.items():
@@ -155,7 +155,7 @@ def _syntax(page: describe.Page) -> list[str]:
         else:
             out += [fence(lines, title=f"{form}: {describe.FORMS[form]}"), ""]
     if same:
-        out += [f"The {' and '.join(same)} form{'s' * (len(same) > 1)} write it as in pto.", ""]
+        out += [f"The {' and '.join(same)} form{'s have' if len(same) > 1 else ' has'} the same text.", ""]
     return out
 
 
@@ -195,7 +195,7 @@ def _meaning(meaning: str) -> list[str]:
 def _grouped(
     head: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """A long combination table with one line per first operand: per column, what it combines with."""
+    """Group a long combination table by its first operand, with the other operands per column."""
     isas = head[-3:]
     found: dict[str, dict[str, list[str]]] = {}
     for row in rows:
@@ -237,23 +237,23 @@ def _set_page(name: str, rows: Sequence[Row]) -> str:
         out += [
             f"## {text(family)} {{#{_slug(family)}}}",
             "",
-            table(("name", "what it does", "legality columns"), lines),
+            table(("name", "effect", "legality columns"), lines),
             "",
         ]
     return "\n".join(out)
 
 
 def _meaning_page(rows: Sequence[Row]) -> str:
-    """What instructions compute: the operations of expressions, what those range over, and the algorithms."""
+    """The page of meanings: operations of expressions, their ranges, and the algorithms."""
     expressed = sum(bool(r.expr) for r in rows)
     out = [
         "# Meanings", "", "[Instructions](index.md) / meanings", "",
-        f"{expressed} instructions compute an expression over their operands. The others name "
-        "what they do, or only describe, order or structure.", "",
+        f"{expressed} instructions compute an expression over their operands. The others have "
+        "an algorithm, or only describe, order or structure.", "",
         "## Operations {#operations}", "",
-        "All engines have the same bits. How far functions may be from the true value is given in units in "
-        "the last place of an f32; 0.5 is correctly rounded.", "",
-        table(("written", "name", "what it is", "gives", "error"), _operations()), "",
+        "All engines give the same bits. The largest error of a function is in units in the last place of "
+        "an f32; 0.5 means correctly rounded.", "",
+        table(("written", "name", "meaning", "result", "error"), _operations()), "",
         "## Decided by an attribute {#choices}", "",
         table(("function", "value", "of a and b"), _choices()), "",
     ]  # fmt: skip
@@ -263,7 +263,7 @@ def _meaning_page(rows: Sequence[Row]) -> str:
         lines = ((code(name) if name else "-", text(doc)) for name, doc in words.items())
         out += [f"## {title}", "", table((what, "meaning"), lines), ""]
     lines = _algorithms(rows)
-    out += ["## Algorithms {#algorithms}", "", table(("algorithm", "what it is", "instructions"), lines), ""]
+    out += ["## Algorithms {#algorithms}", "", table(("algorithm", "meaning", "instructions"), lines), ""]
     return "\n".join(out)
 
 
@@ -297,11 +297,11 @@ def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
     sets = ((f"[{n}](set-{n}.md)", str(len(by_set[n])), SETS.get(n, "")) for n in names)
     out = [
         "# Instructions", "",
-        f"The table has {total} instructions. Every page here is generated from it: syntax, operands, "
-        "legality per profile, rules with the diagnostic they raise, an example, the C++ spelling and the "
+        f"The instruction table has {total} instructions. Each has a page, generated from the table: syntax, "
+        "operands, legality per profile, rules with their diagnostics, an example, the C++ spelling and the "
         "bytecode number. `pto isa NAME` shows the same in a terminal.", "",
-        table(("set", "instructions", "what it is"), sets), "",
-        "What they compute, and how exactly: [meanings](meaning.md).", "",
+        table(("set", "instructions", "content"), sets), "",
+        "[Meanings](meaning.md) has the operations of the expressions, with their errors.", "",
     ]  # fmt: skip
     for n in names:
         out += [
@@ -315,16 +315,16 @@ def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
 
 # ------------------------------------------------------------------------------------------------ error pages
 
-#: Code prefix -> page, title, what its codes are. The longest matching prefix counts.
+#: Code prefix -> page, title, description. The longest matching prefix counts.
 ERROR_GROUPS: dict[str, tuple[str, str, str]] = {
-    "PTO-E": ("pto", "PTO-E: our own codes", "Raised by the tools of this project."),
+    "PTO-E": ("pto", "PTO-E: our own codes", "Codes of the tools of this project."),
     "SA": (
         "sa",
         "SA: static assertions",
-        "The documented ids of checks made when a kernel is compiled; kept as the code of our diagnostics.",
+        "Documented ids of checks at compile time. Our diagnostics use the same codes.",
     ),
-    "PA": ("pa", "PA: run-time assertions", "Checks made on the device while a kernel runs."),
-    "CA": ("ca", "CA: simulator assertions", "Checks made by a CPU simulator."),
+    "PA": ("pa", "PA: run-time assertions", "Checks on the device at run time."),
+    "CA": ("ca", "CA: simulator assertions", "Checks of a CPU simulator."),
     "": ("general", "General codes", "Groups of the ISA manual: E, F, L, M, N, P and R."),
 }
 
@@ -360,9 +360,9 @@ def error_pages() -> dict[str, str]:
     )
     index = [
         "# Diagnostics", "",
-        f"Every code a tool can print or a document mentions, {len(CATALOGUE)} in all. "
+        f"This page lists every code that a tool can print or a document mentions, {len(CATALOGUE)} in all. "
         "`pto explain CODE` shows an entry in a terminal.", "",
-        table(("page", "codes", "what they are"), groups), "",
+        table(("page", "codes", "content"), groups), "",
         table(("code", "title"), codes), "",
     ]  # fmt: skip
     for entry in CATALOGUE.values():
@@ -373,10 +373,10 @@ def error_pages() -> dict[str, str]:
             text(entry.explain),
             "",
         ]
-        lines += [f"**Way out:** {text(entry.fix)}", ""]
+        lines += [f"**Fix:** {text(entry.fix)}", ""]
         if entry.code in users:
             links = ", ".join(f"[{text(r.name)}](../{page_name(r)})" for r in users[entry.code])
-            lines += [f"Checked for {links}.", ""]
+            lines += [f"Checked by {links}.", ""]
     return {
         "errors/index.md": "\n".join(index),
         **{f"errors/{p}.md": "\n".join(lines) for p, lines in out.items()},
@@ -400,17 +400,17 @@ def _capacities() -> str:
 
 def _sanitizers() -> str:
     rows = (f"| [{s.name}](#{s.name}) | {text(s.finds)} | {s.cost} |" for s in SANITIZERS)
-    return "\n".join(["| | finds | takes, in times of a plain run |", "| --- | --- | --- |", *rows])
+    return "\n".join(["| sanitizer | finds | time, relative to a plain run |", "| --- | --- | --- |", *rows])
 
 
 def _debugger() -> str:
-    """Commands of the prompt, as its help has them."""
+    """Commands of the prompt, from its help."""
     from pto.engine.debug.commands import COMMANDS
 
     lines = [
         (code(f"{c.name} {c.usage}".strip()), " ".join(map(code, c.names[1:])), text(c.doc)) for c in COMMANDS
     ]
-    return table(("command", "short", "what it does"), lines)
+    return table(("command", "short", "effect"), lines)
 
 
 def _profiles() -> str:
@@ -426,7 +426,7 @@ def _profiles() -> str:
         "legality column",
         "alignment",
         "block layout of Left tiles",
-        "most rows of a tile",
+        "largest number of rows of a tile",
     )
     return table(head, lines)
 
@@ -442,7 +442,7 @@ def _dtypes() -> str:
         (code(d.mlir), d.name, str(d.bits), " ".join(map(code, d.spellings)) or "-", text(d.doc))
         for d in DTYPES.values()
     )
-    return table(("in text", "name in tables", "bits", "also accepted", "what it is"), lines)
+    return table(("in text", "name in tables", "bits", "also accepted", "meaning"), lines)
 
 
 def _enums() -> str:
@@ -454,7 +454,7 @@ def _enums() -> str:
         )
         for e in ENUMS.values()
     )
-    return table(("written", "values V", "what it is"), lines)
+    return table(("written", "values V", "meaning"), lines)
 
 
 def _semantics() -> str:
@@ -469,16 +469,16 @@ def _semantics() -> str:
 
 
 def _engines() -> str:
-    """What each engine takes, and the options of a launch that it has beside those of all."""
+    """The inputs of each engine, and its special options of a launch."""
     lines = [
         (code(e.name), e.doc, ", ".join(INPUTS[kind] for kind in e.takes), ", ".join(map(code, e.options)))
         for e in ENGINES.values()
     ]
-    return table(("engine", "executes", "takes", "options"), lines)
+    return table(("engine", "executes", "inputs", "options"), lines)
 
 
 def _overheads() -> str:
-    """What the task runtime takes around kernels in virtual time, with its evidence."""
+    """Overheads of the task runtime in virtual time, with their evidence."""
     lines = [(code(o.name), str(o.ns), text(f"{o.who}: {o.what}"), text(o.evidence)) for o in OVERHEADS]
     return table(("overhead", "ns", "for", "evidence"), lines)
 
@@ -559,7 +559,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
 
-#: A marker, with the line below it that stands for what is missing where a page is read as it is written.
+#: A marker, with the line below that replaces it for readers of the repository.
 MARKER = re.compile(r"^<!-- generate: (.+?) -->(\n\*In the repository: .+\*)?$", re.MULTILINE)
 
 

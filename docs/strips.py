@@ -24,7 +24,7 @@ STEP = 24
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in it, and its tone; one without is grey, or hatched if its bytes were kept."""
+    """A text and its tone; without a tone grey, or hatched for unchanged bytes."""
 
     text: str
     tone: int | None = None

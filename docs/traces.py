@@ -1,7 +1,6 @@
-"""What vector instructions do, found out by executing them: numbered items go in, and where they come out is
-what an instruction does.
+"""Traces of vector instructions: numbered items go in, and their positions in the result show the effect.
 
-The programs are text like any other and run on the reference engine. Results are arrays of item numbers:
+The programs are ordinary text and run on the reference engine. Results are arrays of item numbers:
 0 for a zero, -1 where nothing was stored. docs/drawings.py makes pictures of them.
 """
 
@@ -16,7 +15,7 @@ import pto
 
 Array = np.ndarray[Any, Any]
 
-#: What a program finds in the unified buffer: items it loads at 0, those it stores from OUT on.
+#: Contents of the unified buffer: items to load from 0 on, stored items from OUT on.
 SIZE, OUT = 8192, 4096
 
 _PROGRAM = """
@@ -127,7 +126,7 @@ LOADS = {
 
 @cache
 def loaded(mode: str) -> Array:
-    """Which item of memory every lane got; what widens items is seen in items of memory."""
+    """Return the item of memory in every lane; widening modes are shown in items of memory."""
     source, result = LOADS[mode]
     body = (
         f'      %r = pto.vlds %in_{source}[%zero] {{dist = "{mode}"}} : {ptr(source)} -> {reg(result)}\n'
@@ -146,7 +145,7 @@ STORES = {
 
 @cache
 def stored(mode: str, pattern: str = "") -> Array:
-    """Which lane every item of 256 bytes of memory got; -1 where nothing was stored."""
+    """Return the lane in every item of 256 bytes of memory; -1 for unchanged items."""
     source, result = STORES[mode]
     grain = "b16" if mode in ("PK_B16", "MRG2CHN_B8") else "b32"
     body = load(source) + (
@@ -216,7 +215,7 @@ def mask_bits(name: str, pattern: str, semantics: str = "hw") -> Array:
 
 @cache
 def tail(n: int) -> list[tuple[Array, int]]:
-    """The masks that plt_b32 gives for n elements, and what it leaves to do."""
+    """Return the masks of plt_b32 for n elements, with the remaining counts."""
     body, left = f"      %n0 = arith.constant {n} : i32\n", "%n0"
     rounds = -(-n // 64)
     for k in range(rounds):
@@ -257,7 +256,7 @@ CONVERSIONS = {
 
 @cache
 def converted(source: str, result: str, part: str) -> Array:
-    """Which lane of the source every lane of the result came from."""
+    """Return the source lane of every lane of the result."""
     grain = f"b{bits(source)}"
     body = load(source) + (
         f'      %m = pto.pset_{grain} "PAT_ALL" : !pto.mask<{grain}>\n'
@@ -270,7 +269,7 @@ def converted(source: str, result: str, part: str) -> Array:
 
 @cache
 def reduced(name: str, semantics: str = "hw") -> Array:
-    """What a reduction makes of the lanes 1, 2, 3, .."""
+    """Return the result of a reduction of the lanes 1, 2, 3, .."""
     t = "f32" if name == "vcpadd" else "u32"
     body = load(t) + (
         f'      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>\n'

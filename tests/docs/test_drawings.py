@@ -1,4 +1,4 @@
-"""The drawings of docs/micro.md: all of them are made, and what they show is what the instructions mean."""
+"""The drawings of docs/micro-reference.md: all of them are made, and what they show is what the instructions mean."""
 
 from __future__ import annotations
 

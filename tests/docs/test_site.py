@@ -118,6 +118,12 @@ def test_navigation_names_existing_pages(site: dict[str, str]) -> None:
     assert sets | {p.name for p in DOCS.glob("*.md")} == set(named)
 
 
+def test_pages_are_short() -> None:
+    """A longer page is a guide and a reference: cut it in two."""
+    long = {p.name: n for p in DOCS.glob("*.md") if (n := len(p.read_text().splitlines())) > 400}
+    assert not long
+
+
 def test_tables_are_rectangular(generated: dict[str, str]) -> None:
     """A stray `|` of the content would tear a row."""
     for name, page in generated.items():
