@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from . import isa, language, runtime, tune
     from .asm import to_text
     from .bytecode import from_bytecode, to_bytecode
     from .codegen.flow import emit_cpp
@@ -47,9 +48,12 @@ _LAZY = {
     "verify": "verify",
 }
 
+_PACKAGES = ("isa", "language", "runtime", "tune")
+
 __all__ = [
     "Builder", "Diagnostic", "DiagnosticError", "Module", "Watcher", "__version__", "emit_cpp",
-    "from_bytecode", "kernel", "launched_ranks", "parse", "ranks", "to_bytecode", "to_text", "verify",
+    "from_bytecode", "isa", "kernel", "language", "launched_ranks", "parse", "ranks", "runtime",
+    "to_bytecode", "to_text", "tune", "verify",
 ]  # fmt: skip
 
 
@@ -60,6 +64,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
         globals()[name] = value
         return value
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'pto' has no attribute {name!r}")
 
 
