@@ -556,10 +556,10 @@ def test_problems():
             c[:] = pl.matmul(a, b)
 
     for a, b, said in (
-        (array((16, 32)), array((16, 32)), "32 columns times 16 rows"),
+        (array((16, 32)), array((16, 32)), "cannot multiply 32 columns by 16 rows"),
         (array((16, 32)), array((32, 16), np.float16), "matmul of FP32 and FP16"),
-        (array((2, 16, 32)), array((3, 32, 16)), "stacks of 2 and of 3 matrices"),
-        (array((32,)), array((32,)), "two rows have no product"),
+        (array((2, 16, 32)), array((3, 32, 16)), "cannot multiply stacks of 2 and 3 matrices"),
+        (array((32,)), array((32,)), "cannot multiply two rows"),
     ):
         with pytest.raises(DiagnosticError, match=said):
             wrong.lower(a, b, np.zeros((16, 16), np.float32))

@@ -395,9 +395,9 @@ def test_problems():
         (prime, "a tile without halves has no way to both vector cores"),
         (asks, "the cube core needs a number that only the vector core has"),
         (outside, "belongs to `for lane in pl.split_aiv"),
-        (odd, "31 rows have no halves"),
-        (columns, "columns that are data in part have no halves"),
-        (apart, "rows without data would lie between those of the lanes"),
+        (odd, "cannot halve 31 rows"),
+        (columns, "cannot halve partly valid columns"),
+        (apart, "cannot join halves with invalid rows between them"),
     ):
         with pytest.raises(DiagnosticError, match=said):
             function.lower(x, x, x)

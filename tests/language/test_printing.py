@@ -299,7 +299,7 @@ def test_programs_are_what_they_say() -> None:
     with pytest.raises(DiagnosticError, match="a call is for a rank that is known"):
         program.lower(x, x)
     rest = {n: m for n, m in program.methods.items() if n != "host"}
-    with pytest.raises(DiagnosticError, match="add is work of a core, and this is the orchestrator"):
+    with pytest.raises(DiagnosticError, match="cannot use add in an orchestration: it runs on a core"):
         type(program)("Rest", rest).lower(x, x)
 
 

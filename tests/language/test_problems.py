@@ -332,7 +332,7 @@ def test_e3005_a_window_beyond_its_tensor() -> None:
     places = [d.span.source.text[d.span.start : d.span.end] for d in found if d.span is not None]
     window = "pl.slice(x, [32, 64], [32 * i, 0])"
     assert places == ["[32, 64]", "x[48:80]", window, window]
-    assert {d.message for d in found} == {"the window goes beyond dimension 0 of 'x'"}
+    assert {d.message for d in found} == {"window exceeds dimension 0 of 'x'"}
 
 
 def test_e3005_shapes_that_do_not_broadcast() -> None:
@@ -354,7 +354,7 @@ def test_e3005_shapes_that_do_not_broadcast() -> None:
 
     stack = np.zeros((2, 16, 64), np.float32)
     assert told(leading, stack, stack[0], stack) == [
-        ("PTO-E3005", "x + bias", "a loop over the first one: x[i]")
+        ("PTO-E3005", "x + bias", "use a loop over the first one: x[i]")
     ]
 
 

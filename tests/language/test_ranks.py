@@ -624,10 +624,10 @@ def no_window(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], p
 def test_what_is_wrong_is_told_where_it_is() -> None:
     x = np.zeros((2, 2, COLS), F32)
     for program, words in (
-        (wrong, "the window is larger than its buffer"),
+        (wrong, "window exceeds its buffer"),
         (unknown, "a rank that is known"),
-        (outside, "the window goes beyond dimension 0"),
-        (only_texts, "'ctx' of with_ctx is a tensor or a number"),
+        (outside, "window exceeds dimension 0"),
+        (only_texts, "expected a tensor or a number for 'ctx' of with_ctx"),
         (only_texts, "'ctx' is a pld.CommCtx"),
     ):
         with pytest.raises(DiagnosticError, match=words) as caught:

@@ -237,7 +237,7 @@ def test_e3009_elements_that_no_instruction_has(dtype: Any) -> None:
     text = Program.as_python()
     assert dtype.bits == 4 and f"pl.{dtype.name}" in text
     assert pl.parse_program(text).as_python() == text
-    with pytest.raises(pto.DiagnosticError, match="no instruction has elements of pl"):
+    with pytest.raises(pto.DiagnosticError, match="unsupported element type pl"):
         Program.lower()
 
 

@@ -243,7 +243,7 @@ def test_what_functions_in_cpp_return() -> None:
     [
         (waits_for_a_number, "PTO-E3004", "a task waits for tasks"),
         (odd_predicate, "PTO-E3004", "a predicate compares an element of a tensor of integers"),
-        (no_function, "PTO-E3007", "a task is one of a function of a core"),
+        (no_function, "PTO-E3007", "expected a function of the language for pl.submit"),
         (no_file, "PTO-E3003", "nowhere: there is no file"),
         (no_core, "PTO-E3003", "core_type of on_gpu"),
         (no_half, "PTO-E3003", "half has no source for its aic cores"),

@@ -1,7 +1,7 @@
-"""What names hold while a body is executed as ordinary Python: numbers with a type, and arrays.
+"""Values of names while a body runs as ordinary Python: typed numbers, and arrays.
 
-Numbers are Python's own, `int` and `float`, that know their element type and wrap or round as it does. Arrays
-hold a NumPy array of their whole shape; what lies outside the valid part is poison, so that a mistake shows.
+Numbers are Python's `int` and `float` with an element type, and wrap or round as that type does. Arrays hold
+a NumPy array of their whole shape; elements outside the valid region are poison, so that a use of them shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def number(value: Any, dtype: DataType) -> Any:
-    """A number of a type: integers wrap, floats are rounded."""
+    """Return a number of a type: integers wrap, floats are rounded."""
     if dtype == BOOL:
         return Truth(bool(value))
     if dtype.is_float:
@@ -38,7 +38,7 @@ def number(value: Any, dtype: DataType) -> Any:
 def rounded(value: float, dtype: DataType) -> float:
     kind = ARRAY_DTYPES.get(dtype.isa)
     if kind is None:
-        raise TypeError(f"no number holds {dtype.name}")
+        raise TypeError(f"unsupported element type of a number: {dtype.name}")
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.float64(value).astype(kind))
 
@@ -53,7 +53,7 @@ def _operator(name: str, swapped: bool = False) -> Any:
 
 
 class _Typed:
-    """What numbers with a type have in common."""
+    """The common part of typed numbers."""
 
     dtype: DataType
     __hash__: Any
@@ -100,7 +100,7 @@ class Real(_Typed, float):
 
 
 class Truth(_Typed, int):
-    """Whether something holds that only a run can tell."""
+    """A truth value that is not a constant of the program."""
 
     dtype = BOOL
 
@@ -132,14 +132,14 @@ def is_typed(value: Any) -> bool:
 
 
 def scalar(name: str, *args: Any) -> Any:
-    """An operation on numbers of which one has a type."""
+    """Compute an operation on numbers, at least one of which has a type."""
     shown = [Value(ScalarType(a.dtype)) if is_typed(a) else a for a in args]
     dtype = interpreter(name).checked(lambda: Build(Block())._scalar_result(name, tuple(shown)))
     return number(computed(name, args, dtype), dtype)
 
 
 def computed(name: str, args: tuple[Any, ...], dtype: DataType) -> Any:
-    """What an operation on numbers gives, before it is made one of `dtype`."""
+    """Compute an operation on numbers; the caller rounds the result to `dtype`."""
     if name in _COMPARISONS:
         wide = _common(args)
         a, b = (number(x, wide) for x in args)
@@ -154,7 +154,8 @@ def computed(name: str, args: tuple[Any, ...], dtype: DataType) -> Any:
 
 
 def _common(args: tuple[Any, ...]) -> DataType:
-    """The type in which numbers are compared: that of a value before that of a literal, the wider of two."""
+    """Return the type in which numbers are compared: types of values win over those of literals, wider types
+    over narrower."""
     types = [a.dtype for a in args if is_typed(a)]
     return max(types, key=lambda d: d.bits) if types else INDEX
 
@@ -175,7 +176,7 @@ _MEANINGS = {"bitand": "bit_and", "bitor": "bit_or", "bitxor": "bit_xor", "inver
 
 
 def _float(name: str, v: list[float]) -> float:
-    """In float32, or what a narrower type computes in; the result is rounded by the caller."""
+    """Compute in float32, which narrower types also compute in; the caller rounds the result."""
     a = np.float32(v[0])
     b = np.float32(v[1]) if len(v) > 1 else a
     with np.errstate(all="ignore"):
@@ -199,12 +200,12 @@ def _smaller(a: Any, b: Any) -> Any:
 
 
 def storage(dtype: DataType) -> Any:
-    """The NumPy type that holds elements of a type."""
+    """Return the NumPy type that holds elements of a type."""
     return ARRAY_DTYPES.get(dtype.isa) or code_dtype(dtype.isa)
 
 
 def poison(shape: Any, dtype: DataType) -> Data:
-    """An array that holds nothing: NaN, or a pattern that no computation is likely to give."""
+    """Return an array of poison: NaN, or a bit pattern that computations rarely give."""
     kind = storage(dtype)
     made: Any = np.empty(tuple(shape), kind)
     if dtype.is_float and dtype.isa in ARRAY_DTYPES and not dtype.isa.startswith("f8"):
@@ -215,19 +216,19 @@ def poison(shape: Any, dtype: DataType) -> Data:
 
 
 class Held:
-    """A tensor or a tile. `data` is a view of its storage; `memory` says whether that is global memory."""
+    """A tensor or a tile. `data` is a view of its storage; `memory` is True for global memory."""
 
-    __array_ufunc__ = None  # numbers of NumPy leave operators to us
+    __array_ufunc__ = None  # NumPy scalars leave operators to this class
     __hash__ = object.__hash__
 
     def __init__(
         self, data: Data, type: TensorType | TileType, memory: bool = False, made: Any = None, name: str = ""
     ) -> None:
-        self.name = name  # of a parameter
+        self.name = name  # the name of a parameter
         self.data = data
         self.type: Any = type
         self.memory = memory
-        self.made = made  # of bits and sums: the operation that makes them, and what it is given
+        self.made = made  # of masks and sums: the operation that makes them, and its operands
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -243,7 +244,7 @@ class Held:
 
     @property
     def valid(self) -> Data:
-        """The part that holds data."""
+        """Return the valid region."""
         return self.data[tuple(slice(0, n) for n in self.type.extent)]
 
     def numpy(self) -> Data:
@@ -259,7 +260,7 @@ class Held:
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        return interpreter("if").fail(TYPE, "a condition is a truth value", got=self.type, help=OF_ARRAYS)
+        return interpreter("if").fail(TYPE, "expected a number as a condition", got=self.type, help=OF_ARRAYS)
 
     def __repr__(self) -> str:
         part = f", valid {list(self.valid_shape)}" if self.type.valid is not None else ""
@@ -304,7 +305,7 @@ class HeldArray:
 
     def _at(self, at: int) -> int:
         if not 0 <= at < len(self.items):
-            raise IndexError(f"{at} of an array of {len(self.items)}")
+            raise IndexError(f"index {at} is out of range for an array of {len(self.items)}")
         return int(at)
 
     def __repr__(self) -> str:
@@ -312,7 +313,7 @@ class HeldArray:
 
 
 def whole(x: Held) -> Data:
-    """An array in its full shape; what a window has no storage for is poison."""
+    """Return an array in its full shape; the part of a window without storage is poison."""
     if x.data.shape == x.shape:
         return x.data
     made = poison(x.shape, x.dtype)
@@ -321,7 +322,7 @@ def whole(x: Held) -> Data:
 
 
 def converted(data: Data, have: DataType, want: DataType) -> Data:
-    """Elements as an accumulator is narrowed when it is stored: to the nearest, ties to even."""
+    """Convert elements as a narrowing store of an accumulator does: to nearest, ties to even."""
     if have == want:
         return data
     if want.is_float and have.is_float:
@@ -332,7 +333,7 @@ def converted(data: Data, have: DataType, want: DataType) -> Data:
 
 
 def boxed(array: Any, layout: str, pack: bool) -> Any:
-    """Scales as they lie in memory, of rows and columns; or the other way."""
+    """Convert scales between rows and columns and their boxed layout in memory; `pack` gives boxes."""
     rows, cols = array.shape
     if layout == "MX_A_ZZ":
         dims, order = (rows // 16, 16, cols // 2, 2), (0, 2, 1, 3)

@@ -1,5 +1,5 @@
-"""What later stages advise, in words of the language: they speak of instructions and of types in PTO text,
-and whoever wrote Python wrote neither."""
+"""Translate help texts of later stages, which name instructions and PTO text types, to the Python
+language."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ..diag import Diagnostic, DiagnosticError
 
-#: Parts of what stages advise, and what to say in their place.
+#: Parts of help texts of later stages, and their replacements.
 PHRASES: tuple[tuple[str, str], ...] = (
     ("make the partition that small, with a dynamic valid region of the tile",
      "load no more, valid_shape=[.., pl.min(SIZE, EXTENT - offset)]; a store writes what is valid"),
@@ -29,7 +29,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
 
 _LOADED = "the window leaves the array: pl.load(.., valid_shape=[pl.min(SIZE, EXTENT - offset), ..])"
 _STORED = "a store writes the valid part of its tile: give what it was loaded from a valid_shape=[..]"
-#: Code, what the message says, and the way out, where stages know none or a general one.
+#: Code, part of the message, and a help text for messages without one or with a general one.
 OUTSIDE = (("PTO-E2101", "tload", _LOADED), ("PTO-E2101", "tstore", _STORED))
 
 _RECIPE = re.compile(r" \(FIX-\w+\)")
@@ -40,7 +40,7 @@ _OPERATORS = {"tload": "load", "tstore": "store", "tcvt": "cast", "tmov": "move"
 
 
 def in_words_of_the_language(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics, each once; those with a place in Python advise what to write there."""
+    """Return the diagnostics without duplicates; those with a Python location get help in Python terms."""
     kept: dict[object, Diagnostic] = {}
     for d in found:
         if d.span is not None and d.span.source.text and d.code[:7] != "PTO-E30":
@@ -50,7 +50,7 @@ def in_words_of_the_language(found: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def once_per_place(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The first of those that turns and tasks have at one place."""
+    """Return the first of the diagnostics that iterations and tasks report at one location."""
     kept: dict[object, Diagnostic] = {}
     for number, d in enumerate(found):
         kept.setdefault((d.code, d.severity, d.span) if d.span is not None else number, d)
@@ -59,7 +59,7 @@ def once_per_place(found: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 @contextmanager
 def told_in_words_of_the_language() -> Iterator[None]:
-    """Change what errors advise that are raised meanwhile."""
+    """Translate the help texts of errors that are raised inside the `with` statement."""
     try:
         yield
     except DiagnosticError as e:

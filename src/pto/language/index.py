@@ -1,11 +1,11 @@
-"""Arithmetic on extents and offsets as far as it can be done before the program runs.
+"""Arithmetic on extents and offsets, as far as possible before the program runs.
 
-`affine` writes an integer scalar as a sum of multiples of things that are not known. Two scalars with the
-same sum are equal, so `x[r : r + 16]` has 16 rows whatever r is.
+`affine` writes an integer scalar as a sum of multiples of unknowns. Two scalars with the same sum are equal,
+so `x[r : r + 16]` has 16 rows for every r.
 
-Numbers of a type wrap as they do in a run. Known numbers wrap exactly, and a conversion is a sum only if the
-new type has all numbers of the old one. A sum or product with something that is not known is assumed not to
-wrap, but for differences of unsigned numbers, which wrap below 0.
+Typed numbers wrap as in a run. Constants wrap exactly, and a conversion keeps the sum only if the new type
+contains all numbers of the old type. Sums and products with unknowns are assumed not to wrap, except for
+differences of unsigned numbers, which wrap below 0.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..isa.scalars import bounds
 from .dtypes import DataType
 from .ir import Value, is_scalar
 
-#: Sum: what is added at the end, and how often each unknown is in it.
+#: A sum: its constant term, and the coefficient of each unknown.
 Sum = tuple[int, dict[Any, int]]
 
 
 def affine(arg: Any) -> Sum:
-    """An integer scalar as a sum."""
+    """Return an integer scalar as a sum."""
     if not isinstance(arg, Value):
         return int(arg), {}
     op = arg.op
@@ -36,7 +36,7 @@ def affine(arg: Any) -> Sum:
 
 
 def _of_operation(value: Value, name: str, args: list[Any]) -> Sum:
-    """The sum that an operation computes, before a known number wraps."""
+    """Return the sum that an operation computes, before a constant wraps."""
     dtype = value.type.dtype
     sums = [affine(a) if isinstance(a, Value) else (dtype.wrapped(int(a)), {}) for a in args if is_scalar(a)]
     if name in ("add", "sub", "neg"):
@@ -72,18 +72,18 @@ def _key(s: Sum) -> Any:
 
 
 def known(arg: Any) -> int | None:
-    """The number that a scalar is, where that can be told."""
+    """Return the constant value of a scalar; None if it has none."""
     constant, terms = affine(arg)
     return None if terms else constant
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two scalars are equal for certain."""
+    """Return True if two scalars are equal in every run."""
     return a is b or known_difference(a, b) == 0
 
 
 def known_difference(a: Any, b: Any) -> int | None:
-    """a - b, where that can be told."""
+    """Return a - b if it is a constant, else None."""
     constant, terms = _plus(affine(a), affine(b), -1)
     return None if terms else constant
 

@@ -1,8 +1,8 @@
-"""Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
+"""Execute bodies as ordinary Python over arrays: `k.interpret(a, b, out)`.
 
-Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given
-by the same function as when a program is read, and computes at once: what moves and names data with NumPy,
-what computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+Loops iterate, regions are entered, and `print`, `pdb` and breakpoints work. An operator checks its arguments
+with the function that also checks a program, then computes at once: operators that move or name data use
+NumPy; the others run as a kernel of their own (oneop.py), so that the numbers match the engines.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ from .reader.source import File, file_at
 from .types import DynVar, annotation
 
 _NEW = Operator("[]", expressions.with_new)
-#: Bytes of an operand that the cube surely takes in one step.
+#: Bytes of an operand that the cube is sure to take in one step.
 _ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[1])
 
 
 def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], profile: Profile) -> Any:
-    """Execute a function for arrays and numbers; arrays are used in place."""
+    """Execute a function on arrays and numbers; arrays are used in place."""
     declared = function.declared
     given = arguments.bound(declared, args, kwargs)
     types = arguments.types_of(declared, given)
@@ -107,7 +107,7 @@ def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], prof
 
 
 class Interpreter:
-    """What operators, loops and regions ask while a body is executed."""
+    """The state of an executing body, which operators, loops and regions use."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -115,7 +115,7 @@ class Interpreter:
         self.block, self.blocks_in_all, self.subblock = 0, 1, 0
         self.tasks = 0
         self.active: list[Declared] = []
-        self.split: Any = None  # how lanes halve their work
+        self.split: Any = None  # the split mode of vector work
         self._gathered: dict[str, Held] = {}
         self._carried: list[tuple[Any, ...]] = []  # per open loop with init_values
         self._ended: tuple[Any, ...] = ()
@@ -125,7 +125,7 @@ class Interpreter:
 
     def execute(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
         if declared in self.active:
-            self.fail(CALL, f"{declared.name} calls itself", help="loops repeat, functions do not")
+            self.fail(CALL, f"{declared.name} calls itself", help="use a loop: recursion is not supported")
         function = executable(declared, symbols)
         self.active.append(declared)
         try:
@@ -134,9 +134,9 @@ class Interpreter:
             self.active.pop()
 
     def call(self, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of one function of the language by another."""
+        """Call one function of the language from another."""
         kwargs.pop("config", None)
-        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # nothing waits here
+        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # attributes order tasks only
         try:
             found = declared.signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -149,7 +149,7 @@ class Interpreter:
             if declared.kind == "inline" and len(said.shape or ()) == getattr(
                 getattr(shown, "type", None), "rank", -1
             ):
-                said = said.replace(shape=None)  # its extents are those of what it is given
+                said = said.replace(shape=None)  # the extents are those of the argument
             self.checked(
                 lambda said=said, name=name, shown=shown: check_argument(declared, name, said, shown, None)
             )
@@ -157,19 +157,21 @@ class Interpreter:
         if declared.kind == "inline":
             return self.execute(declared, bound, symbols)
         if self.in_core:
-            self.fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core",
+            self.fail(PLACE, f"cannot call {declared.name} ({declared.kind}) from a core",
                       help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
         if declared.kind == "extern":
-            self.fail(UNSUPPORTED, f"{declared.name} is C++, which interpret does not run")
+            self.fail(UNSUPPORTED, f"cannot interpret {declared.name}: it is a C++ kernel")
         if declared.kind == "python":
-            self.fail(UNSUPPORTED, f"{declared.name} is a task in Python, which interpret does not run")
+            self.fail(UNSUPPORTED, f"cannot interpret {declared.name}: it is a task in Python")
         return self._dispatched(declared, bound, symbols)
 
     def submit(self, given: Submission) -> Any:
-        """`pl.submit`: what the function returns, and its task."""
+        """Run `pl.submit`: return the function's results and its task."""
         declared: Any = getattr(given.function, "declared", None)
         if declared is None:
-            return self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
+            return self.fail(
+                CALL, "expected a function of the language for pl.submit", got=repr(given.function)
+            )
         args = list(given.args)
         for name in list(declared.signature.parameters)[len(args) :]:
             said = declared.annotations.get(name)
@@ -206,7 +208,7 @@ class Interpreter:
         return made
 
     def _dispatched(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
-        """A task: its parameters are tensors as they lie in memory, and numbers with a type."""
+        """Run a task: tensor parameters are arrays in memory, numbers get their types."""
         inner: dict[str, Any] = {}
         for name, value in bound.items():
             said = declared.annotations.get(name)
@@ -218,7 +220,9 @@ class Interpreter:
                     value, said.dtype if said is not None and said.dtype is not None else has
                 )
             else:
-                self.fail(CALL, f"'{name}' of {declared.name} is a tensor or a number", got=repr(value))
+                self.fail(
+                    CALL, f"expected a tensor or a number for '{name}' of {declared.name}", got=repr(value)
+                )
         was = self.in_core
         self._open(declared.kind in CORES)
         try:
@@ -252,14 +256,14 @@ class Interpreter:
         return self.apply(OPERATORS[name], args, kwargs)
 
     def on_arrays(self, name: str, *args: Any) -> Any:
-        """An operator of Python on arrays."""
+        """Apply a Python operator to arrays."""
         refused = name in OF_MASKS and not all(isinstance(a, Held) and a.dtype == BOOL for a in args)
         if refused or name not in INFIX:
-            self.fail(TYPE, "no such operator on arrays", help=OPERATORS_OF_ARRAYS.get(name, ""))
+            self.fail(TYPE, "unsupported operator on arrays", help=OPERATORS_OF_ARRAYS.get(name, ""))
         return self.apply(INFIX[name], args, {})
 
     def apply(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Check and compute. Numbers in lists are known; others have their types."""
+        """Check the arguments and compute. Numbers in lists are constants; other numbers keep their types."""
         if op.name == "static_print":
             print(*args)
             return None
@@ -292,7 +296,7 @@ class Interpreter:
         return _back(found, env)
 
     def _run(self, op: Op, env: dict[Value, Any]) -> None:
-        """One operation, on what its arguments hold."""
+        """Compute one operation on the values of its arguments."""
         if op.blocks:
             self._structured(op, env)
             return
@@ -318,7 +322,7 @@ class Interpreter:
                 self._regions[-1][1].add(made)
 
     def _structured(self, op: Op, env: dict[Value, Any]) -> None:
-        """A loop or arms that an operator is made of."""
+        """Compute a loop or an if that an operator expands to."""
         if op.name == "if":
             block = op.blocks[0 if _back(op.args["cond"], env) else 1]
             given = self._block(block, env)
@@ -330,7 +334,7 @@ class Interpreter:
         env.update(zip(op.results, given, strict=True))
 
     def _block(self, block: Block, env: dict[Value, Any]) -> list[Any]:
-        """What a block hands on; its operations stay as they are."""
+        """Run a copy of each operation of a block, and return the yielded values."""
         for op in block.ops:
             if op.name == "yield":
                 return [_back(v, env) for v in op.args["values"]]
@@ -346,7 +350,7 @@ class Interpreter:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
         layout = tensor.type.layout
-        if layout in SCALES:  # boxes, of which some are taken
+        if layout in SCALES:  # boxes of scales
             rows = Held(boxed(tensor.data, layout, False), tensor.type, True)
             made.data[...] = boxed(self._part(rows, offsets, t.extent), layout, True)
         else:
@@ -354,12 +358,12 @@ class Interpreter:
         return made
 
     def _part(self, x: Held, offsets: list[int], extent: Any) -> Any:
-        """A window of what an array holds."""
+        """Return a window of an array's data."""
         for axis, (o, n, have) in enumerate(zip(offsets, extent, x.data.shape, strict=True)):
             if o < 0 or n < 0 or o + n > have:
                 fail(
                     SHAPE,
-                    f"the window goes beyond dimension {axis}",
+                    f"window exceeds dimension {axis}",
                     expected=f"within {have}",
                     got=f"{o} to {o + n}",
                 )
@@ -384,16 +388,16 @@ class Interpreter:
         part[...] = part + values if atomic is AtomicType.Add else values
 
     def _slice(self, op: Op, x: Held, offset: list[int], drop_dims: Any = None, **_: Any) -> Held:
-        """Another name for part of the storage; no more of it than there is."""
+        """Return a window of the storage under a new name, cut at the end of the storage."""
         t = op.result.type
         sizes = [index.known(n) for n in op.args["shape"]]
         if any(o < 0 or o > n for o, n in zip(offset, x.data.shape, strict=True)):
-            fail(SHAPE, "the window begins outside", expected=f"within {list(x.shape)}", got=offset)
+            fail(SHAPE, "window starts out of bounds", expected=f"within {list(x.shape)}", got=offset)
         data = x.data[tuple(slice(o, o + (n or 0)) for o, n in zip(offset, sizes, strict=True))]
         kept = [i for i in range(x.type.rank) if i not in (drop_dims or ())]
         data = data[tuple(slice(None) if i in kept else 0 for i in range(x.type.rank))]
         if any(n > have for n, have in zip(t.extent, data.shape, strict=True)):
-            fail(SHAPE, "the window goes beyond its source", expected=f"within {list(x.shape)}",
+            fail(SHAPE, "window exceeds its source", expected=f"within {list(x.shape)}",
                  got=f"{list(t.extent)} at {offset}")  # fmt: skip
         return Held(data, t, x.memory)
 
@@ -433,11 +437,12 @@ class Interpreter:
         return made
 
     def _aiv_shard(self, op: Op, x: Held, mode: Any) -> Held:
-        """The half of the lane that is at work."""
+        """Return the half of the executing lane."""
         return self._move(op, self._half(x, op.result.type, mode))
 
     def _aic_gather(self, op: Op, x: Held, mode: Any) -> Held:
-        """Halves of both lanes as one: each lane writes its own, the last one has both."""
+        """Join the halves of both lanes: each lane writes its half, so the result is complete in the last
+        lane."""
         t = op.result.type
         span = _Here(Block(), self).place
         place = "" if span is None else f"{span.source.name}:{span.place}"
@@ -467,8 +472,8 @@ class Interpreter:
         return made
 
     def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **given: Any) -> Held:
-        """The product, and what was there added to it at the end, as the cube does it. Products that it takes
-        in several steps are summed up again from the first."""
+        """Return the product plus the accumulator, added last, as the cube does it. Products that the cube
+        computes in several steps are accumulated again from the first step."""
         names = ("lhs", "rhs")
         inputs = {op.args[n]: given[n] for n in names}
         large = any(given[n].data.nbytes > _ONE_STEP for n in names)
@@ -506,7 +511,7 @@ class Interpreter:
                 else [-1]
             )
         if any(not 0 <= o < n for o, n in zip(at, x.data.shape, strict=False)):
-            fail(SHAPE, "no such element", expected=f"within {list(x.shape)}", got=offset)
+            fail(SHAPE, "index out of bounds", expected=f"within {list(x.shape)}", got=offset)
         return x.data[tuple(slice(o, o + 1) for o in at)].reshape(())
 
     def _const(self, op: Op, value: Any, dtype: Any) -> Any:
@@ -540,7 +545,7 @@ class Interpreter:
     # ---- subscripts ----
 
     def window(self, x: Held, item: Any) -> Any:
-        """`x[a:b, i]`."""
+        """Return the window `x[a:b, i]`."""
         offsets, sizes, dropped = self._window(x, item)
         if len(dropped) == x.type.rank:
             return self.named("read", x, offsets)
@@ -553,13 +558,13 @@ class Interpreter:
         return self.apply(_NEW, (found, new, len(found.shape) < x.type.rank), {}) if new else found
 
     def write_window(self, x: Held, item: Any, value: Any) -> None:
-        """`x[a:b, i] = value`."""
+        """Write a window: `x[a:b, i] = value`."""
         offsets, sizes, dropped = self._window(x, item)
         if isinstance(value, int | float) and len(dropped) == x.type.rank:
             self.named("write", x, offsets, value)
             return
         if len(dropped) == x.type.rank:
-            self.fail(TYPE, "an array into one element", help="a window is written `x[i:i + n]`")
+            self.fail(TYPE, "cannot assign an array to one element", help="assign to a window: `x[i:i + n]`")
         wanted = [n for i, n in enumerate(sizes) if i not in dropped]
         if not isinstance(value, Held | int | float):
             self.fail(TYPE, "expected an array or a number for the window", got=repr(value),
@@ -569,7 +574,7 @@ class Interpreter:
         if list(value.shape) != wanted and any(
             have != want for have, want in zip(value.valid_shape[::-1], sizes[::-1], strict=False)
         ):
-            self.fail(TYPE, "the window has another shape", expected=sizes, got=value.type)
+            self.fail(TYPE, "shape of the value does not match the window", expected=sizes, got=value.type)
         self.named("assemble", x, value, offsets)
 
     def _window(self, x: Held, item: Any) -> tuple[list[int], list[int], list[int]]:
@@ -577,7 +582,7 @@ class Interpreter:
             list(item) if isinstance(item, tuple) else [item], x.type.rank, slice(None)
         )
         if len(parts) > x.type.rank:
-            self.fail(SHAPE, f"{len(parts)} indices", expected=f"at most {x.type.rank}")
+            self.fail(SHAPE, "too many indices", expected=f"at most {x.type.rank}", got=len(parts))
         offsets, sizes, dropped = [], [], []
         for axis, n in enumerate(x.shape):
             part = parts[axis] if axis < len(parts) else slice(None)
@@ -617,22 +622,22 @@ class Interpreter:
             self._ended = self._carried.pop()
 
     def yielded(self, values: tuple[Any, ...]) -> None:
-        """`pl.yield_` at the end of an iteration."""
+        """Take the values of `pl.yield_` at the end of an iteration."""
         if self._carried:
             self._carried[-1] = tuple(map(self.typed, values))
 
     def results(self) -> tuple[Any, ...]:
-        """What the loop that has just ended gives."""
+        """Return the results of the loop that has just ended."""
         return self._ended
 
     def typed(self, value: Any) -> Any:
-        """What a loop carries: a literal becomes a number with a type."""
+        """Return a value that a loop carries: a literal becomes a typed number."""
         if isinstance(value, int | float) and not is_typed(value):
             return number(value, _literal(value))
         return value
 
     def annotated(self, said: Any, value: Any) -> Any:
-        """`x: type = value`."""
+        """Return the value of an annotated assignment, `x: type = value`."""
         found = annotation(said)
         if (
             found is None
@@ -649,7 +654,9 @@ class Interpreter:
         core = region.kind in ("at", "spmd")
         if core and self.in_core:
             self.fail(
-                PLACE, f"pl.{region.kind} within a region of a core", help="take it out of the other region"
+                PLACE,
+                f"cannot nest pl.{region.kind} in a region of a core",
+                help="move it out of the other region",
             )
         self._open(core)
         if core:
@@ -665,7 +672,7 @@ class Interpreter:
         self.in_core = self.in_core or core
 
     def _close(self) -> None:
-        """What is used of a region afterwards lies in memory."""
+        """Turn arrays of a region that are still in use into memory."""
         was, made = self._regions.pop()
         if self.in_core and not was:
             for held in made:
@@ -677,7 +684,7 @@ class Interpreter:
         self.in_core = was
 
     def blocks(self, region: Region) -> Iterator[Any]:
-        """The body of `with pl.spmd(n) as task`, once per block."""
+        """Run the body of `with pl.spmd(n) as task` once per block."""
         task = self.tasks
         return self._region(region, lambda _: Integer(task, TASK_ID))
 
@@ -706,12 +713,12 @@ class Interpreter:
         return self.checked(problem)
 
     def checked(self, work: Callable[[], Any]) -> Any:
-        """What is wrong, as a diagnostic at the line of the user's function that is being executed."""
+        """Re-raise problems as diagnostics at the executing line of the user's function."""
         try:
             return work()
         except Problem as problem:
             found, kept = [problem.diagnostic], True
-        except DiagnosticError as e:  # of a kernel that may have been made for another place
+        except DiagnosticError as e:  # of a kernel that may be cached from another location
             found, kept = e.diagnostics, False
         for d in found:
             d.span = d.span if kept and d.span is not None else _Here(Block(), self).place
@@ -719,7 +726,7 @@ class Interpreter:
 
 
 class _Here:
-    """Where the user's function is: what applying an operator asks of a function that is read."""
+    """The current location in the user's function, in the form that operators expect of a reader."""
 
     def __init__(self, block: Block, it: Interpreter) -> None:
         self.build = Build(block, it.profile)
@@ -742,7 +749,7 @@ def _positions(code: Any) -> list[tuple[Any, ...]]:
 
 
 def _user_node() -> tuple[File | None, Any]:
-    """The expression that the innermost function outside this package is executing."""
+    """Return the expression that the innermost function outside this package is executing."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -767,7 +774,7 @@ def _literal(value: Any) -> Any:
 
 
 def _known(type: Any) -> Any:
-    """A valid part that is all there is needs no mention."""
+    """Drop a valid region that covers the whole shape."""
     if isinstance(type, TensorType):
         type = type.replace(strides=None)
     if (
@@ -780,7 +787,7 @@ def _known(type: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """An argument of a call, for checks of its type."""
+    """Return an argument of a call for checks of its type."""
     if isinstance(value, Held | HeldArray):
         return Value(value.type)
     return Value(ScalarType(value.dtype)) if is_typed(value) else value

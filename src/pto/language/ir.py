@@ -1,12 +1,12 @@
-"""Programs above tiles: functions over tensors, tiles, scalars, arrays and task ids, as a tree in SSA form.
+"""The IR above tiles: functions over tensors, tiles, scalars, arrays and task ids, as a tree in SSA form.
 
-An operation keeps the arguments of the call it stands for, by the names of its parameters: numbers, words and
-lists of them, and `Value`s anywhere within. So every stage prints as Python that reads back as the same
-program (`printer.py`). Control flow is structured: `for`, `while`, `if` and regions hold blocks; what a
-block hands on is in its last operation, `yield`.
+An operation keeps the arguments of its call by parameter name: numbers, words and lists of them, with
+`Value`s at any depth. So the program prints after every stage as Python that reads back as the same program
+(`printer.py`). Control flow is structured: `for`, `while`, `if` and regions hold blocks, and the last
+operation of a block, `yield`, hands values on.
 
-Memory is not in SSA form. A tensor that is a parameter or was created by an orchestration, and a tile, name
-storage: `store`, `assemble` and `write` change it, and what they return is the same value again.
+Memory is not in SSA form. A tile, and a tensor that is a parameter or was created by an orchestration, name
+storage. `store`, `assemble` and `write` change the storage and return the same value again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ..isa.record import Record
 from .dtypes import BOOL, INDEX, INT64, DataType
 from .enums import FunctionType
 
-#: An extent: known, or an INDEX scalar.
+#: An extent: a number, or an INDEX scalar.
 Dim = Any
 Dims = tuple[Dim, ...]
 
 
 class Type(Record):
-    """Of a value."""
+    """The type of a value."""
 
     dtype: DataType
 
@@ -50,7 +50,7 @@ class ArrayType(Type):
 class ShapedType(Type):
     dtype: DataType
     shape: Dims = ()
-    valid: Dims | None = None  # the part that holds data, from the origin on; None: all of it
+    valid: Dims | None = None  # the valid region, from the origin; None: all of it
 
     @property
     def rank(self) -> int:
@@ -58,7 +58,7 @@ class ShapedType(Type):
 
     @property
     def extent(self) -> Dims:
-        """How far data goes in each dimension."""
+        """Return the extent of the valid region in each dimension."""
         return self.shape if self.valid is None else self.valid
 
     def __str__(self) -> str:
@@ -67,20 +67,20 @@ class ShapedType(Type):
 
 
 class TensorType(ShapedType):
-    """`strides`: of a window of a larger tensor; None where rows follow one another without gaps."""
+    """A tensor. `strides` is set for a window of a larger tensor; None: contiguous."""
 
     strides: Dims | None = None
     layout: str = "ND"
 
 
 class DistributedTensorType(TensorType):
-    """A window that every rank has, in a text that is only read and printed; where ranks are known, that of
-    one is a tensor like others."""
+    """A window that every rank has. It exists only in texts that are read to be printed; once ranks are
+    known, the window of a rank is an ordinary tensor."""
 
 
 class HandleType(Type):
-    """What a text names and nobody looks into: memory that every rank has, who is who among them. `word` is
-    what the language calls it."""
+    """An opaque handle in a text: memory that every rank has, or the communication context of ranks. `word`
+    is its name in the language."""
 
     dtype: DataType = INT64
     word: str = ""
@@ -90,12 +90,12 @@ class HandleType(Type):
 
 
 class TileType(ShapedType):
-    """`space` is empty until it is decided."""
+    """A tile. `space` is empty until a pass decides it."""
 
     space: str = ""
-    transposed: bool = False  # of a tile in mat: stored as the transpose
-    flat: bool = False  # of a row in mat: without boxes, as Bias wants it
-    scales: str = ""  # of scales in mat: the memory of the cube that they are for
+    transposed: bool = False  # of a tile in Mat: stored transposed
+    flat: bool = False  # of a row in Mat: without boxes, as Bias needs it
+    scales: str = ""  # of scales in Mat: the memory of the cube that they are for
 
 
 class VectorType(Type):
@@ -112,7 +112,7 @@ class VectorType(Type):
 
 
 class MaskType(Type):
-    """A truth value for every lane of a register whose elements have so many bits."""
+    """A truth value for every lane of a register, with `bits` per lane."""
 
     dtype: DataType = BOOL
     bits: int = 32
@@ -122,23 +122,21 @@ class MaskType(Type):
 
 
 class Value:
-    """What an operation gives, or an argument of a block."""
+    """The result of an operation, or an argument of a block."""
 
     __slots__ = ("begins", "index", "name", "owner", "told", "type")
 
     def __init__(self, type: Type, name: str = "", owner: Op | Block | None = None, index: int = 0) -> None:
         self.type: Any = type
-        self.begins: Value | None = None  # of an argument of a loop: what it is in the first iteration
+        self.begins: Value | None = None  # of an argument of a loop: its value in the first iteration
         self.name = name
         self.owner = owner
         self.index = index
-        self.told = (
-            False  # of a text: its elements are none that one could tell without what stands beside it
-        )
+        self.told = False  # of a text: the element type depends on an annotation
 
     @property
     def op(self) -> Op | None:
-        """The operation that gives it; None for an argument."""
+        """Return the operation that defines the value; None for an argument."""
         return self.owner if isinstance(self.owner, Op) else None
 
     def __repr__(self) -> str:
@@ -146,7 +144,7 @@ class Value:
 
 
 class Op:
-    """An operation. `args` are those of the call, by parameter; `blocks` what it holds."""
+    """An operation. `args` holds the arguments of the call by parameter, `blocks` its nested blocks."""
 
     __slots__ = ("args", "blocks", "loc", "name", "parent", "results")
 
@@ -170,13 +168,13 @@ class Op:
         return block
 
     def operands(self) -> Iterator[Value]:
-        """Every value among its arguments and in the types of what it gives."""
+        """Yield every value among the arguments and in the types of the results."""
         yield from values_in(self.args)
         for result in self.results:
             yield from values_in(dims_of(result.type))
 
     def walk(self) -> Iterator[Op]:
-        """Itself and everything in its blocks, in order."""
+        """Yield the operation and everything in its blocks, in order."""
         yield self
         for block in self.blocks:
             for op in block.ops:
@@ -206,7 +204,7 @@ class Block:
 
     @property
     def yielded(self) -> list[Any]:
-        """What it hands on."""
+        """Return the values that the block hands on."""
         return list(self.ops[-1].args["values"]) if self.ops and self.ops[-1].name == "yield" else []
 
     def walk(self) -> Iterator[Op]:
@@ -214,11 +212,11 @@ class Block:
             yield from op.walk()
 
 
-#: What a parameter is to its function.
+#: Directions of parameters.
 IN, OUT, INOUT = "in", "out", "inout"
-#: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
+#: The hidden parameter of mixed kernels: memory for FIFOs between cores (passes/mixed.py).
 FIFO_SLOTS = "fifo_slots"
-#: Kinds of functions whose bodies are not ours to read: C++, and Python that a task runs.
+#: Kinds of functions with foreign bodies: C++, and Python that a task runs.
 FOREIGN = ("extern", "python")
 
 
@@ -232,7 +230,8 @@ class Param(Record):
 
 
 class Function:
-    """`kind`: orchestration, incore, aic, aiv, mixed, extern or python. `returns` are values of its body."""
+    """A function. `kind`: orchestration, incore, aic, aiv, mixed, extern or python. `returns` holds values of
+    its body."""
 
     def __init__(self, name: str, kind: str, loc: Span | None = None) -> None:
         self.name = name
@@ -245,7 +244,7 @@ class Function:
 
     @property
     def func_type(self) -> FunctionType:
-        """Its kind, in the words of `pl.function`."""
+        """Return the kind as a `pl.FunctionType`."""
         kinds = {"orchestration": "Orchestration", "aic": "AIC", "aiv": "AIV", "mixed": "Group"}
         return FunctionType[kinds.get(self.kind, "InCore")]
 
@@ -262,7 +261,7 @@ class Function:
 
 
 class Program:
-    """Functions by name; `entry` is the one that is called. `target` is the profile it is made for."""
+    """Functions by name; `entry` is the called function, `target` the profile of the machine."""
 
     def __init__(self, name: str, target: Any = None) -> None:
         self.name = name
@@ -271,7 +270,7 @@ class Program:
         self.entry: Function | None = None
 
     def add(self, function: Function) -> Function:
-        """Under its name, or one like it that is free."""
+        """Add a function under its name, or under a free name like it."""
         name, n = function.name, 0
         while function.name in self.functions:
             function.name = f"{name}_{n}"
@@ -284,7 +283,7 @@ class Program:
 
 
 def values_in(arg: Any) -> Iterator[Value]:
-    """Every value in an argument, however deep."""
+    """Yield every value in an argument, at any depth."""
     if isinstance(arg, Value):
         yield arg
     elif isinstance(arg, list | tuple):
@@ -296,7 +295,7 @@ def values_in(arg: Any) -> Iterator[Value]:
 
 
 def replaced(arg: Any, of: Callable[[Value], Any]) -> Any:
-    """An argument with other values in the same places."""
+    """Return an argument with its values replaced."""
     if isinstance(arg, Value):
         return of(arg)
     if isinstance(arg, list):
@@ -309,14 +308,14 @@ def replaced(arg: Any, of: Callable[[Value], Any]) -> Any:
 
 
 def dims_of(type: Type) -> list[Any]:
-    """What a type says by values: extents and strides."""
+    """Return the extents and strides of a type, which may be values."""
     if not isinstance(type, ShapedType):
         return []
     return [type.shape, type.valid, getattr(type, "strides", None)]
 
 
 def retyped(type: Any, of: Callable[[Value], Any]) -> Any:
-    """A type whose extents are other values."""
+    """Return a type with the values in its extents replaced."""
     if not isinstance(type, ShapedType) or not any(True for _ in values_in(dims_of(type))):
         return type
     changes: dict[str, Any] = {"shape": replaced(type.shape, of), "valid": replaced(type.valid, of)}
@@ -326,7 +325,7 @@ def retyped(type: Any, of: Callable[[Value], Any]) -> Any:
 
 
 def scalar_type(arg: Any) -> DataType | None:
-    """The type of a scalar argument; of a literal, what it is by itself."""
+    """Return the type of a scalar argument; a literal has its default type."""
     if isinstance(arg, Value):
         return arg.type.dtype if isinstance(arg.type, ScalarType) else None
     if isinstance(arg, bool):
@@ -354,32 +353,32 @@ def is_scalar(arg: Any) -> bool:
     return isinstance(arg, int | float) or (isinstance(arg, Value) and isinstance(arg.type, ScalarType))
 
 
-#: Operations whose result is a window of, or another name for, the storage of their first argument.
+#: Operations whose result is a window or an alias of the storage of their first argument.
 VIEWS = ("slice", "reshape", "transpose", "reinterpret_view", "tensor.view")
 
 
-#: Arguments that operations write.
+#: Operands that operations write.
 WRITTEN = {"store": "output_tensor", "assemble": "target", "write": "x", "mscatter": "output_tensor"}
 
 
-#: Operations that write to a tile, and which.
+#: Operations that write to a tile, and the operand that they write.
 CHANGES = {"assemble": "target", "write": "x", "gather_row": "dst", "micro.vsts": "tile"}
 
 
 def writes(op: Op, name: str) -> bool:
-    """Whether an operation writes to what it is given as a parameter. Signals between cores are written."""
+    """Return True if an operation writes to its operand `name`. Signals between cores are written."""
     return WRITTEN.get(op.name) == name or op.name.startswith("system.")
 
 
 def reads(op: Op, name: str) -> bool:
-    """Whether an operation reads it: all but what it only writes, and names for parts of memory."""
+    """Return True if an operation reads its operand `name`: all except pure outputs and aliases of memory."""
     if op.name in ("slice", "reshape", "yield", "for", "while"):
         return False
     return WRITTEN.get(op.name) != name or bool(getattr(op.args.get("atomic"), "value", 0))
 
 
 def root(value: Value) -> Value:
-    """The storage that a tensor is a part of."""
+    """Return the storage that a tensor is a part of."""
     while True:
         op = value.op
         if op is None:
@@ -391,12 +390,12 @@ def root(value: Value) -> Value:
         if op.name not in VIEWS or not isinstance(first, Value):
             return value
         if op.name == "transpose" and value.type.strides is None:
-            return value  # on a core, elements move
+            return value  # on a core, a transpose moves the elements
         value = first
 
 
 def lies_in(block: Block, outer: Block) -> bool:
-    """Whether a block is another one, or in it."""
+    """Return True if a block is `outer` or nested in it."""
     here: Block | None = block
     while here is not None and here is not outer:
         above = here.outer
@@ -405,8 +404,8 @@ def lies_in(block: Block, outer: Block) -> bool:
 
 
 def is_memory(value: Value) -> bool:
-    """Whether a tensor lies in global memory: a parameter, one that an orchestration made, a window of one.
-    Others are results of operators."""
+    """Return True if a tensor is in global memory: a parameter, a tensor made by an orchestration, or a
+    window of either. Other tensors are results of operators."""
     if not isinstance(value.type, TensorType):
         return False
     value = root(value)
@@ -417,7 +416,7 @@ def is_memory(value: Value) -> bool:
 
 
 def in_orchestration(op: Op) -> bool:
-    """Whether an operation is the orchestrator's, and not of a core."""
+    """Return True if the orchestrator executes an operation, and not a core."""
     outer: Any = op.parent.outer if op.parent is not None else None
     while isinstance(outer, Op):
         if outer.name in ("region", "spmd"):

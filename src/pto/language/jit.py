@@ -1,4 +1,5 @@
-"""Decorators, and what they make: functions that are read, lowered and run for the arguments they get."""
+"""Decorators and the functions that they make, which are read, lowered and run for the arguments of a
+call."""
 
 from __future__ import annotations
 
@@ -22,19 +23,19 @@ _KINDS = {
 
 
 def _enclosing(depth: int) -> dict[str, Any]:
-    """Names of the function that a decorated one is written in; none for one of a module."""
+    """Return the names of the function that encloses a decorated one; none at module level."""
     frame: Any = sys._getframe(depth)
     names: dict[str, Any] = {}
     while frame is not None and frame.f_locals is not frame.f_globals:
         names = {**frame.f_locals, **names}
         if "__qualname__" not in frame.f_locals:
             break
-        frame = frame.f_back  # a class sees the function that it is written in
+        frame = frame.f_back  # a class body is nested in the function
     return names
 
 
 def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
-    """What is wrong with a program is told without the way that we found it."""
+    """Re-raise user errors without internal frames."""
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,20 +48,20 @@ def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class JitFunction:
-    """A function of the language that Python can call, with arrays and numbers.
+    """A function of the language that Python calls with arrays and numbers.
 
     f(a, b, out)               run it; arrays are used in place
     f.lower(a, b, out)         the program for such arguments, after every pass
     f.compile(a, b, out)       the same, ready to run and to save
-    f.run(a, b, out, ...)      run it under watch: engine=, sanitize=, ...
-    f.explain(a, b, out)       its tasks and what they wait for, its memory, its flags, as text
+    f.run(a, b, out, ...)      run it under observers: engine=, sanitize=, ...
+    f.explain(a, b, out)       its tasks and their order, its memory, its flags, as text
     f.interpret(a, b, out)     execute its body as ordinary Python
     """
 
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
         self._cache: dict[Any, Any] = {}
-        self._quick: dict[Any, Any] = {}  # keys of it by shapes and dtypes as they come
+        self._quick: dict[Any, Any] = {}  # cache keys by shapes and dtypes of the arguments
         self.__name__ = declared.name
         self.__doc__ = declared.function.__doc__
         self.__wrapped__ = declared.function
@@ -78,18 +79,18 @@ class JitFunction:
 
     @property
     def return_types(self) -> list[Any]:
-        """What it says that it returns."""
+        """Return the annotated results."""
         said = self.declared.function.__annotations__.get("return")
         return [] if said is None else list(said) if isinstance(said, tuple) else [said]
 
     def as_python(self, concise: bool = False) -> str:
-        """Its text, where it says all of its types."""
+        """Return the program as text; all types must be annotated."""
         return Method(self.declared).as_python(concise)
 
     @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         it = current.get()
-        if it is not None:  # called by a body that is executed
+        if it is not None:  # called by an executing body
             return it.call(self.declared, args, kwargs)
         from .call import call
 
@@ -97,7 +98,7 @@ class JitFunction:
 
     @_plainly
     def lower(self, *args: Any, config: Any = None, dump: Any = None, **kwargs: Any) -> Any:
-        """The program after every stage; `dump` is a folder for what each leaves."""
+        """Return the program after every stage; `dump` is a folder for the program after each stage."""
         from .call import lower
 
         return lower(self, args, kwargs, config, dump)
@@ -116,7 +117,7 @@ class JitFunction:
 
     @_plainly
     def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
-        """The graph of its tasks, and of every kernel the memory and the flags that were inserted."""
+        """Return the graph of tasks, and the memory and the inserted flags of every kernel, as text."""
         from .call import explain
 
         return explain(self, args, kwargs, config)
@@ -158,7 +159,7 @@ inline = _Jit("inline")
 
 
 class Method:
-    """A function of a program class, as `@pl.function` leaves it."""
+    """A function of a program class, made by `@pl.function`."""
 
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
@@ -167,7 +168,7 @@ class Method:
         return interpreter(f"{self.declared.name} of a program").call(self.declared, args, kwargs)
 
     def as_python(self, concise: bool = False) -> str:
-        """The text of its program; of one that stands by itself, of a program that has no other."""
+        """Return the text of its program; a function without a class is a program of one function."""
         name = self.declared.name
         return (self.declared.owner or ProgramClass(name, {name: self})).as_python(concise)
 
@@ -180,7 +181,7 @@ def function(
     role: Any = None, attrs: Any = None, auto_scope: bool = True, strict_ssa: bool = False,
     external_source: Any = None,
 ) -> Any:  # fmt: skip
-    """A function of a program class, or one by itself."""
+    """Declare a function of a program class, or a function of its own."""
     enclosing = _enclosing(2)
 
     def make(f: Callable[..., Any]) -> Method:
@@ -190,7 +191,7 @@ def function(
 
     def declare(f: Callable[..., Any]) -> Method:
         if external_source is not None:
-            core = type.name.lower()  # extern.py refuses others than aic and aiv
+            core = type.name.lower()  # extern.py rejects other kinds than aic and aiv
             return Method(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
@@ -202,7 +203,7 @@ def function(
 
 
 class ProgramClass:
-    """A class of functions: `self.name` calls one. Its orchestration is what a call runs."""
+    """A class of functions, which call one another as `self.name`. A call runs its orchestration."""
 
     def __init__(self, name: str, methods: dict[str, Method]) -> None:
         self.__name__ = name
@@ -245,7 +246,7 @@ class ProgramClass:
     interpret = JitFunction.interpret
 
     def as_python(self, concise: bool = False) -> str:
-        """Its text, where its functions say all of their types."""
+        """Return the program as text; all types of its functions must be annotated."""
         from .lower import exact
         from .printer import program_text
 
@@ -260,14 +261,14 @@ def _empty(cls: type) -> Diagnostic:
 
     return Diagnostic(
         SYNTAX,
-        f"program {cls.__name__} has no function",
+        f"missing function in program {cls.__name__}",
         class_at(cls),
         help="decorate methods: @pl.function",
     )
 
 
 def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
-    """A class of functions as a program."""
+    """Declare a class of functions as a program."""
 
     def make(cls: Any) -> ProgramClass:
         methods = {n: m for n, m in vars(cls).items() if isinstance(m, Method)}

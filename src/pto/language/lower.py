@@ -1,6 +1,6 @@
-"""From a function and its arguments to kernels and an orchestration: the stages, in order.
+"""Lower a function and its arguments to kernels and an orchestration, stage by stage.
 
-program = read(declared, types, profile)     # as it is written
+program = read(declared, types, profile)     # the program as written
 stages(program)                              # pass by pass
 """
 
@@ -39,7 +39,7 @@ from .problems import UNSUPPORTED, Problem
 from .reader.calls import read_entry, read_exactly
 from .reader.frame import Unit
 
-#: What happens to a program, one after the other. Each is a function of a program and gives a program.
+#: The stages, in order. Each takes a program and returns a program.
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("results", results),
@@ -62,7 +62,7 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 def read(
     declared: Declared, types: list[Any], profile: Profile, world: int = 1
 ) -> tuple[Program, list[Diagnostic]]:
-    """A program as it is written, for so many ranks, and what is suspicious about it; or what is wrong."""
+    """Return the program of a function for a number of ranks, with warnings; raise its errors."""
     unit = Unit(Program(declared.name, profile), profile, world)
     try:
         read_entry(unit, declared, types)
@@ -74,7 +74,7 @@ def read(
 
 
 def exact(owner: Any, profile: Profile | None = None) -> Program:
-    """A program whose functions say all of their types, as it is written: nothing is inferred."""
+    """Return the program of functions whose types are all annotated, without inference."""
     unit = Unit(Program(owner.__name__), profile or PROFILES["a2a3"])
     try:
         read_exactly(unit, [m.declared for m in owner.methods.values()])
@@ -86,7 +86,7 @@ def exact(owner: Any, profile: Profile | None = None) -> Program:
 
 
 def stages(program: Program) -> Iterator[tuple[str, Program]]:
-    """The program after each stage."""
+    """Yield the program after each stage."""
     _check_types(program)
     for name, stage in STAGES:
         try:
@@ -97,16 +97,16 @@ def stages(program: Program) -> Iterator[tuple[str, Program]]:
 
 
 def _check_types(program: Program) -> None:
-    """Refuse elements that no instruction has: a program may be read and printed with them."""
+    """Reject element types that no instruction supports; such programs can only be read and printed."""
     for function in program.functions.values():
         values = [(v, function.loc) for v in function.body.args]
         values += [(r, op.loc) for op in function.walk() for r in op.results]
         for value, place in values:
             dtype = getattr(value.type, "dtype", None)
             if dtype is not None and dtype.only_named:
-                found = Diagnostic(UNSUPPORTED, f"no instruction has elements of {dtype}", place,
-                                   expected="of four bits: pl.FP4", got=str(value.type),
-                                   help="convert what is stored that way before it is handed in")  # fmt: skip
+                found = Diagnostic(UNSUPPORTED, f"unsupported element type {dtype}", place,
+                                   expected="pl.FP4 for four bits", got=str(value.type),
+                                   help="convert the array before the call")  # fmt: skip
                 raise DiagnosticError([found])
 
 
@@ -117,9 +117,10 @@ class Lowered:
         self.program = program
         self.profile = profile
         self.diagnostics = list(diagnostics)  # warnings
-        self.source: tuple[Declared, list[Any]] | None = None  # what it was made from
-        self.world = 1  # ranks
-        self.fixed = False  # whether dynamic extents are those of certain arguments
+        # the function and the types that it was made from
+        self.source: tuple[Declared, list[Any]] | None = None
+        self.world = 1  # number of ranks
+        self.fixed = False  # True if dynamic extents are fixed to those of given arguments
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -130,7 +131,7 @@ class Lowered:
 
     @cached_property
     def modules(self) -> dict[str, Module]:
-        """The program of every function that runs on cores."""
+        """Return the PTO program of every function that runs on cores."""
         try:
             parts = {part for f in self.functions.values() if f.kind == "mixed" for part in parts_of(f)}
             made = {
@@ -144,7 +145,7 @@ class Lowered:
         return made
 
     def verify(self) -> Lowered:
-        """Itself; raises what is illegal about its kernels on their target, all of it."""
+        """Return the program; raise all errors of its kernels on their target."""
         found: list[Diagnostic] = []
         entry = self.program.entry
         if entry is not None and entry.kind == "orchestration":
@@ -159,13 +160,13 @@ class Lowered:
         return self
 
     def as_pto(self) -> str:
-        """The text of every kernel."""
+        """Return the text of every kernel."""
         from ..asm import to_text
 
         return "\n".join(to_text(m) for m in self.modules.values())
 
     def dump(self, folder: str | os.PathLike[str]) -> None:
-        """The text of every kernel beside what stages have left in a folder."""
+        """Write the text of every kernel to the folder with the dumps of stages."""
         from ..asm import to_text
 
         for name, module in self.modules.items():
@@ -176,7 +177,8 @@ def lowered(
     declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None,
     world: int = 1,
 ) -> Lowered:  # fmt: skip
-    """Every stage. `dump` is a folder that gets the program after each, as Python: `NN_after_STAGE.py`."""
+    """Run every stage. `dump` is a folder for the program after each stage, as Python:
+    `NN_after_STAGE.py`."""
     journal.note("reading", declared.name)
     program, found = read(declared, types, profile, world)
     journal.note("parsed", declared.name)
@@ -196,7 +198,7 @@ def lowered(
 
 
 def texts(done: Lowered) -> Iterator[tuple[str, str]]:
-    """The program as Python text after each stage, made once more."""
+    """Yield the program as Python text after each stage, lowered once more."""
     if done.source is None:
         return
     program, _ = read(*done.source, done.profile, done.world)

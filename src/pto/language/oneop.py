@@ -1,7 +1,7 @@
-"""Operators computed at once: each is a kernel of its own, with its loads and stores.
+"""Compute single operators: each is a kernel of its own, with its loads and stores.
 
-The kernel goes through the same stages as a program that has the operator among others, so the numbers are
-the same. Kernels are kept by operator, arguments and types; how far data goes is given to them at run time.
+The kernel goes through the same stages as a larger program with that operator, so the numbers are the same.
+Kernels are cached by operator, arguments and types; valid extents are arguments at run time.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ _kernels: dict[Any, Any] = {}
 
 
 def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
-    """What an operation gives for arrays and numbers. Its types have known extents. Bits that a comparison
-    packs are made where they are used: they say nothing by themselves."""
+    """Compute an operation on arrays and numbers. Its types have constant extents.
+
+    Packed masks of comparisons are recomputed where they are used, since their layout is not visible to
+    programs.
+    """
     if op.results and all(r.type.dtype == BOOL for r in op.results):
         inputs = {v: env[v] for v in values_in(op.args)}
         return [Held(poison(r.type.shape, r.type.dtype), r.type, made=(op, inputs)) for r in op.results]
@@ -47,7 +50,7 @@ def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
     for o in ops:
         replaced(o.args, lambda v: None if v in made else operands.setdefault(v))
     values = list(operands)
-    extents: dict[int, int] = {}  # valid extents by value, and the number of the parameter that each is
+    extents: dict[int, int] = {}  # valid extents by value, and the number of their parameter
     symbolic = [_symbolic(v.type, extents) for v in values]
     results = [[_symbolic(r.type, extents) for r in o.results] for o in ops]
     places = {v: i for i, v in enumerate([*values, *(r for o in ops for r in o.results)])}
@@ -59,7 +62,7 @@ def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
     arrays = [np.ascontiguousarray(whole(env[v])).reshape(-1) for v in values if is_shaped(v)]
     scalars = [env[v] for v in values if not is_shaped(v)]
     found(*arrays, *(o.reshape(-1) for o in outs), *scalars, *extents)
-    if not op.results:  # it changes what it is given
+    if not op.results:  # it changes its operands
         for v, array in zip((v for v in values if is_shaped(v)), arrays, strict=True):
             held = env[v]
             if not np.shares_memory(held.data, array):
@@ -68,7 +71,7 @@ def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
 
 
 def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any]]:
-    """An operation after those that make the bits it is given, and what all of them are given."""
+    """Return an operation preceded by those that make its masks, and the inputs of all of them."""
     ops: list[Op] = []
     more = dict(env)
     for v in values_in(op.args):
@@ -79,7 +82,7 @@ def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any
             before, found = _with_bits(maker, inputs)
             ops += [o for o in before if o not in ops]
             more.update(found)
-            if v not in maker.results:  # another name for it
+            if v not in maker.results:  # an alias of a mask
                 same = maker.results[0]
                 op = Op(op.name, replaced(op.args, lambda x, v=v, same=same: same if x is v else x),
                         [r.type for r in op.results], op.loc)  # fmt: skip
@@ -87,7 +90,7 @@ def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any
 
 
 def _symbolic(type: Any, extents: dict[int, int]) -> Any:
-    """A type whose valid part is known at run time only, in dimensions where it is not all: `("n", i)`."""
+    """Return a type whose valid extents are run-time values, `("n", i)`, where they differ from the shape."""
     if not isinstance(type, TensorType | TileType):
         return type
     valid = type.valid
@@ -100,7 +103,7 @@ def _symbolic(type: Any, extents: dict[int, int]) -> Any:
 
 
 def _frozen(arg: Any, places: dict[Value, int]) -> Any:
-    """An argument as part of a key."""
+    """Return an argument as part of a cache key."""
     if isinstance(arg, Value):
         return "value", places[arg]
     if isinstance(arg, list | tuple):
@@ -118,7 +121,7 @@ def _kernel(
     extents: int,
     profile: Profile,
 ) -> Any:
-    """A function that loads, applies the operator and stores."""
+    """Return a function that loads the operands, applies the operations and stores the results."""
     from ..engine.launch import plain
     from .lower import Lowered, stages
 
@@ -159,10 +162,10 @@ def _kernel(
     slots = program.entry.attrs.get("slots") if program.entry is not None else None
     if not slots:
         return made_kernel
-    return lambda *args: made_kernel(*args, np.zeros(slots, np.uint8))  # FIFOs between cores
+    return lambda *args: made_kernel(*args, np.zeros(slots, np.uint8))  # the slots of FIFOs between cores
 
 
-#: Layouts of scales, by where they go: an array has them as they lie in memory.
+#: Layouts of scales by their memory: an array holds them in that layout.
 _LAYOUTS = {space: layout for layout, (space, _) in SCALES.items()}
 
 
@@ -172,7 +175,7 @@ def _tensor(t: Any) -> TensorType:
 
 
 def _operand(function: Function, array: Value, t: Any) -> Value:
-    """An array where the operator wants it: a tensor, or a tile in its memory."""
+    """Return an operand in the form that the operator expects: a tensor, or a tile in its memory."""
     rank = len(t.shape)
     valid = None if t.valid is None else list(t.valid)
     if isinstance(t, TensorType):

@@ -1,4 +1,4 @@
-"""Operators of the language: those that are instructions (rows.py) and those that are more than one."""
+"""Operators of the language: those that are one instruction (rows.py) and those that are several."""
 
 from . import (
     casts,
@@ -23,7 +23,7 @@ from .rows import add_all
 
 add_all()
 add_micro(OPERATORS)
-#: Other names of operators.
+#: Aliases of operators.
 ALIASES = {
     "ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor",
     **{f"system.{name}": name for name in fifo.BUFFERS},

@@ -1,4 +1,4 @@
-"""Loops that operators and passes write, and copies between tensors by way of a core, block by block."""
+"""Loops that operators and passes emit, and copies between tensors through a core, block by block."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..enums import AtomicType
 from ..ir import Op, ScalarType, Value
 from .core import FUNCTIONS
 
-#: How many bytes a block of a copy has at most.
+#: Bytes of a block of a copy, at most.
 _BLOCK = 32 * 1024
 
 
 def loop(b: Build, stop: Any, body: Callable[[Value], None], step: int = 1) -> None:
-    """A loop of the program, from 0; `body` builds what is in it."""
+    """Emit a loop from 0; `body` builds its body."""
     args = {"kind": "range", "start": 0, "stop": stop, "step": step, "init_values": [], "stage": 0}
     op = Op("for", args, [], b.place)
     block = op.add_block([(ScalarType(INDEX), "k")])
@@ -28,7 +28,7 @@ def loop(b: Build, stop: Any, body: Callable[[Value], None], step: int = 1) -> N
 
 
 def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] = ()) -> list[int]:
-    """The shape of blocks: as many columns, then rows, as fit, and no more than `most` says."""
+    """Return the shape of blocks: as many columns, then rows, as fit, and no more than `most`."""
     room = _BLOCK * 8 // dtype.bits
     rank = len(extent)
     size = [1] * rank
@@ -36,7 +36,7 @@ def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] 
         if axis >= 0:
             known = index.known(extent[axis])
             size[axis] = min(room, known if known is not None else 64, limit or room)
-            if axis and rank > 2 and known:  # pages are cut evenly: what is left of one is no run of rows
+            if axis and rank > 2 and known:  # pages are cut evenly: the rest of a page is not a run of rows
                 size[axis] = next(n for n in range(size[axis], 0, -1) if known % n == 0)
             room = max(1, room // size[axis])
     return size

@@ -1,8 +1,9 @@
-"""Conversions of arrays: pairs without an instruction of their own go through other types.
+"""Conversions of arrays: pairs without an instruction go through other types.
 
     fp32 -> int8 on a2a3: fp32 -> fp16 -> int8
 
-The way is the shortest that the row of `tcvt` has on the target; the mode of rounding holds for every step.
+The chain is the shortest that the row of `tcvt` allows on the target; the rounding mode applies to every
+step.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .rows import result_type
 
 @cache
 def chain(source: str, target: str, isa: str) -> tuple[str, ...] | None:
-    """Element types from one to another, the last included; None where there is no way."""
+    """Return the chain of element types from one to another, including the last; None if there is none."""
     found: dict[str, tuple[str, ...]] = {source: ()}
     front = [source]
     pairs = [c for combo in _tcvt().combos for c in combo.legal[isa]]
@@ -46,19 +47,22 @@ def _tcvt() -> Any:
 
 @operator
 def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> Any:
-    """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
+    """Convert to another type; `mode` is the rounding of floats: none rint round floor ceil trunc odd."""
     words = list(ROUNDINGS)
     if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(words):
         mode = words[mode]
     if mode not in ROUNDINGS:
-        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
+        b.fail(ARGUMENTS, f"unknown rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
     if not isinstance(target_type, DataType):
-        b.fail(TYPE, "'target_type' is an element type", "target_type", got=repr(target_type))
+        b.fail(TYPE, "expected an element type for 'target_type'", "target_type", got=repr(target_type))
     if is_scalar(x):
         return _number(b, x, target_type)
     if not is_shaped(x):
         b.fail(
-            TYPE, "'x' is a tile, a tensor or a number", "x", got=x.type if isinstance(x, Value) else repr(x)
+            TYPE,
+            "expected a tile, a tensor or a number for 'x'",
+            "x",
+            got=x.type if isinstance(x, Value) else repr(x),
         )
     if x.type.dtype == target_type:
         return x
@@ -71,7 +75,7 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
         return FUNCTIONS["cast"](b, made, target_type, "rint")
     steps = [target_type.isa] if b.exact else chain(x.type.dtype.isa, target_type.isa, isa)
     if steps is None:
-        b.fail(TYPE, f"no conversion of {x.type.dtype.name} to {target_type.name}", "target_type",
+        b.fail(TYPE, f"cannot convert {x.type.dtype.name} to {target_type.name}", "target_type",
                expected="types that tcvt has on the target", got=target_type.name)  # fmt: skip
     for step in steps:
         dtype = BY_ISA[step]

@@ -1,4 +1,4 @@
-"""Operators that are several instructions: comparisons, choices, sine and cosine, tanh and gelu."""
+"""Operators that expand to several instructions: comparisons, selections, sine and cosine, tanh and gelu."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from .rows import apply, array_type, comparison, elementwise, joint, result_type
 
 # ---- comparisons ----
 
-#: Comparisons with the sides exchanged.
+#: Comparisons with exchanged operands.
 _MIRRORED = (0, 1, 4, 5, 2, 3)
 
 
 @operator
 def cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
-    """Compare: of tiles a predicate for `sel`, of tensors 1 and 0. `cmp_type` 0 to 5: eq ne lt le gt ge."""
+    """Compare two arrays. Tiles give a predicate for `sel`, tensors give 1 and 0. `cmp_type` 0 to 5: eq ne lt
+    le gt ge."""
     found = compared(b, lhs, rhs, cmp_type)
     arrays = [v for v in (lhs, rhs) if is_shaped(v)]
     if all(isinstance(v.type, TileType) for v in arrays):
@@ -39,22 +40,24 @@ def cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
 
 @operator(name="cmp", level="tile")
 def tile_cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
-    """Compare: a predicate for `sel`. `cmp_type` 0 to 5: eq ne lt le gt ge."""
+    """Compare two tiles and return a predicate for `sel`. `cmp_type` 0 to 5: eq ne lt le gt ge."""
     return compared(b, lhs, rhs, cmp_type)
 
 
 @operator(name="cmps", level="tile")
 def tile_cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
-    """Compare every element with a number: a predicate for `sel`."""
+    """Compare every element with a number and return a predicate for `sel`."""
     return compared(b, lhs, rhs, cmp_type)
 
 
 def compared(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
-    """The predicate of a comparison."""
+    """Return the predicate of a comparison."""
     if is_shaped(rhs) and is_scalar(lhs):
         lhs, rhs, cmp_type = rhs, lhs, _MIRRORED[comparison(b, cmp_type, "cmp_type")]
     if not is_shaped(lhs):
-        b.fail(TYPE, "'lhs' of cmp is a tile or a tensor", "lhs", got=getattr(lhs, "type", repr(lhs)))
+        b.fail(
+            TYPE, "expected a tile or a tensor for 'lhs' of cmp", "lhs", got=getattr(lhs, "type", repr(lhs))
+        )
     between, number = signatures()["cmp"], signatures()["cmps"]
     if not b.exact:
         lhs, rhs = (_comparable(b, x, between if is_shaped(rhs) else number) for x in (lhs, rhs))
@@ -62,7 +65,8 @@ def compared(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
 
 
 def _comparable(b: Build, x: Any, signature: Signature) -> Any:
-    """An array of narrow elements that the target does not compare, as one of FP32, which has all of them."""
+    """Return an array that the target can compare: narrow elements are converted to FP32, which represents
+    all of them."""
     legal = signature.row.dtypes.get(b.target.isa, ()) if b.target is not None and is_shaped(x) else ()
     if not legal or x.type.dtype.isa in legal or x.type.dtype.bits > 16:
         return x
@@ -70,7 +74,7 @@ def _comparable(b: Build, x: Any, signature: Signature) -> Any:
 
 
 def ones(b: Build, mask: Value, t: ShapedType) -> Any:
-    """1 where a predicate holds, else 0."""
+    """Return 1 where a predicate holds, else 0."""
     valid = None if t.valid is None else list(t.valid)
     one, zero = (
         b.op("full", [t], shape=list(t.shape), dtype=t.dtype, value=n, valid_shape=valid) for n in (1, 0)
@@ -80,7 +84,7 @@ def ones(b: Build, mask: Value, t: ShapedType) -> Any:
 
 @operator
 def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> Any:
-    """Selects tile elements or a scalar by a packed predicate: `sels(mask, src, scalar)`, or with scratch
+    """Select tile elements or a scalar by a packed predicate: `sels(mask, src, scalar)`, or with scratch
     third."""
     if scalar is None and is_scalar(tmp):
         tmp, scalar = None, tmp
@@ -91,11 +95,11 @@ def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> 
 
 @operator
 def where(b: Build, condition: Any, x: Any, y: Any) -> Any:
-    """`x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a
-    comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, whose elements hold unless they are 0."""
+    """Select `x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a
+    comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, which is true where it is not 0."""
     if not is_shaped(condition):
         b.fail(TYPE, "expected an array of conditions", "condition", got=_shown(condition),
-               expected="a comparison, as x > 0", help="if and else choose by a number")  # fmt: skip
+               expected="a comparison, as x > 0", help="use if and else for a number")  # fmt: skip
     sides = {"x": x, "y": y}
     for at, side in sides.items():
         if not is_shaped(side) and not is_scalar(side):
@@ -134,21 +138,21 @@ _SINE = (2.6057805e-06, -1.980741872742e-04, 8.33302513896e-03, -1.66666596611e-
 
 @operator
 def sin(b: Build, x: Any) -> Any:
-    """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
+    """Return the sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     return _wave(b, x, "sin")
 
 
 @operator
 def cos(b: Build, x: Any) -> Any:
-    """Cosine, of FP32."""
+    """Return the cosine, of FP32."""
     return _wave(b, x, "cos")
 
 
 def _wave(b: Build, x: Any, name: str) -> Any:
-    """With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); cosine is half a turn
-    ahead."""
+    """Return the sine or cosine. With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); the
+    cosine is half a turn ahead."""
     if not is_shaped(x) or x.type.dtype != FP32:
-        b.fail(TYPE, f"{name} of FP32", "x", expected="FP32", got=getattr(x, "type", repr(x)),
+        b.fail(TYPE, f"expected FP32 for {name}", "x", expected="FP32", got=getattr(x, "type", repr(x)),
                help="pl.cast(x, pl.FP32)")  # fmt: skip
     o = FUNCTIONS
     turns = o["mul"](b, x, 1 / math.pi)
@@ -174,7 +178,8 @@ def _wave(b: Build, x: Any, name: str) -> Any:
 
 # ---- tanh, erf and gelu ----
 
-#: Odd functions as x P(x^2) / Q(x^2), with a relative error of 4e-7: the coefficients of P and of Q, that of
+#: Odd functions as x P(x^2) / Q(x^2), with a relative error of 4e-7: the coefficients of P and of Q, highest
+#: power first, and the x from which the function is 1 in FP32.
 #: the highest power first, and the x from which on the function is 1 in FP32.
 _TANH = (
     (1.335338506436301e-08, 2.0608242266462184e-05, 0.0034955418668687344, 0.1338098794221878, 1.0),
@@ -192,20 +197,20 @@ _ERF = (
 
 @operator
 def tanh(b: Build, x: Any) -> Any:
-    """Hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return _in_fp32(b, x, "tanh", lambda x: _odd(b, x, *_TANH))
 
 
 @operator
 def erf(b: Build, x: Any) -> Any:
-    """Error function."""
+    """Return the error function."""
     return _in_fp32(b, x, "erf", lambda x: _odd(b, x, *_ERF))
 
 
 @operator
 def gelu(b: Build, x: Any, approximate: str = "none") -> Any:
-    """Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is
-    `x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
+    """Return the Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is `x *
+    (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
     if approximate not in ("none", "tanh"):
         b.fail(
             ARGUMENTS, f"unknown approximation {approximate!r}", "approximate", expected="'none' or 'tanh'"
@@ -240,10 +245,11 @@ def _odd(b: Build, x: Value, p: tuple[float, ...], q: tuple[float, ...], end: fl
 
 
 def _in_fp32(b: Build, x: Any, name: str, function: Callable[[Value], Value]) -> Any:
-    """A function of floats that computes in FP32, for the elements that it is given."""
+    """Compute a function of floats in FP32, for the element type of its argument."""
     if not is_shaped(x) or not x.type.dtype.is_float:
-        b.fail(TYPE, f"{name} of floats", "x", expected="an array of FP32, FP16 or BF16", got=_shown(x),
-               help="pl.cast(x, pl.FP32)" if is_shaped(x) else "math.tanh(n) of a known number")  # fmt: skip
+        b.fail(TYPE, f"expected floats for {name}", "x", expected="an array of FP32, FP16 or BF16",
+               got=_shown(x),
+               help="pl.cast(x, pl.FP32)" if is_shaped(x) else "math.tanh(n) of a constant")  # fmt: skip
     cast, dtype = FUNCTIONS["cast"], x.type.dtype
     return cast(b, function(cast(b, x, FP32)), dtype, "rint")
 
@@ -253,11 +259,15 @@ def _in_fp32(b: Build, x: Any, name: str, function: Callable[[Value], Value]) ->
 
 @operator
 def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending: bool = False) -> Any:
-    """A row of consecutive integers from `start` on."""
+    """Return a row of consecutive integers from `start` on."""
     sizes = b.static(shape, "shape")
     if any(n != 1 for n in sizes[:-1]) or sizes[-1:] == [1]:
         b.fail(
-            SHAPE, "integers are counted along one row", "shape", expected="[1, n], n more than 1", got=sizes
+            SHAPE,
+            "expected one row as the shape of arange",
+            "shape",
+            expected="[1, n], n more than 1",
+            got=sizes,
         )
     return apply(
         b, signatures()["arange"], {"start": start, "shape": sizes, "dtype": dtype, "descending": descending}
@@ -266,7 +276,7 @@ def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending
 
 @operator
 def sort32(b: Build, src: Any, idx: Any, tmp: Any = None) -> Any:
-    """Sort every 32 elements of a row in descending order, each with its index beside it."""
+    """Sort every 32 elements of a row in descending order, each followed by its index."""
     if is_shaped(idx) and idx.type.dtype == INT32:
         idx = OPERATORS["reinterpret_view"].function(b, idx, DATA_TYPES["UINT32"])
     return apply(b, signatures()["sort32"], {"src": src, "idx": idx, "tmp": tmp})

@@ -1,7 +1,7 @@
 """Operators: functions of the language that become operations.
 
-An operator is written as a function of a `Build` and its parameters, and called when a program is read: it
-checks what it was given, and appends an operation whose arguments are the parameters.
+An operator is written as a function of a `Build` and its parameters. The reader calls it for each call in a
+program: it checks its arguments and appends an operation with the same parameters.
 
     @operator
     def reshape(b, x, shape): ...
@@ -19,8 +19,9 @@ from ..ir import Value
 
 
 class Operator:
-    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the namespace that has it alone. `anywhere`
-    # is for those that build nothing, and are numbers outside of functions, too, as in a decorator.
+    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the only namespace with the operator.
+    # `anywhere`: the operator builds no operation and is a number outside of functions too, as in a
+    # decorator.
 
     def __init__(
         self, name: str, function: Callable[..., Any], level: str = "", anywhere: bool = False
@@ -35,7 +36,7 @@ class Operator:
 
     @property
     def signature(self) -> inspect.Signature:
-        """Parameters as users see them."""
+        """Return the parameters that users see."""
         if self._signature is None:
             empty = inspect.Parameter.empty
             named = [
@@ -46,7 +47,7 @@ class Operator:
 
     @property
     def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What `help` shows: how it is called, and what it does."""
+        """Return the text that `help` shows: the call and the description."""
         return f"{self.full_name}{self.signature}\n\n{self.doc}"
 
     @property
@@ -66,7 +67,7 @@ class Operator:
 
 
 class Operators(dict[str, Operator]):
-    """Operators by name. Those in `later` are made when first asked for: of hundreds, a program uses few."""
+    """Operators by name. Those in `later` are made on first use, since a program uses few of hundreds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,13 +104,13 @@ class Operators(dict[str, Operator]):
 
 
 class _Functions:
-    """What operators do when a program is read, by name."""
+    """The builder functions of operators, by name."""
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return OPERATORS[name].function
 
 
-#: Those of a namespace alone are called `namespace.name`.
+#: Operators of one namespace only are named `namespace.name`.
 OPERATORS = Operators()
 FUNCTIONS = _Functions()
 
@@ -117,7 +118,7 @@ FUNCTIONS = _Functions()
 def operator(
     function: Callable[..., Any] | None = None, *, name: str = "", level: str = "", anywhere: bool = False
 ) -> Any:
-    """Make a function an operator."""
+    """Register a function as an operator."""
 
     def make(function: Callable[..., Any]) -> Operator:
         found = Operator(name or function.__name__, function, level, anywhere)
@@ -128,12 +129,13 @@ def operator(
 
 
 def first_value(*args: Any) -> Value | None:
-    """The first argument that is no number."""
+    """Return the first argument that is a value."""
     return next((a for a in args if isinstance(a, Value)), None)
 
 
 class Namespace:
-    """`pl.tile` and its like: operators of that level; of tiles and tensors, those of every level too."""
+    """`pl.tile` and the other namespaces: operators of that level; `pl.tile` and `pl.tensor` also have those
+    of every level."""
 
     def __init__(self, level: str) -> None:
         self.__name__ = level if level.startswith("pld") else f"pl.{level}"

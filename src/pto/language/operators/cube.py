@@ -1,7 +1,7 @@
-"""Operators of the cube: products of matrices, and what takes tiles apart for them.
+"""Operators of the cube: matrix products, and operators that cut tiles for them.
 
-A product is summed in FP32 or INT32 and lies in Acc. What is stored of it, or leaves its region as a tensor,
-has the elements that `out_dtype` says, or those of the operands (`leaving`).
+A product is accumulated in FP32 or INT32, in Acc. When it is stored, or leaves its region as a tensor, it has
+the element type `out_dtype`, or that of the operands (`leaving`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
 def _shaped(b: Build, value: Any, at: str) -> Any:
     if not is_shaped(value):
         got = value.type if isinstance(value, Value) else repr(value)
-        b.fail(TYPE, f"'{at}' is a tile or a tensor", at, got=got)
+        b.fail(TYPE, f"expected a tile or a tensor for '{at}'", at, got=got)
     return value.type
 
 
@@ -38,7 +38,7 @@ def matmul(
     b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False,
     b_trans: bool = False, c_matrix_nz: bool = False,
 ) -> Value:  # fmt: skip
-    """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
+    """Multiply two matrices, accumulated in FP32 or INT32; stacks are multiplied matrix by matrix."""
     made = _product(b, "matmul", lhs, rhs, a_trans, b_trans)
     return b.op(
         "matmul", [made], lhs=lhs, rhs=rhs, out_dtype=out_dtype, a_trans=bool(a_trans), b_trans=bool(b_trans)
@@ -47,7 +47,7 @@ def matmul(
 
 @operator
 def batch_matmul(b: Build, lhs: Any, rhs: Any) -> Value:
-    """Products of stacks of matrices."""
+    """Multiply stacks of matrices."""
     return matmul.function(b, lhs, rhs)
 
 
@@ -56,24 +56,24 @@ def matmul_acc(
     b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False,
     init_cond: Any = None,
 ) -> Value:  # fmt: skip
-    """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    """Add the product of two matrices to `acc`; return the product alone if `init_cond` holds."""
     made = _product(b, "matmul_acc", lhs, rhs, a_trans, b_trans)
     _same_shape(b, acc, made)
     if init_cond is not None and not is_scalar(init_cond):
-        b.fail(TYPE, "'init_cond' is a truth value", "init_cond", got=repr(init_cond))
+        b.fail(TYPE, "expected a truth value for 'init_cond'", "init_cond", got=repr(init_cond))
     return b.op("matmul_acc", [made], acc=acc, lhs=lhs, rhs=rhs, a_trans=bool(a_trans), b_trans=bool(b_trans),
                 init_cond=init_cond)  # fmt: skip
 
 
 @operator
 def batch_matmul_acc(b: Build, acc: Any, lhs: Any, rhs: Any) -> Value:
-    """`acc` plus products of stacks of matrices."""
+    """Add the products of stacks of matrices to `acc`."""
     return matmul_acc.function(b, acc, lhs, rhs)
 
 
 @operator
 def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
-    """The product of two matrices plus a row."""
+    """Multiply two matrices and add a row."""
     made = _product(b, "matmul_bias", lhs, rhs)
     _row(b, bias, made)
     return b.op("matmul_bias", [made], lhs=lhs, rhs=rhs, bias=bias)
@@ -81,13 +81,13 @@ def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
 
 @operator
 def gemv(b: Build, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
-    """A row times a matrix."""
+    """Multiply a row by a matrix."""
     return b.op("gemv", [_row_product(b, "gemv", lhs, rhs)], lhs=lhs, rhs=rhs)
 
 
 @operator
 def gemv_acc(b: Build, acc: Any, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
-    """`acc` plus a row times a matrix."""
+    """Add a row times a matrix to `acc`."""
     made = _row_product(b, "gemv_acc", lhs, rhs)
     _same_shape(b, acc, made)
     return b.op("gemv_acc", [made], acc=acc, lhs=lhs, rhs=rhs)
@@ -95,7 +95,7 @@ def gemv_acc(b: Build, acc: Any, lhs: Any, rhs: Any, acc_phase: str = "unspecifi
 
 @operator
 def gemv_bias(b: Build, lhs: Any, rhs: Any, bias: Any, acc_phase: str = "unspecified") -> Value:
-    """A row times a matrix, plus a row."""
+    """Multiply a row by a matrix and add a row."""
     made = _row_product(b, "gemv_bias", lhs, rhs)
     _row(b, bias, made)
     return b.op("gemv_bias", [made], lhs=lhs, rhs=rhs, bias=bias)
@@ -106,46 +106,56 @@ def _same_shape(b: Build, acc: Any, made: ShapedType) -> None:
     if b.exact:
         return
     if not index.same_dims(a.shape, made.shape):
-        b.fail(SHAPE, "'acc' has another shape than the product", "acc", expected=made, got=a)
+        b.fail(SHAPE, "shape of 'acc' does not match the product", "acc", expected=made, got=a)
     if a.dtype != made.dtype:
-        b.fail(TYPE, f"sums are of {made.dtype.name}", "acc", expected=made.dtype.name, got=a.dtype.name)
+        b.fail(
+            TYPE, f"expected {made.dtype.name} for 'acc'", "acc", expected=made.dtype.name, got=a.dtype.name
+        )
 
 
 def _row(b: Build, bias: Any, made: ShapedType) -> None:
     t = _shaped(b, bias, "bias")
     if not index.same(t.shape[-1], made.shape[-1]) or any(index.known(d) != 1 for d in t.shape[:-1]):
-        b.fail(SHAPE, "'bias' is one row as wide as the product", "bias", expected=[1, made.shape[-1]], got=t)
+        b.fail(
+            SHAPE,
+            "expected one row as wide as the product for 'bias'",
+            "bias",
+            expected=[1, made.shape[-1]],
+            got=t,
+        )
 
 
 def _row_product(b: Build, name: str, lhs: Any, rhs: Any) -> ShapedType:
     made = _product(b, name, lhs, rhs)
     if any(index.known(d) not in (None, 1) for d in made.shape[:-1]):
-        b.fail(SHAPE, f"{name} takes one row", "lhs", got=lhs.type, help="pl.matmul takes several")
+        b.fail(
+            SHAPE, f"expected one row for {name}", "lhs", got=lhs.type, help="use pl.matmul for several rows"
+        )
     return made
 
 
 def _product(
     b: Build, name: str, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False
 ) -> ShapedType:
-    """The type of a product."""
+    """Return the type of a product."""
     in_core(b, name)
     x, y = _shaped(b, lhs, "lhs"), _shaped(b, rhs, "rhs")
     if x.dtype != y.dtype:
         b.fail(
             TYPE,
-            f"{name} of {x.dtype.name} and {y.dtype.name}",
+            f"cannot multiply {x.dtype.name} by {y.dtype.name} with {name}",
             "rhs",
             help=f"pl.cast(rhs, pl.{x.dtype.name})",
         )
     if x.rank == 1 and y.rank == 1:
-        b.fail(SHAPE, "two rows have no product", "rhs", help="multiply them and use pl.row_sum")
+        b.fail(SHAPE, "cannot multiply two rows", "rhs", help="multiply them and use pl.row_sum")
     rows = [] if x.rank == 1 else [-1 if a_trans else -2]
     cols = [] if y.rank == 1 else [-2 if b_trans else -1]
     k, k2 = x.shape[-2 if a_trans and rows else -1], y.shape[-1 if b_trans or not cols else -2]
     if index.known_difference(k, k2) not in (None, 0):
         b.fail(
             SHAPE,
-            f"{_text(k)} columns times {_text(k2)} rows",
+            f"cannot multiply {_text(k)} columns by {_text(k2)} rows",
             "rhs",
             expected=f"{_text(k)} rows",
             got=_text(k2),
@@ -165,14 +175,14 @@ def _product(
 
 
 def _stack(b: Build, x: Any, y: Any) -> list[Any]:
-    """Leading dimensions of two stacks: one of 1, or none, goes with any."""
+    """Return the joint leading dimensions of two stacks; an extent of 1, or a missing one, matches any."""
     n = max(len(x), len(y))
     out: list[Any] = []
     for p, q in zip([1] * (n - len(x)) + list(x), [1] * (n - len(y)) + list(y), strict=True):
         if index.known(p) != 1 and index.known(q) != 1 and not index.same(p, q):
             b.fail(
                 SHAPE,
-                f"stacks of {_text(p)} and of {_text(q)} matrices",
+                f"cannot multiply stacks of {_text(p)} and {_text(q)} matrices",
                 "rhs",
                 expected=_text(p),
                 got=_text(q),
@@ -186,7 +196,8 @@ def _text(d: Any) -> str:
 
 
 def leaving(value: Value) -> DataType:
-    """The elements of an array outside its region: of a product, what was asked for or its operands have."""
+    """Return the element type of an array outside its region: for a product, `out_dtype` or that of the
+    operands."""
     seen: set[Any] = set()
     stack: list[Any] = [value]
     plain: DataType | None = None
@@ -213,7 +224,7 @@ def leaving(value: Value) -> DataType:
 def extract(
     b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace = MemorySpace.Vec
 ) -> Value:
-    """A window of a tile in another memory."""
+    """Copy a window of a tile to another memory."""
     in_core(b, "tile.extract")
     t = _shaped(b, x, "x")
     sizes = b.static(shape, "shape")
@@ -222,7 +233,7 @@ def extract(
         if last is not None and last > 0:
             b.fail(
                 SHAPE,
-                "the window goes beyond the tile",
+                "window exceeds the tile",
                 "shape",
                 expected=f"within {_text(whole)}",
                 got=_text(o),
@@ -234,14 +245,14 @@ def extract(
 
 @operator(level="tile")
 def transpose_view(b: Build, x: Any) -> Value:
-    """The transpose of a tile in Mat, by another name for the same memory."""
+    """View a tile in Mat transposed, without a copy."""
     in_core(b, "tile.transpose_view")
     t = _shaped(b, x, "x")
     return b.op("tile.transpose_view", [transposed(t)], x=x)
 
 
 def transposed(t: ShapedType) -> ShapedType:
-    """The type of a transpose."""
+    """Return the type of a transpose."""
 
     def swapped(dims: Any) -> tuple[Any, ...]:
         return (*dims[:-2], dims[-1], dims[-2])
@@ -258,15 +269,15 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     t = _shaped(b, x, "x")
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
-        b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
+        b.fail(PLACE, f"cannot use {name} outside of `for lane in pl.split_aiv(2, mode=..)`")
     shape, valid = list(t.shape), list(t.extent)
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
         n = index.known(shape[axis])
-        if not b.exact or (n is not None and not n % 2):  # what else it is stands beside it
+        if not b.exact or (n is not None and not n % 2):  # an annotation gives the other cases
             what = "rows" if found is SplitMode.UP_DOWN else "columns"
             if n is None or (n % 2 and not join):
-                b.fail(SHAPE, f"{_text(shape[axis])} {what} have no halves", "x", got=t)
+                b.fail(SHAPE, f"cannot halve {_text(shape[axis])} {what}", "x", got=t)
             shape[axis] = 2 * n if join else n // 2
             valid[axis] = (_joined if join else _of_lane)(b, valid[axis], n, what, t)
     made = t.replace(shape=tuple(shape), valid=None if t.valid is None else tuple(valid))
@@ -275,20 +286,25 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     if lane_stride is None:
         return b.op(name, [made], x=x, mode=found)
     if not b.exact:
-        b.fail(UNSUPPORTED, "the second vector core begins in the middle", "lane_stride", got=lane_stride)
+        b.fail(
+            UNSUPPORTED,
+            "unsupported lane_stride: the second vector core starts at the middle",
+            "lane_stride",
+            got=lane_stride,
+        )
     return b.op(name, [made], x=x, mode=found, lane_stride=lane_stride)
 
 
 def _of_lane(b: Build, valid: Any, whole: int, what: str, t: ShapedType) -> Any:
-    """How far data goes in the half of the lane at work: halves are of the whole, so the first has the data
-    first."""
+    """Return the valid extent in the half of the executing lane. Halves divide the whole, so the data fills
+    the first lane first."""
     half = whole // 2
     if index.known(valid) == whole:
         return half
     if b.exact:
         return valid
     if what == "columns":
-        b.fail(SHAPE, "columns that are data in part have no halves: slots of FIFOs are read by rows of one "
+        b.fail(SHAPE, "cannot halve partly valid columns: FIFO slots are read by rows of one "
                "length", "x", expected=f"{whole} columns of data", got=t,
                help="mode=pl.SplitMode.UP_DOWN, or pl.set_validshape(x, rows, columns) before")  # fmt: skip
     lane = b.op("get_subblock_idx", [ScalarType(INDEX)])
@@ -299,26 +315,26 @@ def _of_lane(b: Build, valid: Any, whole: int, what: str, t: ShapedType) -> Any:
 
 
 def _joined(b: Build, valid: Any, half: int, what: str, t: ShapedType) -> Any:
-    """How far data goes in two halves side by side."""
+    """Return the valid extent of two halves side by side."""
     if index.known(valid) == half or b.exact:
         return 2 * half if index.known(valid) == half else valid
     if valid not in b.shards:
-        b.fail(SHAPE, f"{what} without data would lie between those of the lanes", "x", got=t,
-               expected=f"{half} {what} of data in each lane",
-               help="pl.fillpad(x, pl.PadValue.zero) makes all of it data")  # fmt: skip
+        b.fail(SHAPE, f"cannot join halves with invalid {what} between them", "x", got=t,
+               expected=f"{half} valid {what} in each lane",
+               help="pl.fillpad(x, pl.PadValue.zero) makes all of it valid")  # fmt: skip
     return b.shards[valid]
 
 
 @operator
 def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
-    """The half of this vector core of what the cube made. `split` is the number of a mode."""
+    """Return this vector core's half of a tile of the cube. `split` is the number of a mode."""
     in_core(b, "aiv_shard")
     return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
 
 
 @operator
 def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
-    """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
+    """Join the halves of both vector cores for the cube. `split` is the number of a mode."""
     in_core(b, "aic_gather")
     return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)
 
@@ -328,7 +344,12 @@ def _mode(b: Build, mode: Any, split: Any) -> Any:
         return split if mode is None else mode
     found = [m for m in SplitMode if m.value == split]
     if not found:
-        b.fail(ARGUMENTS, "'split' is 0, 1 or 2: not, up and down, left and right", "split", got=repr(split))
+        b.fail(
+            ARGUMENTS,
+            "expected 0, 1 or 2 for 'split': none, up and down, left and right",
+            "split",
+            got=repr(split),
+        )
     return found[0]
 
 

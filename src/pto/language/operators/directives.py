@@ -1,4 +1,4 @@
-"""Directives: what is said to whoever reads a program, and leaves nothing in it."""
+"""Directives for the reader of a program, which leave no operation in it."""
 
 from __future__ import annotations
 
@@ -13,39 +13,44 @@ from .core import operator
 
 @operator
 def static_print(b: Build, *args: Any) -> None:
-    """Print what is known when the program is read: objects of Python, and the types of values."""
+    """Print values while the program is read: Python objects, and the types of values."""
     where = f"{b.place.source.name}:{b.place.line}: " if b.place is not None else ""
     print(where + " ".join(f"{a.name}: {a.type}" if isinstance(a, Value) else str(a) for a in args))
 
 
 @operator
 def static_assert(b: Build, condition: Any, message: str = "") -> None:
-    """Refuse the program unless something holds that is known when it is read."""
+    """Reject the program unless a condition holds that is constant when the program is read."""
     if isinstance(condition, Value):
-        b.fail(TYPE, "only a run can tell whether this holds", "condition", got=condition.type,
-               help="assert what shapes and constants say")  # fmt: skip
+        b.fail(TYPE, "expected a constant condition", "condition", got=condition.type,
+               help="assert conditions on shapes and constants")  # fmt: skip
     if not condition:
-        b.fail(ARGUMENTS, message or "static_assert does not hold", "condition")
+        b.fail(ARGUMENTS, message or "static_assert failed", "condition")
 
 
-#: What only a decorator says: it is known before a body is read.
+#: Attributes that only a decorator can set, since they are needed before the body is read.
 _OF_DECORATORS = ("auto_scope", "external_source")
 
 
 @operator
 def func_attr(b: Build, attrs: Any) -> None:
-    """What is to be known of a function, by name: its first statement."""
+    """Set attributes of the function, by name; it must be the first statement."""
     if not isinstance(attrs, dict) or not all(isinstance(k, str) for k in attrs):
-        b.fail(ARGUMENTS, "attributes are a dictionary of words", "attrs", got=repr(attrs))
+        b.fail(
+            ARGUMENTS, "expected a dictionary with string keys for the attributes", "attrs", got=repr(attrs)
+        )
     outer = b.block.outer
     if not isinstance(outer, Function):
-        b.fail(ARGUMENTS, "attributes are those of a function: its first statement")
+        b.fail(
+            ARGUMENTS,
+            "cannot set attributes inside a block: pl.func_attr is the first statement of a function",
+        )
     for name in attrs:
         if name in _OF_DECORATORS:
-            b.fail(ARGUMENTS, f"'{name}' is no attribute that a body sets", "attrs",
-                   help=f"@pl.function({name}=..) says it")  # fmt: skip
+            b.fail(ARGUMENTS, f"cannot set attribute '{name}' in a body", "attrs",
+                   help=f"set it in the decorator: @pl.function({name}=..)")  # fmt: skip
         if name in b.attributes:
-            b.fail(ARGUMENTS, f"'{name}' is set twice", "attrs", help="leave one of them out")
+            b.fail(ARGUMENTS, f"attribute '{name}' is set twice", "attrs", help="leave one of them out")
         b.attributes.add(name)
     if b.exact:
         outer.kind = attrs.pop("kind", outer.kind)
@@ -56,8 +61,8 @@ def func_attr(b: Build, attrs: Any) -> None:
 
 @operator
 def operation(b: Build, name: str, types: Any, **args: Any) -> Any:
-    """An operation that only stages make, as they print it."""
+    """Append an operation that only stages make, as they print it."""
     if not b.exact:
-        b.fail(ARGUMENTS, f"'{name}' is no operator: only stages make it")
+        b.fail(ARGUMENTS, f"cannot call '{name}': only stages make this operation")
     results = b.append(name, [written_type(t) for t in types], args).results
     return None if not results else results[0] if len(results) == 1 else tuple(results)

@@ -1,4 +1,4 @@
-"""Arrays that a core computes with have extents that are known: what to write where they are not."""
+"""Help for arrays with dynamic extents on a core, where extents must be constants."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from ..problems import SHAPE, fail
 
 
 def unknown_extents(value: Any, place: Span | None) -> NoReturn:
-    """Refuse an array, at the window that made it where one did."""
+    """Reject an array with dynamic extents, at the window that made it if there is one."""
     op = value.op if value.op is not None and value.op.name == "slice" else None
-    fail(SHAPE, "an array on a core has known extents", op.loc if op is not None else place, got=value.type,
+    fail(SHAPE, "expected constant extents for an array on a core", op.loc if op is not None else place,
+         got=value.type,
          help=_window(value) if op is not None else f"in loops over its parts: {_part(value)}")  # fmt: skip
 
 
@@ -23,7 +24,7 @@ def has_known_extents(value: Any) -> bool:
 
 
 def _window(value: Value) -> str:
-    """The load that a window of unknown extents is meant to be."""
+    """Return the load to write instead of a window with dynamic extents."""
     assert value.op is not None
     offsets, shape, valid = list(value.op.args["offset"]), [], [_plain(n) for n in value.op.args["shape"]]
     taken = set(re.findall(r"\w+", " ".join(map(_text, (*offsets, *valid)))))
@@ -39,7 +40,7 @@ def _window(value: Value) -> str:
 
 
 def _part(value: Value) -> str:
-    """The load of a part of an array of unknown extents."""
+    """Return the load of a part of an array with dynamic extents."""
     offsets: list[Any] = []
     shape: list[Any] = []
     valid: list[Any] = []
@@ -58,7 +59,7 @@ def _load(name: str, offsets: list[Any], shape: list[Any], valid: list[Any]) -> 
 
 
 def _bound(n: Any) -> int | None:
-    """What an extent never exceeds, where it says so: `pl.min(16, ..)`."""
+    """Return an upper bound of an extent such as `pl.min(16, ..)`; None if it has none."""
     known = index.known(n)
     if known is not None:
         return known
@@ -71,14 +72,14 @@ def _bound(n: Any) -> int | None:
 
 
 def _operation(n: Any) -> tuple[str, list[Any]]:
-    """What computes a number."""
+    """Return the name and the operands of the operation that computes a number."""
     if not isinstance(n, Value) or n.op is None or not n.op.name.startswith("scalar."):
         return "", []
     return n.op.name.removeprefix("scalar."), list(n.op.args.values())
 
 
 def _plain(n: Any) -> Any:
-    """`m` of `r + m - r`."""
+    """Return `m` for `r + m - r`."""
     name, args = _operation(n)
     inner, parts = _operation(args[0]) if name == "sub" else ("", [])
     rest = [p for p in parts if not index.same(p, args[1])]
@@ -89,7 +90,7 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def _text(d: Any) -> str:
-    """A number as one writes it."""
+    """Return a number as source text."""
     if isinstance(d, str):
         return d
     known = index.known(d)

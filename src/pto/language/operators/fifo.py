@@ -1,6 +1,6 @@
 """Operators of FIFOs between the cube core and the vector cores of a cluster.
 
-`mixed` makes them; programs whose cube and vector functions are written by hand have them too.
+The pass `mixed` makes them; programs with separate cube and vector functions use them directly.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..problems import ARGUMENTS, TYPE
 from .core import operator
 from .memory import in_core
 
-#: From where, to where, and the memory that tiles arrive in: FIFOs by their bit in `dir_mask`.
+#: FIFOs by their bit in `dir_mask`: cube to vector, vector to cube.
 C2V, V2C = 1, 2
-#: An address that is found.
+#: An address that the tools choose.
 AUTO = -1
 ARRIVES = {C2V: "vec", V2C: "mat"}
 
@@ -26,7 +26,12 @@ def _push(name: str, side: str) -> Callable[..., Any]:
     def push(b: Build, tile: Any, *, split: int, id: int | None = None) -> None:
         in_core(b, name)
         if not is_tile(tile):
-            b.fail(TYPE, "'tile' is a tile", "tile", got=tile.type if isinstance(tile, Value) else repr(tile))
+            b.fail(
+                TYPE,
+                "expected a tile for 'tile'",
+                "tile",
+                got=tile.type if isinstance(tile, Value) else repr(tile),
+            )
         b.append(name, [], {"tile": tile, "split": split, "id": id})
 
     push.__doc__ = f"Put a tile into a FIFO to {side}; wait while it is full."
@@ -42,7 +47,7 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
         shape = shape if shape is not None or said is None else list(said.shape or ())
         dtype = dtype if dtype is not None or said is None else said.dtype
         if not shape or dtype is None:
-            b.fail(ARGUMENTS, f"{name} needs a shape and an element type",
+            b.fail(ARGUMENTS, f"missing shape and element type of {name}",
                    help=f"x: pl.Tile[[rows, cols], dtype] = pl.{name}(split=..)")  # fmt: skip
         sizes = b.static(shape, "shape")
         view = (
@@ -55,7 +60,7 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
             name, [TileType(dtype, tuple(sizes), valid, space)], shape=sizes, dtype=dtype, split=split, id=id
         )
 
-    pop.__doc__ = f"The next tile of a FIFO from {side}; wait until there is one."
+    pop.__doc__ = f"Pop the next tile of a FIFO from {side}; wait until there is one."
     return operator(pop, name=name)
 
 
@@ -67,7 +72,7 @@ def _free(name: str, side: str) -> Callable[..., Any]:
             split = popped.args.get("split")
         b.append(name, [], {"tile": tile, "split": split, "id": id})
 
-    free.__doc__ = f"Give the place of a tile that came from {side} back."
+    free.__doc__ = f"Free the slot of a tile that came from {side}."
     return operator(free, name=name)
 
 
@@ -91,7 +96,9 @@ def _initialize(name: str) -> None:
             "gm_slot_buffer": gm_slot_buffer, "gm_offset": gm_offset,
         })  # fmt: skip
 
-    initialize.__doc__ = "This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."
+    initialize.__doc__ = (
+        "Initialize this side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."
+    )
     operator(initialize, name=name)
 
 
@@ -101,25 +108,26 @@ _initialize("aiv_initialize_pipe")
 
 @operator
 def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -> Value:
-    """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
+    """Reserve memory for the tiles that arrive in a FIFO. The tools choose the address if `base` is `pl.AUTO`
+    or left out."""
     in_core(b, "reserve_buffer")
     return b.op("reserve_buffer", [ScalarType(INT32)], name=name, size=size, base=base)
 
 
 @operator
 def import_peer_buffer(b: Build, *, name: str, peer_func: Any) -> Value:
-    """Where the other side has the memory of a FIFO."""
+    """Return the address of the FIFO memory of the other side."""
     in_core(b, "import_peer_buffer")
     peer = getattr(getattr(peer_func, "declared", None), "name", peer_func)
     return b.op("import_peer_buffer", [ScalarType(INT32)], name=name, peer_func=peer)
 
 
-#: Those that programs also find in `pl.system`.
+#: Operators that are also in `pl.system`.
 BUFFERS = (
     "aic_initialize_pipe", "aiv_initialize_pipe", "reserve_buffer", "import_peer_buffer", "tfree_to_aic",
     "tfree_to_aiv",
 )  # fmt: skip
-#: Operations that do something besides giving a result.
+#: Operations with effects besides their result.
 EFFECTS = {f"{word}_{way}" for word, way in (
     ("tpush", "to_aiv"), ("tpush", "to_aic"), ("tpop", "from_aic"), ("tpop", "from_aiv"), ("tfree", "to_aic"),
     ("tfree", "to_aiv"), ("aic", "initialize_pipe"), ("aiv", "initialize_pipe"),

@@ -1,4 +1,4 @@
-"""Operators that pick elements by index or by pattern: gather, scatter, sort, and rows of memory."""
+"""Operators that select elements by index or by pattern: gather, scatter, sort, and rows of memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .core import FUNCTIONS, OPERATORS, operator
 from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
 
-#: Of every so many columns, the one that a pattern keeps.
+#: Patterns: the group size, and the column of each group that is kept.
 _KEEPS = {
     "P0101": (2, 0),
     "P1010": (2, 1),
@@ -29,15 +29,15 @@ _KEEPS = {
 
 
 def pattern(b: Build, given: Any, at: str = "mask_pattern") -> MaskPattern:
-    """A pattern of columns: it, or its number."""
+    """Return a pattern of columns from the pattern or its number."""
     try:
         return MaskPattern(given)
     except ValueError:
-        b.fail(ARGUMENTS, f"no pattern {given!r}", at, expected="pl.tile.MaskPattern.P0101 and its like")
+        b.fail(ARGUMENTS, f"unknown pattern {given!r}", at, expected="pl.tile.MaskPattern.P0101 and its like")
 
 
 def kept(mask: MaskPattern, cols: int) -> int:
-    """How many of the first columns a pattern keeps."""
+    """Return the number of columns that a pattern keeps of the first `cols`."""
     of, first = _KEEPS[mask.name]
     return max(0, -(-(cols - first) // of))
 
@@ -45,14 +45,18 @@ def kept(mask: MaskPattern, cols: int) -> int:
 def _last_axis(b: Build, dim: Any, rank: int) -> None:
     if dim not in (-1, rank - 1):
         b.fail(
-            ARGUMENTS, f"elements are picked along rows, and dim is {dim!r}", "dim", expected="-1", got=dim
+            ARGUMENTS,
+            f"unsupported dim {dim!r}: elements are picked along rows",
+            "dim",
+            expected="-1",
+            got=dim,
         )
 
 
 def _indices(b: Build, value: Any, at: str) -> Value:
     t = shaped_value(b, value, at).type
     if not t.dtype.is_int or t.dtype.bits not in (16, 32):
-        b.fail(TYPE, f"'{at}' holds indices", at, expected="INT32 or INT16", got=t.dtype.name)
+        b.fail(TYPE, f"expected indices for '{at}'", at, expected="INT32 or INT16", got=t.dtype.name)
     return value
 
 
@@ -74,19 +78,19 @@ def gather(
     offset: int = 0,
     count_dtype: DataType | None = None,
 ) -> Any:
-    """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the
-    columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
+    """Gather elements along `dim` (default: each row): at the indices of `index`, or in the columns of a
+    pattern. With `kvalue`, return the indices of the elements that compare so with it, and their number."""
     t = shaped_value(b, x, "x").type
     ways = {"index": index, "mask_pattern": mask_pattern, "kvalue": kvalue}
     given = [name for name, value in ways.items() if value is not None]
     if len(given) > 1:
-        b.fail(ARGUMENTS, f"gather by '{given[0]}' and by '{given[1]}'", given[1],
+        b.fail(ARGUMENTS, f"cannot gather by both '{given[0]}' and '{given[1]}'", given[1],
                expected="one of index=, mask_pattern= and kvalue=")  # fmt: skip
     if mask_pattern is not None:
         return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
     if kvalue is not None:
         if out_cols is None:
-            b.fail(ARGUMENTS, "'out_cols' says how many indices there is room for", "out_cols")
+            b.fail(ARGUMENTS, "missing 'out_cols': the room for indices per row", "out_cols")
         return gather_compare.function(
             b,
             x,
@@ -98,7 +102,7 @@ def gather(
             count_dtype=count_dtype,
         )
     if index is None:
-        b.fail(ARGUMENTS, "gather by what?", expected="index=, mask_pattern= or kvalue=")
+        b.fail(ARGUMENTS, "missing selection of gather", expected="index=, mask_pattern= or kvalue=")
     if is_shaped(dim):  # tile.gather(src, indices, tmp)
         return tile_gather.function(b, x, dim, index)
     i = _indices(b, index, "index").type
@@ -106,7 +110,7 @@ def gather(
     fewer = [extents.known_difference(m, n) for m, n in zip(i.shape, t.shape, strict=False)]
     fewer[axis : axis + 1] = [0]
     if i.rank != t.rank or any(d is None or d > 0 for d in fewer):
-        b.fail(SHAPE, "'index' has other rows than 'x'", "index", got=i,
+        b.fail(SHAPE, "rows of 'index' do not match those of 'x'", "index", got=i,
                expected=f"{_but_one(t.shape, axis)}, or fewer")  # fmt: skip
     if axis != t.rank - 1:
         return _gather_along(b, x, axis, index)
@@ -118,7 +122,7 @@ def gather(
 
 def _axis(b: Build, dim: Any, rank: int) -> int:
     if not isinstance(dim, int) or not -rank <= dim < rank:
-        b.fail(ARGUMENTS, f"no dimension {dim!r}", "dim", expected=f"{-rank} to {rank - 1}")
+        b.fail(ARGUMENTS, f"unknown dimension {dim!r}", "dim", expected=f"{-rank} to {rank - 1}")
     return dim % rank
 
 
@@ -128,15 +132,15 @@ def _but_one(shape: Any, axis: int) -> str:
 
 
 def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
-    """`out[.., k, .., c] = x[.., index[.., k, .., c], .., c]`: plane by plane of that dimension and the last,
-    in which elements are picked by their number."""
+    """Compute `out[.., k, .., c] = x[.., index[.., k, .., c], .., c]`, plane by plane of that dimension and
+    the last; each plane is gathered by element number."""
     o, i = FUNCTIONS, index.type
     shape, whole = b.static(list(i.shape), "index"), b.static(list(x.type.shape), "x")
     tile = any(isinstance(v.type, TileType) for v in (x, index))
     made = o["create_tile" if tile else "create_tensor"](b, shape, x.type.dtype)
     count, cols = shape[axis], shape[-1]
     line = 256 // x.type.dtype.bits
-    wide = -(-cols // line) * line  # rows of a tile are whole blocks, and elements are counted through them
+    wide = -(-cols // line) * line  # rows of a tile are whole blocks, and element numbers count the padding
     columns = o["arange"](b, 0, [1, cols], i.dtype) if cols > 1 else None
     others = [range(1 if d in (axis, len(shape) - 1) else n) for d, n in enumerate(shape)]
     for at in itertools.product(*others):
@@ -156,28 +160,28 @@ def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
 
 @operator(name="gather", level="tile")
 def tile_gather(b: Build, src: Any, indices: Any, tmp: Any = None) -> Value:
-    """Elements of a tile by number, counted row after row."""
+    """Gather elements of a tile by number, counted row after row."""
     t, i = shaped_value(b, src, "src").type, _indices(b, indices, "indices").type
     return b.op("tile.gather", [result_type(i, t.dtype)], src=src, indices=indices)
 
 
 @operator(level="tile")
 def gather_mask(b: Build, src: Any, mask_pattern: Any, *, output_dtype: DataType | None = None) -> Value:
-    """The columns of a pattern, side by side; `output_dtype` says as what their bits are read."""
+    """Gather the columns of a pattern, packed; `output_dtype` reinterprets their bits."""
     t = shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
     dtype = output_dtype or t.dtype
     if dtype.bits != t.dtype.bits:
         b.fail(
             TYPE,
-            f"{t.dtype.name} read as {dtype.name}",
+            f"cannot read {t.dtype.name} as {dtype.name}",
             "output_dtype",
             expected=f"{t.dtype.bits} bits",
             got=dtype.bits,
         )
     cols = extents.known(t.shape[-1])
     if cols is None:
-        b.fail(SHAPE, "columns of a pattern are picked from known columns", "src", got=t)
+        b.fail(SHAPE, "expected a constant number of columns for a pattern", "src", got=t)
     of, first = _KEEPS[mask.name]
     v_col = b.scalar("floordiv", b.scalar("add", t.extent[-1], of - 1 - first), of)
     valid = None if t.valid is None else (*t.valid[:-1], v_col)
@@ -197,18 +201,19 @@ def gather_compare(
     out_cols: int = 0,
     count_dtype: DataType | None = None,
 ) -> tuple[Value, ...]:
-    """The numbers of the elements of each row that equal `kvalue`, or are larger; and how many there are."""
+    """Return the numbers of the elements of each row that equal `kvalue`, or exceed it, and how many there
+    are."""
     t = shaped_value(b, src, "src").type
     mode = comparison(b, cmp_mode, "cmp_mode")
     if mode not in (0, 4) and not b.exact:
-        b.fail(ARGUMENTS, "elements that are equal, or larger", "cmp_mode", expected="eq or gt", got=cmp_mode)
+        b.fail(ARGUMENTS, "unsupported comparison of gather", "cmp_mode", expected="eq or gt", got=cmp_mode)
     if not is_scalar(kvalue):
-        b.fail(TYPE, "'kvalue' is a number", "kvalue", got=getattr(kvalue, "type", repr(kvalue)))
+        b.fail(TYPE, "expected a number for 'kvalue'", "kvalue", got=getattr(kvalue, "type", repr(kvalue)))
     if isinstance(kvalue, Value) and kvalue.type.dtype.is_float and kvalue.type.dtype != t.dtype:
-        b.fail(TYPE, f"'kvalue' is compared with elements of {t.dtype.name}", "kvalue",
+        b.fail(TYPE, f"expected {t.dtype.name} for 'kvalue', the element type", "kvalue",
                got=kvalue.type, help=f"pl.cast(kvalue, pl.{t.dtype.name})")  # fmt: skip
     if t.rank != 2:
-        b.fail(SHAPE, "an array of rows and columns", "src", got=t)
+        b.fail(SHAPE, "expected two dimensions", "src", got=t)
     tile = isinstance(t, TileType)
     dtype = count_dtype or INT32
     found = array_type(
@@ -240,7 +245,7 @@ def scatter(
     mask_pattern: Any = None,
     dst: Any = None,
 ) -> Value:
-    """`x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a
+    """Return `x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a
     pattern."""
     if mask_pattern is not None:
         return scatter_mask.function(b, dst, x, mask_pattern)
@@ -252,7 +257,7 @@ def scatter(
     if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
         b.fail(
             SHAPE,
-            "'src' has an element for each index",
+            "expected an element of 'src' for each index",
             "src",
             expected=f"{t.dtype.name} {list(i.shape)}",
             got=s,
@@ -262,12 +267,12 @@ def scatter(
 
 @operator(name="scatter", level="tile")
 def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
-    """`dst` with the elements of `src` at the numbers that `indexes` has, counted row after row."""
+    """Return `dst` with the elements of `src` at the element numbers in `indexes`, counted row after row."""
     t, s, i = (shaped_value(b, v, n).type for v, n in ((dst, "dst"), (src, "src"), (indexes, "indexes")))
     if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
         b.fail(
             SHAPE,
-            "'src' has an element for each index",
+            "expected an element of 'src' for each index",
             "src",
             expected=f"{t.dtype.name} {list(i.shape)}",
             got=s,
@@ -277,19 +282,19 @@ def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
 
 @operator(level="tile")
 def scatter_mask(b: Build, dst: Any, src: Any, mask_pattern: Any) -> Value:
-    """`dst` with the columns of `src` in those of a pattern."""
+    """Return `dst` with the columns of `src` in the columns of a pattern."""
     t, s = shaped_value(b, dst, "dst").type, shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
     cols = extents.known(t.shape[-1])
     if cols is None or extents.known(s.shape[-1]) != kept(mask, cols) or s.dtype != t.dtype:
-        b.fail(SHAPE, "'src' has a column for each of the pattern", "src",
+        b.fail(SHAPE, "expected a column of 'src' for each column of the pattern", "src",
                expected=f"{t.dtype.name}, {kept(mask, cols or 0)} columns", got=s)  # fmt: skip
     return b.op("tile.scatter_mask", [result_type(t)], dst=dst, src=src, mask_pattern=mask)
 
 
 @operator
 def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
-    """`x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
+    """Return `x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
     dim=)."""
     given = dict(kwargs)
     rest = list(args)
@@ -300,7 +305,11 @@ def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
             given[name] = rest.pop(0)
     rows, src = given.get("index"), given.get("src")
     if given.get("dim", -2) != -2 or rest:
-        b.fail(ARGUMENTS, "rows are replaced: dim is -2", expected="scatter_update(x, -2, index, src)")
+        b.fail(
+            ARGUMENTS,
+            "unsupported dim: only rows are replaced, dim=-2",
+            expected="scatter_update(x, -2, index, src)",
+        )
     t, i, s = (shaped_value(b, v, n).type for v, n in ((x, "x"), (rows, "index"), (src, "src")))
     o = FUNCTIONS
     number = _known(b, i, "index")
@@ -322,7 +331,7 @@ def _known(b: Build, t: Any, at: str) -> int:
     for d in t.shape:
         n = extents.known(d)
         if n is None:
-            b.fail(SHAPE, f"'{at}' has known extents", at, got=t)
+            b.fail(SHAPE, f"expected constant extents for '{at}'", at, got=t)
         total *= n
     return total
 
@@ -335,8 +344,8 @@ def mgather(
     b: Build, mem: Any, idx: Any, coalesce: Any = "row", *, gather_oob: Any = "undefined",
     target_memory: MemorySpace = MemorySpace.Vec, scratch: Any = None, valid_shape: Any = None,
 ) -> Value:  # fmt: skip
-    """Rows, or elements, of a tensor by index. Into Mat they are gathered by indices in memory, elements by
-    way of `scratch`, a tensor with a place for each."""
+    """Gather rows, or elements, of a tensor by index. A gather into Mat takes its indices from memory;
+    elements go through `scratch`, a tensor with a place for each."""
     in_core(b, "mgather")
     t, i = tensor_value(b, mem, "mem").type, _indices(b, idx, "idx").type
     how = _word(b, coalesce, ("row", "elem"), "coalesce")
@@ -369,21 +378,20 @@ def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(words):
         return words[given]
     if given not in words:
-        b.fail(ARGUMENTS, f"'{at}' is {given!r}", at, expected=", ".join(words))
+        b.fail(ARGUMENTS, f"unknown value {given!r} of '{at}'", at, expected=", ".join(words))
     return given
 
 
 @operator
 def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
-    """Write the elements of a tile to the numbers of a tensor that `idx` has; the tensor is what it
-    returns."""
+    """Write the elements of a tile to the element numbers of a tensor in `idx`; return the tensor."""
     in_core(b, "mscatter")
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
     i = _indices(b, idx, "idx").type
     if s.dtype != t.dtype or not extents.same_dims(i.shape, s.shape):
         b.fail(
             SHAPE,
-            "'src' has an element for each index",
+            "expected an element of 'src' for each index",
             "src",
             expected=f"{t.dtype.name} {list(i.shape)}",
             got=s,
@@ -394,7 +402,7 @@ def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
 
 @operator
 def create_l1(b: Build, shape: Any, dtype: DataType, transpose: bool = False) -> Value:
-    """A tile in Mat that holds nothing yet, to gather rows into."""
+    """Create a tile in Mat without contents, to gather rows into."""
     return OPERATORS["create_tile"].function(b, shape, dtype, MemorySpace.Mat, transpose)
 
 
@@ -403,7 +411,7 @@ def gather_row(
     b: Build, dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = False, *,
     valid_shape: Any = None,
 ) -> Value:  # fmt: skip
-    """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
+    """Copy a window of a tensor into a tile at an offset; return the tile."""
     in_core(b, "gather_row")
     d, t = shaped_value(b, dst, "dst").type, tensor_value(b, src, "src").type
     at = [b.as_index(o) for o in b.dims(dst_offset, "dst_offset", d.rank)]
@@ -416,7 +424,11 @@ def gather_row(
     )
     if len(sizes) != t.rank or d.dtype != t.dtype:
         b.fail(
-            SHAPE, "a window of the tensor", "shapes", expected=f"{t.dtype.name}, {t.rank} extents", got=sizes
+            SHAPE,
+            "shape does not match the tensor",
+            "shapes",
+            expected=f"{t.dtype.name}, {t.rank} extents",
+            got=sizes,
         )
     b.append(
         "gather_row",
@@ -439,7 +451,7 @@ def paged_gather(
     b: Build, src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *,
     space: MemorySpace = MemorySpace.Mat, col_off: int = 0, is_trans: bool = False, is_b_matrix: bool = False,
 ) -> Value:  # fmt: skip
-    """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size +
+    """Gather rows of a paged tensor: row i is `src[block_table[indices[i] // block_size] * block_size +
     indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     in_core(b, "paged_gather")
     t = tensor_value(b, src, "src").type
@@ -482,17 +494,28 @@ def mrgsort(
     *,
     block_len: Any = None,
 ) -> Value:
-    """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by
-    fours; or two to four rows."""
+    """Merge sorted lists of values and indices (made by `sort32`): runs of `block_len` in one row, four at a
+    time; or two to four rows."""
     t = shaped_value(b, src0, "src0").type
     lists = [v for v in (src0, src1, src2, src3) if v is not None]
     if (block_len is None) != (len(lists) > 1):
-        b.fail(ARGUMENTS, "runs of one row, or several rows", "block_len", expected="block_len= or src1")
+        b.fail(
+            ARGUMENTS,
+            "expected either block_len= for the runs of one row, or several rows",
+            "block_len",
+            expected="block_len= or src1",
+        )
     cols: Any = 0
     for n, v in enumerate(lists):
         s = shaped_value(b, v, f"src{n}").type
         if s.dtype != t.dtype or extents.known(s.shape[0] if s.rank > 1 else 1) != 1:
-            b.fail(SHAPE, "lists are single rows", f"src{n}", expected=f"{t.dtype.name}, one row", got=s)
+            b.fail(
+                SHAPE,
+                "expected a list in a single row",
+                f"src{n}",
+                expected=f"{t.dtype.name}, one row",
+                got=s,
+            )
         cols = b.scalar("add", cols, s.extent[-1])
     if block_len is not None:
         return b.op("mrgsort", [result_type(t)], src0=src0, block_len=block_len)

@@ -10,7 +10,7 @@ from ..problems import TYPE
 from .core import operator
 from .memory import tensor_value
 
-#: What stands for what prefetches are told by, and who makes it.
+#: Handles of prefetches, and the calls that make them.
 _MADE_BY = {
     "context": "pl.prefetch.make_context()",
     "event": "pl.prefetch.async_prefetch(x, ctx)",
@@ -21,18 +21,18 @@ _MADE_BY = {
 def _handle(b: Build, given: Any, kind: str, at: str) -> None:
     if given != kind:
         got = _MADE_BY.get(given, repr(given)) if isinstance(given, str) else repr(given)
-        b.fail(TYPE, f"'{at}' is a {kind} of prefetches", at, expected=_MADE_BY[kind], got=got)
+        b.fail(TYPE, f"expected a prefetch {kind} for '{at}'", at, expected=_MADE_BY[kind], got=got)
 
 
 @operator(level="prefetch")
 def make_context(b: Build) -> str:
-    """What prefetches belong to."""
+    """Make the context of prefetches."""
     return "context"
 
 
 @operator(level="prefetch")
 def async_prefetch(b: Build, src: Any, ctx: Any) -> str:
-    """Say that a tensor will be read soon."""
+    """Announce that a tensor will be read soon."""
     tensor_value(b, src, "src")
     _handle(b, ctx, "context", "ctx")
     return "event"
@@ -40,14 +40,14 @@ def async_prefetch(b: Build, src: Any, ctx: Any) -> str:
 
 @operator(level="prefetch")
 def session(b: Build, ctx: Any) -> str:
-    """What prefetches are waited for with."""
+    """Return the session that waits for prefetches."""
     _handle(b, ctx, "context", "ctx")
     return "session"
 
 
 @operator(level="prefetch")
 def wait(b: Build, event: Any, session_handle: Any) -> bool:
-    """Whether a prefetch is done: always."""
+    """Return True: a prefetch is always done."""
     _handle(b, event, "event", "event")
     _handle(b, session_handle, "session", "session_handle")
     return True
@@ -55,5 +55,5 @@ def wait(b: Build, event: Any, session_handle: Any) -> bool:
 
 @operator
 def dump_tag(b: Build, tensor: Any) -> Value:
-    """Mark a tensor for tools that show what it holds; the tensor is what it returns."""
+    """Mark a tensor for tools that show its contents; return the tensor."""
     return tensor_value(b, tensor, "tensor")

@@ -1,5 +1,7 @@
-"""Python's operators on arrays, as in `a / b` and `a < b`, for bodies that are read and that are executed.
-They follow NumPy: `/` of integers is a float, a comparison is a mask, and a mask beside an array is 1 and 0.
+"""Python's operators on arrays, as in `a / b` and `a < b`, for bodies that are read or executed.
+
+They follow NumPy: `/` of integers gives a float, a comparison gives a mask, and a mask beside an array is 1
+and 0.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from .compute import compared
 from .core import FUNCTIONS, Operator
 from .rows import spread
 
-_BITS = DATA_TYPES["INT16"]  # what every target has `and` and `or` of
+_BITS = DATA_TYPES["INT16"]  # every target has `and` and `or` for it
 _ARITHMETIC = {"add": ("+", "add"), "sub": ("-", "sub"), "mul": ("*", "mul"), "truediv": ("/", "div")}
 _LOGICAL = {"bitand": ("&", "and_"), "bitor": ("|", "or_"), "bitxor": ("^", "xor")}
 _COMPARED = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
@@ -29,7 +31,7 @@ def is_mask(x: Any) -> bool:
 
 
 def _numbers(b: Build, x: Any, other: Any) -> Any:
-    """A mask as 1 and 0, of the element type of the array beside it."""
+    """Return a mask as 1 and 0, in the element type of the array beside it."""
     if not is_mask(x):
         return x
     if is_mask(other):
@@ -48,7 +50,7 @@ def _arithmetic(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
 
 
 def _power(b: Build, base: Any, exponent: Any) -> Any:
-    """Products where the exponent is whole and known, a root where it is one half."""
+    """Return a product for a constant whole exponent, a root for one half."""
     if is_shaped(base) and not is_shaped(exponent) and not isinstance(exponent, Value):
         if exponent == 0.5:
             return FUNCTIONS["sqrt"](b, base)
@@ -75,8 +77,8 @@ def _inverted(b: Build, x: Any) -> Any:
 
 
 def assigned(b: Build, target: Value, sizes: list[Any], dropped: list[int], value: Any) -> Value:
-    """The array that `target[window] = value` writes: a number fills the window, columns and rows are spread
-    to its shape, and masks are 1 and 0."""
+    """Return the array that `target[window] = value` writes: a number fills the window, columns and rows are
+    broadcast to its shape, and masks become 1 and 0."""
     shape = [n for i, n in enumerate(sizes) if i not in dropped]
     if is_scalar(value):
         return FUNCTIONS["full"](b, b.static(shape, "window"), target.type.dtype, value)
@@ -91,7 +93,7 @@ def assigned(b: Build, target: Value, sizes: list[Any], dropped: list[int], valu
     return value
 
 
-#: Operators by the name of what they do, as numbers have them. Those of masks alone are in `OF_MASKS`.
+#: Operators by the name of their operation on numbers. Those of masks alone are in `OF_MASKS`.
 INFIX: dict[str, Operator] = {
     **{name: Operator(symbol, partial(_arithmetic, name)) for name, (symbol, _) in _ARITHMETIC.items()},
     **{name: Operator(symbol, partial(_logical, name)) for name, (symbol, _) in _LOGICAL.items()},

@@ -1,5 +1,4 @@
-"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and
-tensors."""
+"""Operators that move data or name parts of it: loads, stores, windows, reshapes; new tiles and tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +28,12 @@ from .core import operator
 
 def tensor_value(b: Build, value: Any, at: str) -> Value:
     if not is_tensor(value):
-        b.fail(TYPE, f"'{at}' is a tensor", at, got=value.type if isinstance(value, Value) else repr(value))
+        b.fail(
+            TYPE,
+            f"expected a tensor for '{at}'",
+            at,
+            got=value.type if isinstance(value, Value) else repr(value),
+        )
     return value
 
 
@@ -37,28 +41,28 @@ def tile_value(b: Build, value: Any, at: str) -> Value:
     if not is_tile(value):
         help = "pl.load(tensor, offsets, shape) gives a tile" if is_tensor(value) else ""
         got = value.type if isinstance(value, Value) else repr(value)
-        b.fail(TYPE, f"'{at}' is a tile", at, got=got, help=help)
+        b.fail(TYPE, f"expected a tile for '{at}'", at, got=got, help=help)
     return value
 
 
 def shaped_value(b: Build, value: Any, at: str) -> Value:
     if not is_shaped(value):
         got = value.type if isinstance(value, Value) else repr(value)
-        b.fail(TYPE, f"'{at}' is a tile or a tensor", at, got=got)
+        b.fail(TYPE, f"expected a tile or a tensor for '{at}'", at, got=got)
     return value
 
 
 def in_core(b: Build, what: str) -> None:
-    """Refuse work of a core elsewhere; a text is what it says, and whoever lowers it reads it once more."""
+    """Reject an operator of a core outside of one. A text is exempt: it is read again when it is lowered."""
     if not b.in_core and not b.exact:
-        b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator", help=TO_A_CORE)
+        b.fail(PLACE, f"cannot use {what} in an orchestration: it runs on a core", help=TO_A_CORE)
 
 
 def fits(
     b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False,
     name: str = "",
 ) -> None:  # fmt: skip
-    """Refuse a window that goes beyond its source, of that name, for certain."""
+    """Reject a window that exceeds its source in every run. `name` is the name of the source."""
     if b.exact:
         return
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
@@ -67,7 +71,7 @@ def fits(
         past = None if start is None or more is None else start + more
         if (start is not None and start < 0) or (past is not None and past > 0 and not clamp):
             of = f" of '{name}'" if name else ""
-            b.fail(SHAPE, f"the window goes beyond dimension {axis}{of}", at,
+            b.fail(SHAPE, f"window exceeds dimension {axis}{of}", at,
                    expected=f"within {_text(whole)}",
                    got=f"{_text(o)} to {_text(o)} + {_text(n)}")  # fmt: skip
 
@@ -77,7 +81,7 @@ def _text(d: Any) -> str:
 
 
 def _within(offset: Any, extent: Any, whole: Any) -> bool:
-    """Whether a window is known to end before its source does."""
+    """Return True if a window ends within its source in every run."""
     start, more = index.known(offset), index.known_difference(extent, whole)
     return start is not None and more is not None and start + more <= 0
 
@@ -86,8 +90,8 @@ def cut_valid(
     b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None,
     clamp: bool = False,
 ) -> tuple[Any, ...] | None:  # fmt: skip
-    """How far data goes in a window: what was asked for, no further than that of the source; with `clamp`, no
-    further than the source."""
+    """Return the valid region of a window: the requested one, cut at that of the source; with `clamp`, cut at
+    the end of the source."""
     if b.exact:
         return None if wanted is None else tuple(wanted)
     out: list[Any] = []
@@ -108,8 +112,8 @@ def load(
     b: Build, tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = None,
     target_memory: MemorySpace = MemorySpace.Vec, clamp: bool = False,
 ) -> Value:  # fmt: skip
-    """Copy a window of a tensor into a new tile; only its valid part is read. `clamp` lets it end with the
-    tensor."""
+    """Load a window of a tensor into a new tile; only its valid region is read. `clamp` cuts the window at
+    the end of the tensor."""
     in_core(b, "load")
     t = tensor_value(b, tensor, "tensor").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
@@ -120,7 +124,7 @@ def load(
         wanted = sizes
     fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp, tensor.name)
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
-        b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
+        b.fail(ARGUMENTS, "cannot load to this memory", "target_memory", got=target_memory,
                help="pl.move takes a tile from Mat to Left and Right")  # fmt: skip
     valid = cut_valid(b, t, at, shape, wanted, clamp)
     type_ = TileType(t.dtype, tuple(shape), valid, target_memory.isa)
@@ -131,7 +135,8 @@ def load(
 
 
 def _room(b: Build, tensor: Value, sizes: list[Any]) -> list[Any]:
-    """Sizes of a tile for a window: of all of a dimension that only the run knows, as many as it may have."""
+    """Return the tile shape for a window; a dynamic extent that covers a whole dimension gets its upper
+    bound."""
     if b.exact:
         return sizes
     whole = [
@@ -141,19 +146,24 @@ def _room(b: Build, tensor: Value, sizes: list[Any]) -> list[Any]:
     return [n if m is None else m for n, m in zip(sizes, most, strict=True)]
 
 
-#: Layouts of scales in memory: the memory of the cube that they are for, and the boxes that they lie in.
+#: Layouts of scales in memory: the memory of the cube that they are for, and the shape of their boxes.
 SCALES = {"MX_A_ZZ": ("scale_left", (16, 2)), "MX_B_NN": ("scale_right", (2, 16))}
 
 
 def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: MemorySpace) -> str:
-    """The memory that scales are for; they are loaded in whole boxes, to Mat."""
+    """Return the memory that scales are for; they are loaded to Mat in whole boxes."""
     space, box = SCALES[t.layout]
     known = [index.known(o) for o in at]
     if memory is not MemorySpace.Mat:
-        b.fail(ARGUMENTS, "scales of products are loaded to Mat", "target_memory", got=memory)
+        b.fail(ARGUMENTS, "cannot load scales of products to this memory", "target_memory", got=memory)
     inside = zip(known, shape, box, strict=True)
     if not b.exact and any((o or 0) % n or size % n for o, size, n in inside):
-        b.fail(SHAPE, f"scales lie in boxes of {box[0]} rows and {box[1]} columns", "shapes", got=shape)
+        b.fail(
+            SHAPE,
+            f"expected whole boxes of {box[0]} rows and {box[1]} columns of scales",
+            "shapes",
+            got=shape,
+        )
     return space
 
 
@@ -162,10 +172,10 @@ def store(
     b: Build, tile: Any, offsets: Any, output_tensor: Any, shapes: Any = None,
     *, atomic: AtomicType = AtomicType.None_,
 ) -> Value:  # fmt: skip
-    """Write the valid part of a tile to a tensor; the tensor is what it returns."""
+    """Store the valid region of a tile to a tensor; return the tensor."""
     in_core(b, "store")
     if is_shaped(output_tensor) and isinstance(output_tensor.type, TileType) and is_tensor(tile):
-        b.fail(TYPE, "a tile and a tensor in each other's place", expected="pl.store(tile, offsets, tensor)",
+        b.fail(TYPE, "arguments swapped", expected="pl.store(tile, offsets, tensor)",
                help="the tile comes first")  # fmt: skip
     t = tensor_value(b, output_tensor, "output_tensor").type
     s = shaped_value(b, tile, "tile").type
@@ -183,7 +193,7 @@ def slice(
     b: Build, x: Any, shape: Any, offset: Any, valid_shape: Any = None, drop_dims: Any = None,
     pad_value: Any = None, clamp: bool = False,
 ) -> Value:  # fmt: skip
-    """A window of a tensor or of a tile: other names for the same elements."""
+    """Return a window of a tensor or a tile, an alias of the same elements."""
     t = shaped_value(b, x, "x").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     shape, more = _of_rank(b, shape, t.rank)
@@ -215,13 +225,14 @@ def slice(
 
 
 def _of_rank(b: Build, shape: Any, rank: int) -> tuple[Any, int]:
-    """The shape of a window with fewer dimensions than its source: one of each of the others, first."""
+    """Return the shape of a window with fewer dimensions than its source: leading dimensions of 1 are
+    added."""
     missing = rank - len(shape) if isinstance(shape, list | tuple) else 0
     return ([1] * missing + [*shape], missing) if 0 < missing < rank else (shape, 0)
 
 
 def _same_bits(b: Build, s: ShapedType, t: ShapedType, at: str) -> None:
-    """Refuse to store elements that another type of the same width would read as other numbers."""
+    """Reject a store of elements that the tensor's type of the same width would read as other numbers."""
     floats = s.dtype.is_float or t.dtype.is_float
     if s.dtype != t.dtype and s.dtype.bits == t.dtype.bits and floats and not b.exact:
         b.fail(TYPE, f"cannot store {s.dtype.name} in a tensor of {t.dtype.name}", at, expected=t.dtype.name,
@@ -239,8 +250,8 @@ def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
 def assemble(
     b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an
-    orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
+    """Write the valid region of `source` into `target` at an offset; return `target`. In an orchestration
+    this is a task that copies, unless tasks can write to that part of `target` directly."""
     t = shaped_value(b, target, "target").type
     s = shaped_value(b, source, "source").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
@@ -248,7 +259,10 @@ def assemble(
     fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset", name=target.name)
     if s.dtype != t.dtype and not isinstance(t, TensorType) and not b.exact:
         b.fail(
-            TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})"
+            TYPE,
+            f"cannot write {s.dtype.name} to {t.dtype.name}",
+            "source",
+            help=f"pl.cast(source, pl.{t.dtype.name})",
         )
     _same_bits(b, s, t, "source")
     b.append("assemble", [], {"target": target, "source": source, "offset": at, "atomic": atomic})
@@ -257,20 +271,26 @@ def assemble(
 
 @operator
 def reshape(b: Build, x: Any, shape: Any) -> Value:
-    """The same elements, row after row, in another shape."""
+    """Return the same elements, row after row, in another shape."""
     t = shaped_value(b, x, "x").type
     sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
     before, after = (count(b, dims) for dims in (t.shape, sizes))
     if index.known_difference(before, after) not in (None, 0):
-        b.fail(SHAPE, f"{_text(after)} elements", "shape", expected=_text(before), got=_text(after))
+        b.fail(
+            SHAPE,
+            "number of elements changes in a reshape",
+            "shape",
+            expected=_text(before),
+            got=_text(after),
+        )
     valid = None
     if t.valid is not None:
         valid = _valid_reshaped(b, t, sizes)
         if valid is None:
-            b.fail(SHAPE, "the valid part is no rectangle in the new shape", "shape",
-                   help="reshape before the part is chosen, or fillpad first")  # fmt: skip
+            b.fail(SHAPE, "cannot reshape: the valid region is not a rectangle in the new shape", "shape",
+                   help="reshape before the valid region is set, or fillpad first")  # fmt: skip
     if valid is not None and index.same_dims(valid, sizes):
         valid = None
     changes: dict[str, Any] = {"shape": tuple(sizes), "valid": valid}
@@ -280,8 +300,11 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
 
 
 def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
-    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and
-    a run of whole rows is one in the new shape too. None where it is no box."""
+    """Return the valid region in another shape; None if it is not a box.
+
+    Whole dimensions stay whole, a dimension that is kept keeps its part, and a run of whole rows becomes a
+    run in the new shape.
+    """
     out: list[Any] = []
     before = [(d, v) for d, v in zip(t.shape, t.extent, strict=True) if index.known(d) != 1]
     after = [d for d in sizes if index.known(d) != 1]
@@ -304,7 +327,7 @@ def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...
 
 
 def merged_part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | None:
-    """The valid part of dimensions that become others, of as many elements."""
+    """Return the valid region of dimensions that are merged or split into others."""
     if all(index.same(d, v) for d, v in have):
         return new
     if len(have) == len(new) == 1:
@@ -317,7 +340,7 @@ def merged_part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[A
 
 
 def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
-    """The first elements of dimensions, as a box."""
+    """Return the first elements of dimensions as a box; None if they are not one."""
     if len(new) == 1:
         return [length]
     n, inner = index.known(length), index.known(count(b, new[1:]))
@@ -341,7 +364,7 @@ def create_tile(
     b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
     transpose: Any = None, *, flat_layout: Any = None,
 ) -> Value:  # fmt: skip
-    """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
+    """Create a tile without contents; in Mat, `transpose` makes it column-major."""
     in_core(b, "create_tile")
     space = "" if target_memory is None else target_memory.isa
     made = TileType(dtype, tuple(b.static(shape, "shape")), None, space, bool(transpose) and space == "mat")
@@ -354,7 +377,7 @@ def _alloc(level: str) -> None:
     def alloc(b: Build, memory: Any, size: Any) -> MemRef:
         return MemRef(memory, size)
 
-    alloc.__doc__ = "Memory that tiles name beside their types. Tools place tiles: it is read past."
+    alloc.__doc__ = "Name memory for tiles, beside their types. It is ignored, since the tools place tiles."
     operator(alloc, name="alloc", level=level)
 
 
@@ -367,7 +390,7 @@ def create_tensor(
     b: Build, shape: Any, dtype: DataType, layout: TensorLayout = TensorLayout.ND, manual_dep: bool = False,
     init_value: Any = None,
 ) -> Value:  # fmt: skip
-    """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
+    """Create a tensor; on a core, a tile. It has no contents unless `init_value` is given."""
     sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
     return b.op("create_tensor", [TensorType(dtype, tuple(sizes))], shape=sizes, dtype=dtype,
                 manual_dep=manual_dep, init_value=init_value)  # fmt: skip
@@ -375,7 +398,7 @@ def create_tensor(
 
 @operator
 def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, slayout: Any = None) -> Value:
-    """A copy in another memory."""
+    """Copy a tile to another memory."""
     in_core(b, "move")
     t = tile_value(b, tile, "tile").type
     return b.op("move", [t.replace(space=target_memory.isa)], tile=tile, target_memory=target_memory)
@@ -383,7 +406,7 @@ def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, s
 
 @operator
 def read(b: Build, x: Any, offset: Any) -> Value:
-    """One element as a number. An orchestrator waits until the tensor is written."""
+    """Return one element as a number. An orchestrator waits until the tensor is written."""
     if isinstance(getattr(x, "type", None), ArrayType):
         return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=b.as_index(offset))
     t = shaped_value(b, x, "x").type
@@ -397,23 +420,23 @@ def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
     t = shaped_value(b, x, "x").type
     at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
     if isinstance(value, Value) and scalar_type(value) != t.dtype and not b.exact:
-        b.fail(TYPE, f"{value.type} into {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
+        b.fail(TYPE, f"cannot write {value.type} to {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
     b.append("write", [], {"x": x, "offset": [b.as_index(o) for o in at], "value": value})
     return x
 
 
 @operator
 def dim(b: Build, tensor: Any, axis: int) -> Any:
-    """The extent of a dimension."""
+    """Return the extent of a dimension."""
     t = shaped_value(b, tensor, "tensor").type
     if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
-        b.fail(ARGUMENTS, f"no dimension {axis!r}", "axis", expected=f"0 to {t.rank - 1}")
+        b.fail(ARGUMENTS, f"unknown dimension {axis!r}", "axis", expected=f"0 to {t.rank - 1}")
     return t.shape[axis]
 
 
 @operator
 def const(b: Build, value: Any, dtype: DataType) -> Any:
-    """A number of a certain type."""
+    """Return a number of a given type."""
     if dtype in (INDEX, FP32) or not isinstance(value, int | float):
         return value
     return b.op("const", [ScalarType(dtype)], value=value, dtype=dtype)
@@ -421,13 +444,13 @@ def const(b: Build, value: Any, dtype: DataType) -> Any:
 
 @operator(name="min")
 def minimum_of(b: Build, lhs: Any, rhs: Any) -> Any:
-    """The smaller of two numbers."""
+    """Return the smaller of two numbers."""
     return _of_numbers(b, "min", lhs, rhs)
 
 
 @operator(name="max")
 def maximum_of(b: Build, lhs: Any, rhs: Any) -> Any:
-    """The larger of two numbers."""
+    """Return the larger of two numbers."""
     return _of_numbers(b, "max", lhs, rhs)
 
 
@@ -436,7 +459,7 @@ def _of_numbers(b: Build, name: str, lhs: Any, rhs: Any) -> Any:
         if is_shaped(value):
             b.fail(
                 TYPE,
-                f"pl.{name} is of two numbers",
+                f"expected two numbers for pl.{name}",
                 at,
                 got=value.type,
                 help=f"pl.{name}imum(a, b) for elements; pl.row_{name}(x), pl.col_{name}(x)",
@@ -453,19 +476,19 @@ def _identity(name: str, doc: str) -> None:
     operator(function, name=name)
 
 
-_identity("get_block_idx", "The number of the block that runs.")
-_identity("get_block_num", "How many blocks there are.")
-_identity("get_subblock_idx", "Which vector core of its block this is.")
+_identity("get_block_idx", "Return the number of the executing block.")
+_identity("get_block_num", "Return the number of blocks.")
+_identity("get_subblock_idx", "Return the number of this vector core in its block.")
 
 
 @operator
 def transpose(b: Build, x: Any, axis1: int, axis2: int) -> Value:
-    """Two dimensions change places; on a core, elements move."""
+    """Exchange two dimensions; on a core, this moves the elements."""
     t = shaped_value(b, x, "x").type
     axes = list(range(t.rank))
     for axis in (axis1, axis2):
         if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
-            b.fail(ARGUMENTS, f"no dimension {axis!r}", "axis1", expected=f"0 to {t.rank - 1}")
+            b.fail(ARGUMENTS, f"unknown dimension {axis!r}", "axis1", expected=f"0 to {t.rank - 1}")
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
     valid = None if t.valid is None else tuple(t.valid[i] for i in axes)
     made: ShapedType = t.replace(shape=tuple(t.shape[i] for i in axes), valid=valid)

@@ -1,8 +1,10 @@
-"""`pl.micro`: vector registers and masks, below tiles. A function for every vector instruction whose result
-is like what it is given, and those that reach tiles; runs of them become vecscopes.
+"""`pl.micro`: vector registers and masks, below tiles.
+
+It has a function for every vector instruction whose result type follows from its operands, and functions that
+access tiles; runs of them become vecscopes.
 
     v = pl.micro.vlds(tile, i * 64)                # 256 bytes of a tile, from an element on
-    v = pl.micro.vmax(pl.micro.vexp(v), w)         # all lanes, where no mask is given
+    v = pl.micro.vmax(pl.micro.vexp(v), w)         # all lanes, without a mask
     tile = pl.micro.vsts(v, tile, i * 64, pl.micro.plt(n, pl.FP32))
 """
 
@@ -29,7 +31,7 @@ _OVER = ("", "fold lanes", "fold groups")
 
 
 def derived(row: Row) -> bool:
-    """Whether a function of registers follows from a row."""
+    """Return True if a function on registers can be derived from a row."""
     if row.set != "vector" or not row.expr or row.over not in _OVER or len(row.results) != 1 or row.store:
         return False
     if any(a.required and a.name != "cmp_mode" for a in row.attrs):
@@ -46,7 +48,13 @@ def _shown(value: Any) -> str:
 
 def _vector(b: Build, value: Any, at: str) -> VectorType:
     if not isinstance(getattr(value, "type", None), VectorType):
-        b.fail(TYPE, f"'{at}' is a vector register", at, got=_shown(value), help="pl.micro.vlds loads one")
+        b.fail(
+            TYPE,
+            f"expected a vector register for '{at}'",
+            at,
+            got=_shown(value),
+            help="pl.micro.vlds loads one",
+        )
     return value.type
 
 
@@ -56,7 +64,7 @@ def _mask(b: Build, value: Any, bits: int, at: str) -> Any:
     if not isinstance(getattr(value, "type", None), MaskType) or value.type.bits != bits:
         b.fail(
             TYPE,
-            f"'{at}' is a mask of {bits}-bit lanes",
+            f"expected a mask of {bits}-bit lanes for '{at}'",
             at,
             got=_shown(value),
             help="pl.micro.plt, pl.micro.vcmp",
@@ -78,18 +86,26 @@ def _function(row: Row) -> Operator:
         in_core(b, f"micro.{row.name}")
         given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
         if b.target is not None and b.target.isa not in row.isas and not b.exact:
-            b.fail(ARGUMENTS, f"{row.name} on {b.target.name}", expected=f"a target of {', '.join(row.isas)}")
+            b.fail(
+                ARGUMENTS,
+                f"unsupported on {b.target.name}: {row.name}",
+                expected=f"a target of {', '.join(row.isas)}",
+            )
         first = _vector(b, given[names[0]], names[0])
         for o in row.operands:
             value = given.get(o.name)
             if o.kind == "vreg" and _vector(b, value, o.name).dtype != first.dtype:
                 b.fail(
-                    TYPE, "registers of other elements", o.name, expected=first.dtype.name, got=_shown(value)
+                    TYPE,
+                    "element types of the registers do not match",
+                    o.name,
+                    expected=first.dtype.name,
+                    got=_shown(value),
                 )
             elif o.kind == "mask":
                 given[o.name] = _mask(b, value, first.dtype.bits, o.name)
             elif o.kind in ("scalar", "int") and not is_scalar(value):
-                b.fail(TYPE, f"'{o.name}' is a number", o.name, got=_shown(value))
+                b.fail(TYPE, f"expected a number for '{o.name}'", o.name, got=_shown(value))
         if compares:
             given["cmp_mode"] = comparison(b, given.get("cmp_mode", 0), "cmp_mode")
         made = VectorType(first.dtype) if row.results[0].kind == "vreg" else MaskType(bits=first.dtype.bits)
@@ -102,12 +118,12 @@ def _function(row: Row) -> Operator:
 
 @operator(level="micro")
 def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
-    """256 bytes of a tile, from the element at `offset` on, counted in memory."""
+    """Load 256 bytes of a tile, from the element at `offset` on, counted in memory."""
     in_core(b, "micro.vlds")
     if not is_tile(tile):
         b.fail(
             TYPE,
-            "'tile' is a tile",
+            "expected a tile for 'tile'",
             "tile",
             got=_shown(tile),
             help="pl.load(tensor, offsets, shape) gives a tile",
@@ -117,11 +133,11 @@ def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
 
 @operator(level="micro")
 def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> Value:
-    """Write the lanes of a register that are on to a tile; the tile is what it returns."""
+    """Store the active lanes of a register to a tile; return the tile."""
     in_core(b, "micro.vsts")
     t = _vector(b, value, "value")
     if not is_tile(tile) or tile.type.dtype != t.dtype:
-        b.fail(TYPE, f"'tile' is a tile of {t.dtype.name}", "tile", got=_shown(tile))
+        b.fail(TYPE, f"expected a tile of {t.dtype.name} for 'tile'", "tile", got=_shown(tile))
     b.append("micro.vsts", [], {"value": value, "tile": tile, "offset": b.as_index(offset),
                                 "mask": _mask(b, mask, t.dtype.bits, "mask")})  # fmt: skip
     return tile
@@ -129,23 +145,23 @@ def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> 
 
 @operator(level="micro")
 def plt(b: Build, n: Any, dtype: DataType) -> Value:
-    """A mask whose first `n` lanes are on."""
+    """Return a mask with the first `n` lanes active."""
     in_core(b, "micro.plt")
     if not is_scalar(n) or not getattr(scalar_type(n), "is_int", False):
-        b.fail(TYPE, "'n' is an integer", "n", got=_shown(n))
+        b.fail(TYPE, "expected an integer for 'n'", "n", got=_shown(n))
     return b.op("micro.plt", [MaskType(bits=dtype.bits)], n=b.as_index(n), dtype=dtype)
 
 
 @operator(level="micro")
 def vdup(b: Build, value: Any, dtype: DataType) -> Value:
-    """A number in every lane."""
+    """Return a register with a number in every lane."""
     in_core(b, "micro.vdup")
     if not is_scalar(value):
-        b.fail(TYPE, "'value' is a number", "value", got=_shown(value))
+        b.fail(TYPE, "expected a number for 'value'", "value", got=_shown(value))
     return b.op("micro.vdup", [VectorType(dtype)], value=value, dtype=dtype)
 
 
-#: Roundings of conversions, by their words.
+#: Rounding modes of conversions, by name.
 ROUNDINGS = {"rint": "R", "round": "A", "floor": "F", "ceil": "C", "trunc": "Z", "odd": "O"}
 
 
@@ -154,22 +170,22 @@ def vcvt(
     b: Build, value: Any, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
     mask: Any = None,
 ) -> Value:  # fmt: skip
-    """Every lane as an element of another type. Of narrower lanes, two or four to one of the others, `part`
-    says which is read or written; the rest are 0."""
+    """Convert every lane to another element type. If two or four narrow lanes share a wide one, `part`
+    selects the one that is read or written; the others are 0."""
     in_core(b, "micro.vcvt")
     t = _vector(b, value, "value")
     if not isinstance(dtype, DataType):
-        b.fail(TYPE, "'dtype' is an element type", "dtype", got=_shown(dtype))
+        b.fail(TYPE, "expected an element type for 'dtype'", "dtype", got=_shown(dtype))
     pairs = {c for combo in find_row("pto.vcvt").combos for c in combo.legal[_isa(b)]}  # type: ignore[union-attr]
     if (t.dtype.isa, dtype.isa) not in pairs:
         legal = [BY_ISA[r].name for s, r in sorted(pairs) if s == t.dtype.isa and r in BY_ISA]
-        b.fail(TYPE, f"no conversion of {t.dtype.name} to {dtype.name}", "dtype", expected=", ".join(legal),
+        b.fail(TYPE, f"cannot convert {t.dtype.name} to {dtype.name}", "dtype", expected=", ".join(legal),
                got=dtype.name)  # fmt: skip
     if mode not in ROUNDINGS:
-        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
+        b.fail(ARGUMENTS, f"unknown rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
     lanes = max(t.dtype.bits, dtype.bits) // min(t.dtype.bits, dtype.bits)
     if not isinstance(part, int) or not 0 <= part < lanes:
-        b.fail(ARGUMENTS, f"no part {part!r}", "part", expected=f"0 to {lanes - 1}")
+        b.fail(ARGUMENTS, f"unknown part {part!r}", "part", expected=f"0 to {lanes - 1}")
     args = {"value": value, "dtype": dtype, "mode": mode, "part": part, "sat": bool(sat),
             "mask": _mask(b, mask, t.dtype.bits, "mask")}  # fmt: skip
     return b.op("micro.vcvt", [VectorType(dtype)], **args)
@@ -180,7 +196,7 @@ def _isa(b: Build) -> str:
 
 
 def add_micro(operators: Operators) -> None:
-    """Put a function for every row among those there are."""
+    """Add an operator for every row that is a function of registers."""
     for name in MICRO:
         if f"micro.{name}" not in operators:
             operators.later[f"micro.{name}"] = partial(_of_name, name)
@@ -193,5 +209,5 @@ def _of_name(name: str) -> Operator:
 
 
 def names() -> tuple[str, ...]:
-    """The rows that are functions, asked of all of them: what python_names.py is made from."""
+    """Return the rows that are functions of registers; python_names.py is generated from them."""
     return tuple(row.name for row in rows() if derived(row))

@@ -1,4 +1,4 @@
-"""Operators that make small integers and floats of an array, with scales."""
+"""Operators that quantize an array to small integers or floats, with scales."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MX = {"FP8E4M3FN": "MXFP8", "FP4": "MXFP4_E2M1"}
 
 @operator
 def quant(b: Build, x: Any, scale: Any, offset: Any = None) -> Value:
-    """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
+    """Return `x * scale`, with a scale per row, rounded to INT8; with an offset per row, rounded to UINT8."""
     t = shaped_value(b, x, "x").type
     if t.dtype != FP32:
         b.fail(
             TYPE,
-            f"quant of {t.dtype.name}",
+            f"unsupported element type {t.dtype.name} for quant",
             "x",
             expected="FP32",
             got=t.dtype.name,
@@ -36,7 +36,7 @@ def quant(b: Build, x: Any, scale: Any, offset: Any = None) -> Value:
             continue
         column = (*t.shape[:-1], 1)
         if not is_shaped(given) or not index.same_dims(given.type.shape, column) or given.type.dtype != FP32:
-            b.fail(SHAPE, f"'{name}' is a number per row", name, expected=f"FP32 {list(column)}",
+            b.fail(SHAPE, f"expected a number per row for '{name}'", name, expected=f"FP32 {list(column)}",
                    got=getattr(given, "type", repr(given)))  # fmt: skip
     made = result_type(t, _INT8 if offset is None else _UINT8)
     return b.op("quant", [made], x=x, scale=scale, offset=offset)
@@ -44,17 +44,29 @@ def quant(b: Build, x: Any, scale: Any, offset: Any = None) -> Value:
 
 @operator
 def quant_mx(b: Build, x: Any, dtype: DataType, scale_alg: str = "OCP") -> tuple[Value, ...]:
-    """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
+    """Quantize to small floats with one scale per 32 columns: return the elements, and the exponents of the
+    scales as UINT8."""
     t = shaped_value(b, x, "x").type
     cols = index.known(t.shape[-1])
     if not isinstance(dtype, DataType) or dtype.name not in MX:
-        b.fail(TYPE, f"no scheme for {getattr(dtype, 'name', dtype)!r}", "dtype", expected=", ".join(MX))
+        b.fail(
+            TYPE,
+            f"unknown quantization type {getattr(dtype, 'name', dtype)!r}",
+            "dtype",
+            expected=", ".join(MX),
+        )
     if cols is None or cols % 32 or t.valid is not None or t.rank != 2:
-        b.fail(SHAPE, "groups of 32 whole columns", "x", expected="rows of a multiple of 32 columns", got=t)
+        b.fail(
+            SHAPE,
+            "expected whole groups of 32 columns",
+            "x",
+            expected="rows of a multiple of 32 columns",
+            got=t,
+        )
     if scale_alg not in ("OCP", "NV"):
-        b.fail(ARGUMENTS, f"no algorithm {scale_alg!r}", "scale_alg", expected="OCP, NV")
+        b.fail(ARGUMENTS, f"unknown algorithm {scale_alg!r}", "scale_alg", expected="OCP, NV")
     if b.target is not None and b.target.isa == "a2a3" and not b.exact:
-        b.fail(ARGUMENTS, f"quant_mx on {b.target.name}", expected="a target of cpu, a5")
+        b.fail(ARGUMENTS, f"unsupported on {b.target.name}: quant_mx", expected="a target of cpu, a5")
     tile = isinstance(t, TileType)
     types = [array_type(dtype, t.shape, None, tile), array_type(_UINT8, (t.shape[0], cols // 32), None, tile)]
     args = {"x": x, "dtype": dtype, "scale_alg": scale_alg}

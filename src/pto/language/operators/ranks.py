@@ -1,8 +1,8 @@
-"""Operators of several ranks (`pto.language.distributed`): memory that every rank has, signals, collectives.
+"""Operators of several ranks (`pto.language.distributed`): windows, signals, collectives.
 
-All ranks are in one graph of tasks. A buffer is one tensor that has the rows of rank 0, then those of rank 1
-and so on; the window of a rank is its part, and what is another rank's is reached through the whole. So a
-remote load is a load; tasks wait for others of their rank by its window, for other ranks by signals alone.
+All ranks are in one graph of tasks. A buffer is one tensor with the rows of rank 0, then those of rank 1 and
+so on. The window of a rank is its part; windows of other ranks are accessed through the whole tensor. So a
+remote load is a load. Windows order the tasks of their rank; only signals order tasks of different ranks.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from .symbolic import (
     who,
 )
 
-#: How two values of a reduction are combined.
+#: The operator that combines two values of a reduction.
 _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
 
 
 class Ranks(Record):
-    """Whose window a tensor is: `rank` of `count`, with `rows` of its first dimension each."""
+    """The ranks of a window: `rank` of `count`, with `rows` of its first dimension each."""
 
     whole: Value
     rank: int
@@ -50,15 +50,15 @@ class Ranks(Record):
 
 
 class Buffer:
-    """Memory that every rank has. Its tensor is made with the first window, which says what it holds."""
+    """Memory that every rank has. The first window decides the shape and type of its tensor."""
 
     def __init__(self, size: int) -> None:
-        self.size = size  # bytes of a rank
+        self.size = size  # bytes per rank
         self.whole: Value | None = None
 
 
 class Window(Record):
-    """A buffer as a tensor of some shape; of which rank is said where it is given to that."""
+    """A buffer as a tensor of some shape; the call that takes it decides the rank."""
 
     buffer: Buffer
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class Window(Record):
 
 
 def window_of(b: Build, window: Window, rank: int) -> Value:
-    """The part of a rank."""
+    """Return the window of a rank."""
     whole, rows = window.buffer.whole, window.shape[0]
     assert whole is not None
     local = FUNCTIONS["slice"](b, whole, list(window.shape), [rank * rows, *[0] * (len(window.shape) - 1)])
@@ -79,13 +79,13 @@ def window_of(b: Build, window: Window, rank: int) -> Value:
 
 @ranked("pld", number)
 def world_size(b: Build) -> int:
-    """How many ranks there are: as many as `DistributedConfig` has devices."""
+    """Return the number of ranks, one per device of `DistributedConfig`."""
     return b.world
 
 
 @ranked("pld", memory)
 def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> Buffer:
-    """Memory that every rank has, all zeros: so many bytes, or a shape of some type."""
+    """Allocate zeroed memory in every rank: a number of bytes, or a shape of some type."""
     sized(b, size, dtype)
     if dtype is None:
         return Buffer(b.static([size], "size")[0])
@@ -94,21 +94,21 @@ def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, n
 
 @ranked("pld", shared)
 def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
-    """A buffer as a tensor: `device=r` of the call that it is given to says of which rank."""
+    """View a buffer as a tensor: `device=r` of the call that takes it selects the rank."""
     on_the_host(b, "window")
     if not isinstance(buf, Buffer):
-        b.fail(TYPE, "a window is one of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
+        b.fail(TYPE, "expected a buffer of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
     sizes = tuple(b.static(shape, "shape"))
     wanted = math.prod(sizes) * dtype.bits // 8
     if wanted > buf.size:
-        b.fail(SHAPE, "the window is larger than its buffer", "shape", got=f"{wanted} bytes",
+        b.fail(SHAPE, "window exceeds its buffer", "shape", got=f"{wanted} bytes",
                expected=f"at most {buf.size} bytes")  # fmt: skip
     whole_shape = (b.world * sizes[0], *sizes[1:])
     if buf.whole is None:
         buf.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
     t: Any = buf.whole.type  # pyright: ignore[reportOptionalMemberAccess]
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
-        b.fail(UNSUPPORTED, "two windows of one buffer have different shapes", "shape", got=list(sizes),
+        b.fail(UNSUPPORTED, "unsupported second shape for windows of one buffer", "shape", got=list(sizes),
                help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
     made = Window(buf, sizes, dtype)
     if not any(w.buffer is buf for w in b.windows):
@@ -116,7 +116,7 @@ def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
     return made
 
 
-# ---- who is who ----
+# ---- communication contexts ----
 
 
 def _ranks(b: Build, value: Any, at: str) -> Ranks:
@@ -129,7 +129,7 @@ def _ranks(b: Build, value: Any, at: str) -> Ranks:
 
 @ranked("pld", who, "dist_tensor")
 def get_comm_ctx(b: Build, dist_tensor: Any) -> Ranks:
-    """Who is who among the ranks that have a window."""
+    """Return the communication context of the ranks that have a window."""
     return _ranks(b, dist_tensor, "dist_tensor")
 
 
@@ -139,22 +139,22 @@ def _known(b: Build, ctx: Any) -> Ranks:
 
 @ranked("pld", number)
 def rank(b: Build, ctx: Any) -> int:
-    """The number of this rank."""
+    """Return the number of this rank."""
     return _known(b, ctx).rank
 
 
 @ranked("pld", number)
 def nranks(b: Build, ctx: Any) -> int:
-    """How many ranks there are."""
+    """Return the number of ranks."""
     return _known(b, ctx).count
 
 
-# ---- what is another rank's ----
+# ---- windows of other ranks ----
 
 
 def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[Any]:
-    """Where a part of the window of a rank, or an element, begins in the whole; what is beyond the window
-    would be another rank's."""
+    """Return the offset in the whole tensor of a part, or an element, of a rank's window. Reject offsets
+    outside of the window, since they would belong to another rank."""
     t = r.whole.type
     given = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     extent = [1] * t.rank if shape is None else list(shape)[-t.rank :]
@@ -162,7 +162,7 @@ def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[
     fits(b, t.replace(shape=(r.rows, *t.shape[1:])), given, extent, "offsets", name=r.whole.name)
     known = index.known(peer) if is_scalar(peer) else None
     if not is_scalar(peer) or (known is not None and not 0 <= known < r.count):
-        b.fail(ARGUMENTS, "no such rank", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
+        b.fail(ARGUMENTS, "rank out of range", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
     first, *rest = given
     return [b.scalar("add", b.scalar("mul", b.as_index(peer), r.rows), first), *rest]
 
@@ -173,7 +173,7 @@ def _zeros(r: Ranks) -> list[int]:
 
 @ranked("pld.tile", loaded, "target")
 def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None) -> Value:
-    """A part of the window of another rank as a tile."""
+    """Load a part of the window of another rank as a tile."""
     r = _ranks(b, target, "target")
     return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets, valid_shape or shape), shape, valid_shape)
 
@@ -190,7 +190,7 @@ def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atom
 def remote_store(
     b: Build, src_tile: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write a tile into the window of another rank."""
+    """Store a tile in the window of another rank."""
     return _remote_store(b, src_tile, target, peer, offsets, atomic, "src_tile")
 
 
@@ -198,7 +198,7 @@ def remote_store(
 def remote_store_tensor(
     b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write a tensor into the window of another rank."""
+    """Store a tensor in the window of another rank."""
     return _remote_store(b, src, target, peer, offsets, atomic, "src")
 
 
@@ -206,13 +206,13 @@ def remote_store_tensor(
 def remote_store_of(
     b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write a tile or a tensor into the window of another rank."""
+    """Store a tile or a tensor in the window of another rank."""
     stored = remote_store if is_tile(src) else remote_store_tensor
     return stored.function(b, src, target, peer, offsets, atomic)
 
 
 def _sizes(b: Build, shape: Any, whole: Any) -> list[Any]:
-    """The extents of what is copied: all, where nobody says."""
+    """Return the extents of a copy; the default is the whole tensor."""
     given = b.dims(shape, "shape") if shape is not None else list(whole.type.shape)
     return [b.as_index(n) for n in given]
 
@@ -222,14 +222,12 @@ def _start(b: Build, offsets: Any, sizes: list[Any]) -> list[Any]:
 
 
 def _chunk(b: Build, rows: Any, cols: Any) -> list[int | None]:
-    """What goes through a core at once, at most."""
+    """Return the largest block that goes through a core at once."""
     given = {"chunk_rows": rows, "chunk_cols": cols}
     for name, n in given.items():
         known = None if n is None else index.known(n)
         if n is not None and (known is None or known < 1):
-            b.fail(
-                ARGUMENTS, f"'{name}' is a number of rows or columns, known when the program is read", name
-            )
+            b.fail(ARGUMENTS, f"expected a constant number of rows or columns for '{name}'", name)
     return [None if n is None else index.known(n) for n in given.values()]
 
 
@@ -269,7 +267,7 @@ def put_by_tiles(
     b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
     src_offsets: Any = None, shape: Any = None, atomic: AtomicType = AtomicType.None_,
 ) -> Value:  # fmt: skip
-    """As `pld.tensor.put`; tiles that data may go through are none that it needs."""
+    """Copy as `pld.tensor.put` does; the staging tiles are accepted and not used."""
     return put.function(b, dst, peer, src, dst_offsets, src_offsets, shape, atomic)
 
 
@@ -278,7 +276,7 @@ def get_by_tiles(
     b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
     src_offsets: Any = None, shape: Any = None,
 ) -> Value:  # fmt: skip
-    """As `pld.tensor.get`; tiles that data may go through are none that it needs."""
+    """Copy as `pld.tensor.get` does; the staging tiles are accepted and not used."""
     return get.function(b, dst, peer, src, dst_offsets, src_offsets, shape)
 
 
@@ -288,7 +286,7 @@ def get_by_tiles(
 def _signal(b: Build, target: Any, at: str) -> Ranks:
     r = _ranks(b, target, at)
     if r.whole.type.dtype != INT32:
-        b.fail(TYPE, "signals are INT32", at, got=r.whole.type)
+        b.fail(TYPE, "expected INT32 for a signal", at, got=r.whole.type)
     return r
 
 
@@ -296,7 +294,8 @@ def _signal(b: Build, target: Any, at: str) -> Ranks:
 def notify(
     b: Build, target: Any, peer: Any, offsets: Any, value: Any = 1, *, op: NotifyOp = NotifyOp.AtomicAdd
 ) -> Value:
-    """Set a signal of another rank, or add to it; who sees it sees all that this core wrote before."""
+    """Set a signal of another rank, or add to it. A core that waits for the signal sees all earlier writes of
+    this core."""
     in_core(b, "notify")
     r = _signal(b, target, "target")
     at = _at(b, r, peer, offsets)
@@ -318,7 +317,7 @@ def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = W
 
 @ranked("pld.system", "signal", "signal")
 def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
-    """Tasks that wait for this one go on when a signal of this rank holds. The core waits with it here."""
+    """Let tasks that depend on this one wait for a signal of this rank. Here the core itself waits."""
     return wait.function(b, signal, offsets, expected, cmp=cmp)
 
 
@@ -326,14 +325,15 @@ def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitC
 
 
 def _collective(function: Callable[..., Any]) -> Operator:
-    """An operator of a core; for a host a task of every rank, for an orchestration one of its rank."""
+    """Make an operator of a core. Called by a host it is a task of every rank, by an orchestration a task of
+    its rank."""
     windows = [name for name in inspect.signature(function).parameters if name in ("target", "signal")]
 
     @functools.wraps(function)
     def everywhere(b: Build, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(function).bind(b, *args, **kwargs)
         if bound.arguments.get("signal") is None:
-            b.fail(UNSUPPORTED, "a collective without a signal", help="an INT32 window of [ranks, 1]")
+            b.fail(UNSUPPORTED, "missing signal of a collective", help="an INT32 window of [ranks, 1]")
         if b.in_core:
             return function(b, *args, **kwargs)
         given = list(bound.arguments.values())[1:]
@@ -341,7 +341,7 @@ def _collective(function: Callable[..., Any]) -> Operator:
             called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
                 local = [window_of(b, a, rank) if isinstance(a, Window) else a for a in args]
-                # all ranks meet: what this one did before to any window, and does after, is in order with it
+                # all ranks synchronize: accesses of this rank to any window before and after are ordered
                 rest = [
                     w
                     for w in b.windows
@@ -357,7 +357,7 @@ def _collective(function: Callable[..., Any]) -> Operator:
 
 
 def _builtin(name: str, given: dict[str, Any]) -> str:
-    """What a collective of the host is called where it has a folder of its own."""
+    """Return the name of a collective of the host that has a folder of its own."""
     ring = "_ring" if given.get("mode") == "ring" else ""
     op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
     more = {"allreduce": f"__{op.name.lower()}", "reduce_scatter": f"__{op.name.lower()}",
@@ -387,7 +387,7 @@ def _task(
 
 
 def _parts(r: Ranks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Offsets and shapes of parts that fit a core together with what they are combined with."""
+    """Yield offsets and shapes of parts; a part fits a core together with its operand."""
     *middle, last = r.whole.type.shape[1:] or (1,)
     column = math.prod(middle) * r.whole.type.dtype.bits // 8
     step, width = max(1, _ROOM // (column * last)), min(last, max(1, _ROOM // column))
@@ -404,7 +404,7 @@ _ROOM = 16 << 10
 
 @_collective
 def barrier(b: Build, signal: Any) -> Value:
-    """Wait until every rank is here. A cell of the signal per rank, which is as before when all have left."""
+    """Wait until every rank arrives. The signal has a cell per rank, which is reset when all have left."""
     r = _signal(b, signal, "signal")
     others = [p for p in range(r.count) if p != r.rank]
     rest = [0] * (r.whole.type.rank - 1)
@@ -418,7 +418,7 @@ def barrier(b: Build, signal: Any) -> Value:
 
 
 def _combined(b: Build, r: Ranks, op: ReduceOp, offsets: list[Any], shape: list[Any]) -> Value:
-    """A part of all windows, rank by rank."""
+    """Combine a part of all windows, rank by rank."""
     found = None
     for p in range(r.count):
         part = FUNCTIONS["load"](b, r.whole, _at(b, r, p, offsets), shape)
@@ -432,7 +432,7 @@ def allreduce(
     b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
     core_num: Any = None,
 ) -> Value:  # fmt: skip
-    """What all ranks have, combined, in the window of each."""
+    """Combine the windows of all ranks and store the result in each."""
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
     for at, shape in _parts(r, 0, r.rows):
@@ -445,12 +445,16 @@ def allreduce(
 
 @_collective
 def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum) -> Value:
-    """Row r of what all ranks have, combined, in row r of rank r."""
+    """Combine row r of all ranks and store it in row r of rank r."""
     r = _ranks(b, target, "target")
     share = r.rows // r.count
     if share * r.count != r.rows:
         b.fail(
-            SHAPE, "ranks get as many rows each", "target", expected=f"a multiple of {r.count}", got=r.rows
+            SHAPE,
+            "cannot divide the rows equally among ranks",
+            "target",
+            expected=f"a multiple of {r.count}",
+            got=r.rows,
         )
     barrier.function(b, signal)
     for at, shape in _parts(r, r.rank * share, share):
@@ -461,7 +465,7 @@ def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = 
 
 @_collective
 def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Value:
-    """What the root has, in the window of each."""
+    """Copy the window of the root to each rank."""
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
     for at, shape in _parts(r, 0, r.rows) if index.known(root) != r.rank else ():
@@ -473,13 +477,13 @@ def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Va
 def _a_row_each(b: Build, target: Any) -> Ranks:
     r = _ranks(b, target, "target")
     if r.rows != r.count:
-        b.fail(SHAPE, "a rank has a row of its own", "target", expected=f"{r.count} rows", got=r.rows)
+        b.fail(SHAPE, "expected one row per rank", "target", expected=f"{r.count} rows", got=r.rows)
     return r
 
 
 @_collective
 def allgather(b: Build, local_data: Any, target: Any, signal: Any = None) -> Value:
-    """What each rank has, a row each, in the window of every one."""
+    """Gather a row of each rank in the window of every rank."""
     r = _a_row_each(b, target)
     for p in range(r.count):
         FUNCTIONS["assemble"](b, r.whole, local_data, _at(b, r, p, [r.rank, *_zeros(r)[1:]]))
@@ -489,7 +493,7 @@ def allgather(b: Build, local_data: Any, target: Any, signal: Any = None) -> Val
 
 @_collective
 def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
-    """Row p of every rank goes to rank p, where it is the row of the rank that it comes from."""
+    """Send row p of every rank to rank p, where it becomes the row of the sending rank."""
     r = _a_row_each(b, target)
     rest = _zeros(r)[1:]
     for p in range(r.count):
@@ -501,13 +505,15 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
 
 @_collective
 def all_to_all_v(b: Build, input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Value:
-    """Block p of the input goes to rank p, where it is the block of the rank that it comes from; how many of
-    its rows count (`send_counts[p, 0]`, at most all) is in `recv_counts` there, by the number of that rank.
+    """Send block p of the input to rank p, where it becomes the block of the sending rank.
+
+    `send_counts[p, 0]` is the number of valid rows of block p, at most all; rank p receives it in
+    `recv_counts` at the number of the sender.
     """
     r, counts = _ranks(b, target, "target"), _ranks(b, recv_counts, "recv_counts")
     block = r.rows // r.count
     if block * r.count != r.rows or list(input.type.shape) != [r.rows, *r.whole.type.shape[1:]]:
-        b.fail(SHAPE, "a rank has a block of rows for every one, in the input and in the window", "input",
+        b.fail(SHAPE, "expected a block of rows per rank, in the input and in the window", "input",
                expected=f"[{r.rows // r.count * r.count}, ..] twice", got=input.type)  # fmt: skip
     for p in range(r.count):
         for at, shape in _parts(r, p * block, block):

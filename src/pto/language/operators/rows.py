@@ -1,5 +1,5 @@
 """Operators that are tile instructions: one for every row that is a function of tiles (isa/python.py), and
-the sugar that takes a number or a column where the instruction of that name takes a tile."""
+forms with a number or a column in place of a tile."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import OPERATORS, Operator
 from .extents import has_known_extents, unknown_extents
 
-#: Element-wise operators that have a form with a number, and where the number may come first.
+#: Element-wise operators with a numeric form whose operands may be in either order.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
-#: What they are on two numbers.
+#: Their operations on two numbers.
 _ON_NUMBERS = {**_BROADCAST, "div": "truediv"}
-#: Operators with a column beside a tile, and what they are on a column.
+#: Operators with a column beside a tile, and their operations on a column.
 _ON_COLUMNS = {f"row_expand_{short}": name for name, short in _BROADCAST.items()}
-#: Operators that other modules write, with the instruction of that name in them.
+#: Operators that other modules define, using the instruction of that name.
 BY_HAND = ("cmp", "cmps", "sels")
 
 
@@ -34,7 +34,7 @@ BY_HAND = ("cmp", "cmps", "sels")
 
 
 def types_of(b: Build, signature: Signature, args: dict[str, Any]) -> list[ShapedType]:
-    """What an instruction gives."""
+    """Return the result types of an instruction."""
     return [_type_of(b, signature, result, args) for result in signature.results]
 
 
@@ -58,7 +58,7 @@ def _type_of(b: Build, signature: Signature, result: Result, args: dict[str, Any
 
 
 def array_type(dtype: DataType, shape: Any, valid: Any, tile: bool) -> ShapedType:
-    """Of what an operator computes: it lies in no one else's memory."""
+    """Return the type of a computed array, which has its own storage."""
     return TileType(dtype, tuple(shape), valid, "vec") if tile else TensorType(dtype, tuple(shape), valid)
 
 
@@ -76,7 +76,7 @@ def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
 
 
 def _both(change: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, Any]]:
-    """What happens to the shape happens to the valid part."""
+    """Apply a change of shape to the valid region too."""
 
     def of(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Any, Any]:
         shapes, extents = zip(*((t.shape, t.extent) for t in types), strict=True)
@@ -120,7 +120,7 @@ def apply(b: Build, signature: Signature, given: dict[str, Any], level: str = ""
             value = p.default
         if value is None:
             if not p.optional:
-                b.fail(TYPE, f"'{p.name}' is missing", p.name)
+                b.fail(TYPE, f"missing argument '{p.name}'", p.name)
             continue
         args[p.name] = _argument(b, signature, p, value)
     if not args.get("high_precision"):
@@ -134,18 +134,20 @@ def apply(b: Build, signature: Signature, given: dict[str, Any], level: str = ""
 
 
 def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
-    """An argument, if it is of the kind that its parameter wants."""
+    """Check that an argument has the kind of its parameter, and return it."""
     row = signature.row
     what = f"'{p.name}' of {signature.name}"
     if p.name.endswith("dtype") and isinstance(value, str):
         return BY_ISA[value]
     if p.name.endswith("dtype") and not isinstance(value, DataType):
-        b.fail(TYPE, f"{what} is an element type", p.name, got=_got(value), help="pl.FP32 and its like")
+        b.fail(
+            TYPE, f"expected an element type for {what}", p.name, got=_got(value), help="pl.FP32 and its like"
+        )
     if p.operand in row.attr_index:
         return _attribute(b, signature, p, value)
     if p.operand not in row.operand_index:
         if any(p.name in r.of for r in signature.results if r.shape != "new") and not is_shaped(value):
-            b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
+            b.fail(TYPE, f"expected a tile or a tensor for {what}", p.name, got=_got(value))
         return value
     kind = row.operands[row.operand_index[p.operand]].kind
     if kind == "tile" and not is_shaped(value):
@@ -154,31 +156,31 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     if b.in_core and not b.exact and is_shaped(value) and not has_known_extents(value):
         unknown_extents(value, b.place_of(p.name) or b.place)
     if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
-        b.fail(TYPE, f"{what} is a number", p.name, got=_got(value))
+        b.fail(TYPE, f"expected a number for {what}", p.name, got=_got(value))
     return value
 
 
 def _attribute(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
-    """A word or a number that an attribute of the row admits."""
+    """Return a word or number that an attribute of the row allows."""
     attr = signature.row.attr_index[p.operand]
     if isinstance(value, Value):
-        b.fail(ARGUMENTS, f"'{p.name}' of {signature.name} is known when the program is read", p.name)
+        b.fail(ARGUMENTS, f"expected a constant for '{p.name}' of {signature.name}", p.name)
     if attr.kind == "cmp":
         return comparison(b, value, p.name)
     if attr.kind == "bool":
         return bool(value)
     if attr.choices and not attr.admits(value):
-        b.fail(ARGUMENTS, f"'{p.name}' of {signature.name} is {value!r}", p.name,
+        b.fail(ARGUMENTS, f"unknown value {value!r} of '{p.name}' of {signature.name}", p.name,
                expected=", ".join(map(str, attr.domain)))  # fmt: skip
     return value
 
 
 def comparison(b: Build, value: Any, at: str) -> int:
-    """The number of a comparison: it, or its word."""
+    """Return the number of a comparison, given as a number or a word."""
     words = {**{n: i for i, n in enumerate(COMPARISONS)}, **{i: i for i in range(6)}}
     key = value.lower() if isinstance(value, str) else value
     if isinstance(key, bool) or key not in words:
-        b.fail(ARGUMENTS, f"no comparison {value!r}", at, expected="0 to 5: eq ne lt le gt ge",
+        b.fail(ARGUMENTS, f"unknown comparison {value!r}", at, expected="0 to 5: eq ne lt le gt ge",
                help=did_you_mean(str(key), COMPARISONS))  # fmt: skip
     return words[key]
 
@@ -188,7 +190,7 @@ def _got(value: Any) -> str:
 
 
 def _tiles(signature: Signature, args: dict[str, Any]) -> list[str]:
-    """Parameters that hold elements to compute with, masks left out."""
+    """Return the parameters with elements to compute on, without masks."""
     masks = signature.row.packed.split()
     return [
         p.name for p in signature.params if p.operand in signature.row.operand_index
@@ -197,7 +199,7 @@ def _tiles(signature: Signature, args: dict[str, Any]) -> list[str]:
 
 
 def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None:
-    """Operands of element-wise instructions hold the same elements; tensors are made to."""
+    """Check that element-wise operands have one element type; convert tensors to it."""
     names = _tiles(signature, args)
     if not signature.row.expr or len(names) < 2 or signature.acc:
         return
@@ -209,7 +211,7 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
         if all(isinstance(u, TileType) for u in types):
             b.fail(
                 TYPE,
-                f"{signature.name} of {dtype.name} and {t.dtype.name}",
+                f"element types do not match in {signature.name}: {dtype.name} and {t.dtype.name}",
                 name,
                 expected=dtype.name,
                 got=t.dtype.name,
@@ -222,11 +224,11 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
 
 
 def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
-    """Operands of element-wise instructions have one shape; beside it there may be a column, or a row."""
+    """Check that element-wise operands have one shape; an operand may be a column or a row."""
     over, names = signature.row.over, _tiles(signature, args)
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
     packed = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
-    masks = [n for n in packed if args[n].type.dtype == BOOL]  # others are bits that somebody has packed
+    masks = [n for n in packed if args[n].type.dtype == BOOL]  # others are masks packed by the user
     if not signature.row.expr or over.startswith("fold") or b.exact:
         return
     names = [*target, *names]
@@ -241,25 +243,27 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
         elif over in ("row", "row 0"):
             wanted = [(*(1 for _ in shape[:-1]), shape[-1]), (*shape[:-2], 1, shape[-1])]
         if not any(index.same_dims(have, w) for w in wanted):
-            b.fail(SHAPE, f"{signature.name} of shapes {_dims(shape)} and {_dims(have)}", name,
+            b.fail(SHAPE, f"shapes do not match in {signature.name}: {_dims(shape)} and {_dims(have)}", name,
                    expected=" or ".join(dict.fromkeys(map(_dims, wanted))), got=_dims(have))  # fmt: skip
 
 
 def _of_rank(b: Build, x: Value, rank: int) -> Value:
-    """A column or a row as one of an array of more dimensions, whose extent is 1 there."""
+    """Return a column or a row with additional leading dimensions of extent 1."""
     if x.type.rank >= rank or not has_known_extents(x):
         return x
     return OPERATORS["reshape"].function(b, x, [*(1 for _ in range(rank - x.type.rank)), *x.type.shape])
 
 
 def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
-    """Refuse element types that the instruction does not have on the target."""
+    """Reject element types that the instruction does not support on the target."""
     if b.target is None or b.exact:
         return
     row, isa = signature.row, b.target.isa
     if isa not in row.isas:
         b.fail(
-            ARGUMENTS, f"{signature.name} on {b.target.name}", expected=f"a target of {', '.join(row.isas)}"
+            ARGUMENTS,
+            f"unsupported on {b.target.name}: {signature.name}",
+            expected=f"a target of {', '.join(row.isas)}",
         )
     held = {p.operand: p.name for p in signature.params if is_shaped(args.get(p.name))}
     dtypes = {o: args[n].type.dtype for o, n in held.items()}
@@ -274,7 +278,7 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
             at = held.get(operand) or next(iter(held.values()), "dtype")
             b.fail(
                 TYPE,
-                f"{signature.name} of {dtype.name} on {b.target.name}",
+                f"unsupported element type {dtype.name} for {signature.name} on {b.target.name}",
                 at,
                 expected=", ".join(legal),
                 got=dtype.name,
@@ -283,12 +287,13 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
 
 
 def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
-    """A number beside an array: literals take its type, integers of a known width become floats beside
-    floats, others have to have it."""
+    """Return a number beside an array in the array's element type: literals take it, integers of a fixed
+    width are converted beside floats, other types must match."""
     if not isinstance(value, Value):
         if isinstance(value, float) and x.type.dtype.is_int and not value.is_integer():
             b.fail(
-                TYPE, f"{value!r} beside an array of {x.type.dtype.name}", at, expected="a whole number",
+                TYPE, f"cannot combine {value!r} with an array of {x.type.dtype.name}", at,
+                    expected="a whole number",
                 got=repr(value), help="pl.cast(x, pl.FP32) first"
             )  # fmt: skip
         return value
@@ -299,7 +304,7 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     if dtype is not None and dtype != x.type.dtype and not b.exact:
         b.fail(
             TYPE,
-            f"a number of {dtype.name} with an array of {x.type.dtype.name}",
+            f"cannot combine a number of {dtype.name} with an array of {x.type.dtype.name}",
             at,
             expected=x.type.dtype.name,
             got=dtype.name,
@@ -314,7 +319,7 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
 def elementwise(
     b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str = ""
 ) -> Any:
-    """An operator on two arrays: a number, a column or a row may stand for the second."""
+    """Apply an operator to two arrays; the second may be a number, a column or a row."""
     names = [p.name for p in signature.params[:2]]
     lhs, rhs = (given[n] for n in names)
     more = {k: v for k, v in given.items() if k not in names}
@@ -339,8 +344,8 @@ def elementwise(
 def _broadcast(
     b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str
 ) -> Any:
-    """Two arrays of different shapes: a column or a row beside a matrix where there is an instruction for it,
-    else they are spread to the shape that they have together."""
+    """Apply an operator to arrays of different shapes: a column or a row beside a matrix uses the instruction
+    for it if there is one, else both are broadcast to a common shape."""
     at, names = signature.params[1].name, [p.name for p in signature.params[:2]]
     lhs, rhs = (given[n] for n in names)
     for value in (lhs, rhs):
@@ -361,7 +366,7 @@ def _broadcast(
 
 
 def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tuple[list[Any], Any]:
-    """The shape that arrays have together, and its valid part: extents are equal, or 1 in some."""
+    """Return the common shape of arrays, and its valid region: extents are equal, or 1 in some."""
     rank = max(v.type.rank for v in arrays)
     shape: list[Any] = [1] * rank
     valid: list[Any] = [1] * rank
@@ -375,7 +380,7 @@ def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tu
                 column, row = (*shape[:-1], 1), (*(1 for _ in shape[:-1]), shape[-1])
                 b.fail(
                     SHAPE,
-                    f"{what} of shapes {' and '.join(shapes)}",
+                    f"shapes do not match in {what}: {' and '.join(shapes)}",
                     at,
                     got=_dims(t.shape),
                     expected=f"{_dims(shape)}, a column {_dims(column)} or a row {_dims(row)}",
@@ -384,7 +389,7 @@ def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tu
 
 
 def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
-    """A column, a row or one element as an array of that shape."""
+    """Broadcast a column, a row or one element to a shape."""
     x = _of_rank(b, x, len(shape))
     if index.same_dims(x.type.shape, shape):
         return x
@@ -395,7 +400,7 @@ def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
         if of == -2:
             return OPERATORS["reshape"].function(b, x, list(shape))
     if not column and index.known(x.type.shape[-2]) != 1:
-        help, dims = "a loop over the first one: x[i]", _dims(x.type.shape)
+        help, dims = "use a loop over the first one: x[i]", _dims(x.type.shape)
         b.fail(SHAPE, f"cannot repeat {dims} along the dimensions before the last two", expected=_dims(shape),
                got=dims, help=help)  # fmt: skip
     t = array_type(x.type.dtype, shape, valid, isinstance(x.type, TileType))
@@ -406,7 +411,8 @@ def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
 
 
 def _beside(lhs: Value, rhs: Value) -> str:
-    """How the second of two arrays is spread over the first: a column over each row of it, or a row."""
+    """Return how the second array is broadcast over the first: "row" for a column, "col" for a row, else
+    ""."""
     a, c = lhs.type.shape, rhs.type.shape
     if len(a) == len(c) and index.same_dims(a[:-1], c[:-1]) and index.known(c[-1]) == 1:
         return "row"
@@ -425,7 +431,7 @@ def _dims(dims: Any) -> str:
 
 
 def _parameters(params: tuple[Parameter, ...]) -> inspect.Signature:
-    """Those that are needed, then those that may be left out."""
+    """Return required parameters first, then optional ones."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ordered = sorted(params, key=lambda p: p.optional)
     return inspect.Signature(
@@ -441,7 +447,7 @@ def _shown(p: Parameter) -> Any:
 
 
 def precise(signature: Signature) -> Signature:
-    """With the choice between two algorithms, where hardware has one."""
+    """Add the choice between two algorithms, if hardware has both."""
     if not any(a.name == "precision_mode" for a in signature.row.attrs):
         return signature
     more = Parameter("high_precision", "", True, default=False)
@@ -473,7 +479,7 @@ def _make(signature: Signature) -> Operator:
 
 
 def add_all() -> None:
-    """Put an operator for every row among those there are; what was written by hand stays."""
+    """Add an operator for every row; operators that are written by hand stay."""
     for name in signatures():
         if name not in BY_HAND and name not in OPERATORS:
             OPERATORS.later[name] = partial(_of_name, name)

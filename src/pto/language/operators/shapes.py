@@ -1,4 +1,4 @@
-"""Operators that change which part of an array is valid, and how its elements are seen."""
+"""Operators that change the valid region of an array, or the way its elements are seen."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from .rows import array_type
 
 @operator
 def fillpad(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
-    """An array that is valid everywhere: what was outside the valid part is the padding."""
+    """Return an array that is valid everywhere: elements outside the valid region become the padding."""
     t = shaped_value(b, x, "x").type
     return b.op("fillpad", [_whole(t, t.shape)], x=x, pad_value=_pad(b, pad_value))
 
 
 @operator(level="tile")
 def fillpad_inplace(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
-    """As `fillpad`."""
+    """Fill as `fillpad` does."""
     return fillpad.function(b, x, pad_value)
 
 
 @operator
 def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero) -> Value:
-    """A larger array, valid everywhere: beyond the valid part of `x` it is the padding."""
+    """Return a larger array, valid everywhere: elements outside the valid region of `x` become the
+    padding."""
     t = shaped_value(b, x, "x").type
     sizes = b.static(shape, "shape")
     if len(sizes) != t.rank or any(
@@ -38,7 +39,7 @@ def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero)
     ):
         b.fail(
             SHAPE,
-            "'shape' is smaller than that of 'x'",
+            "'shape' is smaller than the shape of 'x'",
             "shape",
             expected=f"at least {list(t.shape)}",
             got=sizes,
@@ -55,32 +56,35 @@ def _pad(b: Build, given: Any) -> PadValue:
         return given
     words = {0: PadValue.zero, float("inf"): PadValue.max, float("-inf"): PadValue.min}
     if not isinstance(given, int | float) or given not in words:
-        b.fail(ARGUMENTS, f"no padding {given!r}", "pad_value", expected="a pl.PadValue, 0 or an infinity")
+        b.fail(
+            ARGUMENTS, f"unknown padding {given!r}", "pad_value", expected="a pl.PadValue, 0 or an infinity"
+        )
     return words[given]
 
 
 @operator
 def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
-    """The same elements, of which another part is valid."""
+    """Return the same elements with another valid region."""
     t = shaped_value(b, x, "x").type
     if t.rank < 2:
-        b.fail(SHAPE, "an array of rows and columns", "x", got=t)
+        b.fail(SHAPE, "expected at least two dimensions", "x", got=t)
     valid = (*t.shape[:-2], b.as_index(valid_rows), b.as_index(valid_cols))
     for at, n, whole in zip(("valid_rows", "valid_cols"), valid[-2:], t.shape[-2:], strict=True):
         if (index.known_difference(n, whole) or 0) > 0 or (index.known(n) or 0) < 0:
-            b.fail(SHAPE, f"'{at}' goes beyond the array", at, expected=f"0 to {index.known(whole) or '?'}",
+            b.fail(SHAPE, f"'{at}' exceeds the array", at, expected=f"0 to {index.known(whole) or '?'}",
                    got=index.known(n))  # fmt: skip
     return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
 
 
 @operator(level="tensor")
 def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout: Any = None) -> Value:
-    """The same elements, row after row, in another shape, of which a part is valid."""
+    """Return the same elements, row after row, in another shape with a valid region."""
     tensor_value(b, x, "x")
     if b.exact and layout is TensorLayout.DN:
         return _by_columns(b, x, shape, valid_shape)
     if layout not in (None, TensorLayout.ND):
-        b.fail(UNSUPPORTED, "a tensor seen column by column", "layout", expected="pl.ND", got=layout,
+        b.fail(UNSUPPORTED, "unsupported column-major view of a tensor", "layout", expected="pl.ND",
+               got=layout,
                help="pl.matmul(.., b_trans=True) takes a transpose, pl.transpose makes one")  # fmt: skip
     made = x if shape is None else OPERATORS["reshape"].function(b, x, shape)
     if valid_shape is None:
@@ -92,7 +96,7 @@ def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout
 
 
 def _by_columns(b: Build, x: Value, shape: Any, valid_shape: Any) -> Value:
-    """A tensor of a text seen column by column: rows are columns."""
+    """View a tensor of a text column-major: rows and columns are exchanged."""
     if shape is not None:
         x = OPERATORS["reshape"].function(b, x, shape)
     t = x.type
@@ -106,14 +110,14 @@ def _by_columns(b: Build, x: Value, shape: Any, valid_shape: Any) -> Value:
 
 @operator
 def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) -> Value:
-    """The same bytes as elements of another type; the last extent changes as their width does."""
+    """View the same bytes as elements of another type; the last extent scales with their width."""
     t = shaped_value(b, x, "x").type
     bits = index.known(t.shape[-1])
     if bits is None or bits * t.dtype.bits % dtype.bits:
-        b.fail(SHAPE, f"rows of {t} hold no whole {dtype.name}", "dtype", got=dtype.name)
+        b.fail(SHAPE, f"cannot view rows of {t} as whole {dtype.name} elements", "dtype", got=dtype.name)
     sizes = (*t.shape[:-1], bits * t.dtype.bits // dtype.bits)
     if t.valid is not None and not index.same(t.valid[-1], t.shape[-1]):
-        b.fail(SHAPE, "columns that hold no data have no other type", "x", got=t, help="pl.fillpad first")
+        b.fail(SHAPE, "cannot reinterpret a tile with invalid columns", "x", got=t, help="pl.fillpad first")
     valid = None if t.valid is None else (*t.valid[:-1], sizes[-1])
     made: dict[str, Any] = {"dtype": dtype, "shape": sizes, "valid": valid}
     if isinstance(t, TensorType):
@@ -124,12 +128,17 @@ def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) ->
 
 @operator
 def expand_clone(b: Build, src: Any, target: Any) -> Value:
-    """`src` in the shape of `target`, repeated along the one dimension in which it is 1; what `target` holds
-    after."""
+    """Repeat `src` along the one dimension in which it is 1, to the shape of `target`. A tensor `target`
+    receives the result."""
     s, t = shaped_value(b, src, "src").type, shaped_value(b, target, "target").type
     apart = [i for i, (m, n) in enumerate(zip(s.shape, t.shape, strict=False)) if not index.same(m, n)]
     if s.rank != t.rank or len(apart) > 1 or (apart and index.known(s.shape[apart[0]]) != 1):
-        b.fail(SHAPE, f"{s} has more than one other extent than {t}", "src", expected="1 in one dimension")
+        b.fail(
+            SHAPE,
+            f"cannot expand {s} to {t}: more than one extent differs",
+            "src",
+            expected="1 in one dimension",
+        )
     o = FUNCTIONS
     whole = src
     if apart and apart[0] == s.rank - 1:
