@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import random
 import subprocess
@@ -27,9 +29,17 @@ needs_shared_memory = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason
 pytestmark = needs_shared_memory
 
 
-def ranks(count: int, *words: str, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pto.cli.main", "ranks", "-n", str(count), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+def ranks(count: int, *words: str) -> subprocess.CompletedProcess[str]:
+    """`pto ranks` in this process; the ranks are processes of their own."""
+    command = ["ranks", "-n", str(count), "--timeout", "100", *words]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(command)
+        except SystemExit as e:
+            status = e.code
+    assert isinstance(status, int)
+    return subprocess.CompletedProcess(command, status, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
@@ -263,15 +273,15 @@ int main() {
         assert "checked: 1 launch of 1 rank for oob" in done.stderr
 
 
-def test_what_cannot_be_checked(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_checked(program: str, checked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = ranks(2, "--sanitize", "all", program, "--", "meet")
     assert done.returncode == 1
     assert f"error[PTO-E2405]: '{program}' was built without calls that tell of themselves" in done.stderr
-    done = ranks(1, "--sanitize", "tasks", str(EXAMPLE))
+    done = ranks(1, "--sanitize", "tasks", checked, "--", "race")
     assert done.returncode == 0 and "\nchecked: nothing\nnot checked: tasks, because" in f"\n{done.stderr}"
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "2")
-    done = ranks(2, "--sanitize", "all", str(EXAMPLE))
+    done = ranks(2, "--sanitize", "all", checked, "--", "nothing")
     assert done.returncode == 1
     assert "--sanitize needs all ranks, but another launcher has started this one" in done.stderr
 
