@@ -12,10 +12,8 @@ from tests.each import each
 from tests.sampling import EVERY, some
 from tests.seeds import seeds
 
-import pto
 from pto.diag import Diagnostic, render
 from pto.engine.sanitize import NAMES as SANITIZERS
-from pto.engine.sanitize.advice import applied
 
 from .corpus import NAMES, PROGRAMS, Program, found_at, load
 
@@ -177,21 +175,3 @@ def test_every_item_of_the_catalogue_that_a_run_decides_has_a_program() -> None:
 
 def test_most_races_can_be_seen() -> None:
     assert sum(not load(f"{name}.bad").fuzz for name in RACES) > 0.7 * len(RACES)
-
-
-# -- the advice that comes with a race ---------------------------------------------------------------------
-
-
-@for_each(some(RACES, 2))
-def test_following_the_advice_helps(name: str) -> None:
-    """The suggested lines can be inserted as they stand, and then the race is gone."""
-    bad = load(f"{name}.bad")
-    for d in errors(bad.run(sanitize="race")[0]):
-        text = applied(bad.text, d.help)
-        if d.code not in ("PTO-E2201", "PTO-E2213") or text is None:
-            continue
-        kernel = pto.kernel(pto.parse(text), engine="reference")
-        left = errors(bad.launch(kernel, sanitize="race,sync")[0])
-        line = text.splitlines().index(d.span.source.line(d.span.place[0])) + 1  # type: ignore[union-attr]
-        assert not any(found_at(e)[:2] == (d.code, line) for e in left), f"{d.help}\n{text}{shown(left)}"
-        assert {e.code for e in left} <= {"PTO-E2201", "PTO-E2202"}, f"{d.help}\n{text}{shown(left)}"

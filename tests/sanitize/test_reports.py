@@ -174,9 +174,11 @@ def test_a_flag_that_is_set_needs_only_its_wait() -> None:
 
     assert help(WAIT, "") == []
     (forgotten,) = help("", "")
-    assert f"line 8 sets a flag for this, and nobody waits for it: put '{WAIT}' before line 10" == forgotten
+    assert f"line 8 sets a flag for this, and nothing waits for it: put '{WAIT}' before line 10" == forgotten
     (late,) = help("", WAIT)
-    assert late == "line 8 sets a flag for this, and line 11 waits for it too late: move line 11 up"
+    assert (
+        late == "line 8 sets a flag for this, and line 11 waits for it too late: move line 11 before line 10"
+    )
 
 
 def test_what_a_missing_wait_of_a_loop_leads_to_is_one_report() -> None:
@@ -195,7 +197,7 @@ def test_what_a_missing_wait_of_a_loop_leads_to_is_one_report() -> None:
         "so flag PIPE_MTE2 -> PIPE_V, id 3 is set although it is set already",
         "so flag PIPE_MTE2 -> PIPE_V, id 3 is still set when the kernel ends",
     ]
-    assert "and nobody in the loop waits for it: put" in read.help
+    assert "and nothing waits for it: put" in read.help
 
 
 # -- which iteration, which tile, which element -------------------------------------------------------------

@@ -6,7 +6,8 @@ import os
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError, has_errors, render, visible
 from ..engine.sanitize import parse_names
@@ -21,6 +22,7 @@ _EXAMPLES = """\
   pto fix --interactive k.cpp -- @a.npy f32:8    ask before each step
 """
 _MOST = 100  # steps
+STUCK = "PTO-E2104"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,11 +40,13 @@ def main(arguments: Sequence[str]) -> int:
         show(problems, options.diagnostics)
         return FAILED
     try:
-        text, problems, steps = _fixed(options, path, source.text)
+        wanted = _wanted if options.interactive else lambda d: True
+        text, outcome, tried = fixed(source.text, lambda new: _outcome(options, path, new), wanted)
     except PermissionError as e:
         why = f"cannot write beside '{path}': {(e.strerror or str(e)).lower()}"
         show([Diagnostic("PTO-E0002", why, help="copy it to a folder of yours")], options.diagnostics)
         return FAILED
+    problems, steps = outcome.found, sum(step.kept for step in tried)
     if options.diff:
         sys.stdout.writelines(difference(path, source.text, text))
     elif text != source.text:
@@ -55,32 +59,66 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(problems) else OK
 
 
-def _fixed(options: Namespace, path: str, text: str) -> tuple[str, list[Diagnostic], int]:
-    """Return the text after all steps, its remaining problems, and the number of steps. A step is taken back
-    if it leads to a problem of another kind."""
+class Outcome(NamedTuple):
+    """What a program has to report: `ran` if it passes the verifier."""
+
+    ran: bool
+    found: list[Diagnostic]
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        return [d for d in self.found if d.severity == "error"]
+
+    @property
+    def reach(self) -> int:
+        """How far it comes: not to a run, not to the end of a run, to the end."""
+        return 0 if not self.ran else 1 if any(d.code == STUCK for d in self.found) else 2
+
+    def better(self, before: Outcome) -> bool:
+        """Check whether it comes further, or as far without problems of another kind."""
+        if self.reach != before.reach:
+            return self.reach > before.reach
+        return {d.code for d in self.errors} <= {d.code for d in before.errors}
+
+
+class Step(NamedTuple):
+    """Advice that was tried, and whether it was kept."""
+
+    found: Diagnostic
+    kept: bool
+
+
+def fixed(
+    text: str, run: Callable[[str], Outcome], wanted: Callable[[Diagnostic], bool] = lambda d: True
+) -> tuple[str, Outcome, list[Step]]:
+    """Follow the advice of reports until none is left that can be followed: the text, what it still has to
+    report, and the steps. A step is taken back if it leads to a problem of another kind."""
+    outcome = run(text)
     declined: set[str] = set()
-    problems, steps = _problems(options, path, text), 0
-    while steps < _MOST:
-        for d in problems:
-            new = applied(text, d.help) if d.severity == "error" and d.help not in declined else None
+    steps: list[Step] = []
+    while len(steps) < _MOST:
+        for d in outcome.errors:
+            new = applied(text, d.help) if d.help not in declined else None
             if new is None:
                 continue
             declined.add(d.help)
-            if options.interactive and not _wanted(d):
+            if not wanted(d):
                 continue
-            after = _problems(options, path, new)
-            if {p.code for p in after} <= {p.code for p in problems}:
-                text, problems, steps = new, after, steps + 1
+            after = run(new)
+            steps.append(Step(d, after.better(outcome)))
+            if steps[-1].kept:
+                text, outcome = new, after
                 declined.clear()  # lines have moved
                 break
         else:
             break
-    return text, problems, steps
+    return text, outcome, steps
 
 
-def _problems(options: Namespace, path: str, text: str) -> list[Diagnostic]:
-    """Run a text and return its problems. It lies beside the file for that time: it may include others."""
+def _outcome(options: Namespace, path: str, text: str) -> Outcome:
+    """Run a text. It lies beside the file for that time: it may include others."""
     folder, name = os.path.split(os.path.abspath(path))
+    ran = True
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".pto-fix-", suffix=f"-{name}") as file:
         file.write(text.encode())
         file.flush()
@@ -88,12 +126,12 @@ def _problems(options: Namespace, path: str, text: str) -> list[Diagnostic]:
         try:
             found = Prepared(options).run().diagnostics
         except DiagnosticError as e:
-            found = e.diagnostics
+            found, ran = e.diagnostics, False
         for d in found:
             for span in (d.span, *(span for _, span in d.notes)):
                 if span is not None and span.source.name == file.name:
                     span.source.name = path
-    return found
+    return Outcome(ran, found)
 
 
 def _wanted(d: Diagnostic) -> bool:

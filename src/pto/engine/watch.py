@@ -30,14 +30,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..diag import Diagnostic, Span
 from ..ir.core import Module, Operation
+from ..ir.nesting import Statement
 from ..isa.profiles import Profile
 
 if TYPE_CHECKING:
     from .access import Access
     from .elements import Array
-    from .entry import LaunchResult
     from .memory import GlobalMemory, Tile, View
     from .registers import Register
+    from .result import LaunchResult
 
 
 class WatchedCore(Protocol):
@@ -80,8 +81,8 @@ class WatchedLaunch(Protocol):
         """Where an operation is written."""
         ...
 
-    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
-        """The first and last line of a loop around both that the module does not show."""
+    def nesting(self, op: Operation) -> list[Statement]:
+        """The statements around an operation up to its function, innermost first, itself included."""
         ...
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:

@@ -8,6 +8,7 @@ from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
 from .multi_tiles import told_as
+from .nesting import Statement, nesting
 
 #: A type of tiles in text, up to its parts, or a name that may stand for one.
 _TILE = re.compile(r"!pto\.(?:multi_)?tile(?:_buf)?<|!([A-Za-z_]\w*)(?![\w.<])")
@@ -28,6 +29,10 @@ class Context:
     def arch(self) -> str:
         """The profile as the field writes it in messages."""
         return ARCH_NAMES[self.profile.isa]
+
+    def nesting(self, op: Operation) -> list[Statement]:
+        """The statements around an operation up to its function, innermost first, itself included."""
+        return nesting(self.module, op)
 
     def report(
         self, op: Operation, code: str, message: str, *, at: str | Value | Span | None = None,

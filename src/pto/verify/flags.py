@@ -9,36 +9,26 @@ severity; what goes wrong on some is a warning, since conditions may be related 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..diag import Diagnostic
 from ..ir.context import Context
-from ..ir.core import Operation, constant_of, entry_mark
+from ..ir.core import Operation, entry_mark
 from ..ir.facts import enclosing
-from ..isa.enums import SYNC_OP_PIPE
 from ..isa.machine import SECTIONS
 from .balance import Failure, Walk, runs_on
+from .missing import (
+    Thing,
+    get_before,
+    is_taking,
+    release_after,
+    set_before,
+    thing_of,
+    wait_at_end,
+    wait_between,
+)
 
-#: What takes a flag or token, and what gives it back.
-_TAKE, _RELEASE = ("set", "get"), ("wait", "release")
 _Said = tuple[str, str, str]
 _OTHER = {"cube": "vector", "vector": "cube"}
-
-
-class Thing(NamedTuple):
-    """A flag (source pipe, destination pipe) or a token (pipe), with its id; None for a run-time id."""
-
-    pipes: tuple[str, ...]
-    id: str | None
-
-    @property
-    def is_flag(self) -> bool:
-        return len(self.pipes) == 2
-
-    def __str__(self) -> str:
-        if self.is_flag:
-            return f"flag ({self.pipes[0]} -> {self.pipes[1]}, {self.id})"
-        return f"buffer token {self.id}"
 
 
 def check_flags(
@@ -63,7 +53,7 @@ def check_flags(
         followed = dict.fromkeys(t for t in things.values() if Thing(t.pipes, None) not in things.values())
         cores = _cores(func, ops)
         for thing in followed:
-            takes = {op: _order(op) in _TAKE for op, t in things.items() if t == thing}
+            takes = {op: is_taking(op) for op, t in things.items() if t == thing}
             relevant = program.relevant(takes)
             for core in cores:
                 failures = list(Walk(takes, relevant, program.bodies, core).function(func))
@@ -114,29 +104,6 @@ class _Program:
         return seen
 
 
-def _order(op: Operation) -> str:
-    return op.row.order if op.row is not None else ""
-
-
-def thing_of(op: Operation) -> Thing | None:
-    """The flag or token an operation is about."""
-    order = _order(op)
-    if order not in _TAKE and order not in _RELEASE:
-        return None
-    if order in ("get", "release"):
-        pipe, id = str(op.attr("op_type") or op.attr("pipe") or ""), op.attr("buf_id")
-        run_time = op.get("buf_id_dyn")
-        return Thing((pipe,), None if run_time is not None else str(id))
-    if op.name in ("pto.record_event", "pto.wait_event"):
-        pipes = tuple(SYNC_OP_PIPE.get(str(op.attr(n)), "") for n in ("src_op", "dst_op"))
-        return Thing(pipes, str(op.attr("event_id")))
-    pipes = (str(op.attr("src_pipe")), str(op.attr("dst_pipe")))
-    if op.name.endswith("_dyn"):
-        known = constant_of(op.operands[0])
-        return Thing(pipes, None if known is None else f"EVENT_ID{known}")
-    return Thing(pipes, str(op.attr("event_id")))
-
-
 def _unstructured(func: Operation) -> bool:
     return any(op.name.startswith("cf.") for op in func.walk()) or any(
         len(r.blocks) > 1 for r in func.regions
@@ -172,6 +139,8 @@ def _describe(
         said = words.released(failure.certain)
     assert where is not None  # the end is wrong only if something is held
     code, message, help = said
+    if failure.certain and split is None:
+        help = _line_to_add(context, thing, code, op, holder) or help
     name = where.row.name if where.row else where.name
     d = Diagnostic(code, f"{name}: {message}", context.span(where), help=help)
 
@@ -193,6 +162,23 @@ def _describe(
     if split is not None:
         note("it depends on whether this loop runs at all", split)
     return where, d
+
+
+def _line_to_add(
+    context: Context, thing: Thing, code: str, op: Operation | None, holder: Operation | None
+) -> str:
+    """The line that would mend a failure, and where to put it; empty where nothing shows its place."""
+    if code == "PTO-E0803" and op is not None:
+        return set_before(context, thing, op)
+    if code == "PTO-E0804" and op is not None:
+        return wait_between(context, thing, holder or op, op)
+    if code == "PTO-E0805" and holder is not None:
+        return wait_at_end(context, thing, holder)
+    if code == "PTO-E0806" and op is not None and not is_taking(op):
+        return get_before(context, thing, op)
+    if code == "PTO-E0807" and holder is not None:
+        return release_after(context, thing, holder)
+    return ""
 
 
 class _Words:

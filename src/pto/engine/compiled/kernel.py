@@ -17,8 +17,9 @@ from ...ir.facts import may_fail, may_repeat
 from ...ir.types import ViewType
 from ...verify import verify_flags
 from ..binding import Binding, Windows, bound
-from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options, sound
+from ..entry import DEALT, SPMD, Launchable, check_options
 from ..memory import DealtPointer, GlobalMemory, Pointer
+from ..result import LaunchResult, sound
 from . import bounds
 from .arguments import LaunchMemory, word
 from .library import INTERRUPTED, STUCK, Alone, Library, Outcome
@@ -206,7 +207,7 @@ class CompiledKernel(Launchable):
             d = Diagnostic(
                 "PTO-E2104", f"the program is stuck: waits for {what}{where}", self._place(done)[0]
             )
-            d.help = "nobody does what is waited for: add it on every path, before the wait"
+            d.help = "nothing does what is waited for: add it on every path, before the wait"
             d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
             return d
         m = _CODE.match(text)

@@ -221,26 +221,7 @@ def functions_in(source: Source) -> tuple[Function, ...]:
     return tuple(found)
 
 
-_LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\s*\{")
 _CLOSING = {"(": ")", "{": "}"}
-
-
-def loop_around(first: Span, second: Span) -> Span | None:
-    """The innermost loop with a block that both places stand in, if they are in one file."""
-    if first.source is not second.source:
-        return None
-    text = without_comments(first.source.text)
-    low, high = min(first.start, second.start), max(first.end, second.end)
-    found: Span | None = None
-    for m in _LOOP.finditer(text, 0, low):
-        at = m.end() - 1
-        if text[at] == "(":
-            at = _closed(text, at)
-            while at < len(text) and text[at].isspace():
-                at += 1
-        if at < len(text) and text[at] == "{" and at < low and _closed(text, at) >= high:
-            found = Span(first.source, m.start(), _closed(text, at))
-    return found
 
 
 def stands_inside(inner: Span, outer: Span) -> bool:

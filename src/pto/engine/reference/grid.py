@@ -16,8 +16,10 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...ir.core import Module, Operation
+from ...ir.nesting import Statement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
+from ...verify.missing import release_before, set_before, thing_of
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..watch import Watchers
 from ..words import Words
@@ -133,9 +135,9 @@ class Grid:
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
 
-    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
-        """The first and last line of a loop around both that the module does not show: it shows all."""
-        return None
+    def nesting(self, op: Operation) -> list[Statement]:
+        """The statements around an operation up to its function, innermost first, itself included."""
+        return nesting(self.module, op)
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:
         """Whether one is in a block that the other is not in and the module does not show: it shows all."""
@@ -300,10 +302,13 @@ class Grid:
             op,
             "PTO-E2104",
             f"the program is stuck: {what}",
-            help="nobody does what is waited for: add it on every path, before the wait"
-            if waits[0][0] < 3
-            else "those named here wait for each other: let one do its part before it waits (before a loop: "
-            "set the flag back once)",
+            help=next((line for w in waits if (line := self._missing(w[2]))), "")
+            or (
+                "nothing does what is waited for: add it on every path, before the wait"
+                if waits[0][0] < 3
+                else "those named here wait for each other: let one do its part before it waits (before a "
+                "loop: set the flag back once)"
+            ),
         )
         for _, other, at, why, _ in waits[1:12]:
             where = other.where()
@@ -314,6 +319,13 @@ class Grid:
             names = ", ".join(self._ended[:8]) + (", .." if len(self._ended) > 8 else "")
             d.notes.append((f"{names} {'has' if len(self._ended) == 1 else 'have'} ended", None))
         return RunError(d)
+
+    def _missing(self, wait: Operation) -> str:
+        """The line that gives the flag or token that is waited for, and where to put it."""
+        thing = thing_of(wait)
+        if thing is None or thing.id is None or wait.row is None or wait.row.order not in ("wait", "get"):
+            return ""
+        return (set_before if thing.is_flag else release_before)(self, thing, wait)
 
     def unexpected(self, problem: Exception) -> Diagnostic:
         """A program that nobody checked met an instruction that cannot run as it stands."""

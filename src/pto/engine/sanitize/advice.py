@@ -15,9 +15,10 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 
-from ...ir.core import Block, Module, Operation, constant_of
-from ...ir.facts import LOOPS, enclosing
-from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SECTIONS, SEMAPHORES
+from ...ir.core import Module, Operation, constant_of
+from ...ir.nesting import Meeting, Statement, meeting
+from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
+from ...verify.missing import Program, expression_of_id, guarded, is_taking, same_core, thing_of, visible_at
 from ..watch import SESSION
 
 
@@ -35,151 +36,230 @@ class Side:
         return self.core == "AIC"
 
 
-def how_to_order(
-    module: Module, isa: str, old: Side, new: Side, event: int | None, around: tuple[str, str] | None = None
-) -> str:
-    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs,
-    `around` the first and last line of a loop around both that the module does not show."""
+def how_to_order(program: Program, old: Side, new: Side, event: int | None, again: bool = False) -> str:
+    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs.
+    On another core, `again` says that `new` was executed before, and that `old` waited for that."""
     if old.core != new.core:
-        return _between_cores(module, isa, old, new)
+        return _between_cores(program, old, new, again)
+    here = program.module.line(new.op)
     if old.pipe.startswith(SESSION):
-        return f"wait for the transfer with pto.wait_async_event before line {_first(module, new.op)}"
-    place = _meeting(old.op, new.op)
-    if place is None and around is not None and event is not None and old.pipe != new.pipe:
-        return _carried(old, new, event, (_last(module, old.op), _first(module, new.op)), around)
+        return f"wait for the transfer with pto.wait_async_event before line {here}"
+    met = meeting(program.nesting(old.op), program.nesting(new.op))
+    if met is not None:
+        here = met.second.first
     if old.pipe == new.pipe:
-        if place is None:
-            return f"let 'pto.barrier <PIPE_{new.pipe}>' stand between the two"
-        return f"put 'pto.barrier <PIPE_{new.pipe}>' before line {_first(module, new.op)}"
-    if place is None or event is None:
-        return f"put 'pto.barrier <PIPE_ALL>' before line {_first(module, new.op)}"
-    first, second, loop = place
-    after, before = _last(module, first), _first(module, second)
-    if loop is None:
-        raised, waited = _flag(old, new, event)
-        return f"put {raised} after line {after} and {waited} before line {before}"
-    section = next((op.name for op in enclosing(second) if op.name in SECTIONS), "")
-    inside = any(op.name in SECTIONS for op in enclosing(loop))
-    around = _first(module, loop), _last(module, loop)
-    return _carried(old, new, event, (after, before), around, "" if inside else section)
-
-
-def _flag(old: Side, new: Side, event: int, section: str = "") -> tuple[str, str]:
-    """A flag that is set and waited for, in a section of its own if need be."""
+        return f"put 'pto.barrier <PIPE_{new.pipe}>' before line {here}"
+    if met is None or event is None:
+        return f"put 'pto.barrier <PIPE_ALL>' before line {here}"
     flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{event}>]"
-    before, behind = (f"{section} {{ ", " }") if section else ("", "")
-    return f"'{before}pto.set_flag{flag}{behind}'", f"'{before}pto.wait_flag{flag}{behind}'"
+    raised = f"'pto.set_flag{flag}' after line {met.first.last}"
+    waited = f"'pto.wait_flag{flag}' before line {here}"
+    if met.loop is None:
+        return f"put {raised} and {waited}"
+    return f"put {waited} and {raised}; {_primed(met, flag)}; {_drained(met, flag)}"
 
 
-def _carried(
-    old: Side, new: Side, event: int, lines: tuple[str, str], loop: tuple[str, str], section: str = ""
-) -> str:
-    """A flag from one iteration to the next; `lines` are those to put it behind and before, `section` is that
-    of the two where the loop stands outside of it."""
-    raised, waited = _flag(old, new, event)
-    first, last = _flag(old, new, event, section)
-    return (
-        f"put {waited} before line {lines[1]} and {raised} after line {lines[0]}; so that the first wait "
-        f"passes, {first} before line {loop[0]}; so that nothing is left set, {last} after line {loop[1]}"
-    )
+def _primed(met: Meeting, flag: str) -> str:
+    """The first set of a flag that each iteration sets for the next one."""
+    assert met.loop is not None
+    first = guarded(f"pto.set_flag{flag}", met.section)
+    return f"so that the first wait passes, {first} before line {met.loop.first}"
 
 
-def _between_cores(module: Module, isa: str, old: Side, new: Side) -> str:
+def _drained(met: Meeting, flag: str) -> str:
+    """The wait for what the last iteration sets."""
+    assert met.loop is not None
+    last = guarded(f"pto.wait_flag{flag}", met.section)
+    return f"so that nothing is left set, {last} after line {met.loop.last}"
+
+
+def _between_cores(program: Program, old: Side, new: Side, again: bool) -> str:
     if old.is_cube == new.is_cube:
         return "no flag orders the two vector cores: give each its own part, by pto.get_subblock_idx"
-    number = _free_semaphore(module)
-    waits = [number]
-    if isa == "a5":
-        narrow = old.pipe not in ("FIX", "MTE3")
-        raised = [f"pto.{'set_intra_block' if narrow else 'sync.set'} <PIPE_{old.pipe}>, {number}"]
-        if old.is_cube and old.pipe != "FIX":
-            raised.append(raised[0].replace(f", {number}", f", {number + SEMAPHORES}"))
-        elif not old.is_cube:
-            waits.append(number + SEMAPHORES)  # where the signal of the second vector core arrives
-        word = "sync.wait" if new.pipe in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "wait_intra_core"
-    else:
-        raised = [f"pto.sync.set <PIPE_{old.pipe}>, {number}"]
-        word = "sync.wait"
-    waited = [f"pto.{word} <PIPE_{new.pipe}>, {n}" for n in waits]
+    module = program.module
+    there, line = module.line(old.op, last=True), module.line(new.op)
+    a5 = program.profile.isa == "a5"
+    raised = _unawaited(program, old, new)
+    number = _number_of(raised) if raised is not None else _free_semaphore(module)
+    numbers = [number]
+    if a5 and not old.is_cube:
+        numbers.append(number + SEMAPHORES)  # where the signal of the second vector core arrives
+    stalls = "wait_intra_core" if a5 and new.pipe not in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "sync.wait"
+    waits = [f"pto.{stalls} <PIPE_{new.pipe}>, {n}" for n in numbers]
+    waited = f"{_quoted(waits)} before line {line}"
+    if raised is not None:
+        there = module.line(raised)
+        return f"line {there} raises a semaphore for this, and nothing waits for it: put {waited}"
+    raises = "set_intra_block" if a5 and old.pipe not in ("FIX", "MTE3") else "sync.set"
+    sets = [f"pto.{raises} <PIPE_{old.pipe}>, {number}"]
+    if a5 and old.is_cube and old.pipe != "FIX":
+        sets.append(sets[0].replace(f", {number}", f", {number + SEMAPHORES}"))
+    help = f"put {_quoted(sets)} after line {there} and {waited}"
+    made, here = (next((s for s in program.nesting(op) if s.loop), None) for op in (old.op, new.op))
+    if not again:
+        return help
+    if made is None or here is None:  # a loop around a call
+        return "let the other core raise a semaphore after each access, and wait here, but not the first time"
     return (
-        f"put {_quoted(raised)} after line {_last(module, old.op)} and {_quoted(waited)} before line "
-        f"{_first(module, new.op)}"
+        f"{help}; so that the first wait passes, {_quoted(sets)} before line {made.first}; so that nothing "
+        f"is left raised, {_quoted(waits)} after line {here.last}"
     )
+
+
+def _unawaited(program: Program, old: Side, new: Side) -> Operation | None:
+    """A semaphore that is raised after an access, and that nothing on the core of the other one waits for."""
+    made, here = program.nesting(old.op), program.nesting(new.op)
+    awaited = set[int]()
+    raised: list[Operation] = []
+    for op in program.module.walk():
+        if op.row is None or op.row.order not in ("signal", "await"):
+            continue
+        at = program.nesting(op)
+        if op.row.order == "await":
+            awaited |= {_number_of(op) % SEMAPHORES} if same_core(at, here) else set()
+        elif str(op.attr("pipe")) == f"PIPE_{old.pipe}" and (met := meeting(made, at)) and met.loop is None:
+            if same_core(at, made):
+                raised.append(op)
+    return next((op for op in raised if (n := _number_of(op)) >= 0 and n % SEMAPHORES not in awaited), None)
+
+
+def _number_of(op: Operation) -> int:
+    """The number of a semaphore, -1 if only a run decides it."""
+    assert op.row is not None
+    names = [n for n in ("event_id", "event_id_dyn") if n in op.row.operand_index]
+    given = next((value for n in names if (value := op.get(n)) is not None), None)
+    found = op.attr("event_id") if given is None else constant_of(given)
+    return -1 if found is None else int(found)
 
 
 def _quoted(lines: list[str]) -> str:
     return " and ".join(f"'{line}'" for line in lines)
 
 
-# -- places ------------------------------------------------------------------------------------------------
+#: Says that there is a wait, after the access.
+LATE = "waits for it too late"
 
 
-def _blocks(op: Operation) -> list[tuple[Block, Operation]]:
-    """The blocks an operation stands in, innermost first, each with the operation of it that leads here."""
-    out: list[tuple[Block, Operation]] = []
-    for at in enclosing(op):
-        if at.parent is None or at.name == "func.func":
-            break
-        out.append((at.parent, at))
-    return out
+# -- flags that are set ------------------------------------------------------------------------------------
 
 
-def _meeting(old: Operation, new: Operation) -> tuple[Operation, Operation, Operation | None] | None:
-    """The operations of the innermost common block that hold the two, and the loop around them where the old
-    one is of an earlier iteration; None where they stand in different functions."""
-    before = {id(block): op for block, op in _blocks(old)}
-    chain = _blocks(new)
-    for n, (block, second) in enumerate(chain):
-        first = before.get(id(block))
-        if first is None:
+def flag_between(program: Program, old: Side, new: Side) -> tuple[tuple[str, str, int], Operation] | None:
+    """A flag that is set between two accesses on one core, and that nothing waits for there: its pipes and
+    id, and where it is set. The run may not have come there yet."""
+    made, here = program.nesting(old.op), program.nesting(new.op)
+    for op in program.module.walk():
+        thing = thing_of(op)
+        if thing is None or thing.id is None or not is_taking(op):
             continue
-        if first is not second and block.ops.index(first) < block.ops.index(second):
-            return first, second, None
-        loop = next((op for _, op in chain[n + 1 :] if op.name in LOOPS), None)
-        return (first, second, loop) if loop is not None else None
+        if thing.pipes != (f"PIPE_{old.pipe}", f"PIPE_{new.pipe}"):
+            continue
+        at = program.nesting(op)
+        first, second = meeting(made, at), meeting(at, here)
+        if first is None or second is None or first.loop is not None or second.loop is not None:
+            continue
+        if second.first != at[0]:  # set on some paths only
+            continue
+        others = [program.nesting(o) for o in program.module.walk() if o is not op and thing_of(o) == thing]
+        block, order = second.first.block, second.first.order
+        if not any(n and n[0].block == block and order <= n[0].order for n in others):
+            return (old.pipe, new.pipe, int(thing.id.removeprefix("EVENT_ID"))), op
     return None
 
 
-def _first(module: Module, op: Operation) -> str:
-    return module.line(op)
+def wait_for(program: Program, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
+    """Help where the flag that would order the two is set, and nothing waits for it in time."""
+    line = program.module.line(set_by)
+    made, here = program.nesting(set_by), program.nesting(new)
+    met = meeting(made, here)
+    before = met.second.first if met is not None else program.module.line(new)
+    about = [(op, word) for op in program.module.walk() if (word := _about(op, flag))]
+    places = [(at[0], word) for op, word in about if (at := program.nesting(op))]
+    id, dynamic = _id_of(program, flag, set_by, here)
+    known = f"line {line} sets a flag for this"
+    own = made[0] if made else None
+    ahead = [(s, word) for s, word in places if own and s.block == own.block and s.order < own.order]
+    twice, word = max(ahead, key=lambda pair: pair[0].order, default=(None, ""))
+    if own is not None and twice is not None and word == "set" and not dynamic and (not met or not met.loop):
+        return (
+            f"line {twice.first} sets the same flag as line {line}, and nothing waits for it between the "
+            f"two: put 'pto.wait_flag[<PIPE_{flag[0]}>, <PIPE_{flag[1]}>, {id}]' before line {own.first}"
+        )
+    if met is not None and (other := _wait_between(program, flag, met)):
+        return f"{known}, and line {other} waits for it, but not on every path: wait on all of them"
+    if not id:
+        return f"{known}, and nothing waits for it: wait for the id that is set there, before line {before}"
+    name = "_dyn" if dynamic else ""
+    text = f"[<PIPE_{flag[0]}>, <PIPE_{flag[1]}>, {id}]"
+    wait = f"'pto.wait_flag{name}{text}' before line {before}"
+    if met is None or met.loop is None:
+        late = _late_wait(places, met, here) if met is not None else None
+        if late is not None:
+            return f"{known}, and line {late[0]} {LATE}: move line {late[0]} before line {late[1]}"
+        return f"{known}, and nothing waits for it: put {wait}"
+    outside = {word for op, word in about if not any(s.place == met.loop.place for s in program.nesting(op))}
+    more = [] if "set" in outside or dynamic else [_primed(met, text)]
+    more += [] if "wait" in outside or dynamic else [_drained(met, text)]
+    return "; ".join([f"{known}, and nothing in the loop waits for it: put {wait}", *more])
 
 
-def _last(module: Module, op: Operation) -> str:
-    return module.line(op, last=True)
+def _wait_between(program: Program, flag: tuple[str, str, int], met: Meeting) -> str:
+    """The line of a wait for a flag between the statements that set and need it, empty if there is none."""
+    for op in program.module.walk():
+        if _about(op, flag) != "wait":
+            continue
+        at = program.nesting(op)
+        if met.loop is not None and any(s.place == met.loop.place for s in at):
+            return program.module.line(op)
+        if any(s.block == met.first.block and met.first.order < s.order < met.second.order for s in at):
+            return program.module.line(op)
+    return ""
+
+
+def _late_wait(
+    places: list[tuple[Statement, str]], met: Meeting, here: list[Statement]
+) -> tuple[str, str] | None:
+    """The lines of a wait for a flag that stands behind an access, in a block around it, and of what it
+    should come before; none of a later set."""
+    for around in here:
+        beside = [(s, word) for s, word in places if s.block == around.block and s.order > around.order]
+        wait, word = min(beside, key=lambda pair: pair[0].order, default=(around, ""))
+        if word == "wait":
+            return wait.first, around.first
+        if around.block == met.second.block:
+            break
+    return None
+
+
+def _id_of(
+    program: Program, flag: tuple[str, str, int], set_by: Operation, here: list[Statement]
+) -> tuple[str, bool]:
+    """The id of a flag as a wait beside an access has it, empty where it cannot, and whether only a run
+    decides the id."""
+    if expression := expression_of_id(set_by):
+        return (expression if _beside(set_by, program, here) else ""), True
+    if set_by.row is not None and set_by.row.name == "set_flag_dyn":
+        value = set_by.operands[0]
+        return (f"%{value.name}" if visible_at(value, here, program.nesting) else ""), True
+    return f"<EVENT_ID{flag[2]}>", False
+
+
+def _beside(op: Operation, program: Program, here: list[Statement]) -> bool:
+    """Check whether a statement stands in the block of an operation: names mean the same there."""
+    at = program.nesting(op)
+    return bool(at) and any(s.block == at[0].block for s in here)
+
+
+def _about(op: Operation, flag: tuple[str, str, int]) -> str:
+    """`set` or `wait` where an operation does this to a flag, or may do it by an id that a run decides."""
+    if op.row is None or op.row.order not in ("set", "wait"):
+        return ""
+    pipes = (f"PIPE_{flag[0]}", f"PIPE_{flag[1]}")
+    computed = "event_id" in op.row.operand_index or expression_of_id(op)
+    same = computed or str(op.attr("event_id")) == f"EVENT_ID{flag[2]}"
+    return op.row.order if same and (str(op.attr("src_pipe")), str(op.attr("dst_pipe"))) == pipes else ""
 
 
 # -- numbers -----------------------------------------------------------------------------------------------
-
-
-def wait_for(module: Module, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
-    """Help where the flag that would order the two is set, and nobody waits for it in time."""
-    source, target, number = flag
-    dynamic = set_by.row is not None and set_by.row.name == "set_flag_dyn"
-    word, id = ("wait_flag_dyn", "the id set there") if dynamic else ("wait_flag", f"<EVENT_ID{number}>")
-    first = _first(module, set_by)
-    late = next((op for op in module.walk() if _waits(op, word, flag) and op.order > new.order), None)
-    outside = late is not None and not _loops(set_by) <= _loops(
-        late
-    )  # waits for what the last iteration sets
-    if late is not None and not outside:
-        at = _first(module, late)
-        return f"line {first} sets a flag for this, and line {at} waits for it too late: move line {at} up"
-    return (
-        f"line {first} sets a flag for this, and nobody {'in the loop ' * outside}waits for it: put "
-        f"'pto.{word}[<PIPE_{source}>, <PIPE_{target}>, {id}]' before line {_first(module, new)}"
-    )
-
-
-def _loops(op: Operation) -> set[Operation]:
-    return {o for o in enclosing(op) if o.name in LOOPS}
-
-
-def _waits(op: Operation, word: str, flag: tuple[str, str, int]) -> bool:
-    if op.row is None or op.row.name != word:
-        return False
-    pipes = (f"PIPE_{flag[0]}", f"PIPE_{flag[1]}")
-    same = word == "wait_flag_dyn" or str(op.attr("event_id")) == f"EVENT_ID{flag[2]}"
-    return same and (str(op.attr("src_pipe")), str(op.attr("dst_pipe"))) == pipes
 
 
 def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int | None:
@@ -201,20 +281,15 @@ def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int
 
 
 def _free_semaphore(module: Module) -> int:
-    used: set[int] = set()
-    for op in module.walk():
-        if op.row is None or op.row.order not in ("signal", "await"):
-            continue
-        operands = op.row.operand_index
-        given = constant_of(op.get("event_id")) if "event_id" in operands else op.attr("event_id")
-        if given is not None:
-            used.add(int(given) % SEMAPHORES)
+    sync = (op for op in module.walk() if op.row is not None and op.row.order in ("signal", "await"))
+    used = {_number_of(op) % SEMAPHORES for op in sync if _number_of(op) >= 0}
     return next((n for n in range(FREE_SEMAPHORES) if n not in used), 0)
 
 
 # -- applying it -------------------------------------------------------------------------------------------
 
 _STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
+_MOVE = re.compile(r"\bmove line (\d+) before line (\d+)")
 _ELSEWHERE = re.compile(r"\bline \d+ of ")
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -224,12 +299,16 @@ def applied(text: str, help: str) -> str | None:
     file that the text includes."""
     lines = text.split("\n")
     groups = [[line] for line in lines]
-    steps = _STEP.findall(help)
-    inside = all(0 < int(number) <= len(lines) for _, _, number in steps)
-    if not steps or not inside or _ELSEWHERE.search(help):
+    steps = [(_QUOTED.findall(quoted), where, int(n)) for quoted, where, n in _STEP.findall(help)]
+    moved = [(int(number), int(to)) for number, to in _MOVE.findall(help)]
+    numbers = [n for *_, n in steps] + [n for pair in moved for n in pair]
+    if not numbers or not all(0 < n <= len(lines) for n in numbers) or _ELSEWHERE.search(help):
         return None
-    for quoted, where, number in steps:
-        group, own = groups[int(number) - 1], lines[int(number) - 1]
-        new = [own[: len(own) - len(own.lstrip())] + line for line in _QUOTED.findall(quoted)]
-        group[len(group) if where == "after" else 0 : 0] = new
+    for number, to in moved:
+        steps.append(([lines[number - 1].lstrip()], "before", to))
+        groups[number - 1].remove(lines[number - 1])
+    for new, where, number in steps:
+        group, own = groups[number - 1], lines[number - 1]
+        indent = own[: len(own) - len(own.lstrip())]
+        group[len(group) if where == "after" else 0 : 0] = [indent + line for line in new]
     return "\n".join(line for group in groups for line in group)

@@ -9,6 +9,7 @@ the engine happens to run things. Races between blocks are found in `blocks`, th
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ...ir.core import Operation
@@ -16,8 +17,9 @@ from ...verify.overlap import share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import View
+from ..result import LaunchResult
 from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
-from .advice import Side, free_event, how_to_order, wait_for
+from .advice import LATE, Side, flag_between, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Token, join, joined, knows, learn_of, meet
 from .overlap import in_hex, storage_of
@@ -72,6 +74,11 @@ class Race(Sanitizer):
     def launch_started(self, launch: WatchedLaunch) -> None:
         super().launch_started(launch)
         self.checker = RaceChecker(launch, self.reports, self)
+
+    def launch_ended(self, result: LaunchResult) -> None:
+        for key, help in self.checker.waits.items():
+            if (d := self.reports.found.get(key)) is not None:
+                d.help = help()
 
     def core_started(self, core: WatchedCore) -> None:
         clock = self.clocks.setdefault(core.index, Clock(core.profile.isa, core.index))
@@ -220,6 +227,8 @@ class RaceChecker:
         self.advised: dict[Any, Operation] = {}
         #: The flag (pipes and event id) that the advice of a report proposes.
         self.events: dict[Any, tuple[tuple[str, str], int]] = {}
+        #: Advice on flags that are set, to be given again at the end: C++ shows its calls as they are made.
+        self.waits: dict[Any, Callable[[], str]] = {}
 
     def access(self, event: Event, access: Access) -> None:
         """Record an access and report what it races with."""
@@ -284,8 +293,9 @@ class RaceChecker:
         for know in (new.know, clock.know[new.agent]):
             join(know, old.know)
             learn_of(know, old.agent, old.sequence)
+        repeated = False
         if old.core is not new.core and old.write != new.write:
-            old, new = _sides(old, new, seen)
+            old, new, repeated = _sides(old, new, seen)
         elif old.core is new.core and old.issued > new.issued:
             old, new = new, old  # a pipe that had to wait comes late; who reads the program sees it first
         kind = hazard(new.write, old.write)
@@ -296,7 +306,7 @@ class RaceChecker:
         if again and (known is None or not self.advised[key].order < old.op.order < new.op.order):
             return
         self.advised[key] = old.op
-        help = self._help(key, new, old)
+        help = self._help(key, new, old, repeated)
         if known is not None:
             known.help = help  # the flag has to be set after the last of several
             return
@@ -318,22 +328,28 @@ class RaceChecker:
         d.notes.append(note)
         self.reports.add(key, d)
 
-    def _help(self, key: Any, new: Touch, old: Touch) -> str:
+    def _help(self, key: Any, new: Touch, old: Touch, repeated: bool) -> str:
         """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
-        module = self.launch.module
+        launch = self.launch
+        self.waits.pop(key, None)
         pair = (old.pipe, new.pipe)
         sharing = _sharing(new, old)
+        first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
         found = self.race.flag_for(old, new)
-        if found is not None and not sharing:
-            self.reports.flags.setdefault(key, (new.core.kind, *found[0]))
-            return wait_for(module, *found, new.op)
+        if found is None and old.core is new.core:
+            found = flag_between(launch, first, second)
+        if found is not None:
+            if not sharing:
+                self.reports.flags.setdefault(key, (new.core.kind, *found[0]))
+            help = wait_for(launch, *found, new.op)
+            if not (sharing and LATE in help):  # that wait is for another tile
+                self.waits[key] = lambda: sharing + wait_for(launch, *found, new.op)
+                return sharing + help
         taken = {n for k, (p, n) in self.events.items() if p == pair and k != key}
-        event = free_event(module, *pair, taken)
+        event = free_event(launch.module, *pair, taken)
         if event is not None:
             self.events[key] = (pair, event)
-        first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
-        around = self.launch.loop_around(old.op, new.op)
-        return sharing + how_to_order(module, self.launch.profile.isa, first, second, event, around)
+        return sharing + how_to_order(launch, first, second, event, repeated)
 
 
 def _again(event: Event, access: Access, seen: Seen) -> bool:
@@ -375,20 +391,23 @@ def _sharing(new: Touch, old: Touch) -> str:
     )
 
 
-def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch]:
+def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch, bool]:
     """A write and a read on different cores, in the order that is meant: the read waits for the write, unless
-    it has waited for an earlier one, which the write then overwrites too soon."""
+    it has waited for an earlier one, which the write then overwrites too soon (then also true)."""
     writer, reader = (a, b) if a.write else (b, a)
-    before = max(
-        (
-            e.sequence
-            for e in seen.meeting(reader.low, reader.high)
-            if e.write and e.agent == writer.agent and e.sequence < writer.sequence
-            and overlap(e, reader) is not None
-        ),
-        default=writer.replaced,
-    )  # fmt: skip
-    return (reader, writer) if before and knows(reader.know, writer.agent, before) else (writer, reader)
+    earlier = [
+        e
+        for e in seen.meeting(reader.low, reader.high)
+        if e.write
+        and e.agent == writer.agent
+        and e.sequence < writer.sequence
+        and overlap(e, reader) is not None
+    ]
+    repeated = [e.sequence for e in earlier if e.op is writer.op]
+    before = max((e.sequence for e in earlier), default=writer.replaced)
+    if before and knows(reader.know, writer.agent, before):
+        return reader, writer, before in (writer.replaced, *repeated)
+    return writer, reader, False
 
 
 def _other_side(new: Touch, old: Touch) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
+from ...diag import Diagnostic
 from ...ir.core import Operation
+from ...verify.missing import get_before, release_after, thing_of, wait_at_end, wait_between
+from ..result import LaunchResult
 from ..watch import GIVE, TAKE, Event, Given, WatchedCore
 from .sanitizer import Sanitizer
 
@@ -34,6 +38,8 @@ class Sync(Sanitizer):
         self.cores: defaultdict[WatchedCore, _Core] = defaultdict(_Core)
         #: Semaphores that are raised, by block and then by core and id.
         self.raised: defaultdict[int, dict[tuple[str, int], deque[Operation]]] = defaultdict(dict)
+        #: Flags that were set twice: the report and both operations.
+        self.twice: list[tuple[Diagnostic, Operation, Operation]] = []
         self.left: dict[int, int] = {}  # cores of a block that have not ended
 
     # -- flags set twice -------------------------------------------------------------------------------
@@ -54,8 +60,9 @@ class Sync(Sanitizer):
                 event.op,
                 "PTO-E0804",
                 f"flag PIPE_{source} -> PIPE_{target}, id {number} is set although it is set already",
-                help="wait for it between the two, or use another event id",
+                help=self._between(before, event.op),
             )
+            self.twice.append((d, before, event.op))
             d.notes.append(("set here before", self.launch.span(before)))
             self.reports.add(("overrun", event.op), d, (event.core.kind, *event.key))
         balance[event.key] = raised + 1, event.op
@@ -72,7 +79,8 @@ class Sync(Sanitizer):
                 self._misuse(event, f"PIPE_{event.pipe} acquires {token}, which it holds")
             held[event.pipe] = event.op
         elif event.what == GIVE and held.pop(event.pipe, None) is None:
-            self._misuse(event, f"PIPE_{event.pipe} releases {token}, which it does not hold")
+            what = f"PIPE_{event.pipe} releases {token}, which it does not hold"
+            self._misuse(event, what, self._put(get_before, event.op))
 
     def gave(self, event: Event, given: Given) -> None:
         if given.kind == "flag":
@@ -92,8 +100,23 @@ class Sync(Sanitizer):
                 block, *target = given.key
                 self.raised[block][target[0], target[1]].popleft()
 
-    def _misuse(self, event: Event, what: str) -> None:
-        d = event.core.diagnostic(event.op, "PTO-E0806", what, help="pair every get with one release")
+    def _between(self, first: Operation, second: Operation) -> str:
+        place = self._put(wait_between, first, second) or "wait for it between the two"
+        return f"{place}, or use another event id"
+
+    def launch_ended(self, result: LaunchResult) -> None:
+        for d, first, second in self.twice:  # C++ shows its calls as they are made
+            d.help = self._between(first, second)
+
+    def _put(self, place: Callable[..., str], *ops: Operation) -> str:
+        """Where to put what is missing around operations on one flag or token, if the program says its id."""
+        things = {thing_of(op) for op in ops}
+        thing = things.pop()
+        return "" if things or thing is None or thing.id is None else place(self.launch, thing, *ops)
+
+    def _misuse(self, event: Event, what: str, help: str = "") -> None:
+        help = help or "pair every get with one release"
+        d = event.core.diagnostic(event.op, "PTO-E0806", what, help=help)
         self.reports.add(("token", event.op), d)
 
     # -- what is left ----------------------------------------------------------------------------------
@@ -105,13 +128,13 @@ class Sync(Sanitizer):
         state = self.cores.pop(core, None) or _Core()
         for (source, target, number), left in state.flags.items():
             if left:
-                flag = f"[<PIPE_{source}>, <PIPE_{target}>, <EVENT_ID{number}>]"
+                wait = f"pto.wait_flag[<PIPE_{source}>, <PIPE_{target}>, <EVENT_ID{number}>]"
+                place = self._put(wait_at_end, left[0]) or f"wait for it with '{wait}' before the end"
                 d = core.diagnostic(
                     left[0],
                     "PTO-E0805",
                     f"flag PIPE_{source} -> PIPE_{target}, id {number} is still set when the kernel ends",
-                    help=f"wait for it with 'pto.wait_flag{flag}' before the end, or set it one time less: "
-                    "the next kernel would find it set",
+                    help=f"{place}, or set it one time less: the next kernel would find it set",
                 )
                 self.reports.add(("left", left[0]), d, (core.kind, source, target, number))
         for number, held in state.tokens.items():
@@ -120,8 +143,7 @@ class Sync(Sanitizer):
                     op,
                     "PTO-E0807",
                     f"PIPE_{pipe} still holds buffer token {number} when the kernel ends",
-                    help=f"release it with 'pto.rls_buf[PIPE_{pipe}, {number}]' after the last use of the "
-                    "buffer",
+                    help=self._put(release_after, op) or "release it after the last use of the buffer",
                 )
                 self.reports.add(("held", op), d)
         self.left[core.index] -= 1

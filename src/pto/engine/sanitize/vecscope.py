@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation, constant_of
+from ...ir.nesting import meeting
 from ...ir.types import PtrType
 from ..access import Access, Place
 from ..elements import Array
@@ -162,12 +163,17 @@ class VecscopeHazards:
             else f"overwrites {what}, which {named} of this vecscope may still have to read"
             if other.endswith("LD")
             else f"writes {what}, as {named} of this vecscope does, in either order",
-            help=_sharing(first, op) + f'put pto.mem_bar "{kind}" between them',
+            help=f"{_sharing(first, op)}put 'pto.mem_bar \"{kind}\"' before line {self._before(first, op)}",
         )
         again = " in an earlier iteration" if first is op or first.order > op.order else ""
         d.notes.append((f"{named} {'writes' if other.endswith('ST') else 'reads'} them{again}",
                         self.launch.span(first)))  # fmt: skip
         self.reports.add(("interval", op, first), d)
+
+    def _before(self, first: Operation, second: Operation) -> str:
+        """The line before which a barrier orders two instructions, of one iteration or of two."""
+        met = meeting(self.launch.nesting(first), self.launch.nesting(second))
+        return met.second.first if met is not None else self.launch.module.line(second)
 
     def done(self, event: Event) -> None:
         """Registers know the loads that they come from; streams that hold bytes back are remembered."""

@@ -18,6 +18,7 @@ from ...diag import Diagnostic, DiagnosticError, Source, Span, has_errors
 from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
+from ...ir.nesting import Statement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
@@ -26,8 +27,9 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
-from ..cpp.places import Places, loop_around, stands_inside
-from ..entry import LaunchResult, check_options
+from ..cpp.nesting import blocks_around
+from ..cpp.places import Places, stands_inside
+from ..entry import check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..ranks import Context
 from ..reference import interval
@@ -38,6 +40,7 @@ from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..reference.sync import DrainAll
+from ..result import LaunchResult
 from ..watch import Watcher
 from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
@@ -187,6 +190,8 @@ class TracedGrid(Grid):
     #: Of C++ that somebody wrote: what was given to it by rank, and where its calls stand.
     given: Sequence[Sequence[tuple[str, Any, Type]]] = ()
     places: Places | None = None
+    #: The program that the C++ was emitted for.
+    like: Module | None = None
 
     def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
         found = next((s.frames[op] for s in self.sites.values() if op in s.frames), ())
@@ -195,15 +200,14 @@ class TracedGrid(Grid):
     def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
         return self.given[rank] if self.given else ()
 
-    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
-        a, b = old.loc, new.loc
-        found = None if a is None or b is None else loop_around(a, b)
-        if found is None or not isinstance(found.source, Source):
-            return None
-        own = found.source is self.module.source
-        lines = found.line, found.source.place(found.end - 1)[0]
-        first, last = (f"{n}" if own else f"{n} of {found.source.name}" for n in lines)
-        return first, last
+    def nesting(self, op: Operation) -> list[Statement]:
+        loc = op.loc
+        if loc is None or not isinstance(loc.source, Source):
+            return []
+        if self.like is None:
+            return blocks_around(loc, self.module.source)
+        at = next((o for o in self.like.walk() if o.loc is not None and o.loc.place == loc.place), None)
+        return nesting(self.like, at) if at is not None else []
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:
         a, b = inner.loc, outer.loc
@@ -320,7 +324,7 @@ class _Traced(CompiledKernel):
             program, self.profile, gm, roles, values, blocks, out or sys.stdout, watch, order, progress,
             max_steps, False, preset(semantics), timeout,
         )  # fmt: skip
-        grid.sites = sites
+        grid.sites, grid.like = sites, self._like
         if isinstance(self, FileKernel):
             grid.words, grid.places = CppWords(), self._places
             grid.given = [

@@ -16,10 +16,15 @@ from ..words import Words
 from .sites import spelled
 
 _FLAG = re.compile(
-    r"pto\.(set_flag|wait_flag)(?:_dyn)?\[<(PIPE_\w+)>, <(PIPE_\w+)>, (?:<(EVENT_ID\d)>|([\w ]+))\]"
+    r"pto\.(set_flag|wait_flag)(?:_dyn)?\[<(PIPE_\w+)>, <(PIPE_\w+)>, "
+    r"(?:<(EVENT_ID\d)>|([^']+?))\](?=['\s]|$)"
 )
+_GUARD = re.compile(r"'pto\.section\.(vector|cube) \{ (pto\.[^']+) \}'")
+_KINDS = {"vector": "__DAV_VEC__", "cube": "__DAV_CUBE__"}
 _BARRIER = re.compile(r"pto\.barrier <(PIPE_\w+)>")
 _SYNC = re.compile(r"pto\.(sync\.set|sync\.wait|set_intra_block|wait_intra_core) <(PIPE_\w+)>, (\d+)")
+_TOKEN = re.compile(r"pto\.(get|rls)_buf\[(\w+), (\d+)\]")
+_MEMORY = re.compile(r'pto\.mem_bar "(\w+)"')
 _NAME = re.compile(r"%([A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*)")
 _ROW = re.compile(r"\bpto\.([a-z]\w*(?:\.\w+)*)|^([a-z]\w*(?:\.\w+)*)(?=: | (?:reads|writes|stores)\b)")
 
@@ -94,9 +99,12 @@ def in_cpp(d: Diagnostic) -> None:
 def _said(text: str) -> str:
     if not text:
         return text
+    text = _GUARD.sub(lambda m: f"'#ifdef {_KINDS[m[1]]}' and '{m[2]}' and '#endif'", text)
     text = _FLAG.sub(lambda m: f"{m[1]}({m[2]}, {m[3]}, {m[4] or m[5]});", text)
     text = _BARRIER.sub(lambda m: f"pipe_barrier({m[1]});", text)
     text = _SYNC.sub(_sync, text)
+    text = _TOKEN.sub(lambda m: f"{m[1]}_buf({m[2]}, {m[3]}, 0);", text)
+    text = _MEMORY.sub(lambda m: f"mem_bar({m[1]});", text)
     text = _NAME.sub(lambda m: f"'{m[1]}'", text)
     return _ROW.sub(_call, text)
 

@@ -1,0 +1,74 @@
+"""The statements that an operation stands in: what advice about lines to insert goes by.
+
+For programs these are operations with regions, for C++ blocks in braces (`cpp/nesting.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+from ..isa.machine import SECTIONS
+from .core import Module, Operation
+from .facts import LOOPS, enclosing
+
+
+class Statement(NamedTuple):
+    """A statement of a block, which holds an operation or is one: lines as messages say them."""
+
+    block: Hashable
+    order: int  # among the statements of its block
+    first: str
+    last: str
+    loop: bool = False
+    section: str = ""  # of a kind of core
+
+    @property
+    def place(self) -> tuple[Hashable, int]:
+        return self.block, self.order
+
+
+def nesting(module: Module, op: Operation) -> list[Statement]:
+    """The statements around an operation up to its function, innermost first, itself included."""
+    found: list[Statement] = []
+    for at in enclosing(op):
+        if at.parent is None or at.name == "func.func":
+            break
+        section = at.name if at.name in SECTIONS else ""
+        lines = module.line(at), module.line(at, last=True)
+        found.append(Statement(id(at.parent), at.parent.ops.index(at), *lines, at.name in LOOPS, section))
+    return found
+
+
+class Meeting(NamedTuple):
+    """Where two operations meet: the statements of their innermost common block that hold them, and the loop
+    around it if the first is of an earlier iteration."""
+
+    first: Statement
+    second: Statement
+    loop: Statement | None
+    section: str  # around the two, but not around the loop
+
+    @property
+    def outside(self) -> bool:
+        """Whether the loop stands outside of the section of the two."""
+        return bool(self.section)
+
+
+def meeting(old: Sequence[Statement], new: Sequence[Statement]) -> Meeting | None:
+    """Where two operations meet; None if no block of one function, or no loop, orders the first before the
+    second."""
+    before = {s.block: s for s in old}
+    for n, second in enumerate(new):
+        first = before.get(second.block)
+        if first is None:
+            continue
+        if first.order < second.order:
+            return Meeting(first, second, None, "")
+        around = new[n + 1 :]
+        inside = next((k for k, s in enumerate(around) if s.loop), None)
+        if inside is None:
+            return None
+        section = next((s.section for s in around[:inside] if s.section), "")
+        return Meeting(first, second, around[inside], section)
+    return None
