@@ -49,7 +49,7 @@ def test_the_graph_and_the_kernels() -> None:
         f"  [1] double (vector, line {first + 3})  in x  out now",
         "  for _ in pl.range(3):",
         f"    [2] product (cube, line {first + 6})  in now, x  out after  after [1] (now), "
-        "[2] of earlier turns (after)",
+        "[2] of earlier iterations (after)",
         "  for r in pl.parallel(0, 64, 16):",
         "    if pl.read(flags, [r]) > 0:",
         f"      [3] double_0 (vector, line {first + 10})  in now  out y  after [1] (now), [2] (after)",

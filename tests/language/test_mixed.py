@@ -392,8 +392,8 @@ def test_problems():
     with pytest.raises(DiagnosticError, match="a vector core of A5 gets a half"):
         unsplit.run(x, x, x, target="a5")
     for function, said in (
-        (prime, "a tile without halves has no way to both vector cores"),
-        (asks, "the cube core needs a number that only the vector core has"),
+        (prime, "cannot give a tile with odd rows and columns to both vector cores"),
+        (asks, "cannot use a number of the vector core on the cube core"),
         (outside, "belongs to `for lane in pl.split_aiv"),
         (odd, "cannot halve 31 rows"),
         (columns, "cannot halve partly valid columns"),

@@ -633,5 +633,5 @@ def test_what_is_wrong_is_told_where_it_is() -> None:
         with pytest.raises(DiagnosticError, match=words) as caught:
             program(x, x.copy(), config=_config(2))
         assert "test_ranks.py" in str(caught.value)
-    with pytest.raises(DiagnosticError, match="'target' is no window of several ranks"):
+    with pytest.raises(DiagnosticError, match="expected a window of several ranks for 'target'"):
         no_window(x[0], x[1].copy())

@@ -241,13 +241,13 @@ def test_what_functions_in_cpp_return() -> None:
 @together(
     ("function", "code", "words"),
     [
-        (waits_for_a_number, "PTO-E3004", "a task waits for tasks"),
+        (waits_for_a_number, "PTO-E3004", "expected tasks in 'deps'"),
         (odd_predicate, "PTO-E3004", "a predicate compares an element of a tensor of integers"),
         (no_function, "PTO-E3007", "expected a function of the language for pl.submit"),
         (no_file, "PTO-E3003", "nowhere: there is no file"),
         (no_core, "PTO-E3003", "core_type of on_gpu"),
         (no_half, "PTO-E3003", "half has no source for its aic cores"),
-        (long_array, "PTO-E3004", "an element of Array[2, TASK_ID]"),
+        (long_array, "PTO-E3004", "cannot store this value in Array[2, TASK_ID]"),
     ],
 )
 def test_refusals(function: Any, code: str, words: str) -> None:

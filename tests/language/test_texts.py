@@ -239,12 +239,12 @@ def test_the_text_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 WRONG = {
     "pld.rank(x)": "'ctx' is a pld.CommCtx",
-    "pld.get_comm_ctx(x)": "'dist_tensor' is no window of several ranks",
+    "pld.get_comm_ctx(x)": "expected a window of several ranks for 'dist_tensor'",
     "pld.system.wait(data, [0], 1)": "'offsets' has 1 entries",
-    "pld.system.wait(data, [0, 0], 0.5)": "'expected' is a whole number",
+    "pld.system.wait(data, [0, 0], 0.5)": "expected a whole number for 'expected'",
     "pld.window(x, [2], dtype=pl.INT8)": "'buf' is a pl.Ptr",
     "pld.alloc_window_buffer([2])": "a shape has a type",
-    "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "there is nothing in it",
+    "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "empty memory",
     "pld.alloc_window_buffer(2, dtype=pl.INT8)": "bytes have no type",
     "pld.alloc_window_buffer(0.5)": "expected integers in",
 }

@@ -171,7 +171,7 @@ def test_elements_of_many_tensors() -> None:
             before = len(touched.diagnostics)
             touched.reads(array[row : row + 1], None)
             found = [d.message for d in touched.diagnostics[before:]]
-            assert found == ([] if i % 2 == row == 0 else [f"t{i}[{row}, 0] is read, which nobody wrote"])
+            assert found == ([] if i % 2 == row == 0 else [f"t{i}[{row}, 0] is read before it is written"])
     touched.diagnostics.clear()
     touched.holes({})
     assert [d.message.partition(" are")[0] for d in touched.diagnostics] == [

@@ -1,4 +1,4 @@
-"""Words that operators and regions take, with the numbers that the field gives them."""
+"""Enumerations that operators and regions take, with pypto's numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class MemorySpace(enum.Enum):
-    """Where a tile lies. `isa` is the location in the instruction table."""
+    """The memory of a tile. `isa` is its location in the instruction table."""
 
     DDR = 0
     Vec = 1
@@ -25,7 +25,7 @@ class MemorySpace(enum.Enum):
 
 
 class BackendType(enum.Enum):
-    """Machines by the names of the field; older ones said how code was made for them."""
+    """Machines by pypto's names; older names select a code generator for the machine."""
 
     Ascend910B = 0
     Ascend910B_PTO = 0
@@ -34,7 +34,7 @@ class BackendType(enum.Enum):
 
 
 class Level(enum.Enum):
-    """How far up a region or function belongs."""
+    """The level of the machine hierarchy of a region or function."""
 
     AIV = 0
     AIC = 1
@@ -61,7 +61,8 @@ class Role(enum.Enum):
 
 
 class ArgDirection(enum.Enum):
-    """What a call does with an argument, as printed programs note it; all but `NoDep` its function says."""
+    """The direction of a call's argument, as printed programs note it. All except `NoDep` follow from the
+    function."""
 
     Input = 0
     Output = 1
@@ -167,7 +168,7 @@ class MaskPattern(enum.Enum):
     P1111 = 7
 
 
-#: Comparisons by number, and rounding modes by the words of `cast`, as the table spells them.
+#: Comparisons by number, and the table's spelling of the rounding modes of `cast`.
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 ROUNDINGS = {
     "none": "NONE", "rint": "RINT", "round": "ROUND", "floor": "FLOOR", "ceil": "CEIL", "trunc": "TRUNC",

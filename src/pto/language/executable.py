@@ -1,12 +1,14 @@
-"""Functions as `interpret` executes them: the user's own, but for what Python does otherwise than a program.
+"""Rewrite functions for `interpret` where Python's semantics differ from a program's.
 
-- A number that a loop carries, or that arms leave, has a type from there on, as in the program.
-- `x: pl.Scalar[pl.INT32] = 5` gives it one, too.
-- After a loop with `init_values`, names of its `pl.yield_` hold what it ended with, even after no iteration.
+- A number that a loop carries, or that an if sets in both branches, has a type from there on, as in the
+  program.
+- `x: pl.Scalar[pl.INT32] = 5` gives it a type, too.
+- After a loop with `init_values`, the names of its `pl.yield_` hold the final values, even after no
+  iteration.
 - `pl.cond(..)` ends a `pl.while_`; the body of `with pl.spmd(n)` runs once per block.
 
-Functions without any of these are executed as they are. Others are compiled again from their tree, with the
-same lines: breakpoints, `pdb` and tracebacks do not notice.
+Functions without any of these run unchanged. Others are compiled again from their tree with the same line
+numbers, so that breakpoints, `pdb` and tracebacks work.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _PREFIX = "__pto_"
 
 
 def executable(declared: Declared, symbols: dict[str, Any]) -> Callable[..., Any]:
-    """The function to call. `symbols` are the extents that its dynamic names stand for."""
+    """Return the function to call. `symbols` holds the extents of its dynamic names."""
     function = declared.function
     tree = _changed(declared)
     extents = dynamic_names(declared, symbols)
@@ -44,7 +46,7 @@ def executable(declared: Declared, symbols: dict[str, Any]) -> Callable[..., Any
 
 
 def _changed(declared: Declared) -> ast.FunctionDef | None:
-    """The tree with the changes; None where there are none."""
+    """Return the rewritten tree; None if nothing changes."""
     kept = declared.executable
     if kept is None:
         _, node = file_of(declared.function)
@@ -73,13 +75,13 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: dict[str, Any]) 
         except ValueError:
             pass
     scope.update(names)
-    exec(compiled, scope)  # the tree of a function of the user's Python file, which is code already
+    exec(compiled, scope)  # the tree of a function in the user's Python file, which is code already
     made = scope[tree.name]
     made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return made
 
 
-# ---- what the changed functions call ----
+# ---- helpers of rewritten functions ----
 
 
 def _carried(value: Any) -> Any:
@@ -142,7 +144,7 @@ class _Changer(ast.NodeTransformer):
         return out
 
     def _typed(self, names: list[str], at: ast.AST, call: Callable[[ast.expr], ast.expr]) -> list[ast.stmt]:
-        """`x = helper(x)` for names that may hold a number."""
+        """Return `x = helper(x)` for names that may hold a number."""
         self.changes += bool(names)
         made: list[ast.stmt] = []
         for name in names:
@@ -213,7 +215,7 @@ class _Changer(ast.NodeTransformer):
         return [*before, node, *self._after(node)]
 
     def _after(self, node: ast.For) -> list[ast.stmt]:
-        """Names of the yield, after the loop."""
+        """Assign the names of the yield after the loop."""
         from .reader.yields import yield_target
 
         target = yield_target(node.body)
@@ -236,7 +238,7 @@ class _Changer(ast.NodeTransformer):
         if item.optional_vars is None:
             over = _call("blocks", node, item.context_expr)
             return ast.copy_location(ast.For(target, over, node.body, []), node)
-        # Where a predicate does not hold, no block runs: the task is there all the same.
+        # If a predicate does not hold, no block runs, but the task still exists.
         region = _name(f"{_PREFIX}region", ast.Store(), node)
         begin = ast.copy_location(ast.Assign([region], item.context_expr), node)
         nobody = ast.copy_location(ast.Constant(None), node)
@@ -246,13 +248,13 @@ class _Changer(ast.NodeTransformer):
 
 
 def _word(node: ast.expr) -> str:
-    """The last word of what is called."""
+    """Return the last part of a called name."""
     func = node.func if isinstance(node, ast.Call) else None
     return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
 
 
 def _conditional(node: ast.For) -> None:
-    """`pl.cond(..)` leaves the loop where it does not hold."""
+    """Turn `pl.cond(..)` into a break if the condition is false."""
     for i, first in enumerate(node.body):
         if isinstance(first, ast.Expr) and _word(first.value) == "cond":
             test = ast.copy_location(ast.UnaryOp(ast.Not(), first.value), first)
@@ -261,7 +263,7 @@ def _conditional(node: ast.For) -> None:
 
 
 def _numbers(body: list[ast.stmt]) -> list[str]:
-    """Names that statements set to what may be a number: not what an operator gives."""
+    """Return names that statements may set to a number, except results of operators."""
     found: dict[str, None] = {}
     for node in body:
         for part in ast.walk(node):

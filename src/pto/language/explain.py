@@ -1,11 +1,13 @@
-"""`k.explain(...)`: what became of a program, for people. Its tasks and what they wait for, then every kernel
-with its memory and the flags that were inserted.
+"""`k.explain(...)`: describe a lowered program as text.
+
+The text has its tasks and their dependencies, then every kernel with its memory and the inserted flags.
 
     softmax(x, y) for a2a3: 1 call of 1 kernel
-      for r in pl.parallel(0, M, 16):
+    for r in pl.parallel(0, M, 16):
         [1] rows (vector, line 31)  in x  out y
 
-`[4] of earlier turns (acc)`: of the loop around it; a name with a question mark is decided by a run.
+`[4] of earlier iterations (acc)` refers to earlier iterations of the enclosing loop; a question mark after a
+name marks a dependency that depends on the run.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _CORES = {"cube": "cube", "vector": "vector"}
 
 
 def explanation(done: Lowered) -> str:
-    """All of it."""
+    """Return the whole text."""
     entry = done.program.entry
     assert entry is not None
     parts = [_graph(done, entry)] if entry.kind == "orchestration" else []
@@ -56,7 +58,7 @@ def _lines(done: Lowered, block: Block, sites: dict[Op, Site], found: list[Edge]
 
 
 def _head(op: Op, block: int) -> str:
-    """The line of the program that a block belongs to."""
+    """Return the line of the program that opens a block."""
     text = " ".join(op.loc.source.text[op.loc.start : op.loc.end].split()) if op.loc is not None else op.name
     if op.name == "for":
         return f"for {op.blocks[0].args[0].name} in {text}:"
@@ -86,12 +88,12 @@ def _site(done: Lowered, site: Site, found: list[Edge], sites: dict[Op, Site]) -
 
 
 def _after(e: Edge) -> str:
-    turn = " of earlier turns" if e.again is not None else ""
+    turn = " of earlier iterations" if e.again is not None else ""
     return f"[{e.earlier.number}]{turn} ({', '.join(e.names)})"
 
 
 def _overwrites(e: Edge) -> str:
-    turn = " in an earlier turn" if e.again is not None else ""
+    turn = " in an earlier iteration" if e.again is not None else ""
     names = ", ".join(e.names)
     return f"  not ordered: [{e.later.number}] overwrites {names}, which [{e.earlier.number}] uses{turn}"
 
@@ -108,7 +110,7 @@ _FLAGS = {"set": "flag", "barrier": "barrier"}
 
 
 def _kernel(name: str, module: Module, loc: Span | None) -> str:
-    """The memory of a kernel as it was planned, and what was inserted."""
+    """Return the memory plan of a kernel, and the operations that were inserted."""
     from ..passes import explain_memory
 
     done = driver.lowered(module, options=driver.Options(insert_sync=True)).sound()
@@ -117,7 +119,8 @@ def _kernel(name: str, module: Module, loc: Span | None) -> str:
     before, after = _orders(module), _orders(done.module)
     made = {k: after.get(k, 0) - before.get(k, 0) for k in after}
     said = [_count(n, k) for k, n in made.items() if n > 0]
-    memory = explain_memory.text(done.plan) if done.plan is not None else "no tile had to be placed"  # type: ignore[arg-type]
+    # type: ignore[arg-type]
+    memory = explain_memory.text(done.plan) if done.plan is not None else "no tile to place"
     head = f"@{name} ({_core(module)}): {' and '.join(said) or 'nothing'} inserted"
     return "\n".join([head, *(f"  {line}".rstrip() for line in memory.splitlines())])
 

@@ -1,8 +1,8 @@
-"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, are
-outputs written everywhere, and is nothing read of the tensors that a program makes before it is written?
+"""Check the global memory of tasks byte by byte: independence of iterations, complete outputs, uninitialized
+reads.
 
-A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are
-*parties* of a claim: a byte that one of them writes, no other may touch.
+A `Footprint` observes every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are the
+*parties* of a claim of independence: a byte that one party writes must not be accessed by another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOBODY, _SEVERAL = -1, -2
 
 
 class Memory:
-    """An array that a run works on."""
+    """An array of a run."""
 
     def __init__(self, name: str, array: Array, output: bool, made: bool = False) -> None:
         self.name = name
@@ -33,49 +33,51 @@ class Memory:
         self.output = output
         self.address: int = array.__array_interface__["data"][0]
         self.written = np.zeros(array.nbytes, bool)
-        #: 0xFF where nobody has written yet, of a tensor that the program makes.
+        #: 0xFF for bytes that are not written yet, of a tensor that the program makes.
         self.unwritten = np.full(array.nbytes, 0xFF, np.uint8) if made else None
 
     def element(self, byte: int) -> str:
-        """The element that a byte is part of, as it is indexed."""
+        """Return the element with a byte, as an index expression."""
         index = np.unravel_index(byte // self.array.itemsize, self.array.shape)
         return f"{self.name}[{', '.join(map(str, index))}]"
 
 
 class Claim:
-    """A loop or a task whose parties are said to be independent."""
+    """A loop or a task whose parties are declared independent."""
 
     def __init__(self, what: str, span: Span | None) -> None:
-        self.what = what  # "iteration", "block"
+        self.what = what  # "iteration" or "block"
         self.span = span
         self.party = 0
-        self.touched: dict[Memory, tuple[Array, Array]] = {}  # who wrote, who read
+        # the writing party and the reading party of each byte
+        self.touched: dict[Memory, tuple[Array, Array]] = {}
         self.found = False
 
 
 class Footprint(Watcher):
     def __init__(self, memories: list[Memory]) -> None:
-        self.memories = memories  # arguments: few, and one may be a part of another
-        self._made: list[Memory] = []  # what the program makes: many, all apart, by address
+        self.memories = memories  # arguments: few, and they may overlap
+        self._made: list[Memory] = []  # tensors that the program makes: many, disjoint, by address
         self._starts: list[int] = []
         self.claims: list[Claim] = []
         self.diagnostics: list[Diagnostic] = []
 
     def _at(self, address: int) -> list[Memory]:
-        """What a byte is of."""
+        """Return the arrays that contain an address."""
         number = bisect(self._starts, address)
         near = [*self.memories, *self._made[max(number - 1, 0) : number]]
         return [m for m in near if m.address <= address < m.address + m.written.size]
 
     def _parts(self, array: Array) -> Iterator[tuple[Memory, slice]]:
-        """What the bytes of an array are of, and where they lie in it."""
+        """Return the memories that contain an array, and its position in them."""
         start = array.__array_interface__["data"][0]
         for memory in self._at(start):
             yield memory, slice(start - memory.address, start - memory.address + array.nbytes)
 
     @contextmanager
     def claim(self, what: str, span: Span | None) -> Iterator[Claim]:
-        """While the parties of a claim work; its `party` is whose turn it is."""
+        """Observe the parties of a claim inside the `with` statement; `party` is the number of the current
+        one."""
         made = Claim(what, span)
         self.claims.append(made)
         try:
@@ -85,7 +87,7 @@ class Footprint(Watcher):
 
     @contextmanager
     def claimed(self, claims: list[tuple[Claim, int]]) -> Iterator[None]:
-        """While a task goes on that stood aside: those claims hold that did when it was submitted."""
+        """Resume a postponed task under the claims that held when it was submitted."""
         now, parties = self.claims, [(c, c.party) for c in self.claims]
         self.claims = [c for c, _ in claims]
         for claim, party in claims:
@@ -98,7 +100,7 @@ class Footprint(Watcher):
                 claim.party = party
 
     def made(self, name: str, array: Array) -> None:
-        """The program makes a tensor, and nothing is in it."""
+        """Register a tensor that the program makes, without contents."""
         if not array.nbytes:
             return
         memory = Memory(name, array, False, True)
@@ -107,19 +109,19 @@ class Footprint(Watcher):
         self._made.insert(number, memory)
 
     def wrote(self, array: Array) -> None:
-        """Somebody whom no event tells of wrote all of an array: the orchestrator, or C++."""
+        """Record a write of a whole array without an event: by the orchestrator, or by C++."""
         for memory, part in self._parts(array):
             memory.written[part] = True
             if memory.unwritten is not None:
                 memory.unwritten[part] = 0
 
     def reads(self, array: Array, span: Span | None) -> None:
-        """The orchestrator decides by elements."""
+        """Check an element that the orchestrator reads."""
         for memory, part in self._parts(array):
             if memory.unwritten is not None and memory.unwritten[part].any():
                 self.diagnostics.append(Diagnostic(
-                    "PTO-E2203", f"{memory.element(part.start)} is read, which nobody wrote", span,
-                    help=f"a task writes it first: pass '{memory.name}' to one as pl.Out",
+                    "PTO-E2203", f"{memory.element(part.start)} is read before it is written", span,
+                    help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
                 ))  # fmt: skip
 
     # ---- events ----
@@ -183,8 +185,7 @@ class Footprint(Watcher):
             CLAIM,
             f"{claim.what} {claim.party} {did} {memory.element(byte)}, which {who} {how}",
             event.op.loc,
-            help="iterations and blocks that are said to be independent run in any order, or at "
-            "the same time",
+            help="independent iterations and blocks run in any order, or at the same time",
         )
         found.notes.append(("said here", claim.span))
         self.diagnostics.append(found)
@@ -192,7 +193,7 @@ class Footprint(Watcher):
     # ---- the end of a run ----
 
     def holes(self, spans: dict[str, Span | None]) -> None:
-        """Report outputs that are not written everywhere."""
+        """Report outputs that are not written completely."""
         for memory in self.memories:
             if not memory.output or memory.written.all() or not memory.written.size:
                 continue

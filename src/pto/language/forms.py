@@ -1,6 +1,6 @@
-"""Loops and regions: what stands behind `for .. in` and `with`.
+"""Loops and regions: the expressions after `for .. in` and `with`.
 
-In a program that is read, these are descriptions; executed as ordinary Python they are iterators and contexts
+While a program is read these are descriptions; in ordinary Python they are iterators and contexts
 (interpret.py).
 """
 
@@ -16,7 +16,7 @@ from .enums import ForKind, Level, Role, ScopeMode, SplitMode
 
 
 class Loop(Record):
-    """`pl.range(start, stop, step, init_values=...)` and its kin."""
+    """`pl.range(start, stop, step, init_values=...)` and the other loops."""
 
     kind: str
     start: Any
@@ -34,8 +34,8 @@ class Loop(Record):
 
 
 class Region(Record):
-    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and their kin. `kind`: at, spmd, cluster, scope,
-    split_aiv."""
+    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and the other regions. `kind`: at, spmd, cluster,
+    scope, split_aiv."""
 
     kind: str
     options: dict[str, Any]
@@ -52,7 +52,7 @@ class Region(Record):
 
 def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     if not 1 <= len(args) <= 3:
-        raise TypeError("takes (stop), (start, stop) or (start, stop, step)")
+        raise TypeError("expected (stop), (start, stop) or (start, stop, step)")
     start, stop, step = ((0, *args, 1), (*args, 1), args)[len(args) - 1][:3]
     return start, stop, step
 
@@ -60,29 +60,29 @@ def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 def range(
     *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
 ) -> Loop:  # fmt: skip
-    """One iteration after the other."""
+    """Iterate one after another."""
     return Loop("range", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
 def parallel(
     *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
 ) -> Loop:  # fmt: skip
-    """Iterations that do not depend on each other: the author says so, and tools check it."""
+    """Iterate independently: the author declares it, and the sanitizers check it."""
     return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
 def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None) -> Loop:
-    """Each iteration written out."""
+    """Write out each iteration."""
     return Loop("unroll", *_bounds(args))
 
 
 def pipeline(*args: Any, stage: int = 2, init_values: Any = None, attrs: Any = None) -> Loop:
-    """As `range`; loads of later iterations may overlap with the work of earlier ones."""
+    """Iterate as `range` does; loads of later iterations may overlap with earlier work."""
     return Loop("pipeline", *_bounds(args), None if init_values is None else tuple(init_values), stage)
 
 
 class While(Record):
-    """`for (x,) in pl.while_(init_values=(x0,)):`, with `pl.cond(..)` as the first statement."""
+    """Loop as `for (x,) in pl.while_(init_values=(x0,)):`, with `pl.cond(..)` as the first statement."""
 
     init_values: tuple[Any, ...]
 
@@ -95,12 +95,12 @@ def while_(*, init_values: Any) -> While:
 
 
 def cond(value: Any) -> Any:
-    """Whether a `pl.while_` goes on: its first statement."""
+    """Continue a `pl.while_` while the condition holds; this must be its first statement."""
     return value
 
 
 def yield_(*values: Any) -> Any:
-    """What an iteration hands to the next; the last statement of a loop with `init_values`."""
+    """Hand values to the next iteration; the last statement of a loop with `init_values`."""
     interpreter("pl.yield_").yielded(values)
     return values[0] if len(values) == 1 else values
 
@@ -110,15 +110,15 @@ def at(
     no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
     windowize: bool = False, windows: Any = None,
 ) -> Region:  # fmt: skip
-    """Work of a core: a task. `as tid` names it. `windows`: tensors that tasks of other ranks write, too, as
-    stages print them."""
+    """Run the body on a core, as one task. `as tid` names the task. `windows` lists tensors that tasks of
+    other ranks write too; stages print it."""
     return Region("at", {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps,
                          "no_dep_args": no_dep_args or [], "name_hint": name_hint,
                          "windows": windows or []})  # fmt: skip
 
 
 def incore() -> Region:
-    """As `pl.at(level=pl.Level.CORE_GROUP)`."""
+    """Run the body as `pl.at(level=pl.Level.CORE_GROUP)` does."""
     return at()
 
 
@@ -133,7 +133,7 @@ def spmd(
     predicate: Any = None,
     windows: Any = None,
 ) -> Region:
-    """Work of several cores, a block each: one task. `windows`: as of `pl.at`."""
+    """Run the body on several cores, one block each, as one task. `windows`: as in `pl.at`."""
     return Region(
         "spmd",
         {
@@ -149,27 +149,27 @@ def spmd(
 
 
 def cluster(*, name_hint: str = "") -> Region:
-    """Tasks that share a cluster: a cube core and its vector cores."""
+    """Run tasks on one cluster: a cube core and its vector cores."""
     return Region("cluster", {"name_hint": name_hint})
 
 
 def scope(mode: ScopeMode = ScopeMode.AUTO) -> Region:
-    """What tasks in it make may be given back when it ends."""
+    """Release the tensors of its tasks when the scope ends."""
     return Region("scope", {"mode": mode})
 
 
 def manual_scope() -> Region:
-    """A scope in which only `deps=` orders tasks."""
+    """Order tasks by `deps=` only."""
     return scope(ScopeMode.MANUAL)
 
 
 def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> Region:
-    """Vector work of both vector cores of a block."""
+    """Run vector work on both vector cores of a block."""
     return Region("split_aiv", {"count": count, "mode": mode})
 
 
 class Split(Record):
-    """Which way vector work of a mixed region is halved."""
+    """The split of vector work in a mixed region."""
 
     mode: SplitMode
     slot_num: int | None = None
@@ -184,7 +184,7 @@ class CrossCoreSlot(Record):
 
 
 def cross_core_slot(*, slot_num: int) -> CrossCoreSlot:
-    """How many slots FIFOs between cube and vector cores have."""
+    """Set the number of slots of the FIFOs between cube and vector cores."""
     return CrossCoreSlot(slot_num)
 
 
@@ -201,9 +201,11 @@ def submit(
     function: Any, /, *args: Any, deps: Any = None, no_dep_args: Any = None, dumps: Any = None,
     allow_early_resolve: bool = False, predicate: Any = None, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """A task of a function: what the function returns, and the task after it. Outputs at the end may be
-    left out; they are made then. It waits for `deps` besides what tensors say; tensors of `no_dep_args` say
-    nothing."""
+    """Submit a task of a function; return the function's results and the task.
+
+    Trailing outputs may be left out; they are made then. The task waits for `deps` in addition to its
+    tensors; tensors in `no_dep_args` order nothing.
+    """
     return _submitted(
         function, args, kwargs, {"deps": deps, "no_dep_args": no_dep_args, "predicate": predicate}
     )
@@ -214,7 +216,7 @@ def spmd_submit(
     no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, predicate: Any = None,
     **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """As `submit`, of several blocks."""
+    """Submit a task of several blocks, as `submit` does."""
     options = {"core_num": core_num, "sync_start": sync_start, "deps": deps, "no_dep_args": no_dep_args}
     return _submitted(function, args, kwargs, {**options, "predicate": predicate})
 
@@ -232,7 +234,7 @@ class NoDep(Record):
 
 
 def no_dep(tensor: Any) -> Any:
-    """A tensor that a task uses without waiting for those who write it, nor they for it."""
+    """Pass a tensor to a task without ordering it against other tasks that use the tensor."""
     return NoDep(tensor) if current.get() is None else tensor
 
 

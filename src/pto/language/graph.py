@@ -1,9 +1,8 @@
-"""Calls of an orchestration as a graph, as far as it can be told before a run: what waits for what, and what
-nothing orders.
+"""Static task graph of an orchestration: dependencies between calls, and conflicts without one.
 
-Edges are those of the task runtime: a task waits for every earlier one that writes what it takes as `in` or
-`inout`. An `out` waits for nobody, unless it is `ordered`, and nobody waits for those who only read: a task
-that overwrites what another one reads needs another way to be ordered after it.
+Dependencies are those of the task runtime: a task waits for every earlier task that writes a tensor it takes
+as `in` or `inout`. An `out` waits for no task, unless it is `ordered`, and no task waits for readers. So a
+task that overwrites a tensor needs some other order after the earlier readers.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .ir import IN, INOUT, OUT, VIEWS, Block, Function, Op, TensorType, Value, i
 
 
 class Box(Record):
-    """A window: where it begins in its storage and how far it goes; None where it is no box of it."""
+    """A window: its offset in its storage and its size; None if it is not a box."""
 
     offsets: tuple[Any, ...] | None
     sizes: tuple[Any, ...] = ()
@@ -25,17 +24,17 @@ class Box(Record):
 
 
 class Access(Record):
-    """What a task does to a storage. `all`: to all of the window for certain, not to a part of its choice."""
+    """An access of a task to a storage. `all`: the task uses the whole window in every run, not a part."""
 
     storage: Value
     box: Box
     direction: str
     all: bool = True
-    through: frozenset[Op] = frozenset()  # loops that handed it on from an earlier turn
+    through: frozenset[Op] = frozenset()  # loops that handed the storage on from an earlier iteration
 
 
 class Site:
-    """A call of a kernel in the text: what may be many tasks."""
+    """A call of a kernel in the program text, which may run as several tasks."""
 
     def __init__(self, number: int, op: Op, ordered: Sequence[int]) -> None:
         self.number = number
@@ -84,7 +83,7 @@ def ordered(function: Function) -> dict[Op, list[int]]:
 
 
 def _takes_all(function: Function, param: Value) -> bool:
-    """Whether an operation of a function loads or stores all of a parameter."""
+    """Return True if an operation of a function loads or stores all of a parameter."""
     for op in function.walk():
         a = op.args
         if op.name == "call":
@@ -106,7 +105,7 @@ def _takes_all(function: Function, param: Value) -> bool:
 
 
 def _sliced_whole(value: Value) -> Value:
-    """Return the tensor of which a value is the whole, as in `x[:]`."""
+    """Return the tensor whose elements a value consists of entirely, as in `x[:]`."""
     while value.op is not None and value.op.name == "slice":
         a = value.op.args
         whole = index.same_dims(a["shape"], a["x"].type.shape) and not a.get("drop_dims")
@@ -126,8 +125,8 @@ def _around(op: Op) -> Iterator[Op]:
 def storages(
     value: Value, seen: frozenset[Value] = frozenset(), through: frozenset[Op] = frozenset()
 ) -> dict[Value, frozenset[Op]]:
-    """The memory that a tensor may be a part of, several where a loop or an arm hands on one of several; and
-    for each the loops that hand it from turn to turn."""
+    """Return the storages that a tensor may be a part of, several if loops or branches choose; for each, the
+    loops that carry it between iterations."""
     value = _viewed(value)
     if value in seen:
         return {}
@@ -161,7 +160,7 @@ def _viewed(value: Value) -> Value:
 
 
 def _box(value: Value) -> Box:
-    """Where a window lies, by adding up the slices that made it."""
+    """Return the position of a window, by adding up the slices that made it."""
     offsets: list[Any] | None = None
     sizes: list[Any] = []
     while value.op is not None and value.op.name in VIEWS:
@@ -176,7 +175,7 @@ def _box(value: Value) -> Box:
 
 
 def overlap(a: Box, b: Box) -> bool | None:
-    """Whether two windows of one storage share elements; None where only a run can tell."""
+    """Return True if two windows of one storage overlap; None if it depends on the run."""
     if a.whole or b.whole:
         return True
     if a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):
@@ -198,8 +197,8 @@ def overlap(a: Box, b: Box) -> bool | None:
 
 
 class Edge(Record):
-    """What one call has to do with another: `kind` is waits or overwrites. `again`: the loop whose earlier
-    turns are meant, if it is not the same turn. `certain`: whatever a run does."""
+    """A relation between two calls. `kind`: waits or overwrites. `again`: the loop of whose earlier
+    iterations the first call is, if not the same iteration. `certain`: it holds in every run."""
 
     earlier: Site
     later: Site
@@ -210,7 +209,7 @@ class Edge(Record):
 
 
 class Graph:
-    """The calls of an orchestration, what each waits for, and what nothing orders."""
+    """The calls of an orchestration, their dependencies, and their unordered conflicts."""
 
     def __init__(self, entry: Function) -> None:
         ops = [o for o in entry.walk() if o.name == "call"]
@@ -234,7 +233,8 @@ class Graph:
         self.edges.sort(key=lambda e: (e.later.number, e.earlier.number))
 
     def hazards(self) -> list[Edge]:
-        """Calls that overwrite for certain what an earlier one uses, with no way of waits between the two."""
+        """Return calls that overwrite, in every run, a tensor that an earlier call uses, without a chain of
+        dependencies."""
         after: dict[Site, set[Site]] = {}
         for e in self.edges:
             if e.kind == "waits":
@@ -260,13 +260,13 @@ def _reaches(after: dict[Site, set[Site]], e: Edge) -> bool:
     return False
 
 
-#: An earlier call, what one has to do with it, the loop whose earlier turns are meant, whether it is certain.
+#: An earlier call, the kind of relation, the loop of earlier iterations, True if certain.
 Relation = tuple["Site", str, "Op | None", bool]
 
 
 def _relations(later: Site, users: list[Site], storage: Value) -> Iterator[Relation]:
-    """What a call has to do with others by one storage: with those before it, back to one that waits for all
-    before, and with those of earlier turns of the loop around it."""
+    """Yield a call's relations to others through one storage: to earlier calls back to one that waits for all
+    before it, and to calls of earlier iterations of the enclosing loop."""
     reads = all(b.direction != OUT for b in later.accesses if b.storage is storage)
     for earlier in reversed(users):
         if earlier.number < later.number and not _apart(earlier.op, later.op):
@@ -281,15 +281,15 @@ def _relations(later: Site, users: list[Site], storage: Value) -> Iterator[Relat
 
 
 def _closes(earlier: Site, later: Site, storage: Value) -> bool:
-    """Whether who waits for a call has waited for all before it that write the storage: it always happens,
-    and takes all of it to read and write."""
+    """Return True if a wait for a call covers all earlier writers of the storage: the call always runs, and
+    takes the whole storage as InOut."""
     always = later.around[len(later.around) - len(earlier.around) :] == earlier.around
     mine = [a for a in earlier.accesses if a.storage is storage and not a.through]
     return always and earlier.tracked and any(a.direction == INOUT and a.box.whole for a in mine)
 
 
 def _between(earlier: Site, later: Site, storage: Value, loop: Op | None) -> Iterator[Relation]:
-    """What one call has to do with an earlier one, in the same turn or in earlier ones of a loop."""
+    """Yield the relations between two calls in the same iteration or in different iterations of a loop."""
     if not (earlier.tracked and later.tracked):
         return
     for a in earlier.accesses:
@@ -304,7 +304,7 @@ def _between(earlier: Site, later: Site, storage: Value, loop: Op | None) -> Ite
 
 
 def _apart(one: Op, other: Op) -> bool:
-    """Whether two calls are in different arms: of one turn, only one of them happens."""
+    """Return True if two calls are in different branches, so that one iteration runs only one of them."""
     arms: dict[Any, Any] = {}
     for op in (one, other):
         block = op.parent
@@ -316,8 +316,8 @@ def _apart(one: Op, other: Op) -> bool:
 
 
 def _kind(first: str, second: str) -> str:
-    """What the runtime makes of two accesses to the same memory. An `out` looks nothing up, and nobody waits
-    for a reader."""
+    """Return the runtime's ordering of two accesses to the same memory. An `out` looks up no writers, and no
+    task waits for a reader."""
     if second == OUT or (first == IN and second == INOUT):
         return "overwrites"
     return "" if first == IN else "waits"
@@ -327,7 +327,7 @@ def _shared(a: Access, b: Access, loop: Op | None) -> bool | None:
     if loop is None:
         return overlap(a.box, b.box)
     made = a.storage.op
-    if made is not None and loop in _around(made):  # each turn has its own
+    if made is not None and loop in _around(made):  # each iteration has its own
         return overlap(a.box, b.box) if loop in b.through and loop not in a.through else False
     if not _varies(a.box) and not _varies(b.box):
         return overlap(a.box, b.box)
@@ -339,7 +339,8 @@ def _varies(box: Box) -> bool:
 
 
 def _turns(a: Box, b: Box, loop: Op) -> bool | None:
-    """Whether a turn meets what an earlier one had, for windows that move with the counter."""
+    """Return False if the windows of different iterations are disjoint since they move with the counter; None
+    if that is unknown."""
     if loop.name != "for" or a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):
         return None
     counter = loop.blocks[0].args[0]

@@ -1,8 +1,8 @@
-"""Who comes after whom among tasks of several ranks, and which bytes of windows they touch in either order.
+"""Happens-before order of tasks of several ranks, and races on the bytes of their windows.
 
-A task comes after those that it waits for as a task, and after what others had done when they sent a signal
-that it has waited for. What a core does in a task is in order here: who notifies or waits does so after, or
-before, all else (`pld.system`); order within a task is what the sanitizer `race` looks at.
+A task is ordered after the tasks that it depends on, and after the earlier work of a task whose signal it has
+waited for. Within a task, a signal is sent after all other work and a wait comes before it (`pld.system`);
+the sanitizer `race` checks the order within a task.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..ir.core import Operation
 from .problems import RANKS
 
 Array = Any
-#: Of every task the part of it that is known to be over; a part ends with each of its notifications.
+#: The completed part of every task, by task number; each of its notifications ends a part.
 Clock = dict[int, int]
-#: Rows of the table of a window: two writers and two readers per element, of different tasks.
+#: Rows of a window's table: two writers and two readers per element, of different tasks.
 _WRITERS, _READERS = (0, 1), (2, 3)
 
 
 class Task:
-    """A task, as far as others come after it."""
+    """A task, with the parts of other tasks that are ordered before it."""
 
     def __init__(self, number: int, name: str, place: Span | None) -> None:
         self.number = number
@@ -41,7 +41,7 @@ class Task:
 
 
 class _Touch:
-    """An access: which part of which task it is of."""
+    """An access: its task, and the part of that task."""
 
     def __init__(self, task: Task, op: Operation, write: bool) -> None:
         self.task = task
@@ -51,12 +51,12 @@ class _Touch:
         self.atomic = op.attr("atomicType") not in (None, "atomic_none")
 
     def before(self, task: Task) -> bool:
-        """Whether a task, where it is now, comes after it."""
+        """Return True if the access happens before the task's current part."""
         return task is self.task or task.knows.get(self.task.number, 0) >= self.part
 
 
 class _Window:
-    """An array that has the windows of all ranks, and by element the numbers of accesses."""
+    """An array with the windows of all ranks, and the numbers of the accesses per element."""
 
     def __init__(self, name: str, array: Array) -> None:
         self.name = name
@@ -72,7 +72,7 @@ def _join(mine: Clock, other: Clock) -> None:
 
 
 class Order:
-    """What all tasks of a run have in common."""
+    """The order of all tasks of a run."""
 
     def __init__(self, world: int) -> None:
         self.world = world
@@ -84,7 +84,7 @@ class Order:
         self._told: set[frozenset[Operation]] = set()
 
     def window(self, array: Array, name: str) -> None:
-        """An array has windows of all ranks, which a task calls so."""
+        """Register an array with the windows of all ranks, and the name of a task for it."""
         found = next((w for w in self._windows if w.array is array), None)
         if found is None:
             self._windows.append(_Window(name, array))
@@ -97,7 +97,7 @@ class Order:
         task.knows[task.number] = 1
 
     def meets_host(self, tasks: Iterable[Task]) -> None:
-        """The orchestrator has waited for tasks, and so does what it submits from now on."""
+        """Order later submissions of the orchestrator after tasks that it has waited for."""
         for task in tasks:
             _join(self._host, task.knows)
 
@@ -115,7 +115,7 @@ class Order:
             _join(task.knows, self._signals.get(one, {}))
 
     def touched(self, task: Task, at: Array, event: Event, write: bool) -> None:
-        """Bytes of memory, by address."""
+        """Record an access to memory, by address."""
         first = int(at.min())
         for window in self._windows:
             if window.address <= first < window.address + window.array.nbytes:
@@ -171,7 +171,7 @@ class Order:
 
 
 class _Looks(Watcher):
-    """Watches the launch of a task."""
+    """Observes the launch of a task."""
 
     wants = (INSTRUCTION,)
 
@@ -181,7 +181,7 @@ class _Looks(Watcher):
 
     def finished(self, event: Event) -> None:
         if event.op.row is not None and event.op.row.family == "signal":
-            return  # signals are for all
+            return  # signals are shared by all
         for access in event.accesses:
             if access.space == "gm":
                 at = np.asarray(access.bytes(), np.int64)

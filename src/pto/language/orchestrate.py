@@ -1,7 +1,7 @@
-"""Orchestrations as functions of Python over a task runtime: what a call executes, without a compiler.
+"""Orchestrations as Python functions over a task runtime, which a call executes without a compiler.
 
 The text of the function is generated from the program, one statement per operation, and compiled by Python.
-It gets a `Tasks`, kernels by name, and the tensors and extents of the call.
+The function takes a `Tasks`, kernels by name, and the tensors and extents of the call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .writer import BEFORE, BETWEEN, Writer
 
 
 def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
-    """The text of the function, and the places that it names by number."""
+    """Return the text of the function, and the source locations that it names by number."""
     w = _Writer(function)
     parts = apart(function)
     if parts is None:
@@ -34,13 +34,13 @@ def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
 
 
 def _name(function: Function) -> str:
-    """The name of the function in the text: its own where Python can have it."""
+    """Return the name of the function in the text: its own if Python allows it."""
     name = function.name
     return name if name.isidentifier() and not iskeyword(name) else "orchestration"
 
 
 def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | None]]:
-    """The function itself, and its places. Its text can be seen in tracebacks and debuggers."""
+    """Return the function and its source locations. Its text is visible in tracebacks and debuggers."""
     try:
         text, places = orchestration_text(function)
     except Problem as problem:
@@ -60,10 +60,11 @@ class _Writer(Writer):
         self.auto_scope = function.attrs.get("auto_scope", True)
         self.windows = _windows(function)
         self.ordered = ordered(function)
-        self.asks = False  # whether whoever drives it reads elements for it
+        self.asks = False  # True if the driver reads elements on its behalf
 
     def in_turns(self, parts: Apart) -> None:
-        """What ranks do, as generators: they ask for elements, and go on when it is their turn."""
+        """Write the parts of the ranks as generators, which ask for elements and are resumed by their
+        driver."""
         for op in parts.first:
             self.op(op)
         self.asks = True
@@ -79,7 +80,7 @@ class _Writer(Writer):
         self.line(f"rt.together({', '.join(f'{name}()' for name in names.values())})")
 
     def place(self, op: Op) -> int:
-        """The number of the place that an operation comes from."""
+        """Return the number of an operation's source location."""
         self.places.append(op.loc)
         return len(self.places) - 1
 
@@ -91,12 +92,13 @@ class _Writer(Writer):
         return repr(arg)
 
     def copied(self, arg: Any) -> str:
-        """What a name is given: an array is a value, and what happens to one is not seen in the other."""
+        """Return the text of an assigned value; an array is copied, so that later changes stay separate."""
         array = isinstance(arg, Value) and isinstance(arg.type, ArrayType)
         return f"list({self.arg(arg)})" if array else self.arg(arg)
 
     def scoped(self, block: Any) -> None:
-        """A body in a scope of its own, if it has tasks and the function does not keep its own scopes."""
+        """Write a body in a scope of its own if it submits tasks and the function does not manage its
+        scopes."""
         if self.auto_scope and any(o.name == "call" for o in block.walk()):
             self.line("with rt.scope():")
             self.inner(block)
@@ -106,13 +108,20 @@ class _Writer(Writer):
 
     def other(self, op: Op) -> None:
         if op.name.startswith("scalar."):
-            rounded = op.result.type.dtype.is_float  # as numbers of a program are, and not as Python's
+            rounded = op.result.type.dtype.is_float  # round as numbers of a program do, not as Python does
             text = f"f32({self.expression(op)})" if rounded else self.expression(op)
             self.line(f"{self.name(op.result)} = {text}")
         elif op.name in VIEWS:
-            fail(UNSUPPORTED, f"{op.name} is not yet done by an orchestrator", op.loc, help="do it on a core")
+            fail(
+                UNSUPPORTED,
+                f"unsupported operation {op.name} in an orchestration",
+                op.loc,
+                help="do it on a core",
+            )
         else:
-            fail(PLACE, f"{op.name} is work of a core, and this is the orchestrator", op.loc, help=TO_A_CORE)
+            fail(
+                PLACE, f"cannot use {op.name} in an orchestration: it runs on a core", op.loc, help=TO_A_CORE
+            )
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
@@ -134,7 +143,7 @@ class _Writer(Writer):
         manual = ", manual_dep=True" if a.get("manual_dep") else ""
         name = (
             "" if op.result.name == FIFO_SLOTS else f", name={op.result.name!r}"
-        )  # FIFOs know what is in theirs
+        )  # the contents of FIFOs are tracked by the FIFOs
         window = ", window=True" if op.result in self.windows else ""
         more = f"{init}{manual}{name}{window}"
         self.line(f"{self.name(op.result)} = rt.tensor({self.arg(a['shape'])}, {a['dtype'].isa!r}{more})")
@@ -230,7 +239,7 @@ class _Writer(Writer):
         word = "manual_scope" if manual else kind
         self.line(f"with rt.{word}():")
         before, self.auto_scope = self.auto_scope, self.auto_scope and not manual
-        self.inner(op.blocks[0])  # of a manual scope: there are no others in it
+        self.inner(op.blocks[0])  # of a manual scope, which has no nested scopes
         self.auto_scope = before
 
     def _array_create(self, op: Op) -> None:
@@ -253,7 +262,7 @@ class _Writer(Writer):
 
 
 def _windows(function: Function) -> set[Value]:
-    """Tensors that have the windows of all ranks."""
+    """Return the tensors with the windows of all ranks."""
     calls = (op.args for op in function.walk() if op.name == "call")
     return {
         root(value)
@@ -264,7 +273,7 @@ def _windows(function: Function) -> set[Value]:
 
 
 def untracked(args: dict[str, Any]) -> list[int]:
-    """Which arguments of a task order nothing: those that it names, or windows of what it names."""
+    """Return the arguments of a task that order nothing: those that it names, and windows of them."""
     given = args["args"]
     found: set[int] = set()
     for named in args.get("no_dep_args") or ():
@@ -273,7 +282,7 @@ def untracked(args: dict[str, Any]) -> list[int]:
     return sorted(found)
 
 
-#: What a task may say besides its arguments, as `Tasks.submit` spells it.
+#: Options of a task besides its arguments, as `Tasks.submit` spells them.
 _OPTIONS = {
     "deps": "deps",
     "core_num": "blocks",

@@ -1,11 +1,11 @@
-"""Do reductions count padding? Decided by computing with it, as the rows of the operators say.
+"""Detect reductions that count padding, by computing with it as the rows of the operators specify.
 
     t = pl.fillpad(pl.load(..., valid_shape=[m, n]), pl.PadValue.min)     -inf, beside any numbers
     e = pl.exp(pl.sub(t, 2.0))                                            0, beside any numbers
-    s = pl.row_sum(e)                                                     a + 0 = a: it does not count
+    s = pl.row_sum(e)                                                     a + 0 = a: not counted
 
-Some numbers stand for data that is not known, and the padding goes through the same operators beside them. A
-reduction counts it if it changes what some of these numbers are folded to.
+Sample numbers stand for unknown data, and the padding goes through the same operators beside them. A
+reduction counts the padding if it changes the fold of some of these numbers.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .problems import PADDING
 
 Array = Any
 _NUMBERS = {PadValue.zero: 0.0, PadValue.min: -np.inf, PadValue.max: np.inf}
-#: What data may be: both signs, nothing special.
+#: Sample data: both signs, no special values.
 _DATA = np.array([0.7, -1.3, 2.9, -0.4, 1.6])
-#: Operators that keep elements as they are, whichever of them they keep.
+#: Operators that keep the values of elements.
 _KEEP = ("slice", "reshape", "cast", "set_validshape")
 #: Rows that are expressions of one element of each operand.
 _ELEMENTWISE = ("", "row", "columns", "parts", "row 0", "column 0")
 
 
 def counted(function: Function) -> Iterator[Diagnostic]:
-    """Reductions of a function that count padding."""
+    """Yield warnings for the reductions of a function that count padding."""
     for op in function.walk():
         folds = _fold(op.name)
         if folds is None:
@@ -55,20 +55,20 @@ def counted(function: Function) -> Iterator[Diagnostic]:
 
 
 def _fold(name: str) -> str | None:
-    """What a reduction does with each element, as an expression of `acc` and `src`."""
+    """Return the step of a reduction as an expression of `acc` and `src`."""
     known = signatures()
     row = known[name].row if name in known else None
     if row is None or not row.over.startswith("fold"):
         return None
     if not row.expr and row.algorithm.startswith(
         "index of extreme"
-    ):  # by the rule of those that give the extreme
+    ):  # by the rule of the corresponding extreme
         row = known[name.replace("arg", "")].row
     return str(row.expr) if row.expr else None
 
 
 def _pads(value: Any, seen: set[Value]) -> Iterator[Op]:
-    """Operations that padded what a value is computed from."""
+    """Yield the padding operations that a value depends on."""
     if not isinstance(value, Value) or value.op is None or value in seen:
         return
     seen.add(value)
@@ -91,7 +91,7 @@ def _elementwise(name: str) -> Signature | None:
 
 
 def _changes(fold: str, value: Value, source: Op, pad: Any) -> bool:
-    """Whether padding changes what numbers are folded to."""
+    """Return True if padding changes the fold of the sample data."""
     folded = compiled(fold)
     with np.errstate(all="ignore"):
         of = _Computed(source, _NUMBERS[pad])
@@ -102,7 +102,7 @@ def _changes(fold: str, value: Value, source: Op, pad: Any) -> bool:
 
 
 class _Wide:
-    """An instruction that computes with numbers as they are."""
+    """An instruction that computes with numbers without rounding."""
 
     exact = False
 
@@ -114,8 +114,8 @@ _WIDE = Numbers(_Wide(), "f32")  # type: ignore[arg-type]
 
 
 class _Computed:
-    """What the padding that an operation made becomes, and data beside it. Where padding does not reach, both
-    are the same."""
+    """The value of the padding at an operation, and sample data beside it. The two are the same object if the
+    padding does not reach the value."""
 
     def __init__(self, source: Op, pad: float) -> None:
         self.source = source

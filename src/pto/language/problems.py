@@ -1,4 +1,4 @@
-"""What is wrong with a program of the language: how stages say it, and how several are collected."""
+"""Problems of a program: how stages report them, and how several are collected."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ HOLES = "PTO-E3014"
 OVERWRITTEN = "PTO-E3015"
 RANKS = "PTO-E3016"
 
-#: What to write for work of a core that is elsewhere.
+#: Help for an operator of a core outside of one.
 TO_A_CORE = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with @pl.jit.incore"
-#: What to write for a condition that is an array.
-OF_ARRAYS = "pl.where(mask, a, b) chooses by elements; pl.read(x, [0, 0]) > 0 asks one"
+#: Help for a condition that is an array.
+OF_ARRAYS = "pl.where(mask, a, b) selects by element; pl.read(x, [0, 0]) > 0 tests one element"
 
 
 class LanguageWarning(UserWarning):
-    """Something of a program that is legal and most likely not meant."""
+    """A warning about a legal program that is most likely a mistake."""
 
 
 class Problem(Exception):
-    """One problem, on its way to those that are collected."""
+    """A problem that is raised to the code that collects problems."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
@@ -44,7 +44,7 @@ class Problem(Exception):
 def fail(
     code: str, message: str, span: Span | None = None, expected: Any = "", got: Any = "", help: str = ""
 ) -> NoReturn:
-    """Give up on what is being read."""
+    """Raise a problem."""
     raise Problem(
         Diagnostic(code, message, span, expected=str(expected or ""), got=str(got or ""), help=help)
     )

@@ -4,9 +4,8 @@
     def verify(y: pl.Tensor[[128, 128], pl.FP32]):
         assert numpy.isfinite(y).all()
 
-Such a function is not read: it is called when its task runs, with arrays on the memory of its tensors, of
-torch where the program was given some of torch's. One whose body is `...` is bound when the
-program is prepared.
+Such a function is not read. Its task calls it with arrays on the memory of its tensors, torch tensors if the
+program was called with some. A function whose body is `...` is bound when the program is prepared.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ Call = Callable[[list[Any]], Any]
 
 
 def of_torch(values: Sequence[Any]) -> bool:
-    """Whether some of the arguments of a call are torch's, or a worker keeps them for it."""
+    """Return True if an argument of a call is a torch tensor, or a worker's copy of one."""
     kinds = [type(v) for v in values] + [type(getattr(v, "dtype", None)) for v in values]
     return any(k.__module__.partition(".")[0] == "torch" for k in kinds)
 
 
 def caller(function: Function, bound: Call | None, torch: Callable[[], bool]) -> Callable[..., None]:
-    """What the task of a function does with what it is given; `bound` is called in its place."""
+    """Return the function that the task runs; `bound` replaces the function if it is given."""
     body = function.attrs["python"]
 
     def call(*given: Any) -> None:
@@ -40,8 +39,10 @@ def caller(function: Function, bound: Call | None, torch: Callable[[], bool]) ->
         if bound is not None:
             bound(values)
         elif function.attrs["unbound"]:
-            help = f"compiled.prepare(callbacks={{{function.name!r}: f}}) says what it does: f(args)"
-            raise DiagnosticError([Diagnostic(CALL, f"{function.name} has no body", function.loc, help=help)])
+            help = f"bind it: compiled.prepare(callbacks={{{function.name!r}: f}}) calls f(args)"
+            raise DiagnosticError(
+                [Diagnostic(CALL, f"missing body of {function.name}", function.loc, help=help)]
+            )
         else:
             body(*values)
 
@@ -49,12 +50,12 @@ def caller(function: Function, bound: Call | None, torch: Callable[[], bool]) ->
 
 
 def python_kernel(function: Function, bound: Call | None, torch: Callable[[], bool]) -> Kernel:
-    """What tasks of it execute on the runtime."""
+    """Return the kernel that tasks of the function execute on the runtime."""
     return Kernel(caller(function, bound, torch), roles_of(function), name=function.name)
 
 
 def _values(function: Function, given: Sequence[Any], torch: bool) -> list[Any]:
-    """What the parameters of a function are: arrays of their shapes, and numbers."""
+    """Return the arguments of a function: arrays of the parameters' shapes, and numbers."""
     numbers = dict(zip(function.body.args, given, strict=True))
     found = {
         param.name: _array(param.value.type, numbers, numbers[param.value], param.direction == IN, torch)
@@ -66,7 +67,7 @@ def _values(function: Function, given: Sequence[Any], torch: bool) -> list[Any]:
 
 
 def _array(t: TensorType, numbers: dict[Any, Any], memory: Any, read: bool, torch: bool) -> Any:
-    """The memory of a task, from the first element on, as the array that a parameter says."""
+    """Return the memory of a task, from its first element on, as an array of the parameter's type."""
     import numpy as np
 
     from ..engine.elements import ARRAY_DTYPES
@@ -86,7 +87,7 @@ def _array(t: TensorType, numbers: dict[Any, Any], memory: Any, read: bool, torc
 
 
 def as_torch(array: Any) -> Any:
-    """The same memory as a tensor of torch."""
+    """Return the same memory as a torch tensor."""
     torch = sys.modules["torch"]
     name = str(array.dtype)
     if array.dtype.isbuiltin == 1:
@@ -96,9 +97,9 @@ def as_torch(array: Any) -> Any:
 
 
 class AlonePython:
-    """Such a task where tasks run one after the other."""
+    """A Python task in runs of one task after another."""
 
-    unseen = True  # no event tells what it does
+    unseen = True  # it emits no events
     moves = 0
 
     def __init__(self, function: Function, bound: Call | None, torch: Callable[[], bool]) -> None:
@@ -106,7 +107,7 @@ class AlonePython:
         self.name = self.task = function.name
         self.memory_map = None
         self.diagnostics: list[Diagnostic] = []
-        self.checked: frozenset[str] = frozenset()  # nothing watches Python
+        self.checked: frozenset[str] = frozenset()  # Python is not observed
         self.ok = True
 
     def __call__(self, *args: Any, **_: Any) -> None:

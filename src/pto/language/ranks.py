@@ -1,8 +1,8 @@
-"""Tasks of several ranks under watch, in one thread: who waits for a signal stands aside until it is there.
+"""Tasks of several ranks in one thread: a task that waits for a signal is suspended until the signal arrives.
 
-`Together` is `Serial` for programs whose tasks wait for each other. A task begins when those are over that it
-depends on: by what both touch, where windows of all ranks order nothing, or by `deps`. It goes as far as it
-can, then the next one begins. What waits in the end waits for ever.
+`Together` is `Serial` for programs whose tasks wait for each other. A task begins when its dependencies have
+finished: tasks that share its tensors, except for windows of all ranks, which order nothing, and `deps`. It
+runs until it waits, then the next task begins. Tasks that still wait at the end are deadlocked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .serial import COMPARISONS, Chain, Serial, Tensor, flat
 
 
 class _Use:
-    """What a task does to a tensor."""
+    """An access of a task to a tensor."""
 
     def __init__(self, task: Submitted, tensor: Tensor, write: bool) -> None:
         self.task = task
@@ -28,7 +28,7 @@ class _Use:
         self.span = ((tensor.offset,), (tensor.memory().size,))
 
     def _both(self, other: _Use) -> Iterator[tuple[int, int, int, int]]:
-        """By dimension, where each begins and how long it is: as boxes if both are."""
+        """Yield offset and size of both accesses by dimension, as boxes if both are boxes."""
         if self.box is not None and other.box is not None:
             return zip(*self.box, *other.box, strict=True)
         return zip(*self.span, *other.span, strict=True)
@@ -43,7 +43,7 @@ class _Use:
 
 
 class Submitted(Task):
-    """A task and what it works on; `begin` gives its launch."""
+    """A submitted task and its tensors; `begin` returns its launch."""
 
     def __init__(self, number: int, name: str, place: Span | None) -> None:
         super().__init__(number, name, place)
@@ -57,8 +57,8 @@ class Submitted(Task):
 
 
 class Together(Serial):
-    """`begin(kernel, arguments, options, watcher)` begins a launch; `ended(result, kernel, options)` is told
-    what it left. `functions` say what kernels do to their parameters."""
+    """The scheduler. `begin(kernel, arguments, options, watcher)` begins a launch; `ended(result, kernel,
+    options)` receives its result. `functions` give the directions of the kernels' parameters."""
 
     def __init__(
         self, begin: Callable[..., Any], ended: Callable[..., None], places: Sequence[Span | None],
@@ -69,9 +69,9 @@ class Together(Serial):
         self.functions = functions
         self.order = Order(world)
         self.tasks: list[Submitted] = []
-        self.waiting: list[Submitted] = []  # those that are not over
-        self.uses: dict[int, list[_Use]] = {}  # by array: those that somebody may still have to wait for
-        self._roots: list[Any] = []  # so that their numbers stay theirs
+        self.waiting: list[Submitted] = []  # tasks that have not finished
+        self.uses: dict[int, list[_Use]] = {}  # by array: accesses that later tasks may have to wait for
+        self._roots: list[Any] = []  # keeps arrays alive, so that their ids stay unique
         self._manual = False
         self._untracked: set[int] = set()
         self._chain = Chain(self.task_dummy)
@@ -120,7 +120,7 @@ class Together(Serial):
         return task
 
     def _test(self, task: Submitted, x: Tensor, index: Sequence[int], word: str, number: int) -> None:
-        """A task that runs only if an element compares, when nothing is left to wait for."""
+        """Skip a task unless an element compares, tested once its dependencies have finished."""
         at = x.at(index)
         if not self._manual and id(x.root) not in self._untracked:
             self._use(task, Tensor(x.root, x.flat, at, [1], [1]), False)
@@ -129,7 +129,7 @@ class Together(Serial):
     def _depend(
         self, task: Submitted, function: Function, args: Sequence[Any], no_dep: Sequence[int]
     ) -> None:
-        """Find out which tasks it has to wait for."""
+        """Find the tasks that it has to wait for."""
         for number, (param, arg) in enumerate(zip(function.params, args, strict=False)):
             if not isinstance(param.value.type, TensorType) or number in no_dep or self._manual:
                 continue
@@ -163,7 +163,7 @@ class Together(Serial):
         task.ended = ended
 
     def go(self) -> None:
-        """Every task as far as it can, the first ones first."""
+        """Run every task as far as possible, earlier ones first."""
         went = True
         while went:
             went = False
@@ -192,7 +192,7 @@ class Together(Serial):
         self.waiting.remove(task)
 
     def finish(self, wanted: set[Submitted] | None = None) -> None:
-        """See that tasks are over: those wanted, and what they wait for, or all. Who waits now is stuck."""
+        """Finish tasks: `wanted` and their dependencies, or all. A task that still waits is deadlocked."""
         for task in list(self.waiting):
             needed = wanted is None or task in _all_before(wanted)
             if needed and not task.over and all(b.over for b in task.before):
@@ -202,7 +202,7 @@ class Together(Serial):
     # ---- the orchestrator ----
 
     def _alone(self, x: Tensor, index: Sequence[int], write: bool) -> None:
-        """Wait for the tasks that have to do with an element."""
+        """Wait for the tasks that access an element."""
         host = Submitted(-1, "", None)
         new = _Use(host, Tensor(x.root, x.flat, x.at(index), [1], [1]), write)
         found = {old.task for old in self.uses.get(id(x.root), ()) if old.meets(new)}
@@ -234,7 +234,7 @@ class Together(Serial):
 
 
 def _all_before(tasks: set[Submitted]) -> set[Submitted]:
-    """Tasks, and those that they wait for."""
+    """Return tasks and all their dependencies."""
     found, left = set(tasks), list(tasks)
     while left:
         more = left.pop().before - found

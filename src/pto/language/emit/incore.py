@@ -422,7 +422,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return self.tensors[x].ptr
 
     def _flat(self, x: Value, at: list[Any]) -> PtoValue:
-        """The number of an element in memory: at an index per dimension, or at its number row after row."""
+        """Return the number of an element in memory, given an index per dimension or a row-major element
+        number."""
         if isinstance(x.type, TensorType):
             ref = self.tensors[x]
             strides, offsets, axes = ref.strides, list(ref.offsets), ref.axes
@@ -439,7 +440,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return self._index(total)
 
     def _unflattened(self, number: Any, shape: list[Any]) -> list[Any]:
-        """Indices of the element that is so many after the first, row after row."""
+        """Return the indices of a row-major element number."""
         out: list[Any] = []
         for n in reversed(shape[1:]):
             if isinstance(number, int) and isinstance(n, int):
@@ -452,7 +453,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return [number, *reversed(out)]
 
     def contiguous(self, x: Value) -> PtoValue | None:
-        """Where a tensor begins whose elements follow one another; None where they do not."""
+        """Return the address of a tensor with contiguous elements; None for other tensors."""
         ref = self.tensors[x]
         run: Any = 1
         for axis, n in reversed(list(zip(ref.axes, x.type.shape, strict=True))):
@@ -520,7 +521,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             result.name = op.results[i].name
 
     def _counted(self, start: Any, stop: Any, step: int) -> dict[str, PtoValue]:
-        """Bounds of a loop that counts the iterations of one that goes down."""
+        """Return the bounds of a loop that counts the iterations of a loop that counts down."""
         length = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=self.index(stop)).result
         count = self.build.op("arith.ceildivsi", [INDEX], lhs=length, rhs=self.index(step)).result
         return {"lb": self.index(0), "ub": count, "step": self.index(1)}
@@ -580,26 +581,26 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             result.name = op.results[i].name
 
     def op_yield(self, op: Op) -> None:
-        pass  # what holds the block hands on
+        pass  # the operation that holds the block hands values on
 
     def _initial(self, value: Any, result: Value) -> PtoValue:
         return self.number(0 if value is None else value, result.type.dtype)
 
     def _arms(self, op: Op, i: int, r: Value) -> None:
-        """The tile of a value that both arms set: the one that is wanted, that of an arm that leaves it alone
-        and is not needed again, or a new one."""
+        """Choose the tile of a value that both branches set: the wanted one, the tile of a branch that leaves
+        it unchanged and does not use it again, or a new one."""
         target = self.targets.pop(r, None)
         if target is None:
             for block in op.blocks:
                 v, adds = _sum_of(block.yielded[i], block)
                 alone = self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op)
-                if v in self.values and (alone or adds is not None):  # a sum has no other place
+                if v in self.values and (alone or adds is not None):  # a sum can only be in this tile
                     target = self.values[v]
         self.values[r] = target if target is not None else self.alloc(r.type, r.name)
 
     def _carried_tiles(self, op: Op, body: Block, first: int) -> list[tuple[int, PtoValue]]:
-        """Tiles that a loop hands on: each gets one for all iterations. Those that have to be copied to it at
-        the end of an iteration are returned."""
+        """Choose the tiles that a loop carries, one for all iterations. Return those that have to be copied
+        at the end of an iteration."""
         copies: list[tuple[int, PtoValue]] = []
         for i, r in enumerate(op.results):
             if not is_tile(r):
@@ -629,7 +630,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return value.op is not None and value.op.name == "create_tile" and value not in self.changed
 
     def _into(self, value: Value, target: PtoValue, block: Block) -> None:
-        """Compute a value into a tile, if its operation is in the block."""
+        """Compute a value into a tile if its operation is in the block."""
         op = value.op
         if op is not None and op.parent is block and op.name not in _NAMES_STORAGE:
             self.targets[value] = target
@@ -637,8 +638,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
                 self._into(op.args["acc"], target, block)
 
     def _may_replace(self, new: Value, old: Value, block: Block) -> bool:
-        """Whether a value may be computed into the tile of another: nothing reads that afterwards, and the
-        instruction that computes it may read and write one tile."""
+        """Return True if a value may be computed into the tile of another: the other is not read afterwards,
+        and the instruction may work in place."""
         op = new.op
         if op is None or op.parent is not block or op.name in _NAMES_STORAGE:
             return False
@@ -667,8 +668,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         return _in_place(op, old, self.profile.isa)
 
     def _hand_on(self, op: Op, body: Block, copies: list[tuple[int, PtoValue]], numbers: list[int]) -> None:
-        """The end of an iteration. A tile that another carried value still lies in is copied out of the way
-        first."""
+        """Emit the end of an iteration. A tile that another carried value still occupies is first copied
+        elsewhere."""
         self.place(op.loc)
         targets = {t for _, t in copies}
         ready: list[tuple[PtoValue, PtoValue]] = []
@@ -685,12 +686,12 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         self.build.op("scf.yield", values=values)
 
 
-#: Operations whose result is part of, or the same storage as, what they are given.
+#: Operations whose result is a part, or an alias, of an operand's storage.
 _NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
 
 
 def _named(value: Value) -> str:
-    """What a tile is called that has no name in the program: what computes it."""
+    """Return a name for an unnamed tile: the operation that computes it."""
     return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
 
 
@@ -702,12 +703,12 @@ def _known(d: Any) -> int | None:
     return None if isinstance(d, PtoValue) else index.known(d)
 
 
-#: Operations that add to a tile, in its place.
+#: Operations that accumulate into a tile in place.
 _SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
 
 def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:
-    """What a sum in a block begins with, and its first operation there."""
+    """Return the initial value of a sum in a block, and the first operation of the sum there."""
     first: Op | None = None
     while (
         isinstance(value, Value) and (op := value.op) is not None and op.parent is block and op.name in _SUMS
@@ -722,7 +723,7 @@ def _aliases(op: Op, value: Value) -> bool:
 
 
 def _defined_beside(value: Value, op: Op) -> bool:
-    """Whether a value is made in the block that an operation is in, in storage of its own."""
+    """Return True if a value is made in the block of an operation, in storage of its own."""
     made = value.op
     return made is not None and made.parent is op.parent and made.name not in _NAMES_STORAGE
 
@@ -740,7 +741,7 @@ def _block_operands(block: Block) -> set[Value]:
 
 
 def _in_place(op: Op, operand: Value, isa: str) -> bool:
-    """Whether an instruction may write what it reads."""
+    """Return True if an instruction may write to an operand that it reads."""
     if op.name in _SUMS:
         return op.args["acc"] is operand and operand not in (op.args["lhs"], op.args["rhs"])
     found = signature_of(op)
@@ -763,7 +764,8 @@ def _arch(profile: Profile) -> str:
 
 
 def _core_kind(function: Function) -> str:
-    """What kind of core a function needs, by where its tiles are; empty for one that needs both or none."""
+    """Return the kind of core that a function needs, by the memories of its tiles; empty if it needs both or
+    neither."""
     if function.kind in ("aic", "aiv"):
         return {"aic": "cube", "aiv": "vector"}[function.kind]
     spaces = {r.type.space for op in function.walk() for r in op.results if isinstance(r.type, TileType)}

@@ -1,6 +1,7 @@
-"""Vector code: runs of operations on registers as vecscopes.
+"""Vector code: emit runs of register operations as vecscopes.
 
-Numbers and the addresses of tiles come before a vecscope, loops that hold nothing else go into it.
+Numbers and the addresses of tiles are computed before a vecscope; loops that hold nothing else are part of
+it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ..ir import Block, MaskType, Op, Type, Value, VectorType
 from ..operators.micro import ROUNDINGS
 from .scalars import element, number
 
-#: Methods of an `Emitter` (incore.py), which has the rest.
+#: Mixin methods of `Emitter` (incore.py), which defines the other members.
 Base: Any = object
 
 
 def is_micro(op: Op) -> bool:
-    """An operation on registers, or a loop or pair of arms of nothing else."""
+    """Return True for an operation on registers, or a loop or if of such operations only."""
     if op.name.startswith("micro."):
         return True
     inside = [o for block in op.blocks for o in block.ops]
@@ -78,13 +79,13 @@ class Micros(Base):
         self.scope, self.build.block = None, outer
 
     def passed(self, type: Type) -> Any:
-        """The type of what loops and arms hand on, tiles left out."""
+        """Return the type of a value that loops and branches hand on, without tiles."""
         if isinstance(type, VectorType):
             return VRegType(element(type.dtype), type.lanes)
         return PtoMask(f"b{type.bits}") if isinstance(type, MaskType) else number(type.dtype)
 
     def micro(self, op: Op) -> None:
-        """An operator that is one instruction on registers."""
+        """Emit an operator that is one instruction on registers."""
         row = find_row(f"pto.{op.name.removeprefix('micro.')}")
         assert row is not None
         first = next(
@@ -159,7 +160,7 @@ class Micros(Base):
 
 
 def _widths(op: Op) -> list[int]:
-    """Bits of the lanes that operations use without a mask of their own."""
+    """Return the lane widths of operations without a mask operand, in bits."""
     found = []
     for o in op.walk():
         for v in (*o.args.values(), *o.results):

@@ -1,7 +1,8 @@
-"""Operators as instructions: operands where the instruction wants them, scratch, attributes, results.
+"""Lower operators to instructions: operands in the form that the instruction needs, scratch, attributes,
+results.
 
-A column lies along itself in memory, and most instructions want rows: they get it as the row that it is
-(`as_row`). Operands whose valid part is another than that of the result are seen with that of the result.
+A column is contiguous in memory, and most instructions need rows, so they get the column as a row (`as_row`).
+Operands whose valid region differs from that of the result are viewed with the result's valid region.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from .scalars import element
 from .scratch import ONLY_GIVEN, scratch_type
 from .types import tile_type, two_dimensions
 
-#: Methods of an `Emitter` (incore.py), which has the rest.
+#: Mixin methods of `Emitter` (incore.py), which defines the other members.
 Base: Any = object
 
 
 def signature_of(op: Op) -> Signature | None:
-    """The function of an instruction that an operation is."""
+    """Return the function of the instruction that an operation stands for."""
     return signatures().get(op.name.removeprefix("tile."))
 
 
 def is_column(type: Any) -> bool:
-    """One element to a row: such a tile lies along its column."""
+    """Return True if a tile has one element per row; it is stored column-major."""
     return isinstance(type, TileType) and type.space in ("vec", "") and two_dimensions(type.shape)[1] == 1
 
 
 def _elements(op: Op, row: Row) -> list[Value]:
-    """Tiles that an operation computes with: masks are left out, in whatever they are packed."""
+    """Return the tiles that an operation computes with, without masks of any packing."""
     masks = row.packed.split()
     return [v for n, v in op.args.items() if is_tile(v) and v.type.dtype != BOOL and n not in masks]
 
@@ -47,11 +48,11 @@ class Operators(Base):
     # ---- views ----
 
     def valid(self, type: TileType) -> tuple[Any, Any]:
-        """Rows and columns that hold data."""
+        """Return the valid rows and columns."""
         return two_dimensions(type.extent)
 
     def seen(self, tile: PtoValue, rows: int, cols: int, valid: tuple[Any, Any]) -> PtoValue:
-        """A tile, or its upper left part, with another valid part."""
+        """View a tile, or its upper left part, with another valid region."""
         t: Any = tile.type
         v_row, v_col = (index.known(v) if not isinstance(v, PtoValue) else None for v in valid)
         if (t.rows, t.cols, t.v_row, t.v_col) == (rows, cols, v_row, v_col) and None not in (v_row, v_col):
@@ -69,7 +70,7 @@ class Operators(Base):
         return part
 
     def as_row(self, tile: PtoValue, type: TileType) -> PtoValue:
-        """A column as the row that it is in memory."""
+        """View a column as the row that it is in memory."""
         t: Any = tile.type
         if t.blayout != "col_major":
             if t.rows == 1:
@@ -81,7 +82,7 @@ class Operators(Base):
         return self.seen(row, 1, t.rows, (1, self.valid(type)[0]))
 
     def compact(self, tile: PtoValue, type: TileType) -> PtoValue:
-        """A column of a wider tile, on its own: the largest of one element."""
+        """Copy the column of a wider tile to a tile of its own, as the maximum of one element per row."""
         dst = self.alloc(type.replace(space="vec"), "column")
         source = self.seen(tile, tile.type.rows, tile.type.cols, self.valid(type))  # type: ignore[attr-defined]
         operands = self.scratch_for(find_row("pto.trowmax"), type)
@@ -89,13 +90,13 @@ class Operators(Base):
         return dst
 
     def scratch_for(self, row: Any, first: TileType, precise: bool = False) -> dict[str, PtoValue]:
-        """The scratch that an instruction wants, by its operand."""
+        """Return the scratch tiles that an instruction needs, by operand."""
         type = scratch_type(row, first, self.profile.isa, precise)
         return {} if type is None else {row.scratch[0]: self.alloc(type, "scratch")}
 
     def give_scratch(self, op: Op, signature: Signature, operands: dict[str, Any], first: TileType) -> None:
-        """The scratch of an instruction: what the program gives, seen as the instruction wants it; where that
-        is too small or of another type, its own."""
+        """Add the scratch of an instruction: the tile that the program passes, viewed as the instruction
+        needs it, or an own tile if that one is too small or of another type."""
         row = signature.row
         if not row.scratch or row.name in ONLY_GIVEN:
             return
@@ -113,13 +114,13 @@ class Operators(Base):
         operands[name] = self.alloc(wanted, "scratch")
 
     def turned(self, row: Row, op: Op) -> bool:
-        """Whether an instruction works on columns, which it gets as rows."""
+        """Return True if an instruction works on columns, which it gets as rows."""
         return bool(row.expr) and row.over in ("", "parts") and is_column(op.results[0].type)
 
     # ---- instructions ----
 
     def instruction(self, op: Op) -> None:
-        """An operator that is one instruction."""
+        """Emit an operator that is one instruction."""
         signature = signature_of(op)
         assert signature is not None
         row = signature.row
@@ -137,7 +138,7 @@ class Operators(Base):
         self.build.op(row.full_name, None, attrs, **operands)
 
     def operands(self, op: Op, signature: Signature, turned: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What an instruction reads, by operand; and its attributes."""
+        """Return the inputs of an instruction by operand, and its attributes."""
         row = signature.row
         operands: dict[str, Any] = {}
         attrs: dict[str, Any] = {}
@@ -163,7 +164,7 @@ class Operators(Base):
         return operands, attrs
 
     def number_type(self, row: Row, operand: str, op: Op) -> DataType:
-        """The type in which an instruction takes a number."""
+        """Return the type in which an instruction takes a number."""
         kind = row.operands[row.operand_index[operand]].kind
         arrays = [v.type.dtype for v in _elements(op, row)]
         dtype = arrays[0] if arrays else op.result.type.dtype
@@ -174,7 +175,7 @@ class Operators(Base):
         return dtype
 
     def into(self, op: Op, signature: Signature, result: Value) -> PtoValue:
-        """The tile of a result; it holds what is added to already, where the instruction adds to it."""
+        """Return the tile of a result; if the instruction accumulates, the tile holds the initial value."""
         if not signature.acc:
             return self.result(result)
         held = op.args[signature.acc]
@@ -187,7 +188,7 @@ class Operators(Base):
         return dst
 
     def align(self, op: Op, signature: Signature, operands: dict[str, Any], turned: bool) -> None:
-        """Operands seen with the shape and the valid part of the result."""
+        """View operands with the shape and the valid region of the result."""
         row = signature.row
         result = op.results[0].type
         if result.dtype == BOOL:
@@ -219,7 +220,7 @@ class Operators(Base):
         signature: Signature,
         result: TileType,
     ) -> bool:
-        """Whether an operand has an element for each of the result."""
+        """Return True if an operand has one element per element of the result."""
         operand = row.operands[row.operand_index[n]]
         if n in masks or operand.role == "tmp" or (n not in types and n not in signature.outs):
             return False
@@ -228,7 +229,7 @@ class Operators(Base):
     def seen_as(
         self, tile: PtoValue, type: TileType, rows: int, cols: int, valid: tuple[Any, Any], turned: bool
     ) -> PtoValue:
-        """A tile with a shape and a valid part, where it has others."""
+        """View a tile with another shape and valid region if they differ."""
         t: Any = tile.type
         mine = self.valid(type)
         mine = (1, mine[0]) if turned else mine
@@ -239,7 +240,7 @@ class Operators(Base):
     # ---- folds of columns ----
 
     def fold_of_column(self, op: Op, row: Row) -> bool:
-        """A fold of a column: along it, it is one of the row that it is; across it there is nothing to do."""
+        """Emit a fold of a column: along the column, as a fold of a row; across it, nothing."""
         x = next(v for v in op.args.values() if is_tile(v))
         if not is_column(x.type):
             return False
@@ -270,7 +271,7 @@ class Operators(Base):
         self.fill(op.result, self.number(op.args["scalar"], op.result.type.dtype))
 
     def op_arange(self, op: Op) -> None:
-        """Numbers have no sign: into the tile as one of signed elements."""
+        """Emit integers through a tile of signed elements, since constants have no sign."""
         dst = self.result(op.result)
         t: Any = dst.type
         signed = t.elem.text.removeprefix("u")
@@ -320,7 +321,7 @@ class Operators(Base):
         if dst.type != whole:
             dst = self.seen(dst, whole.rows, whole.cols, (whole.rows, whole.cols))
         self.build.op(name, src=src, dst=dst)
-        if target is not None:  # only a tile that says its padding can be filled
+        if target is not None:  # padding can only be filled if the tile's type declares it
             self.copy(self.values[op.result], target, op.loc)
             self.values[op.result] = target
 
@@ -369,7 +370,12 @@ class Operators(Base):
         a, c = op.args["src0"], op.args["src1"]
         for v in (a, c):
             if is_column(v.type):
-                fail(UNSUPPORTED, "columns side by side", op.loc, help="write them to a tensor one by one")
+                fail(
+                    UNSUPPORTED,
+                    "unsupported concatenation of columns",
+                    op.loc,
+                    help="write them to a tensor one by one",
+                )
         self.build.op("pto.tconcat", src0=self.values[a], src1=self.values[c], dst=self.result(op.result))
 
     def op_set_validshape(self, op: Op) -> None:
@@ -383,7 +389,7 @@ class Operators(Base):
         if isinstance(x.type, TensorType):
             ptr = self.contiguous(x)
             if ptr is None:
-                fail(UNSUPPORTED, "a window of a tensor in another shape", op.loc, help="load it first")
+                fail(UNSUPPORTED, "cannot reshape a window of a tensor", op.loc, help="load it first")
             self.tensors[op.result] = self._view(ptr, op.result.type)
             self.values[op.result] = ptr
             return
@@ -403,12 +409,12 @@ class Operators(Base):
     def reshaped(
         self, source: PtoValue, have: TileType, want: TileType, made: TileBufType, op: Op
     ) -> PtoValue:
-        """Another name for the same bytes."""
+        """View the same bytes in another shape."""
         t: Any = source.type
         if (t.rows, t.cols, t.blayout, t.elem) == (made.rows, made.cols, made.blayout, made.elem):
             return self.seen_as(source, have, t.rows, t.cols, self.valid(want), False)
         if t.size != made.size or is_window(source):
-            fail(UNSUPPORTED, "a tile whose rows are padded has no other type", op.loc,
+            fail(UNSUPPORTED, "cannot reshape a tile with padded rows", op.loc,
                  got=f"{have}, in memory {t}", help="use widths that are multiples of 32 bytes")  # fmt: skip
         whole = made.replace(v_row=made.rows, v_col=made.cols) if made.valid is None else made
         row = self.build.op("pto.treshape", [whole], src=source).result
@@ -424,11 +430,11 @@ class Operators(Base):
         self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
 
     def reinterpreted(self, op: Op, x: Value) -> None:
-        """Memory as elements of another type."""
+        """View memory as elements of another type."""
         ptr = self.contiguous(x)
         if ptr is None:
-            fail(UNSUPPORTED, "a window of a tensor as elements of another type", op.loc,
-                 help="load it first: a tile can be seen so")  # fmt: skip
+            fail(UNSUPPORTED, "cannot reinterpret a window of a tensor", op.loc,
+                 help="load it first: a tile can be reinterpreted")  # fmt: skip
         type = PtrType(element(op.result.type.dtype), "gm")
         cast = self.build.op("pto.castptr", [type], addr=ptr).result
         self.tensors[op.result] = self._view(cast, op.result.type)
@@ -442,15 +448,14 @@ class Operators(Base):
     # ---- comparisons ----
 
     def op_tile_cmp(self, op: Op) -> None:
-        """a2a3 compares INT32 for equality alone: order follows from the larger of the two."""
+        """Emit a comparison. a2a3 compares INT32 for equality only, so other comparisons compare with the
+        larger operand."""
         mode = COMPARISONS[op.args["cmp_type"]]
         lhs = op.args["lhs"]
         if lhs.type.dtype.isa == "i32" and self.profile.isa == "a2a3" and mode != "eq":
             self.compare_words(op, mode)
             return
-        if (
-            self.profile.isa == "cpu"
-        ):  # bytes of predicates follow one another: as many to a row as it has there
+        if self.profile.isa == "cpu":  # bytes of predicates are packed, with that number of bytes per row
             mask, data = self.result(op.result), self.values[lhs].type
             t: Any = mask.type
             bytes_ = (data.rows if is_column(lhs.type) else data.cols) // 8  # type: ignore[attr-defined]
@@ -475,14 +480,14 @@ class Operators(Base):
             b = self.as_row(self.values[rhs], rhs.type) if turned else self.values[rhs]
             b = self.seen_as(b, rhs.type, a.type.rows, a.type.cols, self.valid(lhs.type), turned)  # type: ignore[attr-defined]
             self.build.op("pto.tmax", src0=a, src1=b, dst=larger)
-        # a <= b: the larger one is b; a >= b: it is a; the others are the opposites
+        # a <= b: the larger one is b; a >= b: it is a; the others are negations
         first, second = {"ne": (a, b), "le": (larger, b), "gt": (larger, b)}.get(mode, (larger, a))
         dst = self.result(op.result)
         eq = {"cmpMode": EnumAttr("cmp", "eq")}
         t: Any = dst.type
         dst = self.seen(
             dst, t.rows, t.cols, (self.mask_rows(lhs.type), t.cols)
-        )  # all of it is set, for `opposite`
+        )  # all bits are set, for `opposite`
         if is_scalar(rhs) and second is b:
             self.build.op("pto.tcmps", None, eq, src=first, scalar=second, dst=dst)
         else:
@@ -491,7 +496,7 @@ class Operators(Base):
             self.opposite(dst)
 
     def opposite(self, mask: PtoValue) -> None:
-        """Turn every bit of a predicate."""
+        """Negate every bit of a predicate."""
         t: Any = mask.type
         from ..dtypes import DATA_TYPES
         from .scalars import element
@@ -503,7 +508,8 @@ class Operators(Base):
         self.build.op("pto.tnot", src=wide, dst=wide)
 
     def op_sel(self, op: Op) -> None:
-        """On cpu, bits are counted through the valid part of the result: there it has all columns."""
+        """Emit a selection. On cpu, mask bits are counted through the valid region of the result, so it must
+        have all columns."""
         if self.profile.isa != "cpu":
             self.instruction(op)
             return
@@ -529,13 +535,13 @@ class Operators(Base):
 
 
 def has_gaps(type: TileType, tile: Any) -> bool:
-    """Whether rows of a tile are padded, so that they do not follow one another."""
+    """Return True if the rows of a tile are padded, so that they are not contiguous."""
     rows, cols = two_dimensions(type.shape)
     return tile.blayout == "row_major" and tile.cols != cols and rows > 1
 
 
 def is_window(tile: PtoValue) -> bool:
-    """Whether a tile is part of another, with gaps between its rows."""
+    """Return True if a tile is a part of another, with gaps between its rows."""
     made = tile.op
     while made is not None and made.name == "pto.subview":
         source = made.get("source")
@@ -547,7 +553,7 @@ def is_window(tile: PtoValue) -> bool:
 
 
 def attribute(row: Row, name: str, value: Any) -> Any:
-    """A value as an attribute of a row."""
+    """Return a value as an attribute of a row."""
     kind = row.attr_index[name].kind
     if kind == "cmp":
         return EnumAttr("cmp", COMPARISONS[value])

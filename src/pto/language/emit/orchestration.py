@@ -1,11 +1,11 @@
-"""Orchestrations as C++ over the PTO2 API: what a folder of the task runtime holds beside its kernels.
+"""Emit orchestrations as C++ over the PTO2 API, for folders of the task runtime.
 
     void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int)
 
-The arguments are tensors, then extents that a call decides. One statement or a few per operation, as
-`orchestrate.py` has it for Python. Tensors are descriptors: a window is a view, of which a kernel gets the
-address of the first element. Integers are 64 bits wide, other numbers f32.
-A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
+The arguments are tensors, then extents that a call decides. Each operation becomes one or a few statements,
+as in `orchestrate.py` for Python. Tensors are descriptors; a window is a view, and a kernel gets the address
+of its first element. Integers have 64 bits, other numbers are f32. The body of a loop or a branch is a scope
+of its own, unless a tensor that it makes is used after it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..problems import UNSUPPORTED, fail
 from ..writer import BEFORE, BETWEEN
 from .orchestration_words import HELPERS, KEYWORDS
 
-#: Element types as the runtime names them; those that it has no name for, by another of their width.
+#: Element types by their name in the runtime; types that it lacks use another of their width.
 DATA_TYPES = {
     **{d.name: "UINT8" for d in DTYPES.values() if d.bits == 8},
     "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64",
     "i32": "INT32", "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8",
     "i1": "UINT8",
 }  # fmt: skip
-#: Elements that an orchestration reads and writes.
+#: Element types that an orchestration can read and write.
 _ELEMENTS = {
     "f32": "float", "i64": "int64_t", "index": "int64_t", "u64": "uint64_t", "i32": "int32_t",
     "u32": "uint32_t",
@@ -44,7 +44,7 @@ _CALLED = {"floordiv": "floor_div", "mod": "floor_mod", "min": "least", "max": "
 
 
 class TaskKernel(Record):
-    """What tasks of a function run: numbers of kernels on the AIC and the AIVs of a cluster; -1: none."""
+    """The kernels of a function's tasks: their numbers on the AIC and the AIVs of a cluster; -1: none."""
 
     aic: int = -1
     aiv0: int = -1
@@ -52,7 +52,7 @@ class TaskKernel(Record):
 
 
 def orchestration_cpp(function: Function, kernels: dict[str, TaskKernel]) -> str:
-    """The text of the file."""
+    """Return the text of the file."""
     w = _Writer(function, kernels)
     body = w.function()
     source = function.loc.source.name if function.loc is not None else function.name
@@ -85,11 +85,10 @@ class _Writer:
         self.cluster = ""
         self.names: dict[Value, str] = {}
         self.taken = {"rt", "args", "kSource"}
-        self.axes: dict[Value, list[int]] = {}  # of a window that dropped dimensions: which of its descriptor
-        self.ranks: dict[Value, int] = {}  # and how many that has
-        self.hoisted: dict[
-            Value, None
-        ] = {}  # declared at the top: used where the block that sets them is over
+        # of a window that dropped dimensions: those it has of the descriptor
+        self.axes: dict[Value, list[int]] = {}
+        self.ranks: dict[Value, int] = {}  # and the rank of the descriptor
+        self.hoisted: dict[Value, None] = {}  # declared at the top: used after the block that sets them
         self.numbers: dict[str, int] = {}
         self.arguments = ""
         self.count = 0
@@ -115,7 +114,7 @@ class _Writer:
         return known
 
     def arg(self, arg: Any) -> str:
-        """A number, a task or an array."""
+        """Return a number, a task or an array as text."""
         if isinstance(arg, Value):
             return self.name(arg)
         if arg is None:
@@ -137,7 +136,7 @@ class _Writer:
         return _scalar(type.dtype)
 
     def set(self, value: Value, text: str) -> None:
-        """Give a value its name."""
+        """Bind a value to its name."""
         declared = "" if value in self.hoisted else f"{self.type(value.type)} "
         self.line(f"{declared}{self.name(value)} = {text};")
 
@@ -147,7 +146,7 @@ class _Writer:
             self.line(f"{declared}{self.name(value)}{f' = {text}' if text else ''};")
 
     def given(self, arg: Any, type: Any) -> str:
-        """What a loop begins with, and what blocks hand on."""
+        """Return the initial value of a loop, or a value that a block hands on."""
         if isinstance(type, TensorType):
             return self.plain(arg) if arg is not None else "Tensor()"
         if isinstance(type, ArrayType):
@@ -198,11 +197,15 @@ class _Writer:
 
     def data_type(self, dtype: DataType) -> str:
         if dtype.isa not in DATA_TYPES:
-            fail(UNSUPPORTED, f"tensors of {dtype.name} have no type in the task runtime", self.entry.loc)
+            fail(
+                UNSUPPORTED,
+                f"unsupported element type of a tensor in the task runtime: {dtype.name}",
+                self.entry.loc,
+            )
         return f"DataType::{DATA_TYPES[dtype.isa]}"
 
     def _find_hoisted(self, block: Block) -> None:
-        """Values that are used where the block that sets them is over: C++ has to know them before."""
+        """Find values that are used after the block that sets them; C++ must declare them earlier."""
         homes: dict[Value, Block] = {}
         inside: dict[Block, list[Block]] = {}
 
@@ -233,7 +236,7 @@ class _Writer:
             self.op(op)
 
     def body(self, block: Block) -> None:
-        """The body of a loop or an arm, in a scope of its own where it may have one."""
+        """Emit the body of a loop or a branch, in a scope of its own if possible."""
         tasks = any(o.name in ("call", "create_tensor") for o in block.walk())
         if not (self.auto_scope and tasks) or self._keeps(block):
             self.block(block)
@@ -245,7 +248,7 @@ class _Writer:
         self.line("}")
 
     def _keeps(self, block: Block) -> bool:
-        """Whether tensors of a block are used after it."""
+        """Return True if tensors of a block are used after it."""
         handed = any(isinstance(v, Value) and isinstance(v.type, TensorType) for v in block.yielded)
         return handed or any(r in self.hoisted for o in block.walk() for r in o.results)
 
@@ -258,7 +261,7 @@ class _Writer:
         elif op.name.startswith("scalar."):
             self.set(op.result, self.expression(op))
         else:
-            fail(UNSUPPORTED, f"{op.name} is nothing that an orchestration in C++ does", op.loc)
+            fail(UNSUPPORTED, f"unsupported operation {op.name} in a C++ orchestration", op.loc)
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
@@ -274,7 +277,7 @@ class _Writer:
             return f"{args[0]} {_WORDS[name]} {args[1]}"
         if name in BEFORE:
             return f"{'!' if name == 'not' else BEFORE[name]}{args[0]}"
-        fail(UNSUPPORTED, f"{name} is nothing that an orchestration in C++ computes", op.loc)
+        fail(UNSUPPORTED, f"unsupported operation {name} on numbers in a C++ orchestration", op.loc)
 
     def _const(self, op: Op) -> None:
         value = op.args["value"]
@@ -283,7 +286,7 @@ class _Writer:
     # tensors
 
     def at(self, x: Value, places: list[Any], dropped: Any) -> list[Any]:
-        """One entry per dimension of the descriptor of a tensor."""
+        """Return one entry per dimension of a tensor's descriptor."""
         axes = self.axes.get(x)
         if axes is None:
             return places
@@ -293,7 +296,7 @@ class _Writer:
         return out
 
     def plain(self, x: Value) -> str:
-        """A tensor whose descriptor has its dimensions and no others."""
+        """Return a tensor whose descriptor has exactly its dimensions."""
         if x not in self.axes:
             return self.name(x)
         return f"reshaped({self.name(x)}, {self.braced(x.type.shape)})"
@@ -301,7 +304,7 @@ class _Writer:
     def _create_tensor(self, op: Op) -> None:
         a, t = op.args, op.result.type
         if t.rank > 5:
-            fail(UNSUPPORTED, "tensors of the task runtime have at most 5 dimensions", op.loc, got=t)
+            fail(UNSUPPORTED, "too many dimensions for the task runtime: at most 5", op.loc, got=t)
         more = ", true" if a.get("manual_dep") else ""
         if a.get("init_value") is not None:
             more = f"{more or ', false'}, {_bits(a['init_value'], t.dtype)}, true"
@@ -329,11 +332,15 @@ class _Writer:
             self.axes[op.result], self.ranks[op.result] = axes, self.ranks[x]
 
     def element(self, op: Op) -> tuple[str, str, int, str]:
-        """The type, the tensor, the number of dimensions and the place of an element."""
+        """Return the type, the tensor, the number of dimensions and the offset of an element."""
         x, at = op.args["x"], list(op.args["offset"])
         dtype = x.type.dtype
         if dtype.isa not in _ELEMENTS:
-            fail(UNSUPPORTED, f"an orchestration in C++ reads and writes no {dtype.name}", op.loc)
+            fail(
+                UNSUPPORTED,
+                f"unsupported element type of a read or write in a C++ orchestration: {dtype.name}",
+                op.loc,
+            )
         tensor = self.name(x)
         if len(at) == 1 and x.type.rank > 1:
             tensor = f"reshaped({tensor}, {{static_cast<int64_t>({tensor}.numel())}})"
@@ -353,7 +360,7 @@ class _Writer:
     # tasks
 
     def deps(self, deps: list[Any]) -> tuple[int, list[str]]:
-        """How many tasks there may be to wait for, and who they are."""
+        """Return the largest possible number of dependencies, and their texts."""
         count, texts = 0, []
         for d in deps:
             if isinstance(d, Value) and isinstance(d.type, ArrayType):
@@ -405,10 +412,10 @@ class _Writer:
         return "inout" if at in self.ordered[op] else _DIRECTIONS[said]
 
     def number(self, value: Any, dtype: DataType) -> str:
-        """A number as a task gets it."""
+        """Return a number in the form in which a task takes it."""
         if dtype.is_float:
             if dtype.isa != "f32":
-                fail(UNSUPPORTED, f"tasks take no numbers of {dtype.name}", self.entry.loc)
+                fail(UNSUPPORTED, f"unsupported type of a number for a task: {dtype.name}", self.entry.loc)
             return f"static_cast<float>({self.arg(value)})"
         return f"static_cast<int64_t>({self.arg(value)})"
 
@@ -441,9 +448,9 @@ class _Writer:
         self.line("task.set_predicate(runs_if);")
 
     def _clustered(self, op: Op, callee: Function) -> None:
-        """A task on the cores of the cluster at hand."""
+        """Submit a task on the cores of the current cluster."""
         if op.results or op.args.get("deps") or op.args.get("predicate"):
-            fail(UNSUPPORTED, "a task of a cluster has no name, no deps and no predicate in C++", op.loc)
+            fail(UNSUPPORTED, "unsupported name, deps or predicate of a task of a cluster in C++", op.loc)
         kernel = self.kernels[callee.name]
         self.submit(callee)
         params: list[str] = []
@@ -566,7 +573,7 @@ class _Writer:
         self.line("}")
 
     def _cluster(self, block: Block) -> None:
-        """Tasks on one cluster; those of several blocks have clusters of their own."""
+        """Allocate a cluster for tasks; tasks of several blocks have clusters of their own."""
         calls = [o for o in block.walk() if o.name == "call" and not o.args.get("core_num")]
         needed = any(_mixed(self.kernels[o.args["callee"].name]) is None for o in calls)
         self.line("{")
@@ -586,7 +593,7 @@ def _mixed(kernel: TaskKernel) -> TaskKernel | None:
     return kernel if kernel.aic >= 0 and kernel.aiv0 >= 0 else None
 
 
-#: How the directions of parameters are called where a task is submitted.
+#: Directions of parameters by their name where a task is submitted.
 _DIRECTIONS = {"in": "input", "out": "output", "inout": "inout"}
 
 
@@ -605,7 +612,7 @@ def _float(value: float) -> str:
 
 
 def _bits(value: Any, dtype: DataType) -> str:
-    """What every element of a tensor is, as the bits of one."""
+    """Return the fill value of a tensor as the bits of an element."""
     import numpy as np
 
     from ...engine.elements import ARRAY_DTYPES

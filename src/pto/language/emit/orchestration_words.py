@@ -1,8 +1,8 @@
-"""Orchestrations in C++: functions that their text brings along, and words that name nothing else."""
+"""Helper functions of orchestrations in C++, and reserved names."""
 
 from __future__ import annotations
 
-#: Functions that orchestrations call, each where it is used.
+#: Helper functions by name; the text includes those that it uses.
 HELPERS = {
     "create": """\
 /// A tensor with memory of the scope at hand.
@@ -63,7 +63,7 @@ static void set_element(const Tensor& x, const int64_t (&at)[N], T value, const 
 }
 """,
     "join": """\
-/// A task that runs nothing and waits for others; none where there is nobody to wait for.
+/// A task that runs nothing and waits for others; none if there is no task to wait for.
 static PTO2TaskId join(std::initializer_list<PTO2TaskId> tasks, const char* file, int line) {
   bool any = false;
   for (const PTO2TaskId& task : tasks) any = any || task.is_valid();
@@ -114,7 +114,7 @@ static T absolute(T a) {
 """,
 }  # fmt: skip
 
-#: Words of C++, and names that the text uses itself: no value is called so.
+#: C++ keywords, and names that the text uses itself.
 KEYWORDS = frozenset("""
     alignas alignof and asm auto bool break case catch char class compl const continue default delete do
     double else enum explicit export extern false float for friend goto if inline int long mutable namespace

@@ -1,4 +1,4 @@
-"""Signals between ranks as instructions."""
+"""Emit signals between ranks as instructions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WAIT = {WaitCmp.Eq: "eq", WaitCmp.Ge: "ge"}
 
 
 def _cell(e: Emitter, op: Op) -> PtoValue:
-    """One element, whatever the tensor that it is of looks like."""
+    """Return one element of a tensor of any layout."""
     pointer = e._pointer(op.args["signal"])
     at = e._flat(op.args["signal"], op.args["offset"])
     pointer = e.build.op("pto.addptr", [pointer.type], ptr=pointer, offset=at).result

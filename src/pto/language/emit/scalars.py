@@ -1,4 +1,4 @@
-"""Numbers: operations of the language on scalars as operations of `arith`."""
+"""Emit operations on scalars as operations of `arith`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _FLOAT = {
     "min": "minimumf",
     "max": "maximumf",
 }
-#: What unsigned numbers have instead.
+#: The unsigned variants of operations.
 _UNSIGNED = {"floordiv": "divui", "min": "minui", "max": "maxui", "shr": "shrui"}
 _COMPARE_INT = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
 
 def element(dtype: DataType) -> ScalarType:
-    """The type of an element or a scalar."""
+    """Return the type of an element or a scalar."""
     from ...isa.dtypes import DTYPES
 
     if dtype.isa in ("index", "task"):
@@ -43,25 +43,25 @@ def element(dtype: DataType) -> ScalarType:
 
 
 def number(dtype: DataType) -> ScalarType:
-    """The type of a scalar: integers have no sign."""
+    """Return the type of a scalar; integers are signless."""
     found = element(dtype)
     return ScalarType(found.text.removeprefix("u")) if found.text.startswith("ui") else found
 
 
 def constant(e: Emitter, value: Any, type: ScalarType) -> PtoValue:
-    """A literal; each once per function, at its beginning."""
+    """Return a literal, emitted once per function, at its beginning."""
     if type.is_float:
         return e.constant(float(value), type)
     if type.text == "i1":
         return e.constant(int(bool(value)), type)
     number, (least, most) = int(value), bounds(type.text)
-    if not least <= number <= most - least:  # not spelled with a sign, nor without one
+    if not least <= number <= most - least:  # neither a signed nor an unsigned spelling
         number = int(fit(type.text)(number))
     return e.constant(number, type)
 
 
 def scalar(e: Emitter, op: Op) -> PtoValue:
-    """What an operation on numbers is."""
+    """Emit an operation on numbers and return its result."""
     name = op.name.removeprefix("scalar.")
     args = list(op.args.values())
     if name == "cast":
@@ -104,7 +104,8 @@ def scalar(e: Emitter, op: Op) -> PtoValue:
 
 
 def _common(args: list[Any]) -> DataType:
-    """The type in which numbers meet: that of a value before that of a literal, the wider of two."""
+    """Return the common type of numbers: types of values win over those of literals, wider types over
+    narrower."""
     types = [scalar_type(a) for a in args if isinstance(a, Value)] or [scalar_type(args[0])]
     found = types[0]
     for t in types[1:]:
@@ -115,7 +116,7 @@ def _common(args: list[Any]) -> DataType:
 
 
 def cast(e: Emitter, value: PtoValue, have: DataType, want: DataType) -> PtoValue:
-    """A number as one of another type."""
+    """Convert a number to another type."""
     a, b = number(have), number(want)
     if a == b:
         return value

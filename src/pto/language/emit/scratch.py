@@ -1,7 +1,7 @@
-"""Memory that instructions work in: how much each wants where the program gives it none.
+"""Scratch memory of instructions whose program passes none.
 
-A row says in its rules and notes what its scratch holds; here is the tile that satisfies them on every
-target. What is not listed takes a tile like its first operand.
+A row describes in its rules and notes what its scratch holds; this table has a tile that satisfies them on
+every target. Instructions that are not listed use a tile like their first operand.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def _flat(dtype: DataType, elements: int) -> TileType:
 
 
 def _transposed(t: TileType) -> TileType:
-    """As many columns as rows come to, in whole squares."""
+    """Return the transpose of a tile, rounded up to whole squares."""
     square = 32 if t.dtype.bits == 8 else 16
     rows, cols = t.shape
     return TileType(t.dtype, (cols, -(-rows // square) * square), None, "vec")
 
 
-#: Scratch by instruction, of the type of its first operand.
+#: Scratch by instruction, with the element type of its first operand.
 _SCRATCH: dict[str, Callable[[Any], TileType]] = {
     "tprelu": lambda t: TileType(_U8, (t.shape[0] + 1, t.shape[1]), None, "vec"),
     "trem": lambda t: t.replace(shape=(2, t.shape[1]), valid=None),
@@ -42,12 +42,12 @@ _SCRATCH: dict[str, Callable[[Any], TileType]] = {
     "tci": lambda t: _flat(t.dtype, 2048 * 8 // t.dtype.bits),
     "tsort32": lambda t: _flat(t.dtype, -(-t.shape[1] // 32) * 32),
 }
-#: Rows whose scratch makes them another algorithm: only what a program gives.
+#: Rows for which scratch selects another algorithm; it is used only if the program passes it.
 ONLY_GIVEN = ("tcolsum", "tcvt", "tci", "tmov")
 
 
 def scratch_type(row: Any, first: TileType, isa: str, precise: bool) -> TileType | None:
-    """The scratch of an instruction whose first operand is of a type; None where it needs none."""
+    """Return the scratch of an instruction by the type of its first operand; None if it needs none."""
     operand = next((o for o in row.operands if o.role == "tmp"), None)
     if operand is None or row.name in ONLY_GIVEN:
         return None

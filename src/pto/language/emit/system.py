@@ -1,4 +1,4 @@
-"""What orders pipes and cores, and arrays on the stack, as instructions."""
+"""Emit synchronization of pipes and cores, and arrays on the stack, as instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..dtypes import INT32
 from ..ir import Op
 from .scalars import number
 
-#: Methods of an `Emitter` (incore.py), which has the rest.
+#: Mixin methods of `Emitter` (incore.py), which defines the other members.
 Base: Any = object
 
 

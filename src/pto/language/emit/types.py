@@ -1,4 +1,4 @@
-"""Types of tiles: what a tile of the language is in the instruction set, with its layout and padding."""
+"""Tile types of the instruction set for tiles of the language, with layout and padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scalars import element
 
 
 def two_dimensions(dims: Any) -> tuple[Any, Any]:
-    """Rows and columns: leading dimensions are rows."""
+    """Return rows and columns; leading dimensions are merged into rows."""
     dims = list(dims)
     if len(dims) == 1:
         return 1, dims[0]
@@ -25,7 +25,8 @@ def two_dimensions(dims: Any) -> tuple[Any, Any]:
 
 
 def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
-    """The tile, as large as its layout wants it; `None` where its valid part is known at run time only."""
+    """Return a tile type of the size that its layout needs; the valid region has `None` for dynamic
+    extents."""
     rows, cols = two_dimensions([index.known(d) for d in type.shape])
     valid = [index.known(d) for d in type.extent]
     v_row, v_col = two_dimensions(valid) if all(v is not None for v in valid) else _dynamic(type)
@@ -47,7 +48,8 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
         if type.space == "mat" and not type.scales:
             if type.transposed:
                 blayout, slayout = "row_major", "col_major"
-            down = across = max(inner_box(type.dtype.bits, slayout, fractal))  # as Left and Right want it
+            # the layout that Left and Right need
+            down = across = max(inner_box(type.dtype.bits, slayout, fractal))
         else:
             down, across = inner_box(type.dtype.bits, slayout, fractal)
         rows, cols = -(-rows // down) * down, -(-cols // across) * across
@@ -55,7 +57,7 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
 
 
 def _mask(rows: int, cols: int, v_row: int | None) -> TileBufType:
-    """A tile of predicates, 8 to a byte in whole blocks; those of a column are a row."""
+    """Return a tile of predicates, 8 to a byte in whole blocks; the predicates of a column form a row."""
     if cols == 1:
         rows, cols, v_row = 1, rows, 1
     bytes_ = -(-cols // 8)
@@ -64,7 +66,7 @@ def _mask(rows: int, cols: int, v_row: int | None) -> TileBufType:
 
 
 def _dynamic(type: TileType) -> tuple[int | None, int | None]:
-    """Which of rows and columns are known."""
+    """Return the number of rows and of columns, None if dynamic."""
     lead = [index.known(d) for d in type.extent[:-1]]
     rows: int | None = 1
     for d in lead:

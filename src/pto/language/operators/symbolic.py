@@ -1,6 +1,8 @@
-"""Operators of several ranks in a text that is read to be printed. How many ranks there are, and which one a
-function is for, nobody has said then: each operator is an operation by itself, with the arguments of its
-call. `ranked` is the one place that decides this; what it decorates sees ranks that are known.
+"""Operators of several ranks in a text that is read to be printed.
+
+Such a text does not fix the number of ranks, or the rank of a function, so each operator stays one operation
+with the arguments of its call. `ranked` is the only place that decides this; the functions that it decorates
+work on known ranks.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
 from ..types import HANDLES, CommCtx, Ptr
 from .core import Operator, operator
 
-#: What an operator gives: a value of the type that follows from its arguments, or the argument of a name.
+#: The result of an operator: a type derived from its arguments, or the name of the argument that it returns.
 Gives = Callable[[Build, dict[str, Any]], Type] | str
-#: Parameters that are handles, numbers, and lists of numbers: one per dimension of what these name.
+#: Parameters that are handles, numbers, and lists of numbers: one per dimension of the named parameter.
 _HANDLES = {"ctx": (CommCtx, "pld.get_comm_ctx(t)"), "buf": (Ptr, "pld.alloc_window_buffer(..)")}
 _NUMBERS = ("peer", "value", "expected")
 _DIMS = {"offsets": ("target", "signal"), "dst_offsets": ("dst",), "src_offsets": ("src",)}
@@ -29,7 +31,7 @@ _DIMS = {"offsets": ("target", "signal"), "dst_offsets": ("dst",), "src_offsets"
 def ranked(
     level: str, gives: Gives, windows: str = "", name: str = ""
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """An operator of several ranks; parameters in `windows` are memory that every rank has."""
+    """Make an operator of several ranks; parameters in `windows` are memory that every rank has."""
 
     def make(function: Callable[..., Any]) -> Operator:
         own = name or function.__name__
@@ -60,14 +62,14 @@ def _as_written(b: Build, name: str, args: dict[str, Any], windows: list[str], g
 
 
 def _checked(b: Build, args: dict[str, Any], at: str, window: bool) -> Any:
-    """An argument, as far as it can be told right from wrong without ranks."""
+    """Check an argument as far as possible without known ranks."""
     given = args[at]
     if window and not _is(given, DistributedTensorType):
         no_window(b, given, at)
     if at in _HANDLES and not (_is(given, HandleType) and given.type.word == HANDLES[_HANDLES[at][0]]):
         no_handle(b, given, at)
     if at in _NUMBERS and not (is_scalar(given) and getattr(scalar_type(given), "is_int", False)):
-        b.fail(TYPE, f"'{at}' is a whole number", at, got=_shown(given))
+        b.fail(TYPE, f"expected a whole number for '{at}'", at, got=_shown(given))
     if at in _DIMS:
         of = next(args[n] for n in _DIMS[at] if n in args)
         return b.dims(given, at, of.type.rank)
@@ -75,36 +77,37 @@ def _checked(b: Build, args: dict[str, Any], at: str, window: bool) -> Any:
 
 
 def no_window(b: Build, given: Any, at: str) -> NoReturn:
-    b.fail(TYPE, f"'{at}' is no window of several ranks", at, got=_shown(given),
-           help="a parameter that says pld.DistributedTensor[[..], ..]")  # fmt: skip
+    b.fail(TYPE, f"expected a window of several ranks for '{at}'", at, got=_shown(given),
+           help="declare the parameter as pld.DistributedTensor[[..], ..]")  # fmt: skip
 
 
 def no_handle(b: Build, given: Any, at: str) -> NoReturn:
     kind, help = _HANDLES[at]
-    b.fail(TYPE, f"'{at}' is a {HANDLES[kind]}", at, got=_shown(given), help=help)
+    b.fail(TYPE, f"expected a {HANDLES[kind]} for '{at}'", at, got=_shown(given), help=help)
 
 
 def on_the_host(b: Build, what: str) -> None:
     if b.in_core:
-        b.fail(PLACE, f"{what} is work of the host, and this is a core")
+        b.fail(PLACE, f"cannot use {what} on a core: it runs on the host")
 
 
 def sized(b: Build, size: Any, dtype: Any) -> None:
-    """Memory is asked for in bytes, or by what it holds."""
+    """Check the size of memory: bytes without a type, or a shape with a type."""
     on_the_host(b, "alloc_window_buffer")
     number = is_scalar(size)
     if number != (dtype is None):
-        b.fail(ARGUMENTS, "bytes have no type" if number else "a shape has a type", "dtype",
+        b.fail(ARGUMENTS, "unexpected type for a size in bytes" if number else "missing type of a shape",
+               "dtype",
                help="alloc_window_buffer([16, 64], dtype=pl.FP32)")  # fmt: skip
     extents(b, [size] if number else size, "size")
 
 
 def extents(b: Build, given: Any, at: str) -> tuple[Any, ...]:
-    """Of memory that every rank has, those that are known as numbers."""
+    """Return the extents of memory that every rank has, constants as numbers."""
     dims = b.dims(given, at)
     found = tuple(d if index.known(d) is None else index.known(d) for d in dims)
     if not found or any(isinstance(n, int) and n <= 0 for n in found):
-        b.fail(SHAPE, "there is nothing in it", at, expected="positive numbers", got=list(found))
+        b.fail(SHAPE, "empty memory", at, expected="positive numbers", got=list(found))
     return found
 
 
@@ -116,7 +119,7 @@ def _shown(given: Any) -> Any:
     return given.type if isinstance(given, Value) else repr(given)
 
 
-# ---- what operators give ----
+# ---- results of operators ----
 
 
 def number(b: Build, args: dict[str, Any]) -> Type:
@@ -133,13 +136,13 @@ def who(b: Build, args: dict[str, Any]) -> Type:
 
 
 def shared(b: Build, args: dict[str, Any]) -> Type:
-    """A window of memory that every rank has."""
+    """Return the type of a window of memory that every rank has."""
     on_the_host(b, "window")
     return DistributedTensorType(args["dtype"], extents(b, args["shape"], "shape"))
 
 
 def loaded(b: Build, args: dict[str, Any]) -> Type:
-    """A tile with a part of a window."""
+    """Return the type of a tile with a part of a window."""
     target = args["target"].type
     valid = args["valid_shape"]
     wanted = None if not valid else tuple(b.dims(valid, "valid_shape", target.rank))

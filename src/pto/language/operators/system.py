@@ -1,4 +1,4 @@
-"""Operators that order pipes and cores: `pl.system`."""
+"""Operators that synchronize pipes and cores: `pl.system`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _barrier(name: str, pipe: PipeType, doc: str) -> None:
     operator(function, name=name, level="system")
 
 
-_barrier("bar_v", PipeType.V, "Vector work from here on waits for all before it.")
-_barrier("bar_m", PipeType.M, "Work of the cube from here on waits for all before it.")
-_barrier("bar_all", PipeType.ALL, "Every pipe of the core waits for all work before this.")
+_barrier("bar_v", PipeType.V, "Let later vector work wait for all earlier vector work.")
+_barrier("bar_m", PipeType.M, "Let later work of the cube wait for all its earlier work.")
+_barrier("bar_all", PipeType.ALL, "Let every pipe of the core wait for all earlier work.")
 
 
 @operator(level="system")
 def sync_src(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> None:
-    """Raise a flag when a pipe has done its work so far. A kernel with flags orders its pipes itself."""
+    """Set a flag when a pipe has finished its work so far. A kernel with flags orders its pipes itself."""
     _flag(b, "sync_src", set_pipe, wait_pipe, event_id)
 
 
@@ -47,13 +47,13 @@ def _flag(b: Build, name: str, set_pipe: Any, wait_pipe: Any, event_id: Any) -> 
     for at, pipe in (("set_pipe", set_pipe), ("wait_pipe", wait_pipe)):
         _pipe(b, pipe, at)
     if not isinstance(event_id, int) or not 0 <= event_id <= 7:
-        b.fail(ARGUMENTS, "no such flag", "event_id", expected="0 to 7", got=_shown(event_id))
+        b.fail(ARGUMENTS, "unknown flag", "event_id", expected="0 to 7", got=_shown(event_id))
     b.append(f"system.{name}", [], {"set_pipe": set_pipe, "wait_pipe": wait_pipe, "event_id": event_id})
 
 
 def _pipe(b: Build, pipe: Any, at: str) -> PipeType:
     if not isinstance(pipe, PipeType):
-        b.fail(TYPE, f"'{at}' is a pipe", at, expected="a pl.PipeType", got=_shown(pipe))
+        b.fail(TYPE, f"expected a pipe for '{at}'", at, expected="a pl.PipeType", got=_shown(pipe))
     return pipe
 
 
@@ -64,7 +64,7 @@ def _pipe(b: Build, pipe: Any, at: str) -> PipeType:
 def sync_set(
     b: Build, event_id: Any, *, pipe: PipeType, ffts_mode: int | None = None, core_type: str | None = None
 ) -> None:
-    """Signal the other cores of the block when a pipe has done its work so far."""
+    """Signal the other cores of the block when a pipe has finished its work so far."""
     in_core(b, "sync_set")
     _event(b, event_id)
     b.append(
@@ -92,23 +92,23 @@ def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None 
 def _event(b: Build, event_id: Any) -> None:
     known = index.known(event_id) if is_scalar(event_id) and not isinstance(event_id, float) else -1
     if known is not None and not 0 <= known <= 13:
-        b.fail(ARGUMENTS, "no such signal", "event_id", expected="0 to 13", got=_shown(event_id))
+        b.fail(ARGUMENTS, "unknown signal", "event_id", expected="0 to 13", got=_shown(event_id))
 
 
 @operator(level="system")
 def syncall(
     b: Build, *, core_type: str = "mix", mode: str = "hard", gm_workspace: Any = None, used_cores: Any = None
 ) -> None:
-    """No core goes on before all have come here."""
+    """Let no core continue before all have arrived."""
     in_core(b, "syncall")
     for at, given, words in (
         ("core_type", core_type, ("mix", "aiv_only", "aic_only")),
         ("mode", mode, ("hard", "soft")),
     ):
         if given not in words:
-            b.fail(ARGUMENTS, f"'{at}' is {given!r}", at, expected=", ".join(words))
+            b.fail(ARGUMENTS, f"unknown value {given!r} of '{at}'", at, expected=", ".join(words))
     if (mode == "soft") != is_tensor(gm_workspace):
-        b.fail(ARGUMENTS, "a soft syncall has a workspace, a hard one has none", "gm_workspace",
+        b.fail(ARGUMENTS, "a workspace is required for a soft syncall only", "gm_workspace",
                expected="a zeroed tensor of 16 INT32" if mode == "soft" else "none")  # fmt: skip
     b.append("system.syncall", [], {"core_type": core_type, "mode": mode, "gm_workspace": gm_workspace,
                                     "used_cores": used_cores})  # fmt: skip
@@ -116,24 +116,24 @@ def syncall(
 
 @operator(level="system")
 def fence(b: Build) -> None:
-    """What this core wrote to memory is there for others from here on."""
+    """Make the memory writes of this core visible to other cores."""
     in_core(b, "fence")
     b.append("system.fence", [], {})
 
 
 @operator(level="system")
 def cacheinvalid(b: Build, tensor: Any = None, shapes: Any = None, offsets: Any = None) -> None:
-    """Forget what the cache of the scalar unit holds: later reads see what other cores wrote."""
+    """Invalidate the cache of the scalar unit, so that later reads see writes of other cores."""
     in_core(b, "cacheinvalid")
     b.append("system.cacheinvalid", [], {})
 
 
 @operator(level="system")
 def set_ffts(b: Build, workspace: Any) -> None:
-    """The memory that signals between cores lie in. Nothing here needs it."""
+    """Set the memory of signals between cores, which is not needed here."""
     in_core(b, "set_ffts")
     if not is_tensor(workspace):
-        b.fail(TYPE, "'workspace' is a tensor", "workspace", got=_shown(workspace))
+        b.fail(TYPE, "expected a tensor for 'workspace'", "workspace", got=_shown(workspace))
 
 
 def _shown(value: Any) -> str:

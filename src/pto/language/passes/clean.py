@@ -1,5 +1,4 @@
-"""Take away what nothing needs: results that are not used, and values that loops and arms hand on for
-nobody."""
+"""Remove unused results, and values that loops and branches hand on without a reader."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from ..ir import Block, Function, Op, Program, Value, values_in
 from ..operators.fifo import EFFECTS as FIFO_EFFECTS
 from .rewrite import uses
 
-#: Operations that do something besides giving a result.
+#: Operations with effects besides their result.
 EFFECTS = {
     "store",
     "assemble",
@@ -35,7 +34,7 @@ def clean(program: Program) -> Program:
 
 
 def clean_function(function: Function) -> None:
-    """In place, until nothing changes."""
+    """Clean a function in place, until nothing changes."""
     while True:
         count = uses(function.body)
         for op in function.walk():
@@ -68,18 +67,18 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
 
 
 def is_window(op: Op) -> bool:
-    """Whether an operation adds to a window of a tile, and so changes the tile."""
+    """Return True if an operation accumulates into a window of a tile, which changes the tile."""
     acc = op.args.get("acc") if op.name in ("matmul_acc", "gemv_acc") else None
     return isinstance(acc, Value) and acc.op is not None and acc.op.name == "slice"
 
 
 def _plain(op: Op) -> bool:
-    """A loop or a pair of arms that does nothing; a region is a task even then."""
+    """Return True for a loop or if without effect; a region is a task in any case."""
     return op.name in ("for", "if")
 
 
 def _unused_results(op: Op, count: dict[Value, int]) -> bool:
-    """Stop handing on what is read neither afterwards nor in the next iteration."""
+    """Remove carried values that are read neither afterwards nor in the next iteration."""
     dead = [r.index for r in op.results if not count.get(r) and r.type.dtype.isa != "task"]
     first = {"for": 1, "while": 0}.get(op.name)
     if first is not None:
@@ -103,7 +102,7 @@ def _unused_results(op: Op, count: dict[Value, int]) -> bool:
 
 
 def _only_carried(op: Op, at: int, result: int, count: dict[Value, int]) -> bool:
-    """Whether nothing in a loop reads what it carries, but for handing it on unchanged."""
+    """Return True if a loop does not read a carried value, except to hand it on unchanged."""
     for block in op.blocks:
         if at < len(block.args) and count.get(block.args[at]):
             body = op.blocks[-1]

@@ -1,11 +1,11 @@
-"""What an orchestration assembles: a window that tasks write at once, or a task that copies.
+"""Lower `assemble` in orchestrations: to a window that tasks write directly, or to a task that copies.
 
     chunk = pl.create_tensor([4, 16], ..)          chunk = pl.slice(out, [1, 4, 16], [b, 0, 0], drop_dims=[0])
     chunk = self.compute(x, chunk)                 self.compute(x, chunk)
     out = pl.assemble(out, chunk, [b, 0, 0])
 
-A tensor that is made, written and assembled once, and lies in its target without gaps, is the window itself:
-where nothing else uses the target in between. Others are copied on a core, in blocks that fit into Vec.
+A tensor that is made, written and assembled once, and is contiguous in its target, becomes the window itself,
+if the target is not used in between. Other tensors are copied on a core, in blocks that fit into Vec.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def copies(program: Program) -> Program:
 class _Copies(Rewriter):
     def __init__(self) -> None:
         super().__init__()
-        self.windows: dict[Op, Op] = {}  # tensors that are windows of what they are assembled into
+        self.windows: dict[Op, Op] = {}  # tensors that become windows of their target
 
     def ops(self, ops: Any) -> None:
         ops = list(ops)
@@ -85,7 +85,7 @@ class _Copies(Rewriter):
 
 
 def _is_window(made: Op, into: Op) -> bool:
-    """Whether a tensor may be a window of what it is assembled into."""
+    """Return True if a tensor may be a window of the tensor that it is assembled into."""
     block, target = made.parent, into.args["target"]
     t: Any = made.result.type
     atomic = into.args["atomic"] is not AtomicType.None_
@@ -111,7 +111,7 @@ def _is_window(made: Op, into: Op) -> bool:
 
 
 def lies_without_gaps(t: TensorType, target: TensorType) -> bool:
-    """Whether a window of a shape has the strides of a tensor of that shape."""
+    """Return True if a window of a shape has the strides of a contiguous tensor of that shape."""
     lead = target.rank - t.rank
     run = True  # dimensions after this one are whole
     for n, whole in zip(reversed(t.shape), reversed(target.shape[lead:]), strict=True):
@@ -131,13 +131,13 @@ def _uses(op: Op, storage: Value) -> bool:
 
 
 def _hands_on(op: Op, value: Value) -> bool:
-    """Whether a loop or an arm gives a tensor another name."""
+    """Return True if a loop or a branch renames a tensor."""
     return any(value in values_in(o.args) for o in op.walk() if o.name in ("for", "while", "yield", "return"))
 
 
 def _numbers_between(made: Op, into: Op) -> Any:
-    """Operations on numbers that the offsets need and that come after a tensor is made, in order; None where
-    an offset needs anything else."""
+    """Return the operations on numbers that the offsets need and that follow the creation of a tensor, in
+    order; None if an offset needs other operations."""
     block: Block = made.parent  # type: ignore[assignment]
     between = block.ops[block.ops.index(made) + 1 : block.ops.index(into)]
     found: set[Op] = set()

@@ -1,10 +1,10 @@
-"""Tiles get two dimensions: leading ones are merged into rows, a single one is a row.
+"""Reduce tiles to two dimensions: leading dimensions are merged into rows, a single dimension is a row.
 
     x = pl.load(t, [0, 0, 0], [2, 8, 32])        x = pl.reshape(pl.load(t, [0, 0, 0], [2, 8, 32]), [16, 32])
     y = pl.col_sum(x)                            y = pl.create_tile([2, 32], ..), a row of it per page
 
-What works within rows stays one operation. What works within a page, the last two dimensions, is done page by
-page; windows and parts that are no run of rows are put together from runs.
+Operations within rows stay one operation. Operations within a page, the last two dimensions, are done page by
+page. Windows and parts that are not a run of rows are assembled from runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..operators.memory import count, merged_part
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
-#: Operators that work along the rows of a page, and the parameter that has the pages.
+#: Operators along the columns of a page, and the parameter with the pages.
 _ALONG_ROWS = {f"col_{n}": "x" for n in ("sum", "max", "min", "prod", "argmax", "argmin")}
-#: Operators with a row for all rows of a page: the pages, and the row.
+#: Operators with one row for all rows of a page: the pages, and the row.
 _WITH_ROW = {
     **{f"col_expand_{n}": ("lhs", "rhs") for n in ("add", "sub", "mul", "div", "max", "min", "expdif")},
     "col_expand": ("target", "col_vec"),
@@ -45,7 +45,7 @@ class _Flatten(Rewriter):
         return self.flat(found) if isinstance(found, TileType) and found.rank != 2 else found
 
     def flat(self, t: TileType) -> TileType:
-        """The type of a tile with its leading dimensions merged."""
+        """Return the type of a tile with merged leading dimensions."""
         rows = count(self.build, t.shape[:-1])
         valid = None
         if t.valid is not None:
@@ -57,7 +57,7 @@ class _Flatten(Rewriter):
         return t.replace(shape=(rows, t.shape[-1]), valid=valid)
 
     def _no_run(self, t: ShapedType) -> Any:
-        fail(UNSUPPORTED, "the valid part of a tile is no run of rows", self.build.place, got=t,
+        fail(UNSUPPORTED, "unsupported valid region of a tile: not a run of rows", self.build.place, got=t,
              help="work on one page at a time, or pl.fillpad first")  # fmt: skip
 
     # ---- memory ----
@@ -141,7 +141,7 @@ class _Flatten(Rewriter):
                              offset=at, valid_shape=valid, drop_dims=None)  # fmt: skip
 
     def _row(self, t: ShapedType, offset: list[Any]) -> Any:
-        """The row of the merged tile at which a place of its leading dimensions is."""
+        """Return the row of the merged tile for an offset in its leading dimensions."""
         row: Any = 0
         for n, o in zip(t.shape[:-1], offset, strict=False):
             row = self.build.scalar("add", self.build.scalar("mul", row, n), o)
@@ -197,7 +197,7 @@ class _Flatten(Rewriter):
         made = self.copy(op)
         x, offset = op.args["x"], made.args["offset"]
         if is_tile(x) and len(offset) == x.type.rank != 2:
-            at = self.build.block.ops.pop()  # numbers come before what uses them
+            at = self.build.block.ops.pop()  # numbers are computed before their uses
             made.args["offset"] = [self._row(x.type, offset), offset[-1]]
             self.build.block.append(at)
 
@@ -216,7 +216,7 @@ class _Flatten(Rewriter):
         if axes[1] == rank - 1:
             fail(
                 UNSUPPORTED,
-                "columns change places with rows of the same page",
+                "unsupported transpose of the last dimension",
                 op.loc,
                 got=x.type,
                 expected=f"axes {rank - 2} and {rank - 1}, or none of them the last",
@@ -249,7 +249,7 @@ class _Flatten(Rewriter):
         return op.args[pages].type.rank > 2 and any(index.known(d) != 1 for d in op.args[row].type.shape[:-1])
 
     def _paged(self, op: Op, arrays: dict[str, Value], changes: dict[str, Any]) -> None:
-        """An operation on every page, into a tile for all of them."""
+        """Apply an operation to every page, into one tile for all."""
         t = self.type_of(op.result.type)
         made = self._create(t)
         given = {k: v for k, v in self.of(op.args).items() if k not in arrays and not is_tile(v)}
@@ -273,7 +273,8 @@ class _Flatten(Rewriter):
 
 
 def _runs(t: ShapedType, shape: list[Any]) -> Any:
-    """Runs of rows that a box of a tile is: where each begins, in leading dimensions, and its rows."""
+    """Return the runs of rows that a box of a tile consists of: the offset of each in leading dimensions, and
+    its number of rows."""
     lead, sizes = list(t.shape[:-1]), list(shape[:-1])
     whole = len(sizes)
     while whole > 0 and sizes[whole - 1] == lead[whole - 1]:

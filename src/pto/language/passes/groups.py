@@ -1,13 +1,14 @@
-"""Functions of a cluster: what its cube core does and what its vector cores do, in one program.
+"""Combine the cube part and the vector part of a cluster's function in one program.
 
-`mixed` makes such pairs; authors write them too, as a Group function that calls an AIC and an AIV function:
+The pass `mixed` makes such pairs; authors write them too, as a Group function that calls an AIC and an AIV
+function:
 
     def both(self, a, out):               X_aic and X_aiv, with the parameters of X;
         self.cube(a)                      X calls both
         self.vector(out)
 
-Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Vector
-functions that do not ask which core they are on are written for whole tiles: one vector core does the work.
+Both get the parameters of the group, and on A2/A3 the memory of their FIFOs after all tensors. Vector
+functions that do not query their core number are written for whole tiles: one vector core does the work.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _OPENS = ("aic_initialize_pipe", "aiv_initialize_pipe")
 
 
 def slots_at(args: list[Value]) -> int:
-    """Where among parameters the slots of FIFOs are: behind all tensors."""
+    """Return the position of the FIFO slots among the parameters: after all tensors."""
     return max((i + 1 for i, v in enumerate(args) if isinstance(v.type, TensorType)), default=0)
 
 
 def joined(group: Function, parts: list[Function]) -> Function:
-    """A function that calls both parts, with their parameters."""
+    """Return a function that calls both parts with their parameters."""
     first = parts[0]
     same = Rewriter()
     for value in first.body.args:
@@ -44,10 +45,10 @@ def joined(group: Function, parts: list[Function]) -> Function:
 
 
 def grouped(function: Function, profile: Profile, parts: list[Function]) -> Function:
-    """A Group function that was written, with its members as parts."""
+    """Return a user's Group function with its members as parts."""
     calls = {op.args["callee"].kind: op for op in function.body.ops if op.name == "call"}
     if set(calls) != set(_SIDES):
-        fail(PLACE, "a Group function calls one function of a cube core and one of vector cores",
+        fail(PLACE, "expected calls of one cube function and one vector function in a Group function",
              function.loc, expected="an AIC function and an AIV function",
              got=", ".join(sorted(calls)) or "none")  # fmt: skip
     names = {op.args["callee"].name: f"{function.name}_{kind}" for kind, op in calls.items()}
@@ -63,7 +64,7 @@ def grouped(function: Function, profile: Profile, parts: list[Function]) -> Func
 
 
 def _slots(members: list[Function]) -> dict[int, int]:
-    """Bytes of the slots of every FIFO."""
+    """Return the bytes of the slots of every FIFO."""
     found: dict[int, int] = {}
     for op in (o for f in members for o in f.walk() if o.name in _OPENS):
         a = op.args
@@ -73,7 +74,7 @@ def _slots(members: list[Function]) -> dict[int, int]:
 
 
 class _Member(Rewriter):
-    """What one member does, as a function with the parameters of its group."""
+    """A member of a group, as a function with the parameters of the group."""
 
     def __init__(
         self, group: Function, call: Op, names: dict[str, str], slots: dict[int, int], lanes: bool
@@ -130,7 +131,7 @@ class _Member(Rewriter):
         return made
 
     def op_tpush_to_aiv(self, op: Op) -> None:
-        """A FIFO carries all of a tile, whatever part of it is said to hold data."""
+        """Push all of a tile, including its invalid region, since a FIFO carries whole tiles."""
         made, tile = self.copy(op), op.args["tile"]
         while tile.op is not None and tile.op.name == "set_validshape":
             tile = tile.op.args["x"]

@@ -1,9 +1,9 @@
-"""Which tiles of a mixed function its two vector cores halve, and along which dimension.
+"""Choose the tiles of a mixed function that its two vector cores halve, and the dimension.
 
-What comes from the cube is halved the way the author asked for, and so is what goes to it. An operator that
-works element by element, row by row or column by column halves all that it takes and gives; a row beside many
-rows is for both. Where something needs both halves (a sum across them, a transpose, an element), nothing is
-halved.
+Tiles from the cube are halved along the dimension that the author requested, and so are tiles for it. An
+operator that works element by element, row by row or column by column halves all its operands and results; a
+row beside many rows goes to both. If an operation needs both halves (a sum across them, a transpose, an
+element), nothing is halved.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..enums import SplitMode
 from ..ir import Op, TileType, Value, values_in
 from .rewrite import handed_on
 
-#: Operators without a row of their own that work on each element, row or column by itself.
+#: Operators without a row that work on each element, row or column separately.
 _LOCAL = ("cast", "cmp", "cmps", "row_expand", "col_expand", "sel", "move")
 _FREE = ("load", "store", "full", "create_tile", "yield")
 
 
 class _Crossed(Exception):
-    """Something needs both halves."""
+    """Raised if an operation needs both halves."""
 
 
 def halves(ops: list[Op], crossings: set[Op], mode: SplitMode) -> dict[Value, int] | None:
-    """The dimension of each tile that is halved, counted from the end; None where they cannot be."""
+    """Return the halved dimension of each tile, counted from the end; None if halving is impossible."""
     found = _Halves(-2 if mode is SplitMode.UP_DOWN else -1)
     try:
         before = -1
@@ -83,7 +83,7 @@ class _Halves:
                     self.put(v, axis)
 
     def _window(self, op: Op) -> None:
-        """A window has all of what is halved."""
+        """Check that a window covers the halved dimension completely."""
         part, whole = (
             (op.result, op.args["x"]) if op.name == "slice" else (op.args["source"], op.args["target"])
         )
@@ -96,7 +96,7 @@ class _Halves:
         self.put(whole, axis)
 
     def _reshaped(self, op: Op) -> None:
-        """Dimensions of 1 come and go."""
+        """Map the halved dimension through a reshape that adds or removes dimensions of 1."""
 
         def long(value: Value) -> list[int]:
             rank = value.type.rank

@@ -1,4 +1,4 @@
-"""Products become products that the cube can do: of two matrices, none larger than its memories.
+"""Cut matrix products into products that the cube can do: of two matrices that fit its memories.
 
     c = pl.matmul(a, b, b_trans=True)      # a: [256, 512], b: [256, 512]
     pl.store(c, [0, 0], out)
@@ -9,13 +9,13 @@
         c0 = pl.matmul_acc(c0, a0, b0)
     pl.store(c0, [0, 0], out)
 
-- stacks of matrices are taken one by one, a row or a column is a matrix;
-- a transposed operand is another view of its tile in Mat;
-- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so
-  that sums are formed in the same order. What is loaded for a product alone is loaded block by block where
-  Mat is too small.
+- Stacks of matrices are multiplied one by one; a row or a column is a matrix.
+- A transposed operand is another view of its tile in Mat.
+- Operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks, with k ascending,
+  so that sums are formed in the same order. An operand that is loaded for a product only is loaded block by
+  block if Mat is too small.
 
-The blocks of a result are stored one by one; whatever else needs the whole gets them assembled in one tile.
+The blocks of a result are stored one by one; other uses of the result get it assembled in one tile.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def matmul(program: Program) -> Program:
 
 
 class Operand:
-    """A matrix, or a stack of them, that is multiplied. `turned`: the product takes its transpose."""
+    """A factor of a product: a matrix, or a stack of them. `turned`: the product takes its transpose."""
 
     def __init__(self, value: Value, turned: bool) -> None:
         while value.op is not None and value.op.name == "tile.transpose_view":
@@ -59,7 +59,7 @@ class Operand:
         return self.value.type.shape[:-2]
 
     def two(self, dims: Sequence[Any]) -> tuple[Any, Any]:
-        """Rows and columns as the product takes them."""
+        """Return rows and columns in the order of the product."""
         r, c = (1, *dims)[-2:]
         return (c, r) if self.turned else (r, c)
 
@@ -80,8 +80,8 @@ class Operand:
 
 
 class Span:
-    """A run of rows or columns. `valid` is how far data goes in it; where only a run knows, a pair of how far
-    it goes in all of them and where the run begins."""
+    """A run of rows or columns. `valid` is its valid extent; if dynamic, a pair of the valid extent of all
+    rows or columns and the start of the run."""
 
     def __init__(self, start: int, size: int, valid: Any, whole: bool = False) -> None:
         self.start, self.size, self.valid, self.whole = start, size, valid, whole
@@ -95,10 +95,10 @@ class Products(Sums, Rewriter):
         for op in function.walk():
             for v in set(op.operands()):
                 self.users.setdefault(v, []).append(op)
-        self.later: dict[Value, Op] = {}  # products that are computed where they are stored
-        self.narrowed: set[Op] = set()  # casts that the way from Acc to Mat does
-        self.block_of: dict[Op, tuple[int, int]] = {}  # rows and columns of blocks, of products of a sum
-        self.waiting: dict[Op, Sum] = {}  # stores of sums that are formed there
+        self.later: dict[Value, Op] = {}  # products that are computed at their store
+        self.narrowed: set[Op] = set()  # casts that are part of the move from Acc to Mat
+        self.block_of: dict[Op, tuple[int, int]] = {}  # block sizes of the products of a sum
+        self.waiting: dict[Op, Sum] = {}  # stores of sums that are computed there
         self.sums = find_sums(function, self)
 
     def op(self, op: Op) -> None:
@@ -152,15 +152,15 @@ class Products(Sums, Rewriter):
         self._pieces(op, lambda piece: self.map(op.result, piece.value))
 
     def _scaled(self, op: Op) -> None:
-        """A product with scales, which is not cut."""
+        """Emit a product with scales, which is not cut."""
         if len(list(self._blocks(op))) > 1:
-            fail(UNSUPPORTED, f"{op.name} of more than the memories of the cube hold", op.loc,
+            fail(UNSUPPORTED, f"operands of {op.name} exceed the memories of the cube", op.loc,
                  got=f"{op.args['lhs'].type} and {op.args['rhs'].type}",
-                 help="take it block by block: pl.matmul_mx_acc adds up")  # fmt: skip
+                 help="compute it block by block with pl.matmul_mx_acc")  # fmt: skip
         self.copy(op)
 
     def _added(self, op: Op) -> None:
-        """A sum that is no accumulator's: its product, added by the vector core."""
+        """Emit a sum outside of an accumulator: the product, added by the vector core."""
         args = {k: v for k, v in op.args.items() if k not in ("acc", "init_cond")}
         plain = Op(op.name.removesuffix("_acc"), args, [op.result.type], op.loc)
         plain.parent = op.parent
@@ -179,7 +179,7 @@ class Products(Sums, Rewriter):
         self.map(op.result, made)
 
     def _either(self, anew: Value, product: Value, acc: Value) -> Value:
-        """A product, or its sum with what there was."""
+        """Select a product, or its sum with the accumulator, at run time."""
         made = Op("if", {"cond": anew}, [product.type.replace(space="")], self.build.place)
         with self.build.into(made.add_block()):
             self.build.append("yield", [], {"values": [product]})
@@ -190,7 +190,7 @@ class Products(Sums, Rewriter):
         return made.result
 
     def cut_alike(self, sum: Sum) -> bool:
-        """Whether a sum is to be cut, and the same way for all of its products."""
+        """Return True if a sum is to be cut, with the same blocks for all of its products."""
         if all(len(list(self._blocks(p, "mn"))) == 1 for p in sum.products):
             return False
         sizes = [self._sizes(p)[:2] for p in sum.products]
@@ -215,12 +215,12 @@ class Products(Sums, Rewriter):
         return len(list(self._blocks(op))) > 1 or self._too_large(op)
 
     def _too_large(self, op: Op) -> bool:
-        """Whether Mat has no room for both operands, with some left for those of other products."""
+        """Return True if both operands do not fit into Mat with room for those of other products."""
         lhs, rhs = self._operands(op)
         return lhs.bytes + rhs.bytes > self.profile.capacity["mat"]
 
     def _sizes(self, op: Op) -> tuple[int, int, int]:
-        """Rows, columns and terms of a block."""
+        """Return rows, columns and terms of a block."""
         lhs, rhs = self._operands(op)
         (m, k), (_, n) = lhs.shape, rhs.shape
         width = max(1, lhs.value.type.dtype.bits // 8)
@@ -246,7 +246,7 @@ class Products(Sums, Rewriter):
         return rows, cols, terms
 
     def _blocks(self, op: Op, parts: str = "mnk") -> Iterator[tuple[Any, ...]]:
-        """Every block: its place in the stack, and its rows, columns and terms."""
+        """Yield every block: its index in the stack, and its rows, columns and terms."""
         lhs, rhs = self._operands(op)
         sizes = self._sizes(op)
         (m, k), (_, n) = lhs.shape, rhs.shape
@@ -274,10 +274,10 @@ class Products(Sums, Rewriter):
                 out.append(Span(start, n, min(n, known - start)))
         return out
 
-    # ---- one piece after the other ----
+    # ---- blocks ----
 
     def _whole(self, op: Op) -> Value:
-        """A product that needs no cutting: operands as the cube takes them."""
+        """Emit a product that is not cut, with its operands in the cube's memories."""
         lhs, rhs = self._operands(op)
         return self._chosen(
             op, lambda name: self._op(op, name, self._turned(lhs), self._turned(rhs), None, op.result.type)
@@ -293,7 +293,7 @@ class Products(Sums, Rewriter):
         return made
 
     def _chosen(self, op: Op, make: Any) -> Value:
-        """A product; with `init_cond`, one of two."""
+        """Emit a product; with `init_cond`, select one of two."""
         cond = self.of(op.args.get("init_cond"))
         plain = op.name.removesuffix("_acc").removesuffix("_bias")
         if cond is None or not isinstance(cond, Value):
@@ -331,7 +331,7 @@ class Products(Sums, Rewriter):
         return made
 
     def _bias(self, op: Op, cols: Span) -> Value:
-        """The part of a row that is added to some columns."""
+        """Return the part of a bias row for some columns."""
         bias = op.args["bias"]
         if bias.op is not None and bias.op.name == "move":
             bias = bias.op.args["tile"]
@@ -362,7 +362,7 @@ class Products(Sums, Rewriter):
     def _sum(
         self, op: Op, lhs: Operand, rhs: Operand, at: tuple[int, ...], rows: Span, cols: Span, k: int
     ) -> Value:
-        """A block of the result: terms are added in ascending order."""
+        """Compute a block of the result; terms are added in ascending order."""
         shape, valid = self._dims(op, rows, cols)
         type = TileType(op.result.type.dtype, shape, valid, "acc")
         terms = self._spans(k, self._sizes(op)[2], lhs.extent[1])
@@ -396,7 +396,7 @@ class Products(Sums, Rewriter):
         return shape, None if index.same_dims(shape, valid) else valid
 
     def _valid(self, span: Span) -> Any:
-        """How far data goes in a run, where that is known at run time only."""
+        """Return the valid extent of a run, computed at run time if dynamic."""
         if isinstance(span.valid, tuple):
             whole, start = self.of(span.valid[0]), span.valid[1]
             return self.build.scalar("min", self.build.scalar("sub", whole, start), span.size)
@@ -406,7 +406,7 @@ class Products(Sums, Rewriter):
 
     @contextmanager
     def _where(self, span: Span) -> Iterator[None]:
-        """Only where a run has data."""
+        """Build inside an if that tests that a run has data."""
         if not isinstance(span.valid, tuple):
             yield
             return
@@ -436,7 +436,7 @@ class Products(Sums, Rewriter):
     def _part(
         self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span, space: MemorySpace
     ) -> Value:
-        """A block of an operand."""
+        """Return a block of an operand."""
         if operand.load is not None and (operand.stack or self._by_blocks(operand)):
             return self._loaded(operand, at, rows, cols)
         value = self.of(operand.value)
@@ -455,7 +455,7 @@ class Products(Sums, Rewriter):
         return made
 
     def _by_blocks(self, operand: Operand) -> bool:
-        """Whether what is loaded does not fit into Mat beside another of its size."""
+        """Return True if a loaded operand and another of its size do not fit into Mat."""
         return operand.bytes > self.profile.capacity["mat"] // 4
 
     def _one_of(self, operand: Operand, value: Value, at: tuple[int, ...]) -> Value:
@@ -470,14 +470,14 @@ class Products(Sums, Rewriter):
         return made
 
     def _stacked(self, operand: Operand, at: tuple[int, ...]) -> list[int]:
-        """Where in its own stack: one of 1 goes with any."""
+        """Return the index in an operand's own stack; an extent of 1 matches any."""
         n = len(operand.stack)
         return [
             0 if index.known(d) == 1 else i for d, i in zip(operand.stack, at[len(at) - n :], strict=True)
         ]
 
     def _loaded(self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span) -> Value:
-        """Of an operand that was loaded for products: the block alone, loaded where it is needed."""
+        """Load a block of an operand where it is needed."""
         assert operand.load is not None
         a = operand.load.args
         two = operand.two((rows, cols)) if operand.value.type.rank > 1 else (rows, cols)
@@ -498,7 +498,8 @@ class Products(Sums, Rewriter):
     # ---- results ----
 
     def _is_narrowing(self, op: Op) -> bool:
-        """A cast to what Acc is rounded to on its way to Mat, for products alone."""
+        """Return True for a cast to the type that Acc is rounded to on its way to Mat, used by products
+        only."""
         users = self.users.get(op.result, []) if op.name == "cast" else []
         narrow = bool(users) and op.args.get("mode") == "rint" and op.result.type.dtype.isa in ("f16", "bf16")
         return narrow and all(u.name in PRODUCTS or u.name == "tile.transpose_view" for u in users)
@@ -508,7 +509,7 @@ class Products(Sums, Rewriter):
             self.copy(op)
 
     def _assembled(self, op: Op, narrow: Op | None) -> None:
-        """All blocks of a result in one tile."""
+        """Assemble all blocks of a result in one tile."""
         t = self.type_of(op.result.type)
         if narrow is not None:
             t = t.replace(dtype=narrow.result.type.dtype)
@@ -525,8 +526,8 @@ class Products(Sums, Rewriter):
                                            "atomic": AtomicType.None_})  # fmt: skip
 
     def _may_wait(self, op: Op, store: Op) -> bool:
-        """Whether a product may be computed where it is stored: nothing writes its operands, or what they are
-        loaded from, in between."""
+        """Return True if a product may be computed at its store: its operands and their sources are not
+        written in between."""
         block = op.parent
         if block is None or store.parent is not block:
             return False

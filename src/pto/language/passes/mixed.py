@@ -1,24 +1,25 @@
-"""Functions with work of cube and vector cores become two, joined by FIFOs.
+"""Split functions with cube and vector work into two functions, connected by FIFOs.
 
     y = pl.move(product, Vec)        X_aic: pl.tpush_to_aiv(product)
     z = pl.exp(y)                    X_aiv: y = pl.tpop_from_aic(..); z = pl.exp(y); pl.tfree_to_aic(y)
 
-Both functions have all loops and all numbers, so both push and pop in the order of the program. A tile is
-popped where it crosses and freed after its last use, so a FIFO holds no more than the program has at that
-point: no slot is waited for that is not going to be free. Tiles that are not needed at the same time share a
+Both functions keep all loops and all numbers, so both push and pop in program order. A tile is popped where
+it crosses and freed after its last use. So a FIFO holds no more tiles than the program has alive at that
+point, and every slot that a core waits for becomes free. Tiles that are not alive at the same time share a
 FIFO.
 
-Which vector core does what:
-- without a split both run the function; the second one gets zeros from FIFOs, and writes nothing to global
-  memory;
-- `pl.split(..)` halves vector work where every operator works row by row (UP_DOWN) or column by column
-  (LEFT_RIGHT), see `halves`; else it is as without;
-- `pl.split_aiv` is written by the author. Without a split, `pl.aiv_shard` gives all of a tile to both: each
-  pops its half, and loads the tile from the slot in global memory before it frees it.
+Work of the two vector cores:
 
-A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone:
-what the cube has for it goes through a FIFO. So does what other ranks are told of: vector cores tell them. On
-A2/A3 the slots of FIFOs lie in global memory, which the caller provides.
+- Without a split both run the function; the second core gets zeros from FIFOs, and writes nothing to global
+  memory.
+- `pl.split(..)` halves vector work if every operator works row by row (UP_DOWN) or column by column
+  (LEFT_RIGHT), see `halves`; otherwise there is no split.
+- `pl.split_aiv` is written by the author. Without a split, `pl.aiv_shard` gives the whole tile to both: each
+  core pops its half, and loads the tile from the slot in global memory before it frees the slot.
+
+A tensor that such a function writes, and that both kinds of core access, is accessed by vector cores only:
+data of the cube goes to it through a FIFO. Vector cores also send the signals to other ranks. On A2/A3 the
+slots of FIFOs are in global memory, which the caller provides.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ from .rewrite import Rewriter, each_function, handed_on
 CUBE, VECTOR = "cube", "vector"
 _CONTROL = ("for", "while", "if", "region", "yield")
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
-#: FIFOs of a cluster: each has two of sixteen flags.
+#: FIFOs of a cluster: each uses two of sixteen flags.
 _FIFOS = 8
-#: What tells other ranks that something was written.
+#: The operation that signals a write to other ranks.
 _TELLS = "system.notify"
 _SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}
 
@@ -92,11 +93,11 @@ def mixed(program: Program) -> Program:
     return each_function(program, lambda f: _Callers().function(f) if f.kind == "orchestration" else f)
 
 
-# ---- which core does what ----
+# ---- assignment to cores ----
 
 
 def side(op: Op) -> str:
-    """Which core an operation belongs to; empty where both do it, `->` where a tile changes cores."""
+    """Return the core of an operation; empty for both cores, with `->` if a tile changes cores."""
     if op.name == "move":
         pair = _core(op.args["tile"].type), _core(op.result.type)
         return pair[0] if pair[0] == pair[1] else f"{pair[0]}->{pair[1]}"
@@ -125,9 +126,11 @@ def other(core: str) -> str:
 
 
 class Crossing:
-    """A tile that goes from one kind of core to the other. `last` is the operation after which its slot is
-    free; None where it is copied first, because something keeps it. `whole`: both vector cores get all of
-    it."""
+    """A tile that goes from one kind of core to the other.
+
+    `last` is the operation after which its slot is free; None if the tile is copied first, since its uses are
+    not bounded. `whole`: both vector cores get all of it.
+    """
 
     def __init__(self, op: Op, split: int, last: Op | None, kept: bool, whole: bool = False) -> None:
         self.op = op
@@ -147,7 +150,7 @@ class Crossing:
 
     @property
     def span(self) -> tuple[Block, int, int]:
-        """The block it is in, from where to where its slot is taken."""
+        """Return the block with the tile, and the positions between which its slot is in use."""
         block = self.op.parent
         assert block is not None
         start = block.ops.index(self.op)
@@ -155,8 +158,8 @@ class Crossing:
 
 
 class Fifo:
-    """`in_memory`: its slots lie in global memory. One of whole tiles has one slot, so that who popped a half
-    knows where the other one is."""
+    """A FIFO. `in_memory`: its slots are in global memory. A FIFO of whole tiles has one slot, so that a core
+    that popped one half can locate the other."""
 
     def __init__(self, number: int, first: Crossing, slots: int, in_memory: bool) -> None:
         self.number = number
@@ -169,13 +172,13 @@ class Fifo:
         self.uses: list[Crossing] = []
 
     def takes(self, c: Crossing) -> bool:
-        """Whether a tile may go through it, too."""
+        """Return True if the FIFO can carry this tile too."""
         same = (self.direction, self.split, self.whole) == (c.direction, c.split, c.whole)
         return same and not any(_meet(c, u) for u in self.uses)
 
     @property
     def bytes(self) -> int:
-        """Of global memory."""
+        """Return its bytes of global memory."""
         return self.size * self.slots if self.in_memory else 0
 
     @property
@@ -184,12 +187,12 @@ class Fifo:
 
 
 class Plan:
-    """What becomes of a function."""
+    """The split of a function into its two parts."""
 
     def __init__(self, function: Function, profile: Profile, lanes: set[Op]) -> None:
         self.function = function
         self.profile = profile
-        self.lanes = lanes  # what the author gave to each vector core
+        self.lanes = lanes  # operations that the author assigned to each vector core
         self.ops = [op for op in function.walk() if op.name not in _CONTROL]
         self.written = {root(op.args["output_tensor"]) for op in self.ops if op.name == "store"}
         self.written |= {root(op.args["x"]) for op in self.ops if op.name == "write"}
@@ -202,7 +205,7 @@ class Plan:
         if not self.both:
             return
         told = [op for op in self.ops if op.name == _TELLS]
-        self.sides |= dict.fromkeys(told, VECTOR)  # once, by who has written what it is about
+        self.sides |= dict.fromkeys(told, VECTOR)  # signals are sent once, by the core that wrote the data
         said = function.attrs.get("optimizations") or []
         self.slots = next(
             (s.slot_num for s in said if isinstance(s, CrossCoreSlot | Split) and s.slot_num), 2
@@ -219,16 +222,18 @@ class Plan:
         self.fifos = self._fifos()
 
     def _side(self, op: Op) -> str:
-        """Vector cores write tensors that both touch, so they read elements of them."""
+        """Return the core of an operation. Vector cores write tensors that both access, so they read elements
+        of them, too."""
         return VECTOR if op.name == "read" and root(op.args["x"]) in self.written else side(op)
 
     def _reads_back(self) -> bool:
-        """Whether a vector core reads what another may have written."""
+        """Return True if a vector core loads a tensor that the other may have written."""
         loads = {root(op.args["tensor"]) for op in self.ops if op.name == "load"}
         return any(root(op.args["output_tensor"]) in loads for op in self.ops if op.name == "store")
 
     def _lost(self, core: str) -> set[Value]:
-        """Numbers that a kind of core does not have: read from tiles of the other one, and what follows."""
+        """Return numbers that a kind of core cannot compute: those read from tiles of the other, and their
+        dependents."""
         lost: set[Value] = set()
         before = -1
         while before != len(lost):
@@ -259,9 +264,9 @@ class Plan:
             fifo.uses.append(c)
             fifo.size = max(fifo.size, self._bytes(c))
         if len(fifos) > _FIFOS:
-            fail(UNSUPPORTED, f"{len(fifos)} tiles are on their way between cube and vector cores at a time",
+            fail(UNSUPPORTED, f"too many tiles in flight between cube and vector cores: {len(fifos)}",
                  self.function.loc, expected=f"at most {_FIFOS}",
-                 help="use each before the next one is computed")  # fmt: skip
+                 help="use each tile before the next one is computed")  # fmt: skip
         self.crossings = {c.op: c for c in crossings}
         return fifos
 
@@ -282,32 +287,33 @@ class Plan:
                     names.update(inner.results)
                 kept |= inner.name in _CONTROL and _keeps(inner, names)
         if kept and self.sides[op].endswith(CUBE):
-            fail(UNSUPPORTED, "a tile that vector cores computed is handed on to another iteration, or out "
-                 "of an arm, and then multiplied", op.loc,
+            fail(UNSUPPORTED,
+                 "cannot multiply a tile that vector cores computed and handed on to another "
+                 "iteration, or out of a branch", op.loc,
                  help="multiply it where it is computed")  # fmt: skip
         return Crossing(op, split, None if kept else last, kept)
 
     def _half_of(self, op: Op) -> int:
-        """How a tile is split that both vector cores get: FIFOs carry halves, and their memory has both. On
-        A5, slots are on chip, each with its own half."""
+        """Return the split for a tile that both vector cores get whole: FIFOs carry halves, and their memory
+        has both. On A5, slots are on chip, each with its own half."""
         if self.profile.isa == "a5":
-            fail(UNSUPPORTED, "of a tile that is not split, a vector core of A5 gets a half", op.loc,
+            fail(UNSUPPORTED, "cannot give an unsplit tile to both vector cores on A5", op.loc,
                  expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT", got=op.args["x"].type,
                  help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
         rows, cols = (index.known(n) for n in op.result.type.shape[-2:])
         for n, mode in ((rows, SplitMode.UP_DOWN), (cols, SplitMode.LEFT_RIGHT)):
             if n is not None and not n % 2:
                 return _SPLIT[mode]
-        fail(UNSUPPORTED, "a tile without halves has no way to both vector cores", op.loc,
+        fail(UNSUPPORTED, "cannot give a tile with odd rows and columns to both vector cores", op.loc,
              expected="an even number of rows or columns", got=op.result.type)  # fmt: skip
 
     @property
     def memory(self) -> int:
-        """Bytes of global memory that FIFOs need."""
+        """Return the bytes of global memory that FIFOs need."""
         return sum(f.bytes for f in self.fifos)
 
     def _bytes(self, c: Crossing) -> int:
-        """A slot: the whole tile, as its producer and its consumer have it."""
+        """Return the size of a slot: the larger of the whole tile at its producer and at its consumer."""
         whole = c.op.result.type if c.op.name != "aiv_shard" else c.source.type.replace(space="vec")
         return max(tile_type(t.replace(valid=None), self.profile).size for t in (whole, _dense(c)))
 
@@ -318,17 +324,17 @@ def _dense(c: Crossing) -> TileType:
 
 
 def _keeps(op: Op, names: set[Value]) -> bool:
-    """Whether control flow hands a tile on, and does not only ask about it."""
+    """Return True if control flow hands a tile on, beyond testing it."""
     return any(v in names for v in values_in([op.args.get("values"), op.args.get("init_values")]))
 
 
 def _meet(a: Crossing, b: Crossing) -> bool:
-    """Whether two tiles are in their slots at the same time."""
+    """Return True if two tiles are in their slots at the same time."""
     return _within(a, b) or _within(b, a)
 
 
 def _within(inner: Crossing, outer: Crossing) -> bool:
-    """Whether one is popped while another is in its slot."""
+    """Return True if one tile is popped while the other is in its slot."""
     block, start, end = outer.span
     op: Any = inner.op
     while op is not None and op.parent is not block:
@@ -354,7 +360,7 @@ def _split(plan: Plan, parts: list[Function]) -> Function:
 
 
 class _Half(Rewriter):
-    """What one kind of core does."""
+    """The function of one kind of core."""
 
     def __init__(self, plan: Plan, core: str) -> None:
         super().__init__()
@@ -363,7 +369,7 @@ class _Half(Rewriter):
         self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
         self.lane: Value | None = None
         self.first: Value | None = None
-        self.slot: dict[Fifo, tuple[Any, Any]] = {}  # where FIFOs of whole tiles have them
+        self.slot: dict[Fifo, tuple[Any, Any]] = {}  # slots of FIFOs of whole tiles
 
     def function(self, function: Function) -> Function:
         made = Function(
@@ -397,7 +403,7 @@ class _Half(Rewriter):
         return made
 
     def _begin(self, name: str, memory: Value | None, bytes: int) -> None:
-        """FIFOs, and which vector core this is."""
+        """Emit the FIFOs, and the number of this vector core."""
         base: Any = 0
         if memory is not None:
             block = self.build.op("get_block_idx", [ScalarType(INDEX)])
@@ -477,11 +483,11 @@ class _Half(Rewriter):
 
     def _missing(self, op: Op) -> None:
         mine, theirs = ("cube core", "vector core") if self.core == CUBE else ("vector core", "cube core")
-        fail(UNSUPPORTED, f"the {mine} needs a number that only the {theirs} has", op.loc,
+        fail(UNSUPPORTED, f"cannot use a number of the {theirs} on the {mine}", op.loc,
              help="read it from global memory, or end the region before it is needed")  # fmt: skip
 
     def _if_first(self, make: Any) -> Op:
-        """Only on the first vector core."""
+        """Return an if that runs on the first vector core only."""
         made = Op("if", {"cond": self.first}, [], self.build.place)
         with self.build.into(made.add_block()):
             make()
@@ -492,7 +498,8 @@ class _Half(Rewriter):
         return made
 
     def _loaded(self, op: Op) -> None:
-        """What the first vector core writes, the second one does not look at."""
+        """Emit a load on the first vector core, which may have written the tensor; the second core gets
+        zeros."""
         t = self.type_of(op.result.type)
         made = Op("if", {"cond": self.first}, [t], op.loc)
         with self.build.into(made.add_block()):
@@ -526,7 +533,7 @@ class _Half(Rewriter):
             self.map(old, new)
 
     def _halved(self, op: Op, args: dict[str, Any]) -> dict[str, Any]:
-        """Shapes and places of the half that this core has."""
+        """Return the shapes and offsets of this core's half."""
         tile = op.args["tile"] if op.name == "store" else op.results[0] if op.results else None
         axis = self.plan.axis.get(tile) if tile is not None else None
         if axis is None or tile is None:
@@ -568,7 +575,8 @@ class _Half(Rewriter):
             self.frees.setdefault(c.last, []).append((fifo, value))
 
     def _loaded_whole(self, c: Crossing, name: str, t: TileType, more: dict[str, Any]) -> None:
-        """A core pops its half, which says that the tile is there, and loads all of it from the slot."""
+        """Pop this core's half, which signals that the tile is there, and load the whole tile from the
+        slot."""
         axis = t.rank - (2 if c.split == _SPLIT[SplitMode.UP_DOWN] else 1)
         shape = [n // 2 if i == axis else n for i, n in enumerate(t.shape)]
         half = t.replace(shape=tuple(shape), valid=None)
@@ -589,7 +597,7 @@ class _Half(Rewriter):
         self.frees.setdefault(c.op, []).append((c.fifo, popped))
 
     def _whole(self, c: Crossing) -> Value:
-        """A tile as a FIFO carries it: halves are those of all of it, whatever part of it is data."""
+        """Return a tile with its invalid region, as FIFOs carry whole tiles."""
         tile: Value = self.of(c.source)
         t = tile.type
         if not c.split or t.valid is None:
@@ -602,7 +610,7 @@ class _Half(Rewriter):
     # ---- control flow ----
 
     def _kept(self, op: Op) -> list[int]:
-        """Which of the values that are handed on this core has."""
+        """Return the indices of the handed-on values that this core has."""
         lost = self.plan.lost[self.core]
         return [
             r.index for r in op.results
@@ -643,7 +651,7 @@ class _Half(Rewriter):
 
 
 class _Inlined(Rewriter):
-    """Regions of vector cores are part of what they are in. `lanes` are the operations that were in one."""
+    """Inline regions of vector cores. `lanes` are the operations that were in one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -666,10 +674,11 @@ class _Inlined(Rewriter):
 
 
 def _through_vector(function: Function) -> Function:
-    """Tensors that are written and that both kinds of core touch: the cube reaches them through vectors."""
+    """Route the cube's accesses to tensors that are written and that both kinds of core access through vector
+    cores."""
     ops = list(function.walk())
     if any(op.name.startswith("system.sync") for op in ops):
-        return function  # the author says when
+        return function  # the author places the accesses
     if not {CUBE, VECTOR} <= {word for op in ops if op.name not in _CONTROL for word in side(op).split("->")}:
         return function
     touched: dict[Value, set[str]] = {}
@@ -683,7 +692,7 @@ def _through_vector(function: Function) -> Function:
             ):
                 touched.setdefault(root(v), set()).add(f"{side(op)} {op.name}")
     inputs = {p.value for p in function.params if p.direction == IN}
-    tells = any(op.name == _TELLS for op in ops)  # vector cores do: of what they have written
+    tells = any(op.name == _TELLS for op in ops)  # vector cores send signals, after their writes
     shared = {
         v for v, how in touched.items()
         if (v not in inputs and len({h.partition(" ")[0] for h in how}) > 1)
@@ -723,7 +732,7 @@ class _ThroughVector(Rewriter):
 
 
 def _caller(entry: Function) -> Function:
-    """An orchestration of one task, for a function that Python calls and that needs slots."""
+    """Return an orchestration of one task, for a function that Python calls and that needs slots."""
     made = Function(f"{entry.name}_task", "orchestration", entry.loc)
     made.attrs = {k: v for k, v in entry.attrs.items() if k in ("symbols", "hidden")}
     same = Rewriter()
@@ -738,7 +747,7 @@ def _caller(entry: Function) -> Function:
 
 
 class _Callers(Rewriter):
-    """Calls bring the slots of FIFOs."""
+    """Adds the slots of FIFOs to calls."""
 
     def op_call(self, op: Op) -> None:
         made = self.copy(op)

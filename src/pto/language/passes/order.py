@@ -1,8 +1,8 @@
-"""Parameters of tasks in the order that tasks have them: tensors, then numbers.
+"""Order the parameters of tasks: tensors, then numbers.
 
     scale(x, by, out)  ->  scale(x, out, by)
 
-In place; the function that a program begins with keeps its parameters as they are called.
+The functions change in place; the entry function keeps the order of its callers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..ir import Function, Program, TensorType
 
 
 def order(program: Program) -> Program:
-    """Tensors before numbers, in functions of cores and in what calls them."""
+    """Put tensors before numbers in functions of cores and in their calls."""
     orders: dict[Function, list[int]] = {}
     for function in program.functions.values():
         args = function.body.args

@@ -1,7 +1,7 @@
-"""Regions of cores become functions of their own, and tasks that call them.
+"""Turn regions of cores into functions, and into tasks that call them.
 
-A region needs what it reads from outside: tensors and numbers, which become parameters. What it writes
-decides directions: `Out` where it only writes a tensor, `InOut` where it reads it too. Arrays that it gives
+The tensors and numbers that a region reads from outside become parameters. The accesses decide directions:
+`Out` for a tensor that is only written, `InOut` for one that is also read. Arrays that the region gives
 become tensors that the orchestrator makes and the region writes.
 """
 
@@ -30,7 +30,7 @@ from .rewrite import Rewriter, each_function
 
 
 def outline(program: Program) -> Program:
-    """Functions for all regions; calls in their place."""
+    """Return the program with a function for each region, and calls in their place."""
     made: list[Function] = []
     taken = set(program.functions)
     names = _Names(taken)
@@ -43,7 +43,7 @@ def outline(program: Program) -> Program:
 
 
 class _Names:
-    """Names of functions, none twice."""
+    """Unique names of functions."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
@@ -97,7 +97,7 @@ class _Outliner(Rewriter):
             self.map(old, new)
 
 
-#: What a region says of its task.
+#: Options of a region that belong to its task.
 _OPTIONS = ("deps", "no_dep_args", "core_num", "sync_start", "predicate", "dispatch")
 
 
@@ -110,7 +110,7 @@ class _Inner(Rewriter):
 
 
 class _Made:
-    """A function, and what a call gives it: tensors, then what the region gives, then numbers."""
+    """A function and the arguments of its call: tensors, then results of the region, then numbers."""
 
     def __init__(self, function: Function, tensors: list[Value], numbers: list[Value]) -> None:
         self.function = function
@@ -121,7 +121,8 @@ class _Made:
 def _function(name: str, op: Op) -> _Made:
     block = op.blocks[0]
     needs = _outside(block, op)
-    needs += [v for v in op.args.get("windows") or () if v not in needs]  # by which tasks of a rank wait
+    # tasks of a rank are ordered by them
+    needs += [v for v in op.args.get("windows") or () if v not in needs]
     copier = _Inner(name, op)
     function = copier.function_made
     function.attrs["optimizations"] = op.args.get("optimizations") or []
@@ -169,7 +170,8 @@ def _no_atomic() -> Any:
 
 
 def _tensors_first(function: Function) -> None:
-    """The order of parameters of tasks: what is read and written, what the region gives, then numbers."""
+    """Order the parameters of tasks: tensors that are read or written, results of the region, then
+    numbers."""
     tensors = [p for p in function.params if isinstance(p.value.type, TensorType)]
     numbers = [p for p in function.params if not isinstance(p.value.type, TensorType)]
     function.params = [*tensors, *numbers]
@@ -179,7 +181,7 @@ def _tensors_first(function: Function) -> None:
 
 
 def _outside(block: Block, op: Op) -> list[Value]:
-    """Values that a region uses and does not make, in the order it meets them."""
+    """Return the values that a region uses and does not make, in order of first use."""
     inside: set[Value] = set(block.args)
     found: dict[Value, None] = {}
 
@@ -202,7 +204,7 @@ def _outside(block: Block, op: Op) -> list[Value]:
 
 
 def directions_of(block: Block, tensors: list[Value]) -> dict[Value, str]:
-    """What a block does to tensors."""
+    """Return the directions of tensors in a block."""
     read: set[Value] = set()
     written: set[Value] = set()
     for op in block.walk():

@@ -1,7 +1,7 @@
-"""What a function of a core computes and returns: its caller makes a tensor for it, which it writes.
+"""Return arrays of core functions through output tensors, which the caller makes.
 
 y = self.twice(x)                    y = pl.create_tensor([16, 64], pl.FP32)
-                            ->       self.twice(x, y)
+                             ->      self.twice(x, y)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def results(program: Program) -> Program:
 
 
 def _computed(function: Function) -> list[Value]:
-    """What it returns and was not given."""
+    """Return the results of a function that are not its parameters."""
     if function.kind not in ("incore", "aic", "aiv"):
         return []
     given = [p.value for p in function.params]

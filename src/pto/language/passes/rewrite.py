@@ -1,7 +1,7 @@
-"""Copying programs with changes: what passes are made of.
+"""Base of passes: copy a program with changes.
 
 A `Rewriter` copies operation by operation. A pass is a subclass with a method per operation that it changes,
-named after it: `op_load(self, op)` builds what takes its place, and says with `self.map` what stands for its
+named after the operation: `op_load(self, op)` builds the replacement, and calls `self.map` with the new
 results.
 """
 
@@ -21,10 +21,10 @@ class Rewriter:
         self.values: dict[Value, Any] = {}
         self.build = Build(Block())
 
-    # ---- what stands for what ----
+    # ---- mapping of values ----
 
     def of(self, arg: Any) -> Any:
-        """An argument of the copy."""
+        """Return an argument in the copy."""
         return replaced(arg, lambda v: self.values.get(v, v))
 
     def type_of(self, type: Type) -> Any:
@@ -38,7 +38,7 @@ class Rewriter:
     # ---- copying ----
 
     def function(self, function: Function) -> Function:
-        """A copy of a function."""
+        """Return a copy of a function."""
         made = Function(function.name, function.kind, function.loc)
         made.attrs = dict(function.attrs)
         known = {p.value: p for p in function.params}
@@ -71,11 +71,11 @@ class Rewriter:
             self.build.place = before
 
     def copy(self, op: Op) -> Op:
-        """The same operation on what stands for its arguments."""
+        """Copy an operation with its arguments mapped."""
         return self.rebuilt(op, self.of(op.args))
 
     def rebuilt(self, op: Op, args: dict[str, Any]) -> Op:
-        """The same operation, and all that is in it, with arguments of the copy."""
+        """Copy an operation and its blocks, with the given arguments."""
         made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
         for block in op.blocks:
             copy = made.add_block()
@@ -90,7 +90,7 @@ class Rewriter:
 
 
 def each_function(program: Program, change: Any) -> Program:
-    """A program whose functions are what `change` makes of them; calls go to the new ones."""
+    """Return a program with every function replaced by `change`; calls refer to the new functions."""
     made = Program(program.name, program.target)
     new: dict[Function, Function] = {}
     for function in program.functions.values():
@@ -105,7 +105,7 @@ def each_function(program: Program, change: Any) -> Program:
 
 
 def uses(block: Block) -> dict[Value, int]:
-    """How often each value is used in a block, extents of types included."""
+    """Return the number of uses of each value in a block, including extents of types."""
     found: dict[Value, int] = {}
     for op in block.walk():
         for value in op.operands():
@@ -124,7 +124,7 @@ def _dims(type: Type) -> list[Any]:
 
 
 def handed_on(op: Op) -> list[list[Any]]:
-    """Values that stand for each other around a loop or after arms."""
+    """Return groups of values that stand for each other around a loop or an if."""
     if op.name in ("for", "while"):
         first = 1 if op.name == "for" else 0
         return [

@@ -1,14 +1,13 @@
-"""Every tile gets its memory, and what is needed in another one is moved there.
+"""Assign a memory to every tile, and insert moves to other memories.
 
-Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result
-of a product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in
-Vec.
+Values that loops and branches hand on share storage, so they share a memory: a tile that was made for the
+result of a product is an accumulator. A tile that only products use is loaded to Mat. The default is Vec.
 
     x = pl.load(a, ..)             # Vec          x = pl.load(a, .., target_memory=Mat)
     y = pl.matmul(x, w)                           y = pl.matmul(pl.move(x, Left), pl.move(w, Right))
     z = pl.exp(y)                                 z = pl.exp(pl.move(y, Vec))
 
-Cube and vector cores share no memory on A2/A3: `mixed` makes FIFOs of moves between Vec and the others.
+Cube and vector cores share no memory on A2/A3: `mixed` turns moves between Vec and the others into FIFOs.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
-#: Operands of products, and where the cube wants them.
+#: Operands of products, and the memory that the cube needs them in.
 _WANTED = {
     "lhs": "left",
     "rhs": "right",
@@ -45,13 +44,13 @@ _WANTED = {
     "lhs_scale": "scale_left",
     "rhs_scale": "scale_right",
 }
-#: Memories of the cube that are filled from Mat alone.
+#: Memories of the cube that are filled only from Mat.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
-#: Operations whose result is their operand by another name, or part of it.
+#: Operations whose result is an alias or a part of their operand.
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view")
-#: Operations that take what lies in Mat.
+#: Operations on tiles in Mat.
 _OF_MAT = ("tile.extract", "tile.transpose_view")
-#: Operations that take tiles wherever they are.
+#: Operations on tiles in any memory.
 _ANYWHERE = (
     "store",
     "move",
@@ -69,7 +68,7 @@ _ANYWHERE = (
     *_ALIASES,
 )
 WORDS = {m.isa: m for m in MemorySpace}
-#: Products that are added to a tile, in its place.
+#: Products that accumulate into a tile in place.
 _SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
 
@@ -120,8 +119,8 @@ class _Spaces(Rewriter):
         return super().copy(_with(op, args))
 
     def _product(self, op: Op, args: dict[str, Any]) -> Op:
-        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins
-        elsewhere is added by the vector core."""
+        """Emit a product in Acc; a result that shares storage with a tile elsewhere is moved there. A sum
+        that begins elsewhere is added by the vector core."""
         acc = self.of(op.args.get("acc"))
         elsewhere = isinstance(acc, Value) and (acc.type.space != "acc" or survives(op.args["acc"], op))
         if elsewhere:
@@ -156,14 +155,14 @@ class _Spaces(Rewriter):
         made.args["target_memory"] = WORDS[made.result.type.space]
 
     def op_cast(self, op: Op) -> None:
-        """One that a move out of Acc does, where only products take what it gives."""
+        """Omit a cast that a move out of Acc performs, if only products use its result."""
         if self.groups.space(op.result) == "mat":
             self.map(op.result, self._in(op.args["x"], "mat", op.result.type.dtype))
         else:
             self.copy(op)
 
     def op_move(self, op: Op) -> None:
-        """One that was written: done where the value is not there already."""
+        """Emit an explicit move unless the value is in that memory already."""
         space, tile = self.groups.space(op.result), op.args["tile"]
         if space == self.of(tile).type.space and (
             tile in self.groups.changed or op.result in self.groups.changed
@@ -193,7 +192,7 @@ class _Spaces(Rewriter):
         )
 
     def op_slice(self, op: Op) -> None:
-        """A window of an accumulator has no name: it is one of a copy."""
+        """Emit a window; a window of an accumulator needs a copy, since it cannot be named."""
         x = op.args["x"]
         if isinstance(x.type, TileType) and self.groups.space(op.result) != self.of(x).type.space:
             self._made(op, x=self._in(x, self.groups.space(op.result)))
@@ -203,7 +202,8 @@ class _Spaces(Rewriter):
     op_reshape = op_set_validshape = op_slice
 
     def op_aiv_shard(self, op: Op) -> None:
-        """An accumulator crosses as a whole, whatever of it is said to be data: its consumer is told."""
+        """Emit a crossing. An accumulator crosses whole, including its invalid region, and its consumer gets
+        the valid region."""
         x = op.args["x"]
         while x.op is not None and x.op.name == "set_validshape":
             x = x.op.args["x"]
@@ -221,7 +221,7 @@ class _Spaces(Rewriter):
         return Rewriter.copy(self, _with(op, {**op.args, **args}))
 
     def op_yield(self, op: Op) -> None:
-        """What is handed on lies where its receivers are."""
+        """Move the values that are handed on to the memory of their receivers."""
         outer: Any = op.parent.outer if op.parent is not None else None
         values = list(op.args["values"])
         if isinstance(outer, Op):
@@ -233,7 +233,7 @@ class _Spaces(Rewriter):
     # ---- moves ----
 
     def _in(self, old: Value, space: str, dtype: Any = None) -> Value:
-        """A value of the program that is rewritten, in a memory."""
+        """Return a value of the source program in a memory."""
         value = self.of(old)
         if value.type.space == space and dtype in (None, value.type.dtype):
             return value
@@ -264,7 +264,7 @@ class _Spaces(Rewriter):
             ("vec", "acc"),
             ("mat", "mat"),
         ):
-            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}",
+            fail(UNSUPPORTED, f"cannot move a tile from {WORDS[here].name} to {WORDS[space].name}",
                  self.build.place, got=value.type, help="store it and load it again")  # fmt: skip
         t = value.type.replace(
             space=space, transposed=value.type.transposed and space == "mat", flat=False, scales=""
@@ -279,7 +279,7 @@ class _Spaces(Rewriter):
         return made
 
     def _loaded_again(self, old: Value, space: str, flat: bool = False) -> Value | None:
-        """Another load of what was loaded, where nothing writes the tensor or the tile."""
+        """Repeat a load, if neither the tensor nor the tile is written."""
         op = old.op
         if op is None or op.name != "load" or old in self.groups.changed:
             return None
@@ -292,14 +292,14 @@ class _Spaces(Rewriter):
 
 
 def _with(op: Op, args: dict[str, Any]) -> Op:
-    """The same operation with other arguments."""
+    """Return the same operation with other arguments."""
     made = Op(op.name, args, [], op.loc)
     made.results, made.blocks, made.parent = op.results, op.blocks, op.parent
     return made
 
 
 class _Groups:
-    """Tiles that share storage, and the memory that each group is in."""
+    """Tiles that share storage, and the memory of each group."""
 
     def __init__(self, function: Function, profile: Profile) -> None:
         self.profile = profile
@@ -362,7 +362,7 @@ class _Groups:
             self._same(op.result, op.args["acc"])
 
     def _named(self, op: Op, sums: set[Value]) -> None:
-        """A part of a tile lies where the tile is. Accumulators have no parts: those are of a copy."""
+        """Group a part of a tile with the tile. Parts of accumulators are copies."""
         x = op.args["x"]
         product = x.op is not None and x.op.name in PRODUCTS
         part = product or (self._find(x) in sums and op.result not in self.changed)
@@ -378,10 +378,11 @@ class _Groups:
         users = self.users.get(v, ())
         return bool(users) and all(name == "bias" and op.name in PRODUCTS for op, name in users)
 
-    # ---- what decides, the strongest first ----
+    # ---- decisions, the strongest first ----
 
     def _by_product(self, v: Value) -> str:
-        """A product lies in Acc, with all that shares its storage, unless vector operators make it too."""
+        """Choose Acc for a product and everything that shares its storage, unless vector operators write it
+        too."""
         group = self.members[self._find(v)]
         made = [m.op for m in group if m.op is not None]
         if v.op is not None and v.op.name in ("aic_gather", "tile.transpose_view"):
@@ -400,7 +401,8 @@ class _Groups:
         return "" if others or zero or any(m in self.changed for m in group) else "acc"
 
     def _by_users(self, v: Value) -> str:
-        """Mat for what products alone take; Vec for what was written to lie in Mat, and no product takes."""
+        """Choose Mat for tiles that only products use, Vec for tiles that were requested in Mat and are not
+        used by products."""
         group = self.members[self._find(v)]
         ends = [(op, name) for m in group for op, name in self.users.get(m, ()) if not _passes_on(op, name)]
         cube = [name in PRODUCTS.get(op.name, ()) or op.name in _OF_MAT or _is_fed(op) for op, name in ends]
@@ -421,7 +423,8 @@ class _Groups:
         return ""
 
     def _written_by_vector(self, group: list[Value]) -> bool:
-        """Whether vector cores assemble a tile: others than products, or what Acc is not inserted as."""
+        """Return True if vector cores assemble a tile: from tiles that are not products, or of a type that
+        Acc cannot be inserted as."""
         sources = [
             op.args["source"]
             for m in group
@@ -439,14 +442,14 @@ class _Groups:
         return self.decided.get(self._find(v), "vec")
 
     def used_in_a_loop(self, v: Value) -> bool:
-        """Whether a loop that comes after a sum takes it to Vec: once is enough."""
+        """Return True if a loop after a sum uses it in Vec: one move before the loop is enough."""
         home = v.op.parent if v.op is not None else None
         taken = (op for op, _ in self.users.get(v, ()) if op.name in _ALIASES or op.name not in _ANYWHERE)
         return any(op.name not in PRODUCTS and not _same_matrix(op) and _in_a_loop(op, home) for op in taken)
 
 
 def survives(value: Value, op: Op) -> bool:
-    """Whether something reads a value after an operation that replaces it: later, or in another iteration."""
+    """Return True if a value is read after an operation that replaces it, later or in another iteration."""
     at: Any = op
     while True:
         block: Any = at.parent
@@ -463,14 +466,14 @@ def survives(value: Value, op: Op) -> bool:
 
 
 def _same_matrix(op: Op) -> bool:
-    """Whether an operation only counts dimensions of 1 in another way."""
+    """Return True if a reshape only adds or removes dimensions of 1."""
     if op.name != "reshape" or not isinstance(op.result.type, TileType):
         return False
     return two_dimensions(op.args["x"].type.shape) == two_dimensions(op.result.type.shape)
 
 
 def _in_a_loop(op: Op, home: Block | None) -> bool:
-    """Whether an operation in a block is in a loop of it."""
+    """Return True if an operation is in a loop within a block."""
     block = op.parent
     while block is not None and block is not home:
         outer = block.outer
@@ -481,19 +484,19 @@ def _in_a_loop(op: Op, home: Block | None) -> bool:
 
 
 def _passes_on(op: Op, name: str) -> bool:
-    """Whether an operand is the result by another name."""
+    """Return True if the result is an alias of an operand."""
     return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
         op.name in ("assemble", "gather_row") and name == CHANGES[op.name]
     )
 
 
 def _is_fed(op: Op) -> bool:
-    """A move that was written, to a memory that is filled from Mat."""
+    """Return True for an explicit move to a memory that is filled from Mat."""
     return op.name == "move" and op.result.type.space in _FROM_MAT
 
 
 def _narrows(op: Op | None) -> bool:
-    """A cast that a move out of Acc rounds in the same way."""
+    """Return True for a cast that a move out of Acc rounds in the same way."""
     if op is None or op.args.get("mode") != "rint":
         return False
     source = op.args["x"].op

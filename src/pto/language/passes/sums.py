@@ -1,4 +1,4 @@
-"""Sums that do not fit into Acc, or of stacks: block by block, each from its first product to its last.
+"""Compute sums that exceed Acc, or sums of stacks, block by block, each from its first product to its last.
 
     acc = pl.create_tile([272, 144], ..)        for both halves of the rows:
     for k in ..:                                    part = pl.create_tile([144, 144], ..)
@@ -6,8 +6,8 @@
     pl.store(acc, [0, 0], out)                          part = pl.matmul_acc(part, rows of a, b)
                                                     pl.store(part, ..)
 
-All that loops and arms around the products do besides is done once, apart. What this pass finds to be no such
-sum is added up by the vector core (`matmul.py`).
+Other work of loops and branches around the products is done once, separately. A sum that does not fit this
+pattern is added up by the vector core (`matmul.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..operators.cube import PRODUCTS
 from .clean import EFFECTS, is_window
 from .rewrite import handed_on
 
-#: Operations that members of a sum come from.
+#: Operations that produce members of a sum.
 _MAKERS = (*PRODUCTS, "create_tile", "for", "if")
 
 
 class Piece:
-    """A block of a product: where in it, and its value."""
+    """A block of a product: its position, and its value."""
 
     def __init__(self, at: Sequence[int], value: Value) -> None:
         self.at = list(at)
@@ -34,8 +34,8 @@ class Piece:
 
 
 class Sum:
-    """`members`: values that share an accumulator. `tops`: the operations of its block that they come from,
-    in order; `final` is the one that others use, and `users` those."""
+    """A sum. `members`: values that share an accumulator. `tops`: the operations of its block that produce
+    them, in order; `final` is the value that other operations use, and `users` are those operations."""
 
     def __init__(self, members: set[Value], tops: list[Op], final: Value, users: list[Op]) -> None:
         self.members = members
@@ -45,7 +45,7 @@ class Sum:
         self.products = [o for top in tops for o in top.walk() if o.name in PRODUCTS and o.result in members]
 
     def loaded(self) -> set[Value]:
-        """Storage that its operations read."""
+        """Return the storage that its operations read."""
         ops = [o for top in self.tops for o in top.walk()]
         found = {root(o.args["tensor"]) for o in ops if o.name == "load"}
         for p in self.products:
@@ -58,7 +58,7 @@ class Sum:
 
 
 def find_sums(function: Function, products: Any) -> dict[Op, Sum]:
-    """Sums to do by blocks, by each of their operations."""
+    """Return sums to compute by blocks, by each of their operations."""
     ops = list(function.walk())
     groups = _groups(ops)
     found: dict[Op, Sum] = {}
@@ -70,7 +70,7 @@ def find_sums(function: Function, products: Any) -> dict[Op, Sum]:
 
 
 def _groups(ops: list[Op]) -> list[set[Value]]:
-    """Tiles that a sum hands on, for every sum."""
+    """Return the tiles that each sum hands on."""
     group: dict[Value, set[Value]] = {}
 
     def join(values: list[Any]) -> None:
@@ -118,7 +118,7 @@ def _hands_on(op: Op, value: Value, members: set[Value]) -> bool:
 
 
 def _within(op: Op, block: Block) -> Op | None:
-    """The operation of a block that one is, or is in."""
+    """Return the operation of a block that is, or contains, an operation."""
     at: Any = op
     while isinstance(at, Op):
         if at.parent is block:
@@ -128,15 +128,15 @@ def _within(op: Op, block: Block) -> Op | None:
 
 
 class Sums:
-    """Methods of `Products` (matmul.py), which has the rest."""
+    """Mixin methods of `Products` (matmul.py), which defines the other members."""
 
     sums: dict[Op, Sum]
     values: dict[Value, Any]
     build: Any
 
     def sum_op(self: Any, op: Op) -> None:
-        """One of the operations of a sum, where it stands: what it does besides; and, with the last of them,
-        the sum, unless that is stored in blocks later."""
+        """Emit an operation of a sum: its other work; and with the last operation the sum, unless it is
+        stored by blocks later."""
         sum = self.sums[op]
         if op.name in ("for", "if") and not _is_pure(op, sum):
             self.values.update(dict.fromkeys(sum.members, None))
@@ -155,7 +155,7 @@ class Sums:
         self.map(sum.final, whole)
 
     def _stored_later(self: Any, sum: Sum, store: Op) -> bool:
-        """Whether a sum may be formed where it is stored: nothing writes what it reads in between."""
+        """Return True if a sum may be computed at its store: its inputs are not written in between."""
         block = sum.tops[0].parent
         if block is None or store.parent is not block:
             return False
@@ -164,7 +164,7 @@ class Sums:
         return not {root(o.args[n]) for o, n in names} & sum.loaded()
 
     def sum_blocks(self: Any, sum: Sum, take: Any) -> None:
-        """Form a sum block by block."""
+        """Compute a sum block by block."""
         before = dict(self.values)
         for at, rows, cols in self._blocks(sum.products[0], "mn"):
             with self._where(rows), self._where(cols):
@@ -174,7 +174,7 @@ class Sums:
             self.values = dict(before)
 
     def _of_block(self: Any, op: Op, sum: Sum, at: Any, rows: Any, cols: Any) -> None:
-        """A block of what an operation does for a sum."""
+        """Emit an operation of a sum for one block."""
         before, self.build.place = self.build.place, op.loc
         shape, valid = self._dims(sum.products[0], rows, cols)
         type = TileType(sum.final.type.dtype, shape, valid, "acc")

@@ -1,8 +1,8 @@
-"""Tensor operators on cores become tile operators, with loads and stores.
+"""Turn tensor operators on cores into tile operators, with loads and stores.
 
-Tensors in memory are loaded where an operator computes with them: a parameter that the function only reads
-at its beginning, others where they are needed, again after they were written. Arrays that operators give are
-tiles. What is assembled into memory is stored.
+Tensors in memory are loaded for the operators that compute with them. A parameter that the function only
+reads is loaded at its beginning; other tensors are loaded where they are needed, and again after a write.
+Results of operators are tiles. Arrays that are assembled into memory are stored.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
-#: Operators that take memory as it is.
+#: Operators that take memory operands.
 _OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
-#: Parameters that take memory as it is, beside tiles.
+#: Parameters that take memory operands, beside tiles.
 _MEMORY = {
     "tile.mgather": ("mem", "scratch"),
     "mscatter": ("output_tensor",),
@@ -57,7 +57,7 @@ class _Tiles(Rewriter):
     # ---- loads ----
 
     def tile(self, value: Value, space: str = "vec") -> Value:
-        """A tensor of the program that is rewritten, as a tile."""
+        """Return a tensor of the source program as a tile."""
         if not is_memory(value) or is_tile(self.values[value]):
             return self.values[value]
         key = (value, space)
@@ -93,11 +93,11 @@ class _Tiles(Rewriter):
         )
         made.name = name
         if source.op is not None and source.op.name == "slice" and made.op is not None:
-            made.op.loc = source.op.loc  # where the window is named
+            made.op.loc = source.op.loc  # the location of the window
         return made
 
     def _written(self, target: Value) -> None:
-        """What was loaded of a tensor is old now."""
+        """Forget the loaded copies of a tensor that is written."""
         whole = root(target)
         for level in self.loaded:
             for key in [k for k in level if root(k[0]) is whole]:
@@ -113,7 +113,7 @@ class _Tiles(Rewriter):
             return made
         cube = PRODUCTS.get(op.name, ())
         memory = _MEMORY.get(op.name, ())
-        if op.args.get("target_memory") is MemorySpace.Mat:  # of mgather: the cube looks at memory
+        if op.args.get("target_memory") is MemorySpace.Mat:  # of mgather: the cube reads memory
             memory += ("idx",)
         args = {
             k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) and k not in memory else self.of(v)
@@ -207,7 +207,7 @@ class _Tiles(Rewriter):
         self._view(op)
 
     def _view(self, op: Op) -> None:
-        """A window of memory stays one; of a tile, it is a tile."""
+        """Keep a window of memory; make a window of a tile a tile."""
         x = op.args["x"]
         if (op.name != "slice" and is_memory(x) and _has_gaps(x.type)) or is_tile(self.values.get(x)):
             made = Op(
@@ -232,7 +232,7 @@ class _Tiles(Rewriter):
 
 
 def _has_gaps(t: TensorType) -> bool:
-    """Whether elements of a window do not follow one another."""
+    """Return True if the elements of a window are not contiguous."""
     run: Any = 1
     for n, stride in reversed(list(zip(t.shape, t.strides or (), strict=False))):
         if index.known(n) != 1 and not index.same(stride, run):
@@ -249,6 +249,6 @@ def _tensor(v: Any) -> bool:
 def _known(rewriter: Rewriter, type: TensorType) -> tuple[int, ...]:
     shape = [index.known(d) for d in type.shape]
     if any(d is None for d in shape):
-        fail(UNSUPPORTED, "an array on a core has known extents", rewriter.build.place, got=type,
-             help="take a window of known shape, with valid_shape for the part that holds data")  # fmt: skip
+        fail(UNSUPPORTED, "expected constant extents for an array on a core", rewriter.build.place, got=type,
+             help="take a window of constant shape, with valid_shape for the valid region")  # fmt: skip
     return tuple(d for d in shape if d is not None)

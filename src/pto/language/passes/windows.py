@@ -1,5 +1,5 @@
-"""Tasks get the windows of tensors that they use, not the tensors: so that those on different parts of an
-array do not wait for each other.
+"""Pass tasks the windows of tensors that they use, so that tasks on different parts of a tensor run in any
+order.
 
     for r in pl.parallel(0, 64, 16):            for r in pl.parallel(0, 64, 16):
         with pl.at():                               w = y[r : r + 16, :]
@@ -7,10 +7,10 @@ array do not wait for each other.
             pl.store(t, [r, 0], y)                      ..
                                                         pl.store(t, [0, 0], w)
 
-A window is the least box that holds all that a region loads, stores and slices of a tensor, where that is
-told by numbers from outside the region, by loops in it of known length, and by the number of a block, of
-which it is known how many there are; in other dimensions it is all of the tensor. A tensor that a region uses
-in other ways is passed as it is.
+A window is the least box that holds everything that a region loads, stores and slices of a tensor. The box
+must follow from numbers outside of the region, from loops of constant length in it, and from the block number
+if the number of blocks is constant; in other dimensions it covers the whole tensor. A tensor that a region
+uses in other ways is passed whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..operators.memory import dense_strides
 from .copies import lies_without_gaps
 from .rewrite import Rewriter, each_function
 
-#: Operations that use a part of a tensor: the tensor, and where the part begins.
+#: Operations that use a part of a tensor: the tensor, and the offset of the part.
 _PARTS = {
     "load": ("tensor", "offsets"),
     "store": ("output_tensor", "offsets"),
@@ -34,7 +34,7 @@ _PARTS = {
     "read": ("x", "offset"),
     "write": ("x", "offset"),
 }
-#: A number as a sum: what is added at the end, and how often each value is in it.
+#: A number as a sum: its constant term, and the coefficient of each value.
 Terms = tuple[int, dict[Value, int]]
 
 
@@ -43,7 +43,7 @@ def windows(program: Program) -> Program:
 
 
 class Axis:
-    """One dimension of a window: where it begins, and how long it is. `cut`: it ends with the tensor."""
+    """One dimension of a window: its offset and its length. `cut`: it ends with the tensor."""
 
     def __init__(self, start: Terms, size: Any, cut: bool) -> None:
         self.start = start
@@ -62,7 +62,7 @@ class _Windows(Rewriter):
             self.map(result, inner.values[result])
 
     def window(self, tensor: Value, axes: list[Axis]) -> Value:
-        """A window of a tensor, before the region."""
+        """Return a window of a tensor, made before the region."""
         b, whole = self.build, self.of(tensor)
         starts = [self.number(a.start) for a in axes]
         sizes = [
@@ -80,14 +80,14 @@ class _Windows(Rewriter):
         return made
 
     def number(self, terms: Terms) -> Any:
-        """A sum as a number of the orchestrator."""
+        """Return a sum as a number of the orchestrator."""
         total: Any = terms[0]
         for value, times in terms[1].items():
             total = self.build.scalar("add", self.build.scalar("mul", self.hoisted(value), times), total)
         return total
 
     def hoisted(self, value: Value) -> Any:
-        """What a value is outside of the region; computed there if it was in it."""
+        """Return a value outside of the region; compute it there if it was computed inside."""
         if value not in self.values:
             assert value.op is not None
             for v in values_in(value.op.args):
@@ -105,12 +105,13 @@ class _Region(Rewriter):
         self.values = outer.values
         self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
         inside, loops = _inside(region), {**_loops(region), **_blocks(region)}
-        kept = region.args.get("windows") or ()  # of all ranks: nothing waits for them, whole as they are
+        # windows of all ranks: they order nothing and are passed whole
+        kept = region.args.get("windows") or ()
         for tensor, uses in _uses(region, inside).items():
             axes = _box(tensor, uses, loops, inside) if tensor not in kept else None
             if axes is not None:
                 self.windows[tensor] = outer.window(tensor, axes), axes
-        for value in inside:  # what was computed before the region is in it, too
+        for value in inside:  # numbers computed before the region are computed in it, too
             self.values.pop(value, None)
 
     def copy(self, op: Op) -> Op:
@@ -132,7 +133,7 @@ class _Region(Rewriter):
         return total
 
 
-# ---- what a region uses ----
+# ---- uses of a region ----
 
 
 def _inside(region: Op) -> set[Value]:
@@ -145,7 +146,7 @@ def _inside(region: Op) -> set[Value]:
 
 
 def _uses(region: Op, inside: set[Value]) -> dict[Value, list[tuple[Op, str]]]:
-    """Operations that use tensors from outside of a region, and as what."""
+    """Return the operations that use tensors from outside of a region, with the parameter name."""
     found: dict[Value, list[tuple[Op, str]]] = {}
     for op in region.walk():
         for name, arg in op.args.items() if op is not region else ():
@@ -158,7 +159,7 @@ def _uses(region: Op, inside: set[Value]) -> dict[Value, list[tuple[Op, str]]]:
 def _box(
     tensor: Value, uses: list[tuple[Op, str]], loops: dict[Value, Steps], inside: set[Value]
 ) -> list[Axis] | None:
-    """The window of a tensor that a region uses; None where that is all of it, or cannot be told."""
+    """Return the window of a tensor that a region uses; None if it is the whole tensor or unknown."""
     if tensor.type.layout != "ND":
         return None
     parts: list[tuple[list[Any], list[Any], list[Any], dict[Value, Steps]]] = []
@@ -177,12 +178,12 @@ def _box(
     sizes = TensorType(tensor.type.dtype, tuple(a.size for a in axes))
     last = index.known(axes[-1].size)
     if tensor.type.strides is None and last == 1 and not lies_without_gaps(sizes, tensor.type):
-        return None  # columns lie along themselves
+        return None  # columns are strided
     return axes
 
 
 def _extents(op: Op, rank: int) -> tuple[list[Any], list[bool]]:
-    """How far a part goes at most, and whether less of it may be there."""
+    """Return upper bounds of a part's extents, and whether each may be smaller."""
     if op.name in ("read", "write"):
         return [1] * rank, [False] * rank
     if op.name in ("load", "slice"):
@@ -196,8 +197,8 @@ def _extents(op: Op, rank: int) -> tuple[list[Any], list[bool]]:
 
 
 class Steps:
-    """Numbers that a value in a region is: from `start` to `last` behind it. `bounded`: by numbers in the
-    program, which were chosen so that no part is beyond its tensor, even in arms that are not taken."""
+    """The values of a number in a region: from `start` to `start + last`. `bounded`: they follow from numbers
+    in the program that keep every part within its tensor, even in branches that are not taken."""
 
     def __init__(self, start: Terms, last: int, bounded: bool) -> None:
         self.start = start
@@ -206,7 +207,7 @@ class Steps:
 
 
 def _loops(region: Op) -> dict[Value, Steps]:
-    """Loops in a region that are known to run, and how far."""
+    """Return the loops of a region that are sure to run, with their range."""
     found: dict[Value, Steps] = {}
     for op in region.walk():
         if op.name != "for":
@@ -220,14 +221,14 @@ def _loops(region: Op) -> dict[Value, Steps]:
 
 
 def _blocks(region: Op) -> dict[Value, Steps]:
-    """Numbers of blocks, where it is known how many there are."""
+    """Return block numbers with their range, if the number of blocks is constant."""
     count = index.known(region.args.get("core_num") or 1)
     numbers = (op.result for op in region.walk() if op.name == "get_block_idx")
     return {} if not count else {v: Steps((0, {}), count - 1, False) for v in numbers}
 
 
 def _is_guarded(op: Op) -> bool:
-    """Whether an operation of a region is one of an arm, which may never be taken."""
+    """Return True if an operation of a region is in a branch, which may not be taken."""
     outer = op.parent.outer if op.parent is not None else None
     while isinstance(outer, Op) and outer.name != "region":
         if outer.name == "if":
@@ -238,7 +239,7 @@ def _is_guarded(op: Op) -> bool:
 
 def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, Steps]]],
           inside: set[Value]) -> Axis:  # fmt: skip
-    """The part of a dimension that holds all parts."""
+    """Return the part of a dimension that holds all parts."""
     whole = Axis((0, {}), t.shape[d], False)
     base: dict[Value, int] | None = None
     low = high = 0
@@ -263,7 +264,8 @@ def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, S
 
 
 def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Value, int]]:
-    """The least and the greatest of a number in loops, beside what is the same in all of them."""
+    """Return the least and the greatest value of a number in loops, and its terms that all iterations
+    share."""
     low, terms = number
     high = low
     while True:
@@ -280,7 +282,7 @@ def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Val
 
 
 def _is_free(value: Value, inside: set[Value]) -> bool:
-    """Whether the orchestrator has a number, or can compute it."""
+    """Return True if the orchestrator has a number, or can compute it."""
     if value not in inside:
         return True
     op = value.op
@@ -292,7 +294,7 @@ def _is_free(value: Value, inside: set[Value]) -> bool:
 
 
 def _terms(number: Any) -> Terms:
-    """A number as a sum of multiples of values."""
+    """Return a number as a sum of multiples of values."""
     if not isinstance(number, Value):
         return int(number), {}
     op = number.op
