@@ -197,7 +197,7 @@ class Sums:
         self.build.place = before
 
     def _beside(self: Any, op: Op, sum: Sum) -> None:
-        """What a loop or a pair of arms does that is no part of a sum."""
+        """Emit the parts of a loop or if that do not belong to a sum."""
         rest = [i for i, r in enumerate(op.results) if r not in sum.members]
 
         def one(o: Op) -> None:
@@ -211,7 +211,7 @@ class Sums:
         self._copied(op, rest, None, one)
 
     def _copied(self: Any, op: Op, kept: list[int], type: TileType | None, each: Any) -> None:
-        """A loop or a pair of arms that hands on some of its values; `type` is theirs, if it is another."""
+        """Emit a loop or if that hands on some of its values; `type` is their new type."""
         args = {**op.args}
         if op.name == "for":
             args["init_values"] = [op.args["init_values"][i] for i in kept]
@@ -233,18 +233,18 @@ class Sums:
 
 
 def _effects(op: Op) -> Iterator[bool]:
-    """Whether operations within one do something besides giving results."""
+    """Yield True for each nested operation with effects besides its results."""
     for o in op.walk():
         yield (o.name in EFFECTS or o.name.startswith("system.")) and o.name not in ("yield", "for", "if")
 
 
 def _is_pure(op: Op, sum: Sum) -> bool:
-    """Whether a loop or a pair of arms is there for its sum alone."""
+    """Return True if a loop or if only computes its sum."""
     return all(r in sum.members for r in op.results) and not any(_effects(op))
 
 
 def alike(spans: list[Any]) -> Any:
-    """Where blocks are, if that is known when a program is read."""
+    """Return the positions of blocks, if they are constants."""
     found = []
     for at, rows, cols in spans:
         for span in (rows, cols):
