@@ -83,6 +83,10 @@ nb::tuple as_tuple(const uint64_t* values, uint64_t count) {
   return nb::tuple(list);
 }
 
+std::string text_of(const Site& site) {
+  return site.file == nullptr ? std::string() : std::string(site.file) + ":" + std::to_string(site.line);
+}
+
 /// One run of tensormap_and_ringbuffer.
 class PyTensormap final : public PyRun {
  public:
@@ -211,11 +215,14 @@ class PyTensormap final : public PyRun {
     nb::dict out = exec_records(graph_->edges());
     nb::list sites;
     for (const Site& site : graph_->task_sites()) {
-      sites.append(site.file == nullptr ? std::string()
-                                        : std::string(site.file) + ":" + std::to_string(site.line));
+      sites.append(text_of(site));
     }
     out["sites"] = sites;
     out["callers"] = graph_->task_callers();
+    nb::list reads;  // by the orchestration, of what may be blank: address, bytes, site
+    for (const BlankRead& r : graph_->blank_reads())
+      reads.append(nb::make_tuple(r.address, r.size, text_of(r.site)));
+    out["blank_reads"] = reads;
     return out;
   }
 

@@ -822,8 +822,12 @@ void TensormapGraph::scope_end() {
 // --- elements --------------------------------------------------------------------------------------------
 
 uint64_t TensormapGraph::load(const TensorData& tensor, const uint64_t index[]) {
+  const char* place = element(tensor, index, false);
+  const uint64_t size = get_element_size(tensor.dtype);
   uint64_t bits = 0;
-  std::memcpy(&bits, element(tensor, index, false), get_element_size(tensor.dtype));
+  std::memcpy(&bits, place, size);
+  if (options_.poison && bits == ~uint64_t{0} >> (64 - 8 * size))
+    blank_reads_.push_back({reinterpret_cast<uint64_t>(place), size, site_});
   return bits;
 }
 

@@ -100,6 +100,12 @@ struct Site {
   int line = 0;
 };
 
+/// An element that the orchestration has read, and that holds what fresh memory holds (TensormapOptions::poison).
+struct BlankRead {
+  uint64_t address, size;
+  Site site;
+};
+
 /// What somebody wants to know after a run.
 struct TensormapStats {
   int64_t tasks = 0, edges = 0;
@@ -160,6 +166,7 @@ class TensormapGraph final : public Graph {
   const std::vector<EdgeRecord>& edges() const { return edges_; }
   const std::vector<Hazard>& hazards() const { return found_hazards_; }
   const std::vector<Site>& task_sites() const { return task_sites_; }
+  const std::vector<BlankRead>& blank_reads() const { return blank_reads_; }
   const std::vector<CallChain>& task_callers() const { return task_callers_; }  // if the run keeps them
 
  private:
@@ -287,6 +294,7 @@ class TensormapGraph final : public Graph {
   std::vector<EdgeRecord> edges_;
   std::vector<Site> task_sites_;
   std::vector<CallChain> task_callers_;
+  std::vector<BlankRead> blank_reads_;
   Callers callers_;
   TensormapStats stats_;
 };

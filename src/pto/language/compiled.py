@@ -213,7 +213,12 @@ class Compiled(CallableProgram):
                 self._begin(rt, kernels, values)
 
         with told_in_words_of_the_language():
-            return run(orchestrate, **{"sanitize": (), **options})
+            done = run(orchestrate, **{"sanitize": (), **options})
+        windows = with_windows(self.program.functions)
+        if windows and done.checked:  # signals order tasks of several ranks, and the graph knows none of them
+            done.hazards = hazards(done, self.program.functions)
+            done.leave_out(dict.fromkeys(windows, "ranks against each other"))
+        return done
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
         """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
@@ -347,8 +352,8 @@ class Compiled(CallableProgram):
                 for found in left.diagnostics:
                     found.notes.append(("in the task that is submitted here", said.get("place")))
             result.launches.append(left)
-            if options["sanitize"] and not left.checked:
-                result.unchecked[kernel.name] = "a Python function"
+            if options["sanitize"]:
+                result.unchecked.update(left.unchecked if left.checked else {kernel.name: "a Python function"})
             result.diagnostics += left.diagnostics
             if not left.ok:
                 raise _Stop

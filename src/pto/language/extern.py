@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection
 from typing import Any
 
-from ..engine.entry import LaunchResult
+from ..engine.result import LaunchResult
 from ..runtime.kernels import Kernel, Pair
 from .ir import Function
 from .problems import ARGUMENTS, fail
@@ -89,7 +89,9 @@ class Alone:
 
         done = run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks), sanitize=tuple(sanitize))
         left = LaunchResult("traced" if sanitize else "")
-        left.diagnostics, left.checked = done.diagnostics, done.checked
+        left.diagnostics, left.checked, left.unchecked = done.diagnostics, done.checked, done.unchecked
+        for d in left.diagnostics:  # the graph is ours: the caller says where the task is submitted
+            d.notes = [(text, span) for text, span in d.notes if __file__ not in text]
         return left
 
     def begin(self, *args: Any, **options: Any) -> Alone:

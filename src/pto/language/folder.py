@@ -23,11 +23,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import knobs
 from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError, render
 from ..engine import journal
+from ..engine.sanitize import OF_GRAPHS, WARN, asked, parse_names
 from ..files import write_whole
+from ..isa.profiles import PROFILES
 from ..isa.record import Record
+from ..perf.hazards import as_errors, problems
 from . import arguments, rerun
 from .callable import CallableProgram, Param
 from .dtypes import BY_ISA
@@ -55,6 +59,8 @@ def save(
 ) -> Path:
     """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
     what the program makes of them. `dumps`: also the program after each pass."""
+    if samples:
+        compiled.check(samples)
     root = Path(folder)
     done = compiled.lowered
     entry = _orchestration(compiled.entry)
@@ -391,7 +397,7 @@ class Saved(CallableProgram):
             for p in self._meta["params"]
         ]
         self.config = config_of(str(self.folder))
-        self._made: list[Any] | None = None
+        self._compiled: dict[bool, list[Any]] = {}
 
     def __repr__(self) -> str:
         return f"<Saved {self.name} in {self.folder}>"
@@ -401,38 +407,72 @@ class Saved(CallableProgram):
         return self.folder
 
     def launch(self, values: list[Any], config: Any = None) -> None:
-        self.execute(values)
+        """Run it. PTO_SANITIZE names checks, as it does for a program that was compiled."""
+        found = self.execute(values, check_hazards=knobs.get("PTO_SANITIZE") == WARN, sanitize=asked())
+        diagnostics = found.diagnostics or problems(found.hazards)
+        if diagnostics:
+            journal.note("finding", self.name, tuple(diagnostics))
         journal.note("run", self.name)
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
-        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `record`, `check_hazards`. What is
-        returned has records and pictures, as that of a program that was compiled. Tensors that it makes are
-        allocated by tasks, which are counted."""
-        from ..runtime.compile import compile_all
+        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `record`, `check_hazards`, `sanitize`.
+        What is returned has records, pictures and reports, as that of a program that was compiled. Tensors
+        that it makes are allocated by tasks, which are counted."""
         from ..runtime.engine import TaskEngine
+        from ..runtime.failures import RunFailure
+        from ..runtime.runner import add_kernels
         from ..runtime.runs import Replayed
+        from ..runtime.told import Hearing
+        from ..runtime.watched import Watch
 
         arrays = self._arrays(values)
         config = self.config
-        if self._made is None:
-            self._made = compile_all(config.jobs(config.runtime, self.target))
+        names = parse_names(options.pop("sanitize", None) or ())
+        hearing = Hearing(PROFILES[self.target]) if names else None
+        watch = Watch(hearing, names) if hearing is not None else None
         recorded = any([options.pop("record", False), options.pop("profiling", False)])
+        if OF_GRAPHS in names:
+            options["check_hazards"] = True
+        if watch is not None:
+            watch.begin([(a.ctypes.data, a.nbytes) for a in arrays])
+            options.update(callers=True, poison="undef" in names)
         engine = TaskEngine({
             "profiling": recorded, "runtime": config.runtime, "block_dim": config.block_dim,
             "aicpu_thread_num": config.aicpu_threads, **options,
         })  # fmt: skip
-        for k, made in zip(config.kernels, self._made[1:], strict=True):
-            if made.task is not None:
-                engine.add_program(k.func_id, k.name, k.core_type, made.task)
-            else:
-                engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
-            engine.sources[k.func_id] = k.source
+        engine.hearing = hearing
+        orchestration, *made = self._made(bool(names))
+        compiled = dict(zip((k.func_id for k in config.kernels), made, strict=True))
+        add_kernels(engine, config.kernels, lambda k: compiled[k.func_id], hearing)
         words = [a.ctypes.data for a in arrays]
         words += self._numbers(values)
         words += [arrays[p].shape[axis] for p, axis in self._meta["symbols"].values()]
-        with told_in_words_of_the_language():
-            records = engine.run_orchestration(self._made[0].path, _ENTRY, words)
-        return Replayed(records, engine.hazards, recorded or bool(options.get("check_hazards")))
+        try:
+            with told_in_words_of_the_language():
+                records = engine.run_orchestration(orchestration.path, _ENTRY, words)
+        except RunFailure as e:
+            if hearing is not None:
+                e.stand_at(hearing.failed_at())
+            raise
+        finally:
+            if hearing is not None:
+                hearing.stop()
+        done = Replayed(records, engine.hazards, recorded or bool(options.get("check_hazards")))
+        if watch is not None:
+            done.diagnostics = watch.problems(engine.sites, engine.blank_reads)
+            done.checked, done.unchecked = names, watch.unchecked
+            if OF_GRAPHS in names:
+                done.diagnostics += as_errors(problems(watch.hazards(engine.hazards)))
+        return done
+
+    def _made(self, traced: bool) -> list[Any]:
+        """The orchestration and the kernels, compiled; `traced`: for sanitizers."""
+        from ..runtime.compile import compile_all
+
+        if traced not in self._compiled:
+            jobs = self.config.jobs(self.config.runtime, self.target)
+            self._compiled[traced] = compile_all([j.replace(traced=traced) for j in jobs])
+        return self._compiled[traced]
 
     def _numbers(self, values: Sequence[Any]) -> list[int]:
         """Numbers that are no constants of the program, as words."""

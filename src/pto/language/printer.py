@@ -22,6 +22,7 @@ from .ir import (
     DistributedTensorType,
     Function,
     HandleType,
+    MaskType,
     Op,
     Program,
     ScalarType,
@@ -29,6 +30,7 @@ from .ir import (
     TileType,
     Type,
     Value,
+    VectorType,
     dims_of,
     values_in,
 )
@@ -199,9 +201,10 @@ class _Printer(Writer):
         self.bind(op, self.expression(op) if op.name.startswith("scalar.") else self.call(op))
 
     def bind(self, op: Op, text: str) -> None:
-        """Give what an operation gives its names; a single one has its type beside it."""
+        """Give what an operation gives its names; a single one has its type beside it, if that has a name."""
         names = ", ".join(self.name(r) for r in op.results)
-        if len(op.results) == 1 and (not self.concise or _surprising(op)):
+        named = len(op.results) == 1 and not isinstance(op.result.type, VectorType | MaskType)
+        if named and (not self.concise or _surprising(op)):
             names += f": {self.type(op.result.type)}"
         self.line(f"{names} = {text}" if names else text)
 

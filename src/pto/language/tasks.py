@@ -73,6 +73,8 @@ class Tasks(Serial):
     ) -> Tensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, window=window)
         self.made.append(made.root)
+        if init is None and not window:
+            self.rt.clear(made.root)
         if manual_dep:
             self.rt.external(made.root).manual_dep = True
         return made
@@ -89,7 +91,9 @@ class Tasks(Serial):
         return flat.view([span], [x.offset])
 
     def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
-        return self.rt.read(self.rt.external(x.flat), [x.at(index)])
+        place = self.places[at]
+        site = (place.source.name, place.line) if place is not None else None
+        return self.rt.read(self.rt.external(x.flat), [x.at(index)], site)
 
     def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
         self.rt.write(self.rt.external(x.flat), [x.at(index)], value)

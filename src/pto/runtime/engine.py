@@ -52,6 +52,7 @@ class TaskEngine:
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
         self.sites: list[str] = []  # where each task was submitted, if callers are kept
+        self.blank_reads: list[tuple[int, int, str]] = []  # see `Watch.problems`
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
         with name_to_load(path) as file:
@@ -136,3 +137,4 @@ class TaskEngine:
         if made.get("callers"):
             raw = run.records()
             self.sites = call_sites(raw["sites"], raw["callers"], library)
+            self.blank_reads = raw.get("blank_reads", [])

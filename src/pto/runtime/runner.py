@@ -21,7 +21,7 @@ from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_of
 from .failures import RunFailure
-from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
+from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder, KernelEntry
 from .golden import Arguments
 from .memory import TensorMemory
 from .told import Hearing
@@ -119,6 +119,26 @@ def make_engine(config: dict[str, Any]) -> FolderEngine:
 
 def _silent(level: str, text: str) -> None:
     pass
+
+
+def add_kernels(
+    engine: Any, kernels: Sequence[KernelEntry], made_for: Callable[[KernelEntry], CompiledJob],
+    hearing: Hearing | None,
+) -> None:  # fmt: skip
+    """Give an engine the kernels of a folder; `hearing` listens to those that were compiled for that."""
+    for k in kernels:
+        if k.function is not None:
+            more = (k.args,) if k.args else ()
+            engine.add_function(k.func_id, k.name, k.core_type, k.function, *more)
+            continue
+        made = made_for(k)
+        if made.task is not None:
+            engine.add_program(k.func_id, k.name, k.core_type, made.task)
+        else:
+            engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
+            if hearing is not None and made.job.traced:
+                hearing.hear(made.path, k.name, made.files, made.program)
+        getattr(engine, "sources", {})[k.func_id] = k.source
 
 
 class Runner:
@@ -242,22 +262,15 @@ class Runner:
                 seen = self.runtime == "tensormap_and_ringbuffer"  # elsewhere the host makes memory itself
                 held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
                 watch.begin(held if seen else None)
-            for k in self.folder.config.kernels:
-                if k.function is not None:
-                    more = (k.args,) if k.args else ()
-                    engine.add_function(k.func_id, k.name, k.core_type, k.function, *more)
-                else:
-                    made = self._made(k.source, k.entry, k.core_type)
-                    if made.task is not None:
-                        engine.add_program(k.func_id, k.name, k.core_type, made.task)
-                    else:
-                        engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
-                        if hearing is not None and made.job.traced:
-                            hearing.hear(made.path, k.name, made.files, made.program)
-                    getattr(engine, "sources", {})[k.func_id] = k.source
+            kernels = self.folder.config.kernels
+            add_kernels(engine, kernels, lambda k: self._made(k.source, k.entry, k.core_type), hearing)
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
-            wrong = [] if watch is None else watch.problems(getattr(engine, "sites", ()))
+            wrong = (
+                []
+                if watch is None
+                else watch.problems(getattr(engine, "sites", ()), getattr(engine, "blank_reads", ()))
+            )
             self._partly.update({} if watch is None else watch.unchecked)
             hazards = getattr(engine, "hazards", ())
             found = unordered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,14 @@ class Replayed(Ran):
         super().__init__(dict(records.stats), recorded)
         self.records = records
         self.hazards = hazards
+        #: Reports of the sanitizers `checked`, and kernels that they did not see in full, with the reason.
+        self.diagnostics: list[Diagnostic] = []
+        self.checked: frozenset[str] = frozenset()
+        self.unchecked: dict[str, str] = {}
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
 
 
 class Run(Ran):
@@ -115,11 +123,16 @@ class Run(Ran):
         """Reports of the sanitizers."""
         watch, found = self._runtime._watch, []
         if watch is not None:
-            found = watch.problems(self._runtime._run.records()["sites"])
+            raw = self._runtime._run.records()
+            found = watch.problems(raw["sites"], raw.get("blank_reads", ()))
         if OF_GRAPHS in self.checked:
             hazards = self.hazards if watch is None else watch.hazards(self.hazards)
             found += as_errors(problems(hazards))
         return found
+
+    def leave_out(self, kernels: Mapping[str, str]) -> None:
+        """Note kernels that were not checked in full, with the reason."""
+        self._runtime._unwatched.update(kernels)
 
     @property
     def unchecked(self) -> dict[str, str]:

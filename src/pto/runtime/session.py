@@ -46,11 +46,13 @@ from .tensors import (
     dtype_number,
     element_bits,
     element_of,
+    element_place,
     float_word,
     index_of,
     numpy_type,
     refuse,
     shape_of,
+    span_of,
     values_of,
 )
 
@@ -216,9 +218,12 @@ class Session:
         if self._over:
             raise refuse("the run has ended: only its orchestration can add tasks to it")
 
-    def _mark(self) -> None:
-        """The place in the user's source that the next call comes from."""
+    def _mark(self, site: tuple[str, int] | None = None) -> None:
+        """Set the place that the next call comes from: the caller's file and line, or `site`."""
         self._check_open()
+        if site is not None:
+            self._run.set_site(*site)
+            return
         frame = sys._getframe(2)
         while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextlib.__file__):
             frame = frame.f_back
@@ -241,6 +246,8 @@ class Runtime(Session):
         except MemoryError:
             raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
         super().__init__(kernels, "tensormap_and_ringbuffer", virtual, sanitize)
+        self._poison = bool(given.get("poison"))
+        self._blank: set[int] = set()  # addresses of arrays that nobody has written
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
         self._tensor_type = extension().Tensor
@@ -301,8 +308,16 @@ class Runtime(Session):
         size = root.nbytes if within else array.nbytes
         tensor = extension().make_tensor(base, array.shape or (1,), number, array, offset, size)
         self._external[id(array)] = array, tensor
+        if self._watch is not None and base not in self._blank:
+            self._watch.given(base, size)
         self._read_only |= not array.flags.writeable
         return tensor
+
+    def clear(self, array: Array) -> None:
+        """Mark an array as one that nobody has written, for the sanitizer `undef`."""
+        if self._poison:
+            array.view("u1")[...] = 0xFF
+            self._blank.add(array.ctypes.data)
 
     # -- tasks -----------------------------------------------------------------------------------------
 
@@ -431,7 +446,12 @@ class Runtime(Session):
         assert callable(function), "a source is a library"
 
         def call(task: int, slots: list[int], *masks: int) -> None:
-            function(*values_of(slots, tensors, inputs, floats))
+            values = values_of(slots, tensors, inputs, floats)
+            function(*values)
+            if self._watch is not None:
+                for value in values:
+                    if getattr(value, "size", 0) and value.flags.writeable:
+                        self._watch.given(*span_of(value))
 
         return call
 
@@ -440,9 +460,12 @@ class Runtime(Session):
     def _tensor(self, value: Any) -> Any:
         return value if isinstance(value, self._tensor_type) else self.external(value)
 
-    def read(self, tensor: Any, index: Sequence[int] | int) -> int | float:
-        """An element of a tensor or an array, when the tasks that write it have run."""
-        self._mark()
+    def read(
+        self, tensor: Any, index: Sequence[int] | int, site: tuple[str, int] | None = None
+    ) -> int | float:
+        """An element of a tensor or an array, when the tasks that write it have run. `site` is the file and
+        line that reports name, where that is not the caller's."""
+        self._mark(site)
         found = self._tensor(tensor)
         return element_of(self._run.load(found, index_of(index, found.shape)), found.dtype)
 
@@ -453,7 +476,10 @@ class Runtime(Session):
         found = self._tensor(tensor)
         if found.owner is not None and not found.owner.flags.writeable:
             raise refuse("rt.write: the array is read-only", "give a copy of it")
-        self._run.store(found, index_of(index, found.shape), element_bits(value, found.dtype))
+        at = index_of(index, found.shape)
+        self._run.store(found, at, element_bits(value, found.dtype))
+        if self._watch is not None:
+            self._watch.given(*element_place(found, at))
 
     # -- scopes and clusters ---------------------------------------------------------------------------
 

@@ -127,6 +127,19 @@ def index_of(given: Any, shape: Sequence[int]) -> tuple[int, ...]:
     return index
 
 
+def element_place(tensor: Any, index: Sequence[int]) -> tuple[int, int]:
+    """Return the address of an element of a tensor, and its bytes."""
+    size = _numpy_type(tensor.dtype).itemsize
+    offset = tensor.start_offset + sum(i * s for i, s in zip(index, tensor.strides, strict=True))
+    return tensor.address + offset * size, size
+
+
+def span_of(array: Any) -> tuple[int, int]:
+    """Return the address of an array with positive strides, and the bytes from there to its end."""
+    last = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    return array.ctypes.data, last + array.itemsize
+
+
 def element_of(bits: int, number: int) -> int | float:
     """The element that bits are, by the number of its type."""
     import numpy as np

@@ -18,9 +18,10 @@ import numpy as np
 from ..diag import Diagnostic, Source, Span
 from ..engine.compiled.library import ArrayArgument, load
 from ..engine.cpp.places import Places
-from ..engine.entry import Launchable, LaunchResult
+from ..engine.entry import Launchable
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
+from ..engine.result import LaunchResult
 from ..engine.traced.calls import last_call, place_of
 from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
@@ -60,11 +61,11 @@ def _bytes_at(address: int, size: int) -> Any:
 class ToldCore:
     """What one core told of a task."""
 
-    def __init__(self, library: str, arrays: list[TaskArray], copied: int) -> None:
+    def __init__(self, library: str, arrays: list[TaskArray], copies: list[TaskArray]) -> None:
         self.library = library
         self.arrays = arrays
-        #: Bytes that were copied for it.
-        self.copied = copied
+        #: Those arrays whose contents were copied for it.
+        self.copies = copies
         #: Records, as they came.
         self.parts: list[bytes] = []
         self.over = False
@@ -81,7 +82,7 @@ class ToldCore:
     @property
     def held(self) -> int:
         """Bytes that it takes to keep it."""
-        return sum(map(len, self.parts)) + self.copied
+        return sum(map(len, self.parts)) + sum(a.size for a in self.copies)
 
 
 def arrays_of(cores: Block) -> list[TaskArray]:
@@ -123,8 +124,6 @@ class Hearing:
         self.places: dict[str, Places] = {}
         #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
         self.judge: Callable[[tuple[int, int], Block], None] | None = None
-        #: Who is told of what memory held.
-        self.copied: Callable[[int, Any], None] | None = None
         self._held = 0
         #: How many cores have begun, and had when the last core of a block ended.
         self._begun = 0
@@ -159,7 +158,7 @@ class Hearing:
                 if mine is None:
                     others = {(a.address, a.size): a for c in cores.values() for a in c.arrays}
                     made = [self._array(arrays[i], i, fresh, others) for i in range(count)]
-                    mine = cores[key] = ToldCore(path, [a for a, _ in made], sum(n for _, n in made))
+                    mine = cores[key] = ToldCore(path, [a for a, _ in made], [a for a, new in made if new])
                     self._begun += 1
                 if n:
                     mine.parts.append(ctypes.string_at(words, 8 * n))
@@ -188,23 +187,20 @@ class Hearing:
 
     def _array(
         self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]
-    ) -> tuple[TaskArray, int]:
-        """An array as a block finds it, and how many bytes were copied. `others` are those that its cores
-        have, by address and size; `fresh`: what it holds matters."""
+    ) -> tuple[TaskArray, bool]:
+        """An array as a block finds it, and whether it was copied. `others` are those that its cores have, by
+        address and size; `fresh`: what it holds matters."""
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:
-            return TaskArray(address, size, name, None), 0
+            return TaskArray(address, size, name, None), False
         if (address, size) in others:
-            return others[address, size]._replace(name=name), 0
+            return others[address, size]._replace(name=name), False
         held = _bytes_at(address, size)
         data = self._large_at(address, size) if size >= LARGE else None
-        copied = 0
-        if data is None or (fresh and not np.array_equal(data, held)):
-            copied = size
+        copied = data is None or (fresh and not np.array_equal(data, held))
+        if copied:
             data = held.copy()
-            if self.copied is not None:
-                self.copied(address, data)
             if size >= LARGE:
                 # what it covers is of no use any more
                 covered = [k for k in self._large if address <= k[0] and k[0] + k[1] <= address + size]

@@ -8,7 +8,8 @@ several tasks is told once.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..diag import Diagnostic
 from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
 from ..perf.hazards import Hazard
+from ..reading import read
 from .alike import Access, Alike, Use, spans_of
 from .told import Block, Execution, Hearing, TaskArray, arrays_of
 from .written import Written
@@ -63,11 +65,15 @@ class _Uses:
 
     def __init__(self) -> None:
         self._rows = array("Q")  # task, address of the array, first byte, the one behind the last, written
-        #: By task the addresses of its parameters.
+        #: By task the addresses of its parameters, as reports name these.
         self._parameters: dict[int, dict[str, int]] = {}
 
-    def add(self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use]) -> None:
-        self._parameters.setdefault(task, {}).update((a.name, a.address) for a in arrays)
+    def add(
+        self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use], names: Sequence[str] = ()
+    ) -> None:
+        """Add what a task used. `names` are those of the parameters of a program, in their order."""
+        numbers = {f"%{name}": f"parameter {n}" for n, name in enumerate(names)}
+        self._parameters.setdefault(task, {}).update((numbers.get(a.name, a.name), a.address) for a in arrays)
         for n, first, last, write in uses:
             self._rows.extend((task, arrays[n].address, first, last, write))
 
@@ -79,10 +85,10 @@ class _Uses:
         rows = np.frombuffer(self._rows, np.uint64).reshape(-1, 5)
         if address is None or not all([(rows[:, 0] == t).any() for t in (earlier, task)]):
             return False
-        rows = rows[(rows[:, 1] == address) & (rows[:, 0] <= task)]
-        mine = rows[:, 0] == task
-        for _, _, first, last, write in rows[mine].tolist():
-            met = ~mine & (rows[:, 2] < last) & (rows[:, 3] > first)
+        mine = rows[(rows[:, 0] == task) & (rows[:, 1] == address)]
+        rows = rows[rows[:, 0] < task]  # windows of one memory have addresses of their own
+        for _, _, first, last, write in mine.tolist():
+            met = (rows[:, 2] < last) & (rows[:, 3] > first)
             if (met if write else met & (rows[:, 4] == 1)).any():
                 return False
         return True
@@ -102,12 +108,14 @@ class Watch:
         self._uses = _Uses()
         #: What was found, by code and place, with the blocks that it was found in: task, block, in words.
         self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
-        hearing.judge, hearing.copied = self._judge, self._copied
+        hearing.judge = self._judge
         #: Kernels of tasks of several blocks, which are executed one by one.
         self._split: set[str] = set()
         #: What was written, where it is known what was before.
         self._written: Written | None = None
         self._copies_seen = True
+        #: Addresses and sizes of memory that the host has written, until the next block is judged.
+        self._given: deque[tuple[int, int]] = deque()
 
     def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
         """Look for reads of what nobody wrote. `given` are addresses and sizes of memory that holds something
@@ -116,6 +124,10 @@ class Watch:
         self._copies_seen = given is not None
         for address, size in given or ():
             self._written.add_all(address, size)
+
+    def given(self, address: int, size: int) -> None:
+        """Note memory that holds something: of the caller, or written by the host. From any thread."""
+        self._given.append((address, size))
 
     def _copied(self, address: int, data: Any) -> None:
         """What holds something else than fresh memory does (`POISON`) was written: by the host, by a plain
@@ -128,8 +140,11 @@ class Watch:
         elif touched.any() and not self._written.knows(address, data.size):
             self._written.add_all(address, data.size)
 
-    def problems(self, sites: Sequence[str] = ()) -> list[Diagnostic]:
-        """Afterwards: each problem once; `sites` are where tasks were submitted."""
+    def problems(
+        self, sites: Sequence[str] = (), blank_reads: Iterable[tuple[int, int, str]] = ()
+    ) -> list[Diagnostic]:
+        """Afterwards: each problem once; `sites` are where tasks were submitted, `blank_reads` the elements
+        that the orchestration has read and that hold what fresh memory holds: address, bytes, site."""
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
         for d, blocks in self._found.values():
@@ -141,10 +156,33 @@ class Watch:
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
-        return [d for d, _ in self._found.values()]
+        return [*(d for d, _ in self._found.values()), *self._unwritten(blank_reads)]
+
+    def _unwritten(self, blank_reads: Iterable[tuple[int, int, str]]) -> Iterator[Diagnostic]:
+        """Yield a problem for each place where the orchestration reads what no task has written."""
+        written, seen = self._known_writes, set[str]()
+        self._take_given()
+        for address, size, site in blank_reads:
+            if written is None or site in seen or not written.lacks(np.arange(size), address):
+                continue
+            seen.add(site)
+            file, _, line = site.rpartition(":")
+            source, _ = read(file)
+            span = source.at(int(line)) if source is not None else None
+            where = "" if span is not None else f" at {site}"
+            message = f"the orchestration reads an element{where} that no task has written before"
+            yield Diagnostic("PTO-E2203", message, span, help="let a task write it first")
+
+    def _take_given(self) -> None:
+        while self._written is not None and self._given:
+            self._written.add_all(*self._given.popleft())
 
     def _judge(self, key: tuple[int, int], cores: Block) -> None:
         task, block = key
+        self._take_given()
+        for core in cores.values():
+            for a in core.copies:
+                self._copied(a.address, a.data)
         kernels = self._hearing.kernels
         name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
         where = task, block, f"task {task} ({name})" + (f", block {block}" if block else "")
@@ -156,7 +194,7 @@ class Watch:
             findings, uses = known
             for same in findings.problems:
                 self._found[same][1].append(where)
-            self._uses.add(task, arrays_of(cores), uses)
+            self._uses.add(task, arrays_of(cores), uses, self._names_of(cores))
             return
         problems: list[Any] = []
         found, accesses, own = self._execute(cores, block)
@@ -170,9 +208,14 @@ class Watch:
         self._uses.add(task, arrays, [
             Use(n, arrays[n].address + low, arrays[n].address + high, write)
             for (n, _, write), (low, high) in spans_of(accesses).items()
-        ])  # fmt: skip
+        ], self._names_of(cores))  # fmt: skip
         if told is not None and not own:
             self._alike.keep(told, problems, accesses)
+
+    def _names_of(self, cores: Block) -> list[str]:
+        """Return the names of the parameters of a program; none for a kernel in C++."""
+        found = (self._hearing.programs.get(core.library) for core in cores.values())
+        return next(([a.name for a in k.args] for k in found if k is not None), [])
 
     @property
     def unchecked(self) -> dict[str, str]:

@@ -188,6 +188,7 @@ class ChipCallable:
                         self.source.include_dirs,
                         CHIP,
                         self.config_name or CONFIG,
+                        traced=traced,
                     )
                 ]
                 for _, core in self.children:

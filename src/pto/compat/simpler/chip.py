@@ -98,6 +98,7 @@ class Chip:
             "aicpu_thread_num": config.aicpu_thread_num,
             "check_hazards": OF_GRAPHS in names or knobs.get("PTO_SANITIZE") == WARN,
             "poison": "undef" in names,
+            "callers": bool(names),
             **config.runtime_env.sizes(),
         }
         if config.block_dim:
@@ -127,7 +128,7 @@ class Chip:
         finally:
             hearing.stop()
         staged.bring_back()
-        wrong = [] if watch is None else watch.problems()
+        wrong = [] if watch is None else watch.problems(engine.sites, engine.blank_reads)
         hazards = engine.hazards if watch is None else watch.hazards(engine.hazards)
         found = [*unordered(hazards, engine.unseen), *staged.side_effects()]
         if watch is None:
