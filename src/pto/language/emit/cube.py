@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.core import Value as PtoValue
 from ...ir.types import TileBufType
@@ -11,13 +11,11 @@ from ...isa import row as find_row
 from .. import index
 from ..ir import Op, Value
 from ..problems import UNSUPPORTED, fail
+from .operators import Operators
 from .types import tile_type
 
-if TYPE_CHECKING:
-    from .incore import Emitter
 
-
-def _rows(e: Emitter, op: Op) -> dict[str, PtoValue]:
+def _rows(e: Operators, op: Op) -> dict[str, PtoValue]:
     """Return the two operands of a product; the number of terms is the number of columns of the left
     operand."""
     lhs, rhs = op.args["lhs"], op.args["rhs"]
@@ -29,11 +27,11 @@ def _rows(e: Emitter, op: Op) -> dict[str, PtoValue]:
     return {"lhs": e.values[lhs], "rhs": right}
 
 
-def matmul(e: Emitter, op: Op) -> None:
+def matmul(e: Operators, op: Op) -> None:
     e.build.op("pto.tmatmul" if op.name == "matmul" else "pto.tgemv", **_rows(e, op), dst=e.result(op.result))
 
 
-def matmul_bias(e: Emitter, op: Op) -> None:
+def matmul_bias(e: Operators, op: Op) -> None:
     name = "pto.tmatmul.bias" if op.name == "matmul_bias" else "pto.tgemv.bias"
     operands = _rows(e, op)
     e.build.op(
@@ -41,7 +39,7 @@ def matmul_bias(e: Emitter, op: Op) -> None:
     )
 
 
-def matmul_acc(e: Emitter, op: Op) -> None:
+def matmul_acc(e: Operators, op: Op) -> None:
     """Accumulate in place: hardware has no other form."""
     acc = e.values[op.args["acc"]]
     target = e.targets.pop(op.result, None)
@@ -59,7 +57,7 @@ def matmul_acc(e: Emitter, op: Op) -> None:
         e.build.op(f"{name}.acc", acc_in=acc, **_rows(e, op), dst=acc)
 
 
-def matmul_mx(e: Emitter, op: Op) -> None:
+def matmul_mx(e: Operators, op: Op) -> None:
     a = op.args
     operands = {o: e.values[a[n]] for n, o in _OF_MX.items() if n in a}
     if op.name == "matmul_mx_acc":
@@ -79,7 +77,7 @@ _OF_MX = {
 }
 
 
-def move(e: Emitter, op: Op) -> None:
+def move(e: Operators, op: Op) -> None:
     """Copy a tile to another memory; from Mat, copy the part of the destination's shape."""
     source, target = e.values[op.args["tile"]], e.result(op.result)
     assert isinstance(source.type, TileBufType) and isinstance(target.type, TileBufType)
@@ -90,16 +88,16 @@ def move(e: Emitter, op: Op) -> None:
         _extract(e, source, 0, 0, target)
 
 
-def extract(e: Emitter, op: Op) -> None:
+def extract(e: Operators, op: Op) -> None:
     a = op.args
     _extract(e, e.values[a["x"]], a["index_row"], a["index_col"], e.result(op.result))
 
 
-def _extract(e: Emitter, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
+def _extract(e: Operators, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
     e.build.op("pto.textract", src=source, indexRow=e.index(row), indexCol=e.index(col), dst=target)
 
 
-def transpose_view(e: Emitter, op: Op) -> None:
+def transpose_view(e: Operators, op: Op) -> None:
     """View a tile in Mat transposed, without a copy: rows of boxes are columns of transposed boxes."""
     source = e.values[op.args["x"]]
     made = tile_type(op.result.type, e.profile)
@@ -109,10 +107,10 @@ def transpose_view(e: Emitter, op: Op) -> None:
     e.values[op.result] = value
 
 
-def assemble(e: Emitter, op: Op) -> None:
+def assemble(e: Operators, op: Op) -> None:
     """Write a part of a tile: by an insertion if these memories have one, else by a copy into a view."""
     source, target = op.args["source"], op.args["target"]
-    row, col = flat(e, target, op.args["offset"])
+    row, col = e.flat(target, op.args["offset"])
     spaces = (source.type.space, target.type.space)
     if spaces == ("vec", "vec") and not _is_inserted(e, source):
         window = e.window_of(target, source.type, [row, col])
@@ -129,28 +127,16 @@ def assemble(e: Emitter, op: Op) -> None:
     )
 
 
-def _is_inserted(e: Emitter, source: Value) -> bool:
+def _is_inserted(e: Operators, source: Value) -> bool:
     """Return True if an insertion can write a part of a tile in Vec."""
     row = find_row("pto.tinsert")
     assert row is not None
     return e.profile.isa != "a2a3" and source.type.dtype.isa in row.dtypes[e.profile.isa]
 
 
-def flat(e: Emitter, x: Value, offset: list[Any]) -> tuple[Any, Any]:
-    """Return the row and column of a place in a tile; leading dimensions are merged into rows."""
-    row: Any = 0
-    dims: tuple[Any, ...] = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
-    at = list(offset) if len(offset) > 1 else [0, *offset]
-    for o, n in zip(at[:-1], (*dims[:-1],), strict=False):
-        row = e._plus(e._times(row, index.known(n) or 1), o)
-    return row, at[-1]
-
-
-EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
+EMITTERS: dict[str, Callable[[Operators, Op], None]] = {
     "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "move": move,
     "matmul_acc": matmul_acc, "gemv_acc": matmul_acc, "tile.extract": extract, "assemble": assemble,
     "tile.transpose_view": transpose_view,
     "matmul_mx": matmul_mx, "matmul_mx_acc": matmul_mx, "matmul_mx_bias": matmul_mx,
 }  # fmt: skip
-
-__all__ = ["EMITTERS", "flat"]

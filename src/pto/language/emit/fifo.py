@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import BoolAttr, EnumAttr, IntAttr, StrAttr, SymbolAttr
 from ...ir.types import ScalarType
 from ..ir import Op
 from ..operators.fifo import C2V, V2C
+from .emission import Emission
 from .types import tile_type
-
-if TYPE_CHECKING:
-    from .incore import Emitter
 
 _I32 = ScalarType("i32")
 
@@ -24,11 +22,11 @@ def _attrs(op: Op) -> dict[str, Any]:
     return out
 
 
-def push(e: Emitter, op: Op) -> None:
+def push(e: Emission, op: Op) -> None:
     e.build.op(f"pto.{op.name}", None, _attrs(op), tile=e.values[op.args["tile"]])
 
 
-def pop(e: Emitter, op: Op) -> None:
+def pop(e: Emission, op: Op) -> None:
     t = op.result.type
     made = tile_type(t, e.profile)
     operands: dict[str, Any] = {}
@@ -41,12 +39,12 @@ def pop(e: Emitter, op: Op) -> None:
     e.values[op.result].name = op.result.name
 
 
-def free(e: Emitter, op: Op) -> None:
+def free(e: Emission, op: Op) -> None:
     name = op.name.replace("_to_", "_from_")
     e.build.op(f"pto.{name}", None, _attrs(op))
 
 
-def initialize(e: Emitter, op: Op) -> None:
+def initialize(e: Emission, op: Op) -> None:
     a = op.args
     attrs = {
         k: IntAttr(a[k]) for k in ("id", "dir_mask", "slot_size", "slot_num", "local_slot_num") if a.get(k)
@@ -61,19 +59,19 @@ def initialize(e: Emitter, op: Op) -> None:
     e.build.op(f"pto.{op.name}", None, attrs, **operands)
 
 
-def reserve(e: Emitter, op: Op) -> None:
+def reserve(e: Emission, op: Op) -> None:
     where = "mat" if e.function.kind == "aic" else "vec"
     attrs = {"name": StrAttr(op.args["name"]), "size": IntAttr(op.args["size"]), "auto": BoolAttr(True),
              "location": EnumAttr("address_space", where)}  # fmt: skip
     e.values[op.result] = e.build.op("pto.reserve_buffer", [_I32], attrs).result
 
 
-def import_peer(e: Emitter, op: Op) -> None:
+def import_peer(e: Emission, op: Op) -> None:
     attrs = {"name": StrAttr(op.args["name"]), "peer_func": SymbolAttr(op.args["peer_func"])}
     e.values[op.result] = e.build.op("pto.import_reserved_buffer", [_I32], attrs).result
 
 
-EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
+EMITTERS: dict[str, Callable[[Emission, Op], None]] = {
     "tpush_to_aiv": push, "tpush_to_aic": push, "tpop_from_aic": pop, "tpop_from_aiv": pop,
     "tfree_to_aic": free, "tfree_to_aiv": free, "reserve_buffer": reserve, "import_peer_buffer": import_peer,
     "aic_initialize_pipe": initialize, "aiv_initialize_pipe": initialize,

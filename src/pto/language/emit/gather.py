@@ -18,17 +18,13 @@ from ..enums import COMPARISONS, MaskPattern
 from ..ir import Op, TensorType, TileType, Value
 from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
-from .cube import flat
-from .operators import is_column, is_window
+from .operators import Operators, is_column
 from .types import two_dimensions
-
-#: Mixin methods of `Emitter` (incore.py), which defines the other members.
-Base: Any = object
 
 _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
 
 
-class Gathers(Base):
+class Gathers(Operators):
     # ---- helpers ----
 
     def do(self, name: str, type: TileType, **args: Any) -> Value:
@@ -41,16 +37,6 @@ class Gathers(Base):
         """Return an existing tile as a value."""
         made = Value(type)
         self.values[made] = tile
-        return made
-
-    def settled(self, value: Value) -> PtoValue:
-        """Return a tile in its own contiguous memory, row after row."""
-        tile = self.values[value]
-        if not is_window(tile):
-            return tile
-        made = self.alloc(value.type.replace(space="vec"), "own")
-        t: Any = tile.type
-        self.build.op("pto.tmov", src=tile, dst=self.seen(made, t.rows, t.cols, self.valid(value.type)))
         return made
 
     def numbered(self, places: Value, cols: int) -> Value:
@@ -156,16 +142,15 @@ class Gathers(Base):
         dst = self.result(op.result)
         source = self.values[x]
         rows, cols = t.shape
-        whole = dst.type.cols == cols and index.same(x.type.extent[-1], x.type.shape[-1])  # type: ignore[attr-defined]
+        made: Any = dst.type
+        whole = made.cols == cols and index.same(x.type.extent[-1], x.type.shape[-1])
         if whole or rows == 1:
-            out = self.seen(dst, rows, dst.type.cols, (rows, dst.type.cols))  # type: ignore[attr-defined]
+            out = self.seen(dst, rows, made.cols, (rows, made.cols))
             self.build.op("pto.tgather", None, attrs, src=source, dst=out)
             return
         for r in range(rows):
             line = self.line(source, r, x.type.shape[-1], x.type.extent[-1])
-            self.build.op(
-                "pto.tgather", None, attrs, src=line, dst=self.line(dst, r, dst.type.cols, dst.type.cols)
-            )  # type: ignore[attr-defined]
+            self.build.op("pto.tgather", None, attrs, src=line, dst=self.line(dst, r, made.cols, made.cols))
 
     def line(self, tile: PtoValue, row: int, cols: int, valid: Any) -> PtoValue:
         """Return one row of a tile."""
@@ -336,7 +321,7 @@ class Gathers(Base):
         shape = two_dimensions(a["shapes"])
         part = TileType(dst.type.dtype, shape[::-1] if turned else shape, valid[::-1] if turned else valid,
                         dst.type.space, dst.type.transposed)  # fmt: skip
-        into = self.window_of(dst, part, list(flat(self, dst, a["dst_offset"])))
+        into = self.window_of(dst, part, list(self.flat(dst, a["dst_offset"])))
         self.build.op("pto.tload", src=window, dst=into)
 
     # ---- sorting ----

@@ -10,31 +10,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...diag import Span
 from ...ir import Builder, Module
-from ...ir.attrs import ArrayAttr, EnumAttr, IntAttr, StrAttr, UnitAttr
-from ...ir.core import Block as PtoBlock
-from ...ir.core import Operation, Region
+from ...ir.attrs import EnumAttr, StrAttr, UnitAttr
+from ...ir.core import Region
 from ...ir.core import Value as PtoValue
-from ...ir.types import I64, INDEX, PtrType, ScalarType, TileBufType, ViewType
+from ...ir.types import I64, INDEX, PtrType, TileBufType
 from ...isa import row as find_row
 from ...isa.profiles import Profile
-from ...isa.tile import inner_box
-from .. import index
-from ..dtypes import INDEX as INDEX_DTYPE
-from ..dtypes import DataType
 from ..enums import AtomicType
-from ..ir import CHANGES, Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
-from ..operators.memory import SCALES
+from ..ir import CHANGES, Block, Function, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, ranks, scalars
-from .boxes import Boxes
+from .emission import NAMES_STORAGE, defined_beside, named
 from .gather import Gathers
 from .micro import Micros
-from .operators import Operators, signature_of
-from .scalars import element, number
+from .operators import signature_of
 from .system import Systems
-from .types import tile_type, two_dimensions
+from .types import element, number
 
 
 def emit(function: Function, profile: Profile) -> Module:
@@ -50,48 +42,7 @@ def parts_of(function: Function) -> list[Function]:
     return [op.args["callee"] for op in function.body.ops] if function.kind == "mixed" else []
 
 
-class TensorRef:
-    """A tensor: a view of its memory, and its offsets in the view. `axes` are the dimensions of the view that
-    the tensor has; the others have one element."""
-
-    def __init__(
-        self,
-        ptr: PtoValue,
-        view: PtoValue,
-        dims: list[Any],
-        strides: list[Any],
-        axes: list[int],
-        merged: bool,
-    ) -> None:
-        self.ptr = ptr
-        self.view = view
-        self.dims = dims
-        self.strides = strides
-        self.offsets: list[Any] = [0] * len(dims)
-        self.axes = axes
-        self.merged = merged  # leading dimensions of the view are merged into rows
-
-    def part(self, offsets: list[Any], axes: list[int]) -> TensorRef:
-        """Return a window of the tensor."""
-        made = TensorRef(self.ptr, self.view, self.dims, self.strides, axes, self.merged)
-        made.offsets = offsets
-        return made
-
-
-class Emitter(Micros, Systems, Gathers, Operators, Boxes):
-    def __init__(self, function: Function, profile: Profile) -> None:
-        self.function = function
-        self.profile = profile
-        self.values: dict[Value, PtoValue] = {}
-        self.tensors: dict[Value, TensorRef] = {}
-        self.targets: dict[Value, PtoValue] = {}  # tiles that values are to be computed into
-        self.constants: dict[tuple[Any, str], PtoValue] = {}
-        self.build: Any = None
-        self.entry: Any = None
-        self.uses: dict[Value, int] = {}
-        self.changed: set[Value] = set()  # tiles that are written after they were made
-        self.loc: Span | None = None
-
+class Emitter(Micros, Systems, Gathers):
     def add_to(self, b: Builder) -> None:
         b.at(self.function.loc)
         types = [self._param_type(v) for v in self.function.body.args]
@@ -126,197 +77,6 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             return PtrType(element(value.type.dtype), "gm")
         return number(value.type.dtype)
 
-    def place(self, span: Span | None) -> None:
-        self.loc = span
-        self.build.at(span)
-
-    # ---- numbers ----
-
-    def constant(self, value: Any, type: ScalarType) -> PtoValue:
-        """Return a literal, made once at the beginning of the function."""
-        key = (repr(value), type.text)
-        found = self.constants.get(key)
-        if found is None:
-            block, self.build.block = self.build.block, self.entry
-            found = self.build.constant(value, type)
-            self.build.block = block
-            op = self.entry.ops.pop()
-            self.entry.ops.insert(len(self.constants), op)
-            found.name = f"c{value}" if isinstance(value, int) and value >= 0 else ""
-            self.constants[key] = found
-        return found
-
-    def number(self, arg: Any, want: DataType | None = None) -> PtoValue:
-        """Return a scalar, converted to the wanted type."""
-        if isinstance(arg, Value):
-            found = self.values[arg]
-            if isinstance(arg.type, VectorType | MaskType):
-                return found
-            return found if want is None else scalars.cast(self, found, arg.type.dtype, want)
-        from ..ir import scalar_type
-
-        dtype = want or scalar_type(arg)
-        assert dtype is not None
-        return scalars.constant(self, arg, number(dtype))
-
-    def index(self, arg: Any) -> PtoValue:
-        return self.number(arg, INDEX_DTYPE)
-
-    # ---- memory ----
-
-    def _view(self, ptr: PtoValue, type: TensorType) -> TensorRef:
-        """Return a view of a whole tensor. A tensor of one dimension is a row; a tensor of one column is
-        column-major."""
-        dims: list[Any] = list(type.shape) if type.rank > 1 else [1, *type.shape]
-        strides: list[Any] | None = list(type.strides) if type.strides is not None else None
-        if strides is not None and type.rank == 1:
-            strides = [dims[1], *strides]
-        if strides is None:
-            strides = self._dense(dims)
-        attrs = {}
-        all_strides = strides
-        axes = list(range(len(dims))) if type.rank > 1 else [1]
-        all_dims, merged = dims, index.known(dims[-1]) == 1 and len(dims) > 2 and type.strides is None
-        if merged:  # a column with leading dimensions: rows are contiguous
-            rows: Any = 1
-            for d in dims[:-1]:
-                rows = self._times(rows, d)
-            dims = [rows, 1]
-        # a column that is a window of a matrix has strided rows
-        if index.known(dims[-1]) == 1 and (type.strides is None or index.known(strides[-2]) == 1):
-            attrs["layout"] = EnumAttr("layout", "dn")
-            if type.strides is None:
-                strides = [*([] if merged else strides[:-2]), 1, dims[-2]]
-        view_type = ViewType(element(type.dtype), tuple(_known(d) for d in dims), "tensor_view")
-        view = self.build.op(
-            "pto.make_tensor_view", [view_type], attrs, ptr=ptr, shape=[self._index(d) for d in dims],
-            strides=[self._index(s) for s in strides],
-        ).result  # fmt: skip
-        view.name = f"{ptr.name}_view"
-        return TensorRef(ptr, view, all_dims, all_strides, axes, merged)
-
-    def _dense(self, dims: list[Any]) -> list[Any]:
-        out: list[Any] = [1]
-        for d in reversed(dims[1:]):
-            out.append(self._times(out[-1], d))
-        return list(reversed(out))
-
-    def _times(self, a: Any, b: Any) -> Any:
-        if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
-            return a * b
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, int) and one == 1:
-                return other
-        lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
-        return self.build.op("arith.muli", [INDEX], lhs=lhs, rhs=rhs).result
-
-    def _plus(self, a: Any, b: Any) -> Any:
-        if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
-            return a + b
-        for one, other in ((a, b), (b, a)):
-            if isinstance(one, int) and one == 0:
-                return other
-        lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
-        return self.build.op("arith.addi", [INDEX], lhs=lhs, rhs=rhs).result
-
-    def window(self, tensor: Value, offsets: list[Any], sizes: list[Any], turned: bool = False) -> PtoValue:
-        """Return a window of a tensor as a partition of its view; with `turned`, transposed."""
-        if tensor not in self.tensors:
-            fail(UNSUPPORTED, "cannot take the address of a reshaped window of a tensor", self.loc,
-                 help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
-        ref = self.tensors[tensor]
-        if tensor.type.layout in SCALES:
-            return self.boxes(tensor, offsets, sizes)
-        at = list(ref.offsets)
-        extent: list[Any] = [1] * len(ref.dims)
-        for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
-            at[axis] = self._plus(at[axis], o)
-            extent[axis] = n
-        if ref.merged:
-            at, extent = self._merged(ref, at, extent)
-        view = ref.view
-        if turned:
-            view, at, extent = self._turned(ref), _swapped(at), _swapped(extent)
-        dims = tuple(_known(d) for d in extent)
-        type = ViewType(element(tensor.type.dtype), dims)
-        return self.build.op(
-            "pto.partition_view", [type], source=view, offsets=[self._index(o) for o in at],
-            sizes=[self._index(n) for n in extent],
-        ).result  # fmt: skip
-
-    def _turned(self, ref: TensorRef) -> PtoValue:
-        """Return a transposed view of the same memory."""
-        dims, strides = _swapped(ref.dims), _swapped(ref.strides)
-        elem: Any = ref.view.type
-        type = ViewType(elem.elem, tuple(_known(d) for d in dims), "tensor_view")
-        return self.build.op(
-            "pto.make_tensor_view", [type], {"layout": EnumAttr("layout", "dn")}, ptr=ref.ptr,
-            shape=[self._index(d) for d in dims], strides=[self._index(s) for s in strides],
-        ).result  # fmt: skip
-
-    def _merged(self, ref: TensorRef, at: list[Any], extent: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return the offset and size of a window of columns as rows, with the leading dimensions merged."""
-        row: Any = 0
-        rows: Any = 1
-        for n, o, size in zip(ref.dims[:-1], at[:-1], extent[:-1], strict=True):
-            row = self._plus(self._times(row, n), o)
-            if rows != 1 and index.known(n) != index.known(size):
-                fail(UNSUPPORTED, "cannot use a window of columns whose rows are not contiguous", self.loc,
-                     help="take it page by page")  # fmt: skip
-            rows = self._times(rows, size)
-        return [row, at[-1]], [rows, extent[-1]]
-
-    def _index(self, x: Any) -> PtoValue:
-        return x if isinstance(x, PtoValue) else self.index(x)
-
-    # ---- tiles ----
-
-    def alloc(self, type: TileType, name: str = "", pad: int = 0) -> PtoValue:
-        """Allocate a tile."""
-        made = tile_type(type, self.profile, pad)
-        rows, cols = self._extents(type)
-        operands: dict[str, Any] = {}
-        if made.v_row is None:
-            operands["valid_row"] = rows
-        if made.v_col is None:
-            operands["valid_col"] = cols
-        value = self.build.op("pto.alloc_tile", [made], **operands).result
-        value.name = name
-        return value
-
-    def _extents(self, type: TileType) -> tuple[PtoValue | None, PtoValue | None]:
-        rows: Any = 1
-        known = [index.known(d) for d in type.extent]
-        for d, k in zip(type.extent[:-1], known[:-1], strict=True):
-            rows = self._times(rows, k if k is not None else d)
-        last = type.extent[-1]
-        return (
-            None if isinstance(rows, int) else self._index(rows),
-            None if known[-1] is not None else self.index(last),
-        )
-
-    def result(self, value: Value, pad: int = 0) -> PtoValue:
-        """Return the tile that a value is computed into."""
-        found = self.targets.pop(value, None)
-        if found is None:
-            found = self.alloc(value.type, value.name or _named(value), pad)
-        self.values[value] = found
-        return found
-
-    def last_use(self, value: Value, op: Op) -> bool:
-        """Return True if a tile of this block is not used after an operation of the block."""
-        return self.uses.get(value, 0) == 1 and _defined_beside(value, op)
-
-    def copy(self, source: PtoValue, target: PtoValue, span: Span | None) -> None:
-        if isinstance(source.type, TileBufType) and source.type.loc not in ("vec", "mat"):
-            fail(
-                UNSUPPORTED,
-                f"cannot copy a tile in {source.type.loc}, and its old value is still used",
-                span,
-                help="use its old value before the new one is computed, or store it",
-            )
-        self.build.op("pto.tmov", src=source, dst=target)
-
     # ---- blocks ----
 
     def op(self, op: Op) -> None:
@@ -337,7 +97,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         for result in op.results:
             made = self.values.get(result)
             if made is not None and not made.name and isinstance(made.type, TileBufType):
-                made.name = result.name or _named(result)
+                made.name = result.name or named(result)
 
     # ---- operators ----
 
@@ -372,29 +132,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
 
     def subview(self, op: Op, x: Value, offset: list[Any]) -> None:
         """View a window of a tile: an alias of a part of its storage."""
-        self.values[op.result] = self.window_of(x, op.result.type, list(cube.flat(self, x, offset)))
-
-    def window_of(self, x: Value, t: TileType, offset: list[Any]) -> PtoValue:
-        """Return the part of a tile that begins at a row and a column."""
-        source = self.values[x]
-        base: Any = source.type
-        rows, cols = two_dimensions([index.known(d) for d in t.shape])
-        if base.slayout != "none_box":  # whole boxes
-            box = inner_box(t.dtype.bits, base.slayout, base.fractal)
-            rows, cols = (-(-n // b) * b for n, b in zip((rows, cols), box, strict=True))
-        made = tile_type(t, self.profile).replace(
-            rows=rows, cols=cols, blayout=base.blayout, slayout=base.slayout, fractal=base.fractal
-        )
-        operands: dict[str, Any] = {}
-        if made.v_row is None or made.v_col is None:
-            r, c = self._extents(t)
-            operands["valid_row"] = r if r is not None else self.index(made.v_row)
-            operands["valid_col"] = c if c is not None else self.index(made.v_col)
-        at = [self._index(o) for o in offset]
-        sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
-        return self.build.op(
-            "pto.subview", [made], {"sizes": sizes}, source=source, offsets=at, **operands
-        ).result
+        self.values[op.result] = self.window_of(x, op.result.type, list(self.flat(x, offset)))
 
     def op_create_tile(self, op: Op) -> None:
         self.result(op.result)
@@ -418,58 +156,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         else:
             self.build.op("pto.tsetval", dst=self.values[x], offset=offset, val=value)
 
-    def _pointer(self, x: Value) -> PtoValue:
-        return self.tensors[x].ptr
-
-    def _flat(self, x: Value, at: list[Any]) -> PtoValue:
-        """Return the number of an element in memory, given an index per dimension or a row-major element
-        number."""
-        if isinstance(x.type, TensorType):
-            ref = self.tensors[x]
-            strides, offsets, axes = ref.strides, list(ref.offsets), ref.axes
-        else:
-            t: Any = self.values[x].type
-            strides, offsets, axes = self._dense([t.rows, t.cols]), [0, 0], [0, 1]
-        if len(at) == 1 and len(axes) > 1:
-            at = self._unflattened(at[0], list(x.type.shape)[-len(axes) :])
-        for axis, o in zip(axes[-len(at) :], at, strict=True):
-            offsets[axis] = self._plus(offsets[axis], o)
-        total: Any = 0
-        for o, s in zip(offsets, strides, strict=True):
-            total = self._plus(total, self._times(o, s))
-        return self._index(total)
-
-    def _unflattened(self, number: Any, shape: list[Any]) -> list[Any]:
-        """Return the indices of a row-major element number."""
-        out: list[Any] = []
-        for n in reversed(shape[1:]):
-            if isinstance(number, int) and isinstance(n, int):
-                number, rest = divmod(number, n)
-            else:
-                lhs, rhs = self._index(number), self._index(n)
-                number = self.build.op("arith.divsi", [INDEX], lhs=lhs, rhs=rhs).result
-                rest = self.build.op("arith.remsi", [INDEX], lhs=lhs, rhs=rhs).result
-            out.append(rest)
-        return [number, *reversed(out)]
-
-    def contiguous(self, x: Value) -> PtoValue | None:
-        """Return the address of a tensor with contiguous elements; None for other tensors."""
-        ref = self.tensors[x]
-        run: Any = 1
-        for axis, n in reversed(list(zip(ref.axes, x.type.shape, strict=True))):
-            if index.known(n) != 1:
-                stride = ref.strides[axis]
-                if isinstance(stride, PtoValue) or isinstance(run, PtoValue) or not index.same(stride, run):
-                    return None
-            run = self._times(run, n)
-        if all(isinstance(o, int) and o == 0 for o in ref.offsets):
-            return ref.ptr
-        return self.build.op(
-            "pto.addptr", [ref.ptr.type], ptr=ref.ptr, offset=self._flat(x, [0] * len(ref.axes))
-        ).result
-
     def op_const(self, op: Op) -> None:
-        self.values[op.result] = scalars.constant(self, op.args["value"], number(op.args["dtype"]))
+        self.values[op.result] = self.literal(op.args["value"], number(op.args["dtype"]))
 
     def _identity(self, op: Op) -> None:
         wide = self.build.op(f"pto.{op.name}", [I64]).result
@@ -479,13 +167,6 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     op_get_block_idx = op_get_block_num = op_get_subblock_idx = _identity
 
     # ---- control flow ----
-
-    def _structure(
-        self, name: str, results: list[Any], regions: int, **operands: Any
-    ) -> tuple[Operation, list[PtoBlock]]:
-        op = self.build.op(name, results, **operands)
-        op.regions = [Region(op) for _ in range(regions)]
-        return op, [r.add_block() for r in op.regions]
 
     def op_for(self, op: Op) -> None:
         body = op.blocks[0]
@@ -593,7 +274,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         if target is None:
             for block in op.blocks:
                 v, adds = _sum_of(block.yielded[i], block)
-                alone = self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op)
+                alone = self.uses.get(v, 0) <= _uses_in(op, v) and defined_beside(v, op)
                 if v in self.values and (alone or adds is not None):  # a sum can only be in this tile
                     target = self.values[v]
         self.values[r] = target if target is not None else self.alloc(r.type, r.name)
@@ -611,7 +292,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
                 target is None
                 and init is not None
                 and self.uses.get(init, 0) == 1
-                and _defined_beside(init, op)
+                and defined_beside(init, op)
             ):
                 target = self.values[init]
             if target is None:
@@ -632,7 +313,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     def _into(self, value: Value, target: PtoValue, block: Block) -> None:
         """Compute a value into a tile if its operation is in the block."""
         op = value.op
-        if op is not None and op.parent is block and op.name not in _NAMES_STORAGE:
+        if op is not None and op.parent is block and op.name not in NAMES_STORAGE:
             self.targets[value] = target
             if op.name in _SUMS and self.uses.get(op.args["acc"], 0) == 1:
                 self._into(op.args["acc"], target, block)
@@ -641,7 +322,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         """Return True if a value may be computed into the tile of another: the other is not read afterwards,
         and the instruction may work in place."""
         op = new.op
-        if op is None or op.parent is not block or op.name in _NAMES_STORAGE:
+        if op is None or op.parent is not block or op.name in NAMES_STORAGE:
             return False
         at = block.ops.index(_sum_of(new, block)[1] or op)
         later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
@@ -686,23 +367,6 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         self.build.op("scf.yield", values=values)
 
 
-#: Operations whose result is a part, or an alias, of an operand's storage.
-_NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
-
-
-def _named(value: Value) -> str:
-    """Return a name for an unnamed tile: the operation that computes it."""
-    return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
-
-
-def _swapped(dims: list[Any]) -> list[Any]:
-    return [*dims[:-2], dims[-1], dims[-2]]
-
-
-def _known(d: Any) -> int | None:
-    return None if isinstance(d, PtoValue) else index.known(d)
-
-
 #: Operations that accumulate into a tile in place.
 _SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
@@ -719,13 +383,7 @@ def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:
 
 
 def _aliases(op: Op, value: Value) -> bool:
-    return op.name in _NAMES_STORAGE and op.args["x"] is value
-
-
-def _defined_beside(value: Value, op: Op) -> bool:
-    """Return True if a value is made in the block of an operation, in storage of its own."""
-    made = value.op
-    return made is not None and made.parent is op.parent and made.name not in _NAMES_STORAGE
+    return op.name in NAMES_STORAGE and op.args["x"] is value
 
 
 def _uses_in(op: Op, value: Value) -> int:

@@ -9,18 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir.attrs import EnumAttr, StrAttr
+from ...ir.core import Operation
 from ...ir.core import Value as PtoValue
-from ...ir.types import I32, PtrType, VRegType
+from ...ir.types import I32, PtrType, TileBufType, VRegType
 from ...ir.types import MaskType as PtoMask
 from ...isa import row as find_row
 from ..dtypes import INT32, DataType
 from ..enums import COMPARISONS
 from ..ir import Block, MaskType, Op, Type, Value, VectorType
 from ..operators.micro import ROUNDINGS
-from .scalars import element, number
-
-#: Mixin methods of `Emitter` (incore.py), which defines the other members.
-Base: Any = object
+from .emission import Emission
+from .types import element, number
 
 
 def is_micro(op: Op) -> bool:
@@ -35,8 +34,8 @@ def _is_number(op: Op) -> bool:
     return op.name.startswith("scalar.") or op.name in ("const", "yield")
 
 
-class Micros(Base):
-    scope: PtoValue | None = None
+class Micros(Emission):
+    scope: Operation | None = None
     addresses: dict[PtoValue, PtoValue]
     masks: dict[int, PtoValue]
 
@@ -63,6 +62,7 @@ class Micros(Base):
         for op in (o for outer in run for o in outer.walk() if o.name in ("micro.vlds", "micro.vsts")):
             tile = self.values[op.args["tile"]]
             if tile not in self.addresses:
+                assert isinstance(tile.type, TileBufType)
                 type = PtrType(tile.type.elem, "ub")
                 self.addresses[tile] = self.build.op("pto.tile_buf_addr", [type], tile=tile).result
         made, (inner,) = self._structure("pto.vecscope", [], 1)

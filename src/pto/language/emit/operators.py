@@ -20,12 +20,9 @@ from ..dtypes import BOOL, FP32, INT32, DataType
 from ..enums import COMPARISONS, ROUNDINGS, PadValue
 from ..ir import Op, TensorType, TileType, Value, is_scalar, is_tile
 from ..problems import UNSUPPORTED, fail
-from .scalars import element
+from .emission import Emission
 from .scratch import ONLY_GIVEN, scratch_type
-from .types import tile_type, two_dimensions
-
-#: Mixin methods of `Emitter` (incore.py), which defines the other members.
-Base: Any = object
+from .types import element, number, tile_type, two_dimensions
 
 
 def signature_of(op: Op) -> Signature | None:
@@ -44,12 +41,25 @@ def _elements(op: Op, row: Row) -> list[Value]:
     return [v for n, v in op.args.items() if is_tile(v) and v.type.dtype != BOOL and n not in masks]
 
 
-class Operators(Base):
+class Operators(Emission):
+    def rearranged(self, op: Op) -> None:
+        raise NotImplementedError  # see Gathers
+
     # ---- views ----
 
     def valid(self, type: TileType) -> tuple[Any, Any]:
         """Return the valid rows and columns."""
         return two_dimensions(type.extent)
+
+    def settled(self, value: Value) -> PtoValue:
+        """Return a tile in its own contiguous memory, row after row."""
+        tile = self.values[value]
+        if not is_window(tile):
+            return tile
+        made = self.alloc(value.type.replace(space="vec"), "own")
+        t: Any = tile.type
+        self.build.op("pto.tmov", src=tile, dst=self.seen(made, t.rows, t.cols, self.valid(value.type)))
+        return made
 
     def seen(self, tile: PtoValue, rows: int, cols: int, valid: tuple[Any, Any]) -> PtoValue:
         """View a tile, or its upper left part, with another valid region."""
@@ -350,8 +360,6 @@ class Operators(Base):
         self.build.op("pto.tcolexpand", src=src, dst=self.result(op.result))
 
     def scalar_of(self, value: Value) -> Any:
-        from .scalars import number
-
         return number(value.type.dtype)
 
     def op_transpose(self, op: Op) -> None:
@@ -499,7 +507,6 @@ class Operators(Base):
         """Negate every bit of a predicate."""
         t: Any = mask.type
         from ..dtypes import DATA_TYPES
-        from .scalars import element
 
         words = t.replace(
             elem=element(DATA_TYPES["INT16"]), cols=t.cols // 2, v_row=t.rows, v_col=t.cols // 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ...ir.attrs import EnumAttr
 from ...ir.core import Value as PtoValue
@@ -11,16 +10,14 @@ from ...ir.types import ViewType
 from ..dtypes import INT32
 from ..enums import NotifyOp, WaitCmp
 from ..ir import Op
-from .scalars import element
-
-if TYPE_CHECKING:
-    from .incore import Emitter
+from .emission import Emission
+from .types import element
 
 _NOTIFY = {NotifyOp.Set: "Set", NotifyOp.AtomicAdd: "AtomicAdd"}
 _WAIT = {WaitCmp.Eq: "eq", WaitCmp.Ge: "ge"}
 
 
-def _cell(e: Emitter, op: Op) -> PtoValue:
+def _cell(e: Emission, op: Op) -> PtoValue:
     """Return one element of a tensor of any layout."""
     pointer = e._pointer(op.args["signal"])
     at = e._flat(op.args["signal"], op.args["offset"])
@@ -32,16 +29,16 @@ def _cell(e: Emitter, op: Op) -> PtoValue:
                       sizes=[one, one]).result  # fmt: skip
 
 
-def notify(e: Emitter, op: Op) -> None:
+def notify(e: Emission, op: Op) -> None:
     a, signal = op.args, _cell(e, op)
     attrs = {"notifyOp": EnumAttr("notify_op", _NOTIFY[a["op"]])}
     e.build.op("pto.tnotify", None, attrs, signal=signal, value=e.number(a["value"], INT32))
 
 
-def wait(e: Emitter, op: Op) -> None:
+def wait(e: Emission, op: Op) -> None:
     a, signal = op.args, _cell(e, op)
     attrs = {"cmp": EnumAttr("wait_cmp", _WAIT[a["cmp"]])}
     e.build.op("pto.twait", None, attrs, signal=signal, cmpValue=e.number(a["value"], INT32))
 
 
-EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {"system.notify": notify, "system.wait": wait}
+EMITTERS: dict[str, Callable[[Emission, Op], None]] = {"system.notify": notify, "system.wait": wait}

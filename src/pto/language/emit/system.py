@@ -8,13 +8,11 @@ from ...ir.attrs import EnumAttr, IntAttr
 from ...ir.types import LocalArrayType
 from ..dtypes import INT32
 from ..ir import Op
-from .scalars import number
-
-#: Mixin methods of `Emitter` (incore.py), which defines the other members.
-Base: Any = object
+from .emission import Emission
+from .types import number
 
 
-class Systems(Base):
+class Systems(Emission):
     def barrier(self, pipe: str) -> None:
         self.build.op("pto.barrier", None, {"pipe": EnumAttr("pipe", f"PIPE_{pipe}")})
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.types import TileBufType
+from ...ir.types import I1, INDEX, ScalarType, TileBufType
+from ...isa.dtypes import DTYPES
 from ...isa.profiles import Profile
 from ...isa.tile import DEFAULT_CONFIG, block_elements, inner_box
 from .. import index
-from ..dtypes import BOOL, DATA_TYPES
+from ..dtypes import BOOL, DATA_TYPES, DataType
 from ..ir import TileType
-from .scalars import element
+
+
+def element(dtype: DataType) -> ScalarType:
+    """Return the type of an element or a scalar."""
+    if dtype.isa in ("index", "task"):
+        return INDEX
+    return I1 if dtype.isa == "i1" else ScalarType(DTYPES[dtype.isa].mlir)
+
+
+def number(dtype: DataType) -> ScalarType:
+    """Return the type of a scalar; integers are signless."""
+    found = element(dtype)
+    return ScalarType(found.text.removeprefix("u")) if found.text.startswith("ui") else found
 
 
 def two_dimensions(dims: Any) -> tuple[Any, Any]:
