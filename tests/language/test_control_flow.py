@@ -206,9 +206,9 @@ def test_what_is_refused(capsys: Any) -> None:
     found = [(d.code, d.message) for d in e.value.diagnostics]
     assert found == [
         ("PTO-E3003", "three rows"),
-        ("PTO-E3001", "nothing jumps in pl.unroll"),
-        ("PTO-E3001", "nothing jumps in pl.parallel"),
-        ("PTO-E3002", "'z' is set in one arm only"),
+        ("PTO-E3001", "unsupported jump in pl.unroll"),
+        ("PTO-E3001", "unsupported jump in pl.parallel"),
+        ("PTO-E3002", "'z' is set in one branch only"),
     ]
     assert capsys.readouterr().out.rpartition(": rows")[2] == " 24 a: Tensor[[24, 64], FP32]\n"
 

@@ -522,7 +522,7 @@ def test_tasks_with_scales_and_elements_of_four_bits():
     out = np.zeros((16, 32), np.float32)
     made(packed, sa, b, sb, out)
     np.testing.assert_allclose(out, want.astype(np.float32), rtol=1e-6)
-    with pytest.raises(DiagnosticError, match="'a' of main has another shape"):
+    with pytest.raises(DiagnosticError, match="shape of 'a' of main does not match"):
         made(Pairs(packed.codes[:, :16]), sa, b, sb, out)
 
 

@@ -233,7 +233,7 @@ def test_the_text_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.orig_argv", ["python", "-c", command, "-v"])
     assert "def f(self, x: pl.Tensor[[8], pl.FP32]):" in _printed(names["f"])
     monkeypatch.setattr("sys.orig_argv", ["python", "-c", "pass"])
-    with pytest.raises(DiagnosticError, match="the source of f cannot be read"):
+    with pytest.raises(DiagnosticError, match="cannot read the source of f"):
         names["f"].as_python()
 
 

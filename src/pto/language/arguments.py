@@ -1,4 +1,4 @@
-"""Arrays and numbers that functions are called with: their types in the language, and as NumPy arrays."""
+"""Arguments of calls: arrays and numbers, their types in the language, and their form as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .problems import CALL, Problem
 from .reader.source import surroundings
 from .types import Annotation, DynVar
 
-#: Elements of arrays, by the names of NumPy and torch.
+#: Element types of arrays: the names of NumPy and torch, and those of the table.
 NAMES = {
     **{d.array: d.name for d in DTYPES.values() if d.array and d.name in BY_ISA},
     "bool": "u8", "float4_e2m1fn_x2": "f4e2m1",
@@ -23,7 +23,7 @@ NAMES = {
 
 
 class WrongArguments(TypeError):
-    """A call whose arguments are not those of the function."""
+    """A call whose arguments do not match the function's parameters."""
 
 
 def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> DiagnosticError:
@@ -31,12 +31,12 @@ def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> D
 
 
 def element_type(value: Any) -> DataType | None:
-    """What an array holds, by the name of its dtype."""
+    """Return the element type of an array by the name of its dtype; None if the language has no such type."""
     return BY_ISA.get(NAMES.get(dtype_name(getattr(value, "dtype", "")), ""))
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of an element type; NumPy's and torch's are the same."""
+    """Return the name of an element type, which is the same for NumPy and torch."""
     return str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
 
 
@@ -45,9 +45,9 @@ def is_array(value: Any) -> bool:
 
 
 def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Arguments by parameter."""
+    """Return the arguments by parameter name."""
     if declared.kind == "inline":
-        raise refuse(f"{declared.name} is a part of the functions that call it: @pl.jit.inline",
+        raise refuse(f"cannot call {declared.name} from Python: @pl.jit.inline is inlined",
                      help="call it in a function with @pl.jit")  # fmt: skip
     try:
         found = declared.signature.bind(*args, **kwargs)
@@ -59,14 +59,14 @@ def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _outputs(declared: Declared, given: int) -> str:
-    """A reminder for those who expect results to be returned: outputs are arguments."""
+    """Return a help text for callers that expect results to be returned: outputs are arguments."""
     missing = list(declared.signature.parameters)[given:]
     written = [n for n in missing if n in declared.annotations and declared.annotations[n].direction != IN]
     return f"; pass an array for {' and '.join(written)}, which the call writes into" if written else ""
 
 
 def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
-    """A tensor type per array, with extents that are known or `DynVar`s; numbers as they are."""
+    """Return a tensor type per array, whose extents are numbers or `DynVar`s, and numbers unchanged."""
     try:
         _ = declared.annotations
     except Problem as problem:
@@ -76,7 +76,7 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
 
 
 def with_extents(types: list[Any], given: Sequence[Any] | None, usual: int) -> list[Any]:
-    """Types whose dynamic extents are numbers: those of arguments, or the usual one where there are none."""
+    """Replace dynamic extents by numbers: those of the arguments, or `usual` without arguments."""
     found: list[Any] = []
     for n, t in enumerate(types):
         if isinstance(t, TensorType):
@@ -91,8 +91,11 @@ def with_extents(types: list[Any], given: Sequence[Any] | None, usual: int) -> l
 
 
 def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int], DynVar]:
-    """A dynamic extent is one number in a call. Where it is several, and the function does not name it,
-    arrays have extents of their own: those of later ones, by parameter and dimension."""
+    """Return a `DynVar` by parameter and dimension for dynamic extents that differ within a call.
+
+    A dynamic extent has one value per call. If the arrays disagree and the function's body does not use the
+    name, later arrays get extents of their own.
+    """
     known: dict[str, tuple[str, int]] = {}
     own: dict[tuple[str, int], DynVar] = {}
     for name, value in given.items():
@@ -102,20 +105,20 @@ def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int],
                 continue
             size = want.solved(int(value.shape[axis]))
             if size is None:
-                raise refuse(f"no {want.base} makes {want.name} the extent of '{name}' of {declared.name}",
+                raise refuse(f"cannot solve {want.name} for the extent of '{name}' of {declared.name}",
                              got=str(value.shape[axis]))  # fmt: skip
             first, before = known.setdefault(want.base, (name, size))
             if size == before:
                 continue
             if dynamic_names(declared, {want.base}):
-                raise refuse(f"{want.base} of {declared.name} is two extents",
+                raise refuse(f"{want.base} of {declared.name} has two different extents",
                              got=f"{before} in '{first}' and {size} in '{name}'")  # fmt: skip
             own[name, axis] = DynVar(f"{want.name}_of_{name}")
     return own
 
 
 def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVar]:
-    """Names in the body of a function that are these dynamic extents."""
+    """Return the names in the body of a function that stand for these dynamic extents."""
     code = declared.function.__code__
     find = surroundings(declared.function, declared.enclosing)
     found: dict[str, DynVar] = {}
@@ -148,7 +151,7 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
 
 
 def _array_of(name: str, value: Any, said: Annotation | None) -> str:
-    """How to make an array of an argument that is none."""
+    """Return a help text: how to make an array of an argument that is not an array."""
     floats = isinstance(value, float) or "." in repr(value)
     usual = said.dtype.isa if said is not None and said.dtype is not None else "f32" if floats else "i32"
     word = next((n for n, isa in NAMES.items() if isa == usual), "float32")
@@ -165,7 +168,7 @@ def _array_of(name: str, value: Any, said: Annotation | None) -> str:
 
 
 def number(value: Any) -> Any:
-    """A number that came as an array without dimensions, or as one of ctypes; else what it was."""
+    """Return the Python number of a zero-dimensional array or a ctypes number; other values unchanged."""
     if isinstance(value, int | float):
         return value
     if hasattr(value, "item"):
@@ -174,7 +177,7 @@ def number(value: Any) -> Any:
 
 
 class Runtime:
-    """`pl.RUNTIME` in place of a number: it is no constant, calls give it."""
+    """`pl.RUNTIME`, given in place of a number: the number is not a constant, each call passes it."""
 
     def __repr__(self) -> str:
         return "pl.RUNTIME"
@@ -184,8 +187,8 @@ RUNTIME = Runtime()
 
 
 def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Types of a program that is compiled without arguments: what parameters say. Numbers that are given are
-    constants; others are given by calls."""
+    """Return the types of a program that is compiled without arguments, from the parameters' annotations.
+    Numbers that are given are constants; calls pass the others."""
     try:
         annotations = declared.annotations
     except Problem as problem:
@@ -205,7 +208,7 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
         elif usual is not RUNTIME and name not in given:
             found.append(usual)
         elif said is None or said.dtype is None or (said.kind != "scalar" and said.shape is None):
-            raise refuse(f"'{name}' of {declared.name} does not say its type",
+            raise refuse(f"missing type of '{name}' of {declared.name}",
                          help="give arguments, or write pl.Tensor[[rows, cols], pl.FP32]")  # fmt: skip
         elif said.kind == "scalar":
             found.append(ScalarType(said.dtype))
@@ -215,7 +218,7 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 def extents_of(array: Any, dtype: DataType | None) -> list[int]:
-    """The shape of an array in elements: of four bits, two are in a byte."""
+    """Return the shape of an array in elements; two 4-bit elements share a byte."""
     shape = [int(n) for n in array.shape]
     if dtype is not None and dtype.bits == 4:
         shape[-1] *= 2
@@ -228,7 +231,7 @@ def _tensor(
     dtype = element_type(value)
     if dtype is None:
         wide = str(value.dtype) in ("float64", "torch.float64")
-        raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
+        raise refuse(f"unsupported element type {value.dtype} of '{name}' of {declared.name}",
                      help=_of_type(name, value, said, "float32") if wide else "")  # fmt: skip
     if said is not None and said.kind == "scalar":
         raise refuse(f"expected a number for '{name}' of {declared.name}",
@@ -238,7 +241,7 @@ def _tensor(
     if said is not None and said.dtype is not None and said.dtype != dtype:
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
         if not same:
-            raise refuse(f"'{name}' of {declared.name} holds {said.dtype.name}", got=str(value.dtype),
+            raise refuse(f"expected {said.dtype.name} for '{name}' of {declared.name}", got=str(value.dtype),
                          help=_of_type(name, value, said, said.dtype.isa))  # fmt: skip
         dtype = said.dtype
     if said is not None and said.shape is not None:
@@ -246,7 +249,7 @@ def _tensor(
         if len(said.shape) != len(shape):
             ones = said.shape[: len(said.shape) - len(shape)]
             raise refuse(
-                f"'{name}' of {declared.name} has {len(said.shape)} dimensions",
+                f"expected {len(said.shape)} dimensions for '{name}' of {declared.name}",
                 expected=f"[{wanted}]",
                 got=str(shape),
                 help=f"{name}[{'None, ' * len(ones)}...]" if ones and all(d == 1 for d in ones) else "",
@@ -255,13 +258,14 @@ def _tensor(
             if isinstance(want, DynVar):
                 shape[axis] = own.get((name, axis), want)
             elif want != shape[axis]:
-                raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",
+                raise refuse(f"shape of '{name}' of {declared.name} does not match", expected=f"[{wanted}]",
                              got=str(list(value.shape)))  # fmt: skip
     return TensorType(dtype, tuple(shape), layout="ND" if said is None else said.layout)
 
 
 def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str:
-    """How an array is made one of another element type: of one that is written, a copy would be lost."""
+    """Return a help text: how to convert an array to another element type. An output is not converted, since
+    the results would go to the copy."""
     word = next((n for n, isa in NAMES.items() if wanted in (n, isa)), "")
     if not word:
         return ""
@@ -273,7 +277,7 @@ def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str
 
 
 def _of_library(word: str, library: str) -> str:
-    """An element type as a user of the library names it."""
+    """Return an element type as a user of the library writes it."""
     if library == "numpy":
         import numpy as np
 
@@ -282,12 +286,12 @@ def _of_library(word: str, library: str) -> str:
 
 
 def as_numpy(value: Any) -> Any:
-    """The same memory as a NumPy array."""
+    """Return the same memory as a NumPy array."""
     import numpy as np
 
     if isinstance(value, np.ndarray):
         return value
-    if hasattr(value, "memory"):  # one that a worker keeps
+    if hasattr(value, "memory"):  # a buffer of a worker
         return value.memory
     if type(value).__module__.partition(".")[0] == "torch":
         return _from_torch(value)
@@ -295,13 +299,13 @@ def as_numpy(value: Any) -> Any:
 
 
 def in_place(value: Any, name: str, written: bool) -> Any:
-    """The memory of an argument, which has to be without gaps: programs work where it lies."""
+    """Return the memory of an argument, which must be contiguous: programs work in place."""
     array = as_numpy(value)
     if array.flags.c_contiguous:
         return array
     dense = f"numpy.ascontiguousarray({name})"
     help = f"pass a copy, and take what is in it: c = {dense}; ..; {name}[...] = c" if written else dense
-    raise refuse(f"'{name}' does not lie in memory without gaps", help)
+    raise refuse(f"expected contiguous memory for '{name}'", help)
 
 
 def _from_torch(value: Any) -> Any:

@@ -11,13 +11,18 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..isa.record import Record
 from . import arguments
 from .dtypes import DataType
 from .enums import BackendType
 from .ir import IN, OUT
+
+if TYPE_CHECKING:
+    from ..isa.profiles import Profile
+    from .ir import Function
+    from .lower import Lowered
 
 
 class Param(Record):
@@ -139,12 +144,12 @@ class CallableProgram:
         assert wanted is not None and p.shape is not None
         alike = dtype is not None and dtype.is_int and wanted.is_int and dtype.bits == wanted.bits
         if dtype != wanted and not alike and {dtype and dtype.isa, wanted.isa} != {"u8", "i1"}:
-            raise arguments.refuse(f"{where} holds {wanted.isa}", got=str(array.dtype))
+            raise arguments.refuse(f"expected {wanted.isa} for {where}", got=str(array.dtype))
         shape = arguments.extents_of(array, dtype)
         sizes = [extents.setdefault(d, n) if isinstance(d, str) else d
                  for d, n in zip(p.shape, shape, strict=False)]  # fmt: skip
         if shape != sizes or len(p.shape) != array.ndim:
-            raise arguments.refuse(f"{where} has another shape", expected=str(list(p.shape)),
+            raise arguments.refuse(f"shape of {where} does not match", expected=str(list(p.shape)),
                                    got=str(list(array.shape)))  # fmt: skip
         arguments.in_place(array, p.name, p.direction != IN)
 
@@ -164,3 +169,19 @@ def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
         if name is not None:
             return torch.zeros(tuple(shape), dtype=getattr(torch, name))
     return np.zeros(tuple(shape), ARRAY_DTYPES[dtype.isa])
+
+
+class SavableProgram(CallableProgram):
+    """A program that was compiled in this process: what a folder is written from."""
+
+    lowered: Lowered
+    entry: Function
+    profile: Profile
+
+    def check(self, values: Sequence[Any]) -> None:
+        """Refuse arguments that the program is not compiled for."""
+        raise NotImplementedError
+
+    def execute(self, values: list[Any], **options: Any) -> Any:
+        """Run the program on a value per parameter, and return the run."""
+        raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Programs that are ready to run: kernels on an engine, and the function that submits them."""
+"""Compiled programs: kernels on an engine, and the orchestration that submits them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from .serial import Serial, Tensor, Windows
 
 
 class RunResult:
-    """What a run left: what was found in it, and what each of its launches left."""
+    """The result of a run: its findings, and the result of each launch."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.launches: list[Any] = []
-        #: Sanitizers that watched, and tasks that they did not see, with the reason.
+        #: Sanitizers that watched the run, and the tasks that they could not observe, with the reason.
         self.checked: frozenset[str] = frozenset()
         self.unchecked: dict[str, str] = {}
 
@@ -40,12 +40,12 @@ class RunResult:
 
     @property
     def memory_map(self) -> Any:
-        """Of the first task, with memory_map=True; `launches` have one each."""
+        """Return the memory map of the first task (memory_map=True); `launches` has those of all tasks."""
         return self.launches[0].memory_map if self.launches else None
 
     @property
     def timeline(self) -> Any:
-        """Of the first task, with timeline=True; `launches` have one each."""
+        """Return the timeline of the first task (timeline=True); `launches` has those of all tasks."""
         return self.launches[0].timeline if self.launches else None
 
     def __iter__(self) -> Iterator[Any]:
@@ -61,15 +61,16 @@ class RunResult:
         return render(self.diagnostics) or f"ok{checked}"
 
 
-class Compiled(CallableProgram):
-    """A program for certain arguments: its kernels on an engine, and the function that submits them."""
+class Compiled(SavableProgram):
+    """A program for given arguments: its kernels on an engine, and the function that submits them."""
 
-    prepare: ClassVar[Callable[..., Any]]  # a worker that runs it; pto.compat.pypto.distributed has them
+    # make a worker that runs the program; set by pto.compat.pypto.distributed
+    prepare: ClassVar[Callable[..., Any]]
 
     def __init__(self, done: Lowered, platform: str = "") -> None:
         self.lowered = done
         self.platform = platform or f"{done.profile.name}sim"
-        self.folder: Path | None = None  # where it was saved
+        self.folder: Path | None = None  # the folder of the saved program
         self.program = done.program
         self.profile = done.profile
         entry = done.program.entry
@@ -81,15 +82,15 @@ class Compiled(CallableProgram):
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
         self._others: dict[tuple[str, ...], Compiled] = {}
-        self._dispatches: dict[int, tuple[int, int]] = {}  # tasks of ranks in the last run
-        self._torch = False  # whether the arguments of the last call were torch's
-        #: What tasks in Python do, by name, where that is not their body.
+        self._dispatches: dict[int, tuple[int, int]] = {}  # task counts per rank in the last run
+        self._torch = False  # True if the arguments of the last call were torch tensors
+        #: Python functions by the name of the task that they replace.
         self.callbacks: Mapping[str, Any] = {}
-        #: Memory of ranks, where runs share it.
+        #: Memory of ranks, if runs share it.
         self.windows: Windows | None = None
 
     def prepared(self, callbacks: Mapping[str, Any], windows: Windows | None = None) -> Compiled:
-        """The same program, which calls `callbacks` for its tasks in Python, and keeps its windows."""
+        """Return the same program with `callbacks` for its tasks in Python and with persistent windows."""
         made = copy.copy(self)
         made.callbacks, made.windows, made._kernels, made._others = callbacks, windows, {}, {}
         made.__dict__.pop("task_kernels", None)
@@ -98,12 +99,12 @@ class Compiled(CallableProgram):
 
     @property
     def sub_workers(self) -> dict[str, bool]:
-        """Its tasks in Python: whether somebody has to say what they do."""
+        """Return the tasks in Python by name, True for those that need a callback."""
         return {n: f.attrs["unbound"] for n, f in self.program.functions.items() if f.kind == "python"}
 
     @cached_property
     def params(self) -> list[Param]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Parameters of the function that was called; those that are gone were numbers."""
+        """Return the parameters of the called function without those that became constants."""
         known = {p.name: p for p in self.entry.params}
         declared = self.lowered.source[0] if self.lowered.source is not None else None
         found: list[Param] = []
@@ -133,7 +134,7 @@ class Compiled(CallableProgram):
         return self._other(values)
 
     def _other(self, values: Sequence[Any], fixed: bool = False) -> Compiled:
-        """The program for other arguments."""
+        """Return the program for other arguments."""
         assert self.lowered.source is not None
         declared, _ = self.lowered.source
         types = arguments.types_of(declared, dict(zip(self.param_names, values, strict=True)))
@@ -178,7 +179,7 @@ class Compiled(CallableProgram):
 
     @cached_property
     def task_kernels(self) -> dict[str, Any]:
-        """What tasks of the runtime execute."""
+        """Return the kernels that tasks of the runtime execute, by function name."""
         from .extern import extern_kernel
         from .python_tasks import python_kernel
         from .tasks import task_kernel
@@ -193,13 +194,13 @@ class Compiled(CallableProgram):
 
     @cached_property
     def is_graph(self) -> bool:
-        """Whether there may be more than one task."""
+        """Return True if a run may submit more than one task."""
         ops = list(self.entry.walk()) if self.entry.kind == "orchestration" else []
         return sum(o.name == "call" for o in ops) > 1 or any(o.name in ("for", "while") for o in ops)
 
     def execute(self, values: list[Any], **options: Any) -> Any:
-        """Run it on the task runtime; options are those of `pto.runtime.run`. The run that is returned has
-        records and pictures."""
+        """Run the program on the task runtime, with the options of `pto.runtime.run`. Return the run, which
+        has records and pictures."""
         from ..runtime import run
         from .tasks import Tasks, with_windows
 
@@ -221,8 +222,9 @@ class Compiled(CallableProgram):
         return done
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
-        """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
-        `samples`, arguments of a call, the folder has a golden.py that gives them (folder.py)."""
+        """Save the program in a folder of the task runtime, for `pto runtime run FOLDER` and
+        `Compiled.load(folder)`. With `samples`, the arguments of a call, the folder has a golden.py that
+        makes them (folder.py)."""
         from .folder import save
 
         self.folder = save(self, folder, samples, dumps)
@@ -230,14 +232,14 @@ class Compiled(CallableProgram):
 
     @staticmethod
     def load(folder: Any = None) -> Any:
-        """A program that was saved: `saved(a, b, out)`. It needs nothing but its folder. Without one there
-        is nothing to do: what is compiled is loaded."""
+        """Load a saved program: `saved(a, b, out)`. The folder is self-contained. Without a folder this is a
+        no-op, since a compiled program is already loaded."""
         from .folder import load
 
         return None if folder is None else load(folder)
 
     def launch(self, values: list[Any], config: Any = None) -> None:
-        """Run it; raises what goes wrong. PTO_SANITIZE says what is looked for on the way, `config` whether
+        """Run the program and raise its errors. PTO_SANITIZE selects sanitizers; `config` decides whether
         pictures of the run are written to the program's folder."""
         watched = knobs.get("PTO_SANITIZE")
         if config is not None and config.any_dfx_enabled():
@@ -249,7 +251,7 @@ class Compiled(CallableProgram):
         journal.note("run", self.name)
 
     def _watched(self, values: list[Any], how: str) -> None:
-        """Run it under watch and report the findings without stopping. `warn` reports unordered tasks as
+        """Run the program under sanitizers, without stopping at findings. With `warn`, unordered tasks are
         warnings."""
         if how in (WARN, OF_GRAPHS):
             if not self.is_graph:
@@ -263,8 +265,8 @@ class Compiled(CallableProgram):
             journal.note("finding", self.name, tuple(found))
 
     def _unordered(self, values: list[Any]) -> list[Diagnostic]:
-        """Run it; accesses of its tasks that nothing orders, to the same bytes where that can be told: not of
-        tasks that wait for other ranks, and of others than instructions."""
+        """Run the program and return unordered accesses of its tasks, limited to accesses of the same bytes
+        where a second run can determine them: not in programs with windows, Python tasks or C++ kernels."""
         from .tasks import with_windows
         from .touched import met
 
@@ -277,7 +279,7 @@ class Compiled(CallableProgram):
         return problems(met(found, self, before) if again and found else found)
 
     def _copied(self, values: list[Any]) -> list[Any]:
-        """Arguments of a call that a run of them does not change."""
+        """Return copies of the arguments, so that a run leaves the originals unchanged."""
         written = {p.name for p in self.entry.params if p.direction != IN}
         return [
             arguments.in_place(v, name, False).copy() if name in written and arguments.is_array(v) else v
@@ -285,7 +287,7 @@ class Compiled(CallableProgram):
         ]
 
     def _pictured(self, values: list[Any]) -> None:
-        """Run it, and write what its tasks did to `dfx_outputs` of its folder."""
+        """Run the program and write records of its tasks to `dfx_outputs` in its folder."""
         from ..perf import swimlane_json
 
         run = self.execute(values, record=True)
@@ -315,22 +317,23 @@ class Compiled(CallableProgram):
 
     @cached_property
     def _alone(self) -> tuple[Any, list[int]] | None:
-        """The kernel and which parameters it gets, where the program is one task on them and nothing else."""
+        """Return the kernel and its parameter indices if the program is one task on those parameters and
+        nothing else."""
         if self.entry.kind != "orchestration":
-            if self.entry.attrs.get("symbols"):  # more than the call gives
+            if self.entry.attrs.get("symbols"):  # extents beyond those of the call
                 return None
             return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
         ops = self.entry.body.ops
         params = [p.value for p in self.entry.params]
         if len(ops) != 1 or ops[0].name != "call" or any(v not in params for v in ops[0].args["args"]):
             return None
-        if len(ops[0].args) > 2:  # blocks and the like
+        if len(ops[0].args) > 2:  # blocks, deps and other options
             return None
         kernel = self.kernels(None)[ops[0].args["callee"].name]
         return kernel, [params.index(v) for v in ops[0].args["args"]]
 
     def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
-        """Every task, one after the other, under watch."""
+        """Run all tasks, one after another, under observers."""
         from .ranks import Together
         from .tasks import with_windows
 
@@ -353,7 +356,9 @@ class Compiled(CallableProgram):
                     found.notes.append(("in the task that is submitted here", said.get("place")))
             result.launches.append(left)
             if options["sanitize"]:
-                result.unchecked.update(left.unchecked if left.checked else {kernel.name: "a Python function"})
+                result.unchecked.update(
+                    left.unchecked if left.checked else {kernel.name: "a Python function"}
+                )
             result.diagnostics += left.diagnostics
             if not left.ok:
                 raise _Stop
@@ -400,7 +405,8 @@ class Compiled(CallableProgram):
         return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
 
     def _given(self, values: list[Any]) -> list[Any]:
-        """An array or number per parameter of the entry, in its order: what became a constant is left out."""
+        """Return an array or number per parameter of the entry, in order, without those that became
+        constants."""
         by_name = dict(zip(self.param_names, values, strict=True))
         kept = [(p, by_name[p.name]) for p in self.entry.params if p.name in by_name]
         return [
@@ -432,7 +438,7 @@ class Compiled(CallableProgram):
 
 
 def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
-    """Accesses of the tasks of a run that nothing orders; those of windows of ranks are left to signals."""
+    """Return unordered accesses of a run's tasks, without those of windows of ranks, which signals order."""
 
     def is_window(h: Any) -> bool:
         later = functions.get(h.names[1])
@@ -442,7 +448,7 @@ def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
 
 
 def new_folder(name: str) -> Path:
-    """A folder for a program, made: NAME_TIME in PTO_BUILD_DIR."""
+    """Create the folder of a program, named NAME_TIME, in PTO_BUILD_DIR."""
     import time
 
     base = Path(knobs.get("PTO_BUILD_DIR"))
@@ -458,7 +464,7 @@ def new_folder(name: str) -> Path:
 
 
 class _Stop(Exception):
-    """A launch went wrong; what follows would work on what it left."""
+    """Raised when a launch fails; later tasks would use incomplete data."""
 
 
 def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:

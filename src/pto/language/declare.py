@@ -1,4 +1,4 @@
-"""Functions of the language as they are declared: their Python, their kind, and what their parameters say."""
+"""Declarations of functions: the Python function, its kind, and its annotations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .problems import TYPE, fail
 from .reader.source import file_of, surroundings
 from .types import Annotation, DynVar, annotation
 
-#: Kinds of functions: what runs them.
+#: Kinds of functions, and where they run.
 KINDS = {
     "orchestration": "the orchestrator",
     "incore": "a core",
     "aic": "a cube core",
     "aiv": "a vector core",
-    "inline": "whoever calls it: its body takes the place of the call",
+    "inline": "its callers: the body replaces the call",
     "opaque": "the orchestrator, or a core where it has no regions",
     "host": "the host",
     "group": "a cluster",
@@ -38,7 +38,7 @@ _TASKS = ("submit", "spmd_submit", "spmd", "cluster")
 
 
 class Declared:
-    """A function that was decorated. `enclosing` are the names of the function it is written in."""
+    """A decorated function. `enclosing` holds the names of the enclosing function."""
 
     def __init__(
         self, function: Callable[..., Any], kind: str, enclosing: Mapping[str, Any] | None = None,
@@ -49,10 +49,10 @@ class Declared:
         self.enclosing = enclosing or {}
         self.method = method
         self.options = options
-        self.attrs: Any = None  # what the decorator tells of the function, as `pl.func_attr` does
-        self.strict = False  # each name is set once
-        self.owner: Any = None  # the program that a method belongs to
-        self.executable: Any = None  # what `interpret` executes; see executable.py
+        self.attrs: Any = None  # attributes from the decorator, as from `pl.func_attr`
+        self.strict = False  # each name is assigned once
+        self.owner: Any = None  # the program whose method this is
+        self.executable: Any = None  # the function that `interpret` executes; see executable.py
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Declared:
 
     @cached_property
     def kind(self) -> str:
-        """What runs it: one of KINDS, and of an opaque function one of the two that it may be."""
+        """Return the kind, one of KINDS; an opaque function is resolved to one of its two possible kinds."""
         if self.said != "opaque":
             return self.said
         return "orchestration" if self._makes_tasks(set()) else "incore"
@@ -102,7 +102,7 @@ class Declared:
 
     @property
     def func_type(self) -> FunctionType:
-        """Its kind, in the words of `pl.function`."""
+        """Return the kind as a `pl.FunctionType`."""
         return FunctionType[_TYPES.get(self.said, self.said.capitalize())]
 
     @cached_property
@@ -115,7 +115,7 @@ class Declared:
 
     @cached_property
     def annotations(self) -> dict[str, Annotation]:
-        """What parameters say they are; those that say nothing are tensors or numbers, as they come."""
+        """Return the annotations of parameters; unannotated parameters take the type of the argument."""
         out: dict[str, Annotation] = {}
         for name, p in self.signature.parameters.items():
             given = p.annotation
@@ -125,15 +125,15 @@ class Declared:
             odd = found is not None and not isinstance(found.dtype, DataType | None)
             if given is not inspect.Parameter.empty and (found is None or odd):
                 help = "pl.Tensor[[rows, columns], pl.FP32]" if found is not None else "pl.Tensor, or nothing"
-                fail(TYPE, f"parameter '{name}' of {self.name} has a type that is none of the language",
+                fail(TYPE, f"unsupported type of parameter '{name}' of {self.name}",
                      self._place(name), got="" if found is not None else repr(given), help=help)  # fmt: skip
             extents = [d for d in (found.shape if found is not None else None) or () if not _is_extent(d)]
             if extents:
-                fail(TYPE, f"parameter '{name}' of {self.name} has extents that are no whole numbers",
+                fail(TYPE, f"expected whole numbers as extents of parameter '{name}' of {self.name}",
                      self._place(name), got=repr(extents[0]),
                      help='pl.Tensor[[64, n], pl.FP32], with n = pl.dynamic("n")')  # fmt: skip
             if found is not None and found.kind == "scalar" and found.direction == INOUT:
-                fail(TYPE, f"parameter '{name}' of {self.name} is a number, and nobody sees it change",
+                fail(TYPE, f"parameter '{name}' of {self.name} is a number, which cannot be an output",
                      self._place(name), help="return it; or make it a tensor of one element")  # fmt: skip
             if found is not None:
                 out[name] = found
@@ -141,7 +141,7 @@ class Declared:
 
     @cached_property
     def results(self) -> list[Annotation] | None:
-        """What it says that it returns; None where it does not say all of it."""
+        """Return the annotated results; None if the annotation is incomplete."""
         given = self.function.__annotations__.get("return")
         given = self._evaluated("return", given) if isinstance(given, str) else given
         found = annotation(given)
@@ -171,7 +171,7 @@ class Declared:
         except Exception as e:
             fail(
                 TYPE,
-                f"the type of parameter '{name}' of {self.name} cannot be read: {e}",
+                f"cannot evaluate the type of parameter '{name}' of {self.name}: {e}",
                 self._place(name),
                 got=text,
             )

@@ -1,5 +1,5 @@
-"""debug/run.py of a folder: a script that runs the program again, on random inputs. It is for whoever wants
-to change a kernel in the folder and see what comes of it."""
+"""debug/run.py of a folder: a script that runs the program again on random inputs, for users who change a
+kernel there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 
 def text(name: str, params: Sequence[Param], torch: bool | None = None) -> str:
-    """The script; with torch where the process has it."""
+    """Return the script; it uses torch if the process does."""
     torch = "torch" in sys.modules if torch is None else torch
     rows = [f"        {_value(p, torch)},  # {p.name}" for p in params]
     imports = "import torch\n" if torch else "import ml_dtypes\nimport numpy as np\n"

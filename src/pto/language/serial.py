@@ -1,7 +1,7 @@
-"""Tasks one after the other, each on the engine that is asked for: what a program means.
+"""The sequential runtime: run tasks one after another on an engine, which defines a program's meaning.
 
-Here sanitizers look. `Serial` has the face that orchestrations want of a runtime. A tensor is an array and a
-window of it.
+Sanitizers run here. `Serial` has the interface that orchestrations expect of a runtime. A tensor is an array
+and a window of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class Tensor:
-    """Elements of an array that lies in memory without gaps: where they begin, how many, how far apart."""
+    """Elements of a contiguous array: offset, extents, strides."""
 
     __slots__ = ("box", "flat", "of", "offset", "root", "shape", "strides")
 
@@ -43,15 +43,15 @@ class Tensor:
         of: tuple[str, Span | None] | None = None,
     ) -> None:
         self.root = root
-        self.of = of  # of a window: the name of its tensor, and where it is cut out
-        self.flat = flat  # the array as one row
-        self.box = box  # where it is in the array, if it is a box of it: offsets and extents
+        self.of = of  # of a window: the name of its tensor, and the location of the slice
+        self.flat = flat  # the array, flattened
+        self.box = box  # its offsets and extents in the array if it is a box
         self.offset = offset
         self.shape = tuple(shape)
         self.strides = tuple(strides)
 
     def memory(self) -> Array:
-        """From its first element on, as far as it goes."""
+        """Return the memory from the first element to the last."""
         span = (
             1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
             if all(self.shape)
@@ -72,24 +72,24 @@ def dense(shape: Sequence[int]) -> list[int]:
     return out[::-1] if shape else []
 
 
-#: How a predicate compares.
+#: Comparisons of predicates.
 COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
                ">=": operator.ge}  # fmt: skip
 
 
 def flat(deps: Sequence[Any]) -> list[Any]:
-    """Tasks, and those in arrays of tasks."""
+    """Return the tasks, including those in arrays of tasks."""
     return [t for d in deps for t in (d if isinstance(d, list) else [d])]
 
 
 class Windows:
-    """Memory of ranks that several runs share: the windows of a program, in the order in which it makes them.
-    `reset`: they are zeros when a run begins."""
+    """Memory of ranks that several runs share: the windows of a program in order of creation. With `reset`,
+    they are zeroed when a run begins."""
 
     def __init__(self, reset: bool) -> None:
         self.reset = reset
         self.arrays: list[Array] = []
-        self.made = 0  # how often there was nothing to share yet
+        self.made = 0  # number of arrays made because none could be shared
         self._next = 0
 
     def begin(self) -> None:
@@ -97,7 +97,7 @@ class Windows:
         self.made += not self.arrays
 
     def array(self, new: Array) -> Array:
-        """The one to use in place of a new one."""
+        """Return the shared array to use for a new one."""
         self._next += 1
         if self._next > len(self.arrays):
             self.arrays.append(new)
@@ -107,8 +107,8 @@ class Windows:
 
 
 class Chain:
-    """What the host calls a rank for, one after the other: tasks that have windows wait for all of those of
-    the call before. `join(tasks)` gives a task that waits for several."""
+    """Consecutive calls of a rank by the host: tasks with windows wait for all such tasks of the call before.
+    `join(tasks)` gives a task that waits for several."""
 
     def __init__(self, join: Callable[[list[int]], Any]) -> None:
         self.join = join
@@ -116,7 +116,7 @@ class Chain:
         self._before: dict[int, list[int]] = {}
 
     def before(self, rank: int, number: int) -> list[int]:
-        """Tasks that one of a call waits for."""
+        """Return the tasks that a task of a call waits for."""
         call, tasks = self._now.get(rank, (number, []))
         if call != number:
             self._before[rank] = [self.join(tasks)] if len(tasks) > 1 else tasks
@@ -129,15 +129,15 @@ class Chain:
 
 
 class Serial:
-    """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it; its options are
-    those of the task, and the `place` where it is submitted."""
+    """Runs a task when it is submitted, by `launch(kernel, arguments, options)`. The options are those of the
+    task, and the `place` of its submission."""
 
     def __init__(
         self, launch: Callable[..., None], places: Sequence[Span | None] = (), footprint: Any = None
     ) -> None:
         self.launch = launch
         self.places = places
-        self.footprint = footprint  # what watches claims of independence
+        self.footprint = footprint  # observes claims of independence
         self.windows: Windows | None = None
         self.count = 0
 
@@ -164,8 +164,8 @@ class Serial:
         return self.wrap(array)
 
     def check_windows(self, args: Sequence[Any], place: Span | None) -> None:
-        """Refuse tensors of a task that go beyond the array they are windows of. One may end behind the last
-        row: an engine says so if a task touches what is not there. Elsewhere it would be the next row."""
+        """Reject tensors of a task that exceed the array they are windows of. Rows may exceed the end: the
+        engine reports an access there. Other dimensions would wrap to the next row."""
         for x in args:
             if not isinstance(x, Tensor) or x.box is None:
                 continue
@@ -174,7 +174,7 @@ class Serial:
                     name, cut = x.of or ("", None)
                     d = Diagnostic(
                         SHAPE,
-                        f"the window goes beyond dimension {axis}" + (f" of '{name}'" if name else ""),
+                        f"window exceeds dimension {axis}" + (f" of '{name}'" if name else ""),
                         cut or place,
                         expected=f"within {whole}",
                         got=f"{start} to {start + size}",
@@ -182,14 +182,14 @@ class Serial:
                         "or choose another step",
                     )
                     if cut is not None and place is not None:
-                        d.notes.append(("a task is given the window here", place))
+                        d.notes.append(("the window is passed to a task here", place))
                     raise DiagnosticError([d])
 
     def view(
         self, x: Tensor, shape: Sequence[int], offset: Sequence[int], at: int, name: str,
         drop: Sequence[int] = (),
     ) -> Tensor:  # fmt: skip
-        """Cut a window out of a tensor of that name."""
+        """Return a window of a named tensor."""
         start = x.offset + sum(o * s for o, s in zip(offset, x.strides, strict=True))
         kept = [i for i in range(len(shape)) if i not in drop]
         box = None
@@ -213,8 +213,8 @@ class Serial:
         return x.flat[n].item()
 
     def together(self, *ranks: Generator[Any, Any, None]) -> None:
-        """Orchestrators of several ranks in turns, each up to where it reads an element: by then, the others
-        have submitted what its tasks may wait for."""
+        """Run the orchestrators of several ranks interleaved, each up to its next read of an element: by
+        then, the others have submitted the tasks that its own may wait for."""
         waiting: deque[tuple[Any, Any]] = deque((rank, None) for rank in ranks)
         while waiting:
             rank, wanted = waiting.popleft()
@@ -228,7 +228,7 @@ class Serial:
             self.footprint.wrote(x.flat[at : at + 1])
 
     def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
-        """The iterations of a loop that says they are independent."""
+        """Iterate over a loop that is declared independent."""
         if self.footprint is None:
             yield from range(start, stop, step)
             return
@@ -260,7 +260,7 @@ class Serial:
         return COMPARISONS[word](self.read(x, index), number)
 
     def task_dummy(self, deps: Sequence[Any]) -> int | None:
-        """A task that runs nothing; no task where there are deps and none of them is one."""
+        """Submit a task that runs nothing; return no task if there are deps and all of them are no task."""
         if deps and not any(d is not None for d in flat(deps)):
             return None
         self.count += 1

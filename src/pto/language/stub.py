@@ -1,7 +1,6 @@
-"""`__init__.pyi`: what `import pto.language as pl` has, for editors and type checkers.
+"""Generate `__init__.pyi`: the names of `import pto.language as pl`, for editors and type checkers.
 
-`python -m pto.language.stub` writes it from the names that there are, `--check` says whether it is up to
-date.
+`python -m pto.language.stub` writes it from the names of the package, `--check` checks that it is up to date.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _ONE_SIDE = ("neg", "invert")
 
 
 def _methods() -> Iterator[str]:
-    """Python's operators on arrays."""
+    """Yield Python's operators on arrays."""
     for name in INFIX:
         reflected = name not in (*COMPARISONS, *_ONE_SIDE)
         for word in (name.removeprefix("bit"), f"r{name.removeprefix('bit')}")[: 1 + reflected]:
@@ -44,7 +43,7 @@ def _methods() -> Iterator[str]:
             yield f"    def __{word}__(self{other}) -> Any: ...\n"
 
 
-#: Parameters as bodies use them: what an array can do, and no more.
+#: Parameters as bodies use them: the operations of an array, and no others.
 _ARRAYS = '''_T = TypeVar("_T")
 
 class _Sized(type):
@@ -77,7 +76,7 @@ _PACKAGE = __package__ or ""
 
 
 def text() -> str:
-    """The whole file."""
+    """Return the whole file."""
     names = public()
     own = [n for n in names if n not in ("Tensor", "Tile", "Out", "InOut")]
     parts = [_HEAD, *_imports({n: names[n] for n in own}), "", _ARRAYS]
@@ -87,7 +86,7 @@ def text() -> str:
 
 
 def public() -> dict[str, Any]:
-    """Every name of the language, in order."""
+    """Return every name of the language, in order."""
     module = sys.modules[_PACKAGE]
     names = [n for n in dir(module) if not n.startswith("_") and n not in ("Any", "annotations")]
     found = {n: getattr(module, n) for n in names}
@@ -95,7 +94,7 @@ def public() -> dict[str, Any]:
 
 
 def _home(name: str, value: Any) -> str:
-    """The module of the package that an object is written in, under this name."""
+    """Return the module of the package that defines an object under this name."""
     module = getattr(value, "__module__", "")
     if isinstance(value, Operator | DataType) or not module.startswith(f"{_PACKAGE}."):
         return ""
@@ -110,7 +109,7 @@ def _imports(names: dict[str, Any]) -> Iterator[str]:
 
 
 def _shown(name: str, value: Any) -> list[str]:
-    """A name that is not imported."""
+    """Return the lines of a name that is not imported."""
     if isinstance(value, Operator):
         return [*_function(name, value), ""]
     if isinstance(value, Namespace):
@@ -131,7 +130,7 @@ def _shown(name: str, value: Any) -> list[str]:
 
 
 def _function(name: str, op: Operator) -> list[str]:
-    """An operator as a function of a stub."""
+    """Return an operator as a function of the stub."""
     words: list[str] = []
     star = False
     for p in op.signature.parameters.values():
@@ -149,7 +148,7 @@ def _doc(value: Any) -> str:
     return " ".join((doc or "").split()).replace('"""', "'''")
 
 
-#: Types of parameters that say what to write; others are values of a program.
+#: Types of parameters that are constants; the others are values of a program.
 _SAID = (
     "int",
     "bool",
@@ -170,11 +169,11 @@ def _type(annotation: Any) -> str:
 
 
 def index() -> str:
-    """`isa/python_names.py`: which row a function is, so that none has to be looked at before it is used."""
+    """Return `isa/python_names.py`: the row of each function, so that rows are loaded on first use only."""
     micro = "".join(f'    "{name}",\n' for name in micro_names())
     functions = "".join(f'    "{name}": "{row}",\n' for name, row in sorted(names().items()))
     return (
-        '"""Which instruction a function of Python is. Made by `python -m pto.language.stub`."""\n\n'
+        '"""The instruction of each Python function. Made by `python -m pto.language.stub`."""\n\n'
         "from __future__ import annotations\n\n"
         f"NAMES: dict[str, str] = {{\n{functions}}}\n"
         f"#: Vector instructions that are functions of `pl.micro`.\nMICRO: tuple[str, ...] = (\n{micro})\n"
@@ -188,8 +187,8 @@ def main(args: list[str]) -> int:
     known = INDEX.read_text()
     made = index()
     if write(INDEX, made, "pto.language.stub", check):
-        return 1  # of the names that this process knows, not of those that there are
-    if made != known:  # operators are made of the index, when the language is imported
+        return 1  # compares with the names of this process, not with the rows
+    if made != known:  # operators are made from the index when the language is imported
         return subprocess.run([sys.executable, "-m", "pto.language.stub"]).returncode
     return write(TARGET, text(), "pto.language.stub", check)
 

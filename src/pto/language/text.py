@@ -1,10 +1,10 @@
-"""Programs as text: what users keep in files, and what stages print (printer.py).
+"""Programs as text: files of users, and dumps of stages (printer.py).
 
     k = pl.parse_program(text)          a class of functions, to be called, lowered, executed like any other
     k = pl.loads_program("dump/03_after_tiles.py")
-    f = pl.parse(text)                  a function by itself, or a program, as the text has it
+    f = pl.parse(text)                  a single function, or a program, whichever the text has
 
-A text that a stage has printed says all there is to say: `lower.exact(k)` is that very program.
+A text that a stage has printed is complete: `lower.exact(k)` is the same program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _count = count()
 
 
 def _names(text: str, name: str) -> dict[str, Any]:
-    """What a text defines; its lines are known to tracebacks, debuggers and diagnostics."""
+    """Execute a text and return its names; its lines are available to tracebacks, debuggers and
+    diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     language = sys.modules[__package__ or ""]  # a text need not import them
@@ -53,7 +54,7 @@ def _last(names: dict[str, Any], kinds: tuple[type, ...], what: str, name: str) 
     found = [v for v in names.values() if isinstance(v, kinds)]
     if not found:
         raise DiagnosticError(
-            [Diagnostic(SYNTAX, f"{name} has no {what}", help=f"decorate one: {_HELP[what]}")]
+            [Diagnostic(SYNTAX, f"missing {what} in {name}", help=f"decorate one: {_HELP[what]}")]
         )
     return found[-1]
 
@@ -62,23 +63,23 @@ _HELP = {"program": "@pl.program", "function or program": "@pl.jit, @pl.function
 
 
 def parse_program(text: str, name: str = "") -> ProgramClass:
-    """The program that a text defines, the last of several."""
+    """Return the program that a text defines, the last of several."""
     name = name or f"<program {next(_count)}>"
     return _last(_names(text, name), (ProgramClass,), "program", name)
 
 
 def loads_program(path: str | os.PathLike[str]) -> ProgramClass:
-    """The program of a file."""
+    """Return the program of a file."""
     return parse_program(Path(path).read_text(encoding="utf-8"), os.fspath(path))
 
 
 def parse(text: str, name: str = "") -> Any:
-    """The function or the program that a text defines, the last of several."""
+    """Return the function or the program that a text defines, the last of several."""
     name = name or f"<function {next(_count)}>"
     found = _last(_names(text, name), (JitFunction, Method, ProgramClass), "function or program", name)
     return JitFunction(found.declared) if isinstance(found, Method) else found
 
 
 def loads(path: str | os.PathLike[str]) -> Any:
-    """The function or the program of a file."""
+    """Return the function or the program of a file."""
     return parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))

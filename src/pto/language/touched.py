@@ -1,8 +1,8 @@
-"""Which bytes tasks touch: two that nothing orders share a tensor; do they share elements of it?
+"""Byte-precise check of unordered tasks that share a tensor.
 
-The runtime looks at what tasks say of their parameters. Tasks that write a stripe each of one tensor, at a
-row that is a number of theirs, say that all of them write all of it. So the program runs again, tasks one
-after the other, and those that are suspected are watched.
+The runtime uses the declared parameters of tasks. Tasks that each write a stripe of one tensor, at a row
+given by a number, declare that they write all of it. So the program runs again, one task after another, and
+the suspected tasks are observed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .serial import Serial, Tensor
 
 Array = Any
 _READ, _WRITE, _ATOMIC = range(3)
-#: Kinds of hazards that are about two tasks and their memory.
+#: Kinds of hazards between two tasks.
 _OF_TWO = ("RAW", "WAW", "WAR")
 
 
 class Bytes(Watcher):
-    """What a task reads, writes and adds to: addresses, from and to, in order and apart."""
+    """The bytes that a task reads, writes and adds to: disjoint address ranges in order."""
 
     wants = (INSTRUCTION,)
 
@@ -44,7 +44,7 @@ class Bytes(Watcher):
             self._parts[how].append(np.stack([first, last], axis=1) + base)
 
     def of(self, *how: int) -> Array:
-        """Runs of bytes."""
+        """Return runs of bytes."""
         parts = [p for h in how for p in self._parts[h]]
         every = np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
         every = every[np.argsort(every[:, 0], kind="stable")]
@@ -55,7 +55,8 @@ class Bytes(Watcher):
         return np.stack([every[begins, 0], ends[np.r_[begins[1:] - 1, len(every) - 1]]], axis=1)
 
     def meets(self, other: Bytes) -> bool:
-        """Whether one of the two changes what the other one touches; both may add to it."""
+        """Return True if either task changes bytes that the other accesses; two atomic additions do not
+        conflict."""
         pairs = (
             ((_WRITE,), (_READ, _WRITE, _ATOMIC)),
             ((_READ,), (_WRITE, _ATOMIC)),
@@ -67,13 +68,13 @@ class Bytes(Watcher):
 def _overlap(a: Array, b: Array) -> bool:
     if not len(a) or not len(b):
         return False
-    at = np.searchsorted(b[:, 1], a[:, 0], side="right")  # the first of b that ends behind
+    at = np.searchsorted(b[:, 1], a[:, 0], side="right")  # the first range of b that ends after it
     inside = at < len(b)
     return bool((b[at[inside], 0] < a[inside, 1]).any())
 
 
 class _Kept(Serial):
-    """Memory is not given to a second tensor."""
+    """A runtime that does not reuse memory for a second tensor."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -86,7 +87,7 @@ class _Kept(Serial):
 
 
 def met(hazards: Iterable[Any], compiled: Any, values: list[Any]) -> list[Any]:
-    """Those of the hazards of a run whose tasks touch the same bytes; `values` are as before the run."""
+    """Return the hazards of a run whose tasks touch the same bytes; `values` are as before the run."""
     hazards = list(hazards)
     wanted = {t for h in hazards if h.kind in _OF_TWO for t in (h.earlier, h.later)}
     if not wanted:

@@ -1,5 +1,4 @@
-"""What users write where Python wants a type: `pl.Tensor[[M, N], pl.FP32]`, `pl.Out[...]`,
-`pl.Scalar[pl.INT32]`.
+"""Annotations of the language: `pl.Tensor[[M, N], pl.FP32]`, `pl.Out[...]`, `pl.Scalar[pl.INT32]`.
 
 Annotations are read, never instantiated. A bare `pl.Tensor` takes shape and element type from the argument.
 """
@@ -25,8 +24,8 @@ from .ir import (
 
 
 class DynVar:
-    """An extent that a call decides: `M = pl.dynamic("M")`. Two of one name are the same extent. `M * 2` and
-    `M + 1` are extents too: an extent `n` of those says what M is."""
+    """An extent that a call decides: `M = pl.dynamic("M")`. Equal names are the same extent. `M * 2` and `M +
+    1` are extents too, from which M can be derived."""
 
     __slots__ = ("base", "name", "plus", "times")
 
@@ -64,11 +63,11 @@ class DynVar:
     __rmul__, __radd__ = __mul__, __add__
 
     def of(self, base: int) -> int:
-        """What it is where its base is a number."""
+        """Return the extent for a value of its base."""
         return base * self.times + self.plus
 
     def solved(self, n: int) -> int | None:
-        """What its base is where it is n itself; None where that is no number."""
+        """Return the value of the base for an extent of `n`; None if it is not a whole number."""
         found, rest = divmod(n - self.plus, self.times)
         return found if not rest and found >= 0 else None
 
@@ -78,8 +77,8 @@ def dynamic(name: str) -> DynVar:
 
 
 class Annotation(Record):
-    """A type as it was written. `kind`: tensor, tile, scalar, array, tuple, handle. `distributed`: every rank
-    has one."""
+    """An annotation. `kind`: tensor, tile, scalar, array, tuple, handle. `distributed`: every rank has
+    one."""
 
     kind: str
     shape: tuple[Any, ...] | None = None
@@ -90,13 +89,13 @@ class Annotation(Record):
 
     @property
     def layout(self) -> str:
-        """How a tensor lies in memory."""
+        """Return the memory layout of a tensor."""
         said = [e.layout if isinstance(e, TensorView) else e for e in self.extras]
         return next((e.name for e in said if isinstance(e, TensorLayout)), "ND")
 
 
 class TensorView(Record):
-    """More of a tensor than its shape: how far apart elements are, and how far data goes."""
+    """More of a tensor than its shape: strides, and valid extents."""
 
     stride: Any = None
     layout: Any = None
@@ -105,28 +104,28 @@ class TensorView(Record):
 
 
 class MemRef:
-    """Memory that a tile asks for by name: `pl.Tile[shape, dtype, l0c[i % 2], pl.Mem.Acc]` with
-    `l0c = pl.MemRef(slots=2)`. Tools place tiles: it says nothing about values, and is read past."""
+    """Named memory for a tile: `pl.Tile[shape, dtype, l0c[i % 2], pl.Mem.Acc]` with `l0c =
+    pl.MemRef(slots=2)`. It is ignored, since the tools place tiles."""
 
     def __init__(self, *where: Any, slots: int = 1, **_: Any) -> None:
         self.slots = slots
 
     def __getitem__(self, slot: Any) -> MemRef:
         if isinstance(slot, int) and not 0 <= slot < self.slots:
-            raise IndexError(f"slot {slot} of {self.slots}")
+            raise IndexError(f"slot {slot} is out of range: {self.slots} slots")
         return self
 
 
 class Ptr:
-    """The type beside the name of memory that a program asks for: `m: pl.Ptr = pl.tile.alloc(..)`, `places:
-    pl.Ptr = pld.alloc_window_buffer(..)`."""
+    """The type of named memory of a program: `m: pl.Ptr = pl.tile.alloc(..)`, `places: pl.Ptr =
+    pld.alloc_window_buffer(..)`."""
 
 
 class CommCtx:
-    """Who is who among ranks: `ctx: pld.CommCtx = pld.get_comm_ctx(data)`."""
+    """The communication context of ranks: `ctx: pld.CommCtx = pld.get_comm_ctx(data)`."""
 
 
-#: Types of what a program names and does not look into.
+#: Types of opaque handles.
 HANDLES = {Ptr: "pl.Ptr", CommCtx: "pld.CommCtx"}
 
 
@@ -147,7 +146,7 @@ class TileView(Record):
 
 
 class Unset:
-    """What a name is before a loop that sets it: nothing that may be read."""
+    """The value of a name before a loop that sets it; it must not be read."""
 
     def __repr__(self) -> str:
         return "pl.UNSET"
@@ -182,7 +181,7 @@ class Tensor(metaclass=_Kind):
 
 
 class Tile(Tensor):
-    """An array on chip."""
+    """An array in the memory of a core."""
 
     kind = "tile"
 
@@ -244,7 +243,7 @@ TaskId = Annotation("scalar", None, TASK_ID)
 
 
 def annotation(given: Any) -> Annotation | None:
-    """What was written, as an annotation; None for what is none of the language's."""
+    """Return an annotation; None for types outside of the language."""
     if isinstance(given, Annotation):
         return given
     if isinstance(given, DataType):
@@ -259,7 +258,7 @@ def annotation(given: Any) -> Annotation | None:
 
 
 def written_type(said: Annotation) -> Any:
-    """The type that an annotation spells out, extents and all."""
+    """Return the type of a complete annotation, with all extents."""
     dtype = said.dtype
     assert dtype is not None
     if said.kind == "scalar":

@@ -1,4 +1,5 @@
-"""Functions as text of Python, statement by statement: what programs and orchestrations are written with."""
+"""Write functions as Python text, statement by statement; base of the writers of programs and
+orchestrations."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any
 
 from .ir import Block, Op, Value
 
-#: Operations on numbers as Python spells them: between two, and before one.
+#: Python's spelling of operations on numbers: infix, and prefix.
 BETWEEN = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "shl": "<<",
     "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and",
@@ -17,7 +18,7 @@ BEFORE = {"neg": "-", "not": "not ", "invert": "~"}
 
 
 class Writer:
-    """Lines of a body. Every value has a name of its own; `taken` are those that none may have."""
+    """The lines of a body. Every value has a unique name; names in `taken` are reserved."""
 
     def __init__(self, taken: set[str]) -> None:
         self.lines: list[str] = []
@@ -29,7 +30,7 @@ class Writer:
         self.lines.append("    " * self.depth + text)
 
     def name(self, value: Value) -> str:
-        """Its name in the text."""
+        """Return the name of a value in the text."""
         known = self.names.get(value)
         if known is None:
             plain = value.name.isidentifier() and value.name.strip("_") and not iskeyword(value.name)
@@ -42,7 +43,7 @@ class Writer:
         return known
 
     def stem(self, wanted: str) -> str:
-        """What names like one that is taken begin with."""
+        """Return the stem of the replacement for a name that is taken."""
         return wanted
 
     def block(self, block: Block) -> None:
@@ -50,7 +51,7 @@ class Writer:
             self.op(op)
 
     def inner(self, block: Block) -> None:
-        """A block below the line at hand."""
+        """Write a block below the current line."""
         self.depth += 1
         start = len(self.lines)
         self.block(block)
@@ -59,7 +60,7 @@ class Writer:
         self.depth -= 1
 
     def op(self, op: Op) -> None:
-        """A method of the name of an operation writes it; `other` writes those that have none."""
+        """Write an operation with the method of its name, or with `other`."""
         special = getattr(self, f"_{op.name.replace('.', '_')}", None)
         if special is not None:
             special(op)

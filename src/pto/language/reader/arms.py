@@ -1,4 +1,4 @@
-"""Arms: they give the names that they set and that are read later."""
+"""Branches of an if: they give the names that they set and that are read later."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def read_if(f: Frame, node: ast.If) -> None:
 
 
 def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
-    """What the arms give: what they yield; names that differ after them, and that are read later."""
+    """Give the results of both branches: values that they yield, and names that differ after them and are
+    read later."""
     given = [end.pop("yield ", None) for end in ends]
     yields = (
         yield_names(node.body) if all(given) and yield_names(node.body) == yield_names(node.orelse) else []
@@ -49,7 +50,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
     outs: tuple[list[Any], list[Any]] = ([], [])
     names: list[str] = []
     types: list[Type] = []
-    cut: list[tuple[str, Any, int]] = []  # arrays that are valid as far as only a run can tell
+    cut: list[tuple[str, Any, int]] = []  # arrays with a dynamic valid region
     for name in dict.fromkeys([*yields, *liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
         one: Any = ends[0].get(name)
         two: Any = ends[1].get(name)
@@ -59,8 +60,8 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
                 f.names[name] = one
             elif missing:
                 there = two if name not in ends[0] else one
-                known = isinstance(there, Value) and is_memory(there)  # memory is there on every way
-                f.names[name] = there if known else Unbound("is set in one arm only", f.span(node))
+                known = isinstance(there, Value) and is_memory(there)  # memory exists after either branch
+                f.names[name] = there if known else Unbound("is set in one branch only", f.span(node))
             continue
         if one is POISON or two is POISON:
             f.names[name] = POISON
@@ -70,7 +71,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
             f.names[name] = unbound[0]
             continue
         if name not in f.live and name not in yields:
-            f.names[name] = Unbound("is not the same after both arms", f.span(node))
+            f.names[name] = Unbound("differs after the branches", f.span(node))
             continue
         one, two = _both_held(f, op.blocks, one, two)
         if _only_extents_differ(one, two):
@@ -100,7 +101,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
 
 
 def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, Any]:
-    """A window of a tensor that is a value in the other arm is one, too: what it holds is loaded."""
+    """Load a window of a tensor whose name is a value in the other branch."""
     if not f.build.in_core or not (is_shaped(one) and is_shaped(two)) or is_memory(one) == is_memory(two):
         return one, two
     first, second = (held(f, b, v) if is_memory(v) else v for b, v in zip(blocks, (one, two), strict=True))
@@ -108,7 +109,7 @@ def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, 
 
 
 def _only_extents_differ(one: Any, two: Any) -> bool:
-    """Whether two arrays are alike but for how far their data goes, in the last two dimensions."""
+    """Return True if two arrays differ only in their valid extents in the last two dimensions."""
     if not is_shaped(one) or not is_shaped(two) or is_memory(one) or is_memory(two) or one.type.rank != 2:
         return False
     a, b = one.type, two.type
@@ -117,7 +118,7 @@ def _only_extents_differ(one: Any, two: Any) -> bool:
 
 
 def _all_valid(f: Frame, block: Block, x: Value) -> Value:
-    """The same storage, all of it."""
+    """Return the same storage, valid everywhere."""
     if x.type.valid is None:
         return x
     with f.build.into(block):
@@ -129,12 +130,12 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
         if isinstance(a, Value) and not mismatch(a.type, b):
             memory = isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b))
             if memory and f.unit.exact is None:
-                fail(MERGE, f"'{name}' is one tensor or another", set_at(f, node, name),
-                     help="write into one of them in both arms")  # fmt: skip
+                fail(MERGE, f"'{name}' is a different tensor in each branch", set_at(f, node, name),
+                     help="write into one of them in both branches")  # fmt: skip
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
         if isinstance(one, bool) and isinstance(two, bool):
             return ScalarType(BOOL)
         return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
-    fail(MERGE, f"'{name}' is of another type in each arm", set_at(f, node, name), expected=shown(one),
+    fail(MERGE, f"'{name}' has a different type in each branch", set_at(f, node, name), expected=shown(one),
          got=shown(two), help="give them different names")  # fmt: skip

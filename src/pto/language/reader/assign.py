@@ -1,4 +1,4 @@
-"""What is assigned: names, several at once, windows and elements of arrays."""
+"""Targets of assignments: names, tuples of names, windows and elements of arrays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .frame import Frame
 
 
 def bind(f: Frame, target: ast.expr, value: Any) -> None:
-    """Give a name, several, or a window of an array what stands to the right."""
+    """Bind the value on the right to a name, several names, or a window of an array."""
     if isinstance(target, ast.Name):
         if isinstance(value, Value) and not value.name:
             value.name = target.id
@@ -35,13 +35,13 @@ def bind(f: Frame, target: ast.expr, value: Any) -> None:
             values = [tuple(values[:-1]), values[-1]]  # (a, b), task = pl.submit(..)
         if values is None or len(values) != len(target.elts):
             got = f"{len(values)} values" if values is not None else shown(value)
-            fail(TYPE, f"{len(target.elts)} names", f.span(target), got=got)
+            fail(TYPE, f"expected {len(target.elts)} values", f.span(target), got=got)
         for part, item in zip(target.elts, values, strict=True):
             bind(f, part, item)
     elif isinstance(target, ast.Subscript):
         _write_window(f, target, value)
     else:
-        fail(SYNTAX, f"nothing is assigned to {type(target).__name__}", f.span(target))
+        fail(SYNTAX, f"cannot assign to {type(target).__name__}", f.span(target))
 
 
 def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
@@ -53,7 +53,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         f.build.append("array.write", [], {"x": owner, "offset": f.build.as_index(at), "value": value})
         return
     if not is_shaped(owner):
-        fail(TYPE, "only arrays have elements", f.span(target), got=shown(owner))
+        fail(TYPE, "cannot assign an element: expected an array", f.span(target), got=shown(owner))
     offsets, sizes, dropped = window(f, target, owner)
     f.build.place = f.span(target)
     one = len(dropped) == owner.type.rank
@@ -63,7 +63,12 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         OPERATORS["write"].function(f.build, owner, offsets, value)
         return
     if one:
-        fail(TYPE, "an array into one element", f.span(target), help="a window is written `x[i:i + n]`")
+        fail(
+            TYPE,
+            "cannot assign an array to one element",
+            f.span(target),
+            help="assign to a window: `x[i:i + n]`",
+        )
     if not is_shaped(value) and not is_scalar(value):
         fail(TYPE, "expected an array or a number for the window", f.span(target), got=shown(value),
              help="pass an array, as a parameter of the function")  # fmt: skip
@@ -76,12 +81,25 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
 
 
 def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
-    """Refuse an array whose data does not fill the window it is assigned to, as far as that can be told."""
+    """Reject an array whose valid region does not fill the window that it is assigned to, as far as that is
+    constant."""
     if any(index.known(n) not in (None, 1) for n in sizes[: max(0, len(sizes) - value.type.rank)]):
-        fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
+        fail(
+            TYPE,
+            "shape of the value does not match the window",
+            f.span(target),
+            expected=_dims(sizes),
+            got=value.type,
+        )
     for have, want in zip(value.type.extent[::-1], sizes[::-1], strict=False):
         if index.known_difference(have, want) not in (None, 0):
-            fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
+            fail(
+                TYPE,
+                "shape of the value does not match the window",
+                f.span(target),
+                expected=_dims(sizes),
+                got=value.type,
+            )
 
 
 def _dims(dims: Sequence[Any]) -> str:

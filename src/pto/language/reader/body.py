@@ -1,4 +1,4 @@
-"""A body, statement by statement. What reads a kind of statement is told to `READERS` (statements.py)."""
+"""Read a body statement by statement. Readers of statements register in `READERS` (statements.py)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ READERS: dict[type, Callable[[Frame, Any], None]] = {}
 
 
 def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
-    """Read statements after which the names in `live` are needed."""
+    """Read statements; the names in `live` are needed after them."""
     after: list[set[str]] = []
     needed = set(live)
     for node in reversed(statements):
         after.append(set(needed))
         needed |= liveness.read([node])
     for node, later in zip(statements, reversed(after), strict=True):
-        if f.returned is not None:  # nothing comes after a return
+        if f.returned is not None:  # statements after a return are unreachable
             break
         before, f.live = f.live, later
         try:
@@ -46,7 +46,7 @@ def _give_up(f: Frame, node: ast.stmt) -> None:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """Names that a definition or an import would give."""
+    """Return the names that a definition or an import would bind."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(a.asname or a.name).partition(".")[0] for a in node.names]
     return [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
@@ -62,7 +62,7 @@ def _statement(f: Frame, node: ast.stmt) -> None:
 
 
 def stays(f: Frame, body: list[ast.stmt]) -> None:
-    """Refuse a return from within a loop, or an arm that a run chooses."""
+    """Reject a return from within a loop, or from a branch of a run-time condition."""
     for found in (n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Return)):
-        fail(SYNTAX, "a function is left at its end only", f.span(found),
-             help="let arms and turns set names, and return them after all of it")  # fmt: skip
+        fail(SYNTAX, "unsupported return: a function returns only at its end", f.span(found),
+             help="set names in branches and iterations, and return them at the end")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Functions: reading one for the arguments it gets, and calls from one to another."""
+"""Functions: reading a function for its arguments, and calls between functions."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ from .source import file_of, surroundings
 from .statements import read_body
 from .tasks import check_predicate, task_options
 
-#: Kinds whose bodies are work of a core.
+#: Kinds of functions that run on cores.
 CORES = ("incore", "aic", "aiv")
-#: Kinds whose bodies make tasks.
+#: Kinds of functions that submit tasks.
 ORCHESTRATORS = ("orchestration", "host")
-#: What `attrs=` of a call says of its task.
+#: Keys of `attrs=` of a call that are options of its task.
 _TASK_ATTRS = ("core_num", "sync_start")
-_EDGES = "compiler_manual_dep_edges"  # what it waits for besides `deps` of those who submit it
+_EDGES = "compiler_manual_dep_edges"  # dependencies besides the `deps` of the submission
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
-    """Read the function that a program begins with. `given`: a TensorType per array, whose extents are
-    numbers or `DynVar`s, and the value of each number; a ScalarType for one that calls give."""
+    """Read the entry function. `given`: a TensorType per array, whose extents are numbers or `DynVar`s, and
+    the value of each number; a ScalarType for a number that calls pass."""
     unit.call, unit.submit = call_function, submit_function
     symbols: dict[DynVar, Value] = {}
     function = _function(declared)
@@ -73,7 +73,8 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
             number = sum(isinstance(p.value.type, TensorType) for p in function.params) - 1
             for axis, d in enumerate(arg.shape):
                 if isinstance(d, DynVar):
-                    function.attrs["symbols"].setdefault(d.name, (number, axis))  # of which tensor
+                    # the tensor and dimension that give it
+                    function.attrs["symbols"].setdefault(d.name, (number, axis))
         elif isinstance(arg, ScalarType):
             bound[name] = function.param(arg, name, IN)
         else:
@@ -89,7 +90,7 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
 
 
 def _given_extents(declared: Declared, given: list[Any]) -> dict[DynVar, int]:
-    """Dynamic extents that arguments know, as a body may name them."""
+    """Return dynamic extents by their values from the arguments, as a body may name them."""
     pairs = zip(declared.signature.parameters, given, strict=True)
     return {
         d: n
@@ -101,7 +102,7 @@ def _given_extents(declared: Declared, given: list[Any]) -> dict[DynVar, int]:
 
 
 def read_exactly(unit: Unit, declared: list[Declared]) -> None:
-    """Read functions that say all of their types, as stages print them; the first is the one to call."""
+    """Read functions whose types are all annotated, as stages print them; the first is the entry."""
     unit.call, unit.submit = call_function, submit_function
     unit.exact = {}
     for d in declared:
@@ -112,8 +113,8 @@ def read_exactly(unit: Unit, declared: list[Declared]) -> None:
 
 
 def _promised(declared: Declared, of: Function) -> Function:
-    """A function of an exact text whose body does not tell what it returns, for those who call it: it is
-    being read, or in Python."""
+    """Return a function of an exact text with its annotated results, for callers of a body that does not show
+    them: one that is still being read, or is in Python."""
     types = of.attrs["results"] = [written_type(said) for said in declared.results or ()]
     function = Function(of.name, of.kind, of.loc)
     function.params, function.returns = of.params, [Value(t) for t in types]
@@ -121,9 +122,9 @@ def _promised(declared: Declared, of: Function) -> Function:
 
 
 def _exact(unit: Unit, declared: Declared) -> Function:
-    """A function of an exact text, read at its first use."""
+    """Return a function of an exact text, read at its first use."""
     assert unit.exact is not None
-    if declared not in unit.exact:  # written beside the program
+    if declared not in unit.exact:  # defined beside the program
         unit.exact[declared] = unit.program.add(_as_said(declared))
     function = unit.exact[declared]
     if function.body.args or function.body.ops or declared in unit.active:
@@ -132,7 +133,7 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     for name in declared.signature.parameters:
         said = declared.annotations.get(name)
         if said is None or said.dtype is None:
-            fail(TYPE, f"parameter '{name}' of {declared.name} does not say its type", function.loc)
+            fail(TYPE, f"missing type of parameter '{name}' of {declared.name}", function.loc)
         bound[name] = function.param(ScalarType(INDEX), name, said.direction)
     symbols: dict[DynVar, Value] = {}
     function.attrs["symbols"] = {}
@@ -166,10 +167,10 @@ def _exact(unit: Unit, declared: Declared) -> Function:
 
 
 def _as_said(declared: Declared) -> Function:
-    """A function of an exact text: one of the host stays that."""
+    """Return a function of an exact text with its declared kind; a host function keeps it."""
     function = _function(declared)
     function.attrs["host"] = declared.kind in ("host", "python")
-    if declared.kind == "python":  # a worker of the host: nobody here looks into it
+    if declared.kind == "python":  # a worker of the host, whose body is not read
         function.kind = "orchestration"
         _, node = file_of(declared.function)
         body = node.body[ast.get_docstring(node) is not None :]
@@ -196,7 +197,7 @@ def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
 
 
 def _unsaid(function: Function, d: DynVar, symbols: dict[DynVar, Any]) -> Value:
-    """A number of a text that no shape of a parameter tells."""
+    """Return a number of a text that no parameter's shape determines."""
     function.attrs.setdefault("unsaid", []).append(d.name)
     value = symbols[d] = Value(ScalarType(INDEX), d.name, function.body, len(function.body.args))
     function.body.args.append(value)
@@ -204,7 +205,7 @@ def _unsaid(function: Function, d: DynVar, symbols: dict[DynVar, Any]) -> Value:
 
 
 def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
-    """What a dynamic extent that a body names is; others are what they are."""
+    """Return the value of a dynamic extent that a body names; other objects unchanged."""
     if not isinstance(found, DynVar) or found in extents:
         return extents.get(found, found) if isinstance(found, DynVar) else found
     for var, n in extents.items():
@@ -218,7 +219,7 @@ def _read(
     unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any],
     ranks: dict[Value, Ranks] | None = None, limits: dict[Value, int] | None = None,
 ) -> None:  # fmt: skip
-    """Read the body of a function whose parameters are there."""
+    """Read the body of a function whose parameters exist."""
     file, node = file_of(declared.function)
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
@@ -256,7 +257,7 @@ def _read(
 def call_function(
     f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]
 ) -> Any:
-    """A call of one function of the language by another."""
+    """Read a call from one function of the language to another."""
     kwargs.pop("config", None)
     attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
     args = _without_waiting(f, node, args, attrs)
@@ -287,10 +288,12 @@ def call_function(
         raise Quiet
     for name, value in bound.arguments.items():
         if isinstance(value, Value) and value in f.build.ranks and not value.name:
-            value.name = name  # that of a window is made by the call
+            value.name = name  # a window gets its name in the call
     again = declared in f.unit.active
     if again and (f.unit.exact is None or declared.results is None):
-        fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
+        fail(
+            CALL, f"{declared.name} calls itself", f.span(node), help="use a loop: recursion is not supported"
+        )
     if f.unit.exact is not None:
         spliced = declared.kind == "inline" and f.task is None and not again
     else:
@@ -299,20 +302,20 @@ def call_function(
         with _calling(f, node, declared, bound.arguments):
             return _spliced(f, declared, dict(bound.arguments))
     if f.build.in_core and f.unit.exact is None:
-        fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
+        fail(PLACE, f"cannot call {declared.name} ({declared.kind}) from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
     return _dispatched(f, node, declared, dict(bound.arguments), said)
 
 
 def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
-    """`attrs=` of a call, as printed programs have it. Marks for tools are nothing to a text; where a program
-    is to run, what is not known may matter."""
+    """Check `attrs=` of a call, as printed programs have it. A text may have marks for tools; a program that
+    is to run must not have unknown keys."""
     if not isinstance(attrs, dict):
-        fail(CALL, "attrs are a dictionary of words", f.span(node), got=repr(attrs))
+        fail(CALL, "expected a dictionary with string keys for attrs", f.span(node), got=repr(attrs))
     known = (*_TASK_ATTRS, _EDGES)
     odd = [k for k in attrs if k not in known and not str(k).startswith("arg_direction")]
     if odd and (f.unit.exact is None or odd[0] in EDGES):
-        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node),
+        fail(CALL, f"unknown key '{odd[0]}' in attrs of a call", f.span(node),
              expected=f"arg_directions, {', '.join(known)}")  # fmt: skip
     return attrs
 
@@ -320,10 +323,10 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
 def _of_a_rank(
     f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any], device: Any
 ) -> tuple[int, list[Any], dict[str, Any]]:
-    """`device=` of a call by the host: windows are those of that rank."""
+    """Handle `device=` of a call by the host: windows become those of that rank."""
     rank = index.known(device) if is_scalar(device) else None
     if rank is None or not 0 <= rank < f.unit.world:
-        fail(CALL, "a call is for a rank that is known", f.span(node), got=f"device={device}",
+        fail(CALL, "expected a constant rank for a call", f.span(node), got=f"device={device}",
              expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
     def local(a: Any) -> Any:
@@ -333,17 +336,17 @@ def _of_a_rank(
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
-    """Arguments that no task waits for, by `attrs=` of a call. What else it says of directions the function
-    says, too."""
+    """Return the arguments that order nothing by `attrs=` of a call. Its other directions repeat those of the
+    function."""
     free = [d is ArgDirection.NoDep for d in attrs.get("arg_directions", ())]
     if free and len(free) != len(args):
-        fail(CALL, f"{len(args)} arguments", f.span(node), got=f"{len(free)} directions")
+        fail(CALL, f"expected {len(args)} directions, one per argument", f.span(node), got=len(free))
     return [NoDep(a) if i < len(free) and free[i] and is_tensor(a) else a for i, a in enumerate(args)]
 
 
 @contextmanager
 def _calling(f: Frame, node: ast.Call, declared: Declared, bound: Mapping[str, Any]) -> Iterator[None]:
-    """Remember a call while what it calls is read: problems there are told with it."""
+    """Keep a call as a note for problems in the function that it calls."""
 
     def note() -> tuple[str, Span | None]:
         arrays = [f"{n}: {v.type}" for n, v in bound.items() if is_shaped(v)]
@@ -361,7 +364,7 @@ def _plain(declared: Declared) -> str:
 
 
 def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
-    """The body of an inline function, or of another orchestration, in place of its call."""
+    """Inline the body of an inline function, or of another orchestration, at its call."""
     file, node = file_of(declared.function)
     outside = surroundings(declared.function, declared.enclosing)
     extents: dict[DynVar, Any] = {
@@ -399,7 +402,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
 def _dispatched(
     f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], attrs: dict[str, Any]
 ) -> Any:
-    """A task: the function is read for the types it gets, and called with the values."""
+    """Submit a task: read the function for the argument types, and call it with the values."""
     place = f.span(node)
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
     bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
@@ -414,10 +417,10 @@ def _dispatched(
             check_argument(declared, name, said, value, place)
         if not is_tensor(value) and not is_scalar(value):
             got = value.type if isinstance(value, Value) else repr(value)
-            fail(CALL, f"'{name}' of {declared.name} is a tensor or a number", place, got=got)
+            fail(CALL, f"expected a tensor or a number for '{name}' of {declared.name}", place, got=got)
     ranks = {n: f.build.ranks[v] for n, v in bound.items() if isinstance(v, Value) and v in f.build.ranks}
     bound.update({f"{n}_of_all": r.whole for n, r in ranks.items()})
-    free += [r.whole for r in ranks.values()]  # tasks of other ranks are waited for by signals
+    free += [r.whole for r in ranks.values()]  # signals order tasks of other ranks
     whose = tuple((n, r.rank, r.count, r.rows) for n, r in ranks.items())
     limits = {n: _limits(f.build, v) for n, v in bound.items()}
     keys = tuple((_key(declared, n, v), limits[n]) for n, v in bound.items())
@@ -433,7 +436,7 @@ def _called(
     f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span,
     attrs: dict[str, Any],
 ) -> Any:  # fmt: skip
-    """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
+    """Emit the call and return its results. A task with options is a result, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in values_in(callee.returns) if v not in params]
     options = {**attrs, **(f.task or {})}
@@ -463,20 +466,20 @@ def _called(
 
 
 def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
-    """`pl.submit`: what the function returns, and its task."""
+    """Read `pl.submit`: return the function's results and its task."""
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
     no_tasks = () if f.unit.exact is not None else ("inline", *ORCHESTRATORS)
     if declared is None or declared.kind in no_tasks:
         fail(
             CALL,
-            "a task is one of a function of a core",
+            "expected a function of the language for pl.submit",
             place,
             got=getattr(declared, "name", repr(given.function)),
             help="decorate it with @pl.jit.incore",
         )
     if f.build.in_core and f.unit.exact is None:
-        fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
+        fail(PLACE, "cannot submit a task from a core", place)
     before, f.task = f.task, given.options
     try:
         out = call_function(
@@ -489,7 +492,7 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
 
 
 def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
-    """Outputs at the end that a submission does not name: tensors that are made for them."""
+    """Return tensors for trailing outputs that a submission leaves out."""
     made: list[Any] = []
     for name in list(declared.signature.parameters)[len(given.args) :]:
         said = declared.annotations.get(name)
@@ -510,7 +513,7 @@ def _specialised(
     unit: Unit, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, Ranks],
     limits: Mapping[str, tuple[int | None, ...]],
 ) -> Function:  # fmt: skip
-    """A function for the types of a call; extents that are not known become numbers it is given."""
+    """Return a function for the types of a call; dynamic extents become number parameters."""
     function = _function(declared)
     symbols: dict[Any, Value] = {}
     most: dict[Value, int] = {}
@@ -557,12 +560,13 @@ def _specialised(
 
 
 def _limits(build: Build, value: Any) -> tuple[int | None, ...]:
-    """How long the dimensions of a tensor are at most."""
+    """Return upper bounds of the dimensions of a tensor."""
     return tuple(build.most(value, i) for i in range(value.type.rank)) if is_tensor(value) else ()
 
 
 def _said_results(declared: Declared) -> int | None:
-    """How many of the tensors that a function writes it says to return: the first ones. None: all."""
+    """Return the number of written tensors, from the first, that a function's annotation returns; None:
+    all."""
     _, node = file_of(declared.function)
     said = node.returns
     if said is None or (isinstance(said, ast.Constant) and said.value is None):
@@ -573,7 +577,7 @@ def _said_results(declared: Declared) -> int | None:
 
 
 def _hidden(bound: dict[str, Any], callee: Function) -> list[Any]:
-    """What a call passes for extents that the callee does not know: in the order in which it met them."""
+    """Return the arguments of a call for dynamic extents of its arrays, in order of first use."""
     found: dict[Any, Any] = {}
     for value in bound.values():
         if isinstance(value, Value) and isinstance(value.type, TensorType):
@@ -609,7 +613,7 @@ def _param_type(value: Any, said: Annotation | None) -> Type:
 
 
 def _key(declared: Declared, name: str, value: Any) -> Any:
-    """What of an argument decides how the function is read."""
+    """Return the key of an argument: everything that affects how the function is read."""
     type = _param_type(value, declared.annotations.get(name))
     if isinstance(type, TensorType):
         dims = tuple(index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.shape)
@@ -625,7 +629,8 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
 
 
 def _suspect(f: Frame, problem: Problem, said: Annotation, value: Any) -> None:
-    """What a spliced function is given has extents of its own: others than it says are told, and used."""
+    """Report a mismatch of an inlined function's annotated extents as a warning, since the argument's extents
+    are used."""
     if problem.diagnostic.code != SHAPE or said.shape is None or len(said.shape) != value.type.rank:
         raise problem
     problem.diagnostic.severity = "warning"
@@ -633,7 +638,7 @@ def _suspect(f: Frame, problem: Problem, said: Annotation, value: Any) -> None:
 
 
 def check_argument(declared: Declared, name: str, said: Annotation, value: Any, where: Span | None) -> None:
-    """Whether an argument is what its parameter says."""
+    """Check that an argument matches the annotation of its parameter."""
     if said.kind in ("tensor", "tile"):
         wanted: Any = TensorType if said.kind == "tensor" else TileType
         if (
@@ -645,14 +650,14 @@ def check_argument(declared: Declared, name: str, said: Annotation, value: Any, 
             fail(CALL, f"expected a {said.kind} for '{name}' of {declared.name}", where, got=got,
                  help="" if isinstance(value, Value) else "pass an array, as a parameter")  # fmt: skip
         if said.dtype is not None and value.type.dtype != said.dtype:
-            fail(TYPE, f"'{name}' of {declared.name} holds {said.dtype.name}", where, got=value.type)
+            fail(TYPE, f"expected {said.dtype.name} for '{name}' of {declared.name}", where, got=value.type)
         if said.shape is not None:
             fits = len(said.shape) == value.type.rank and all(
                 isinstance(want, DynVar) or not isinstance(want, int) or index.known(have) in (None, want)
                 for want, have in zip(said.shape, value.type.shape, strict=True)
             )
             if not fits:
-                fail(SHAPE, f"'{name}' of {declared.name} has another shape", where,
+                fail(SHAPE, f"shape of '{name}' of {declared.name} does not match", where,
                      expected=list(said.shape), got=value.type)  # fmt: skip
     elif said.kind == "scalar" and not is_scalar(value):
         got = getattr(value, "type", repr(value))

@@ -1,4 +1,4 @@
-"""Values that meet what other ways to the same point left: turns of a loop, arms, what leaves a region."""
+"""Values that merge at a point from several paths: iterations of a loop, branches, ends of regions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def shown(value: Any) -> str:
 
 
 def carries(value: Any) -> bool:
-    """None is no task, which a task may follow."""
+    """Return True if a loop can carry a value; None stands for no task, which a task may replace."""
     return value is None or is_scalar(value) or isinstance(value, Value)
 
 
@@ -54,7 +54,7 @@ def is_task(type: Type) -> bool:
 
 
 def typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
-    """A literal as a number of the type that it meets."""
+    """Return a literal as a number of the type that it merges with."""
     if isinstance(value, Value) or not isinstance(type, ScalarType) or type.dtype in (INDEX, FP32, BOOL):
         return value
     with f.build.into(block):
@@ -65,7 +65,7 @@ OTHER_NAME = "give it another name; a loop over pl.unroll(..) is written out, an
 
 
 def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
-    """What a name is after an iteration has to be what it was before, of another value."""
+    """Check that a name keeps its type over an iteration."""
     problem = mismatch(arg.type, now)
     if (
         problem
@@ -74,7 +74,7 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
         and isinstance(now.type, ScalarType)
     ):
         if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
-            arg.type = now.type  # it began with a literal
+            arg.type = now.type  # its initial value was a literal
             return
     if problem and _begins_empty(arg, now):
         for value in (arg.begins, arg):
@@ -83,13 +83,13 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
         return
     if problem:
         storage = isinstance(arg.begins, Value) and is_memory(arg.begins)
-        fail(MERGE, f"'{name}' changes its type in the loop", set_at(f, node, name), expected=arg.type,
+        fail(MERGE, f"type of '{name}' changes in the loop", set_at(f, node, name), expected=arg.type,
              got=shown(now), help=written_into(name) if storage else OTHER_NAME)  # fmt: skip
 
 
 def _begins_empty(arg: Value, now: Any) -> bool:
-    """Whether what is handed on began as memory that holds nothing yet, of the same shape: it is as valid as
-    what an iteration makes of it."""
+    """Return True if a carried value began as empty memory of the same shape: its valid region is then that
+    of an iteration's result."""
     made = arg.begins.owner if arg.begins is not None else None
     assert isinstance(arg.owner, Block)
     if not isinstance(made, Op) or made.name not in _EMPTY or made.args.get("init_value") is not None:
@@ -100,12 +100,12 @@ def _begins_empty(arg: Value, now: Any) -> bool:
     return same and all(raised(d, made, arg.owner) for d in now.type.extent if isinstance(d, Value))
 
 
-#: Operations that make memory with nothing in it.
+#: Operations that make empty memory.
 _EMPTY = ("create_tensor", "create_tile")
 
 
 def held(f: Frame, block: Block, x: Value) -> Value:
-    """What a tensor holds now, on chip; itself where its extents are not known."""
+    """Load a tensor to a tile; return the tensor itself if its extents are dynamic."""
     if any(index.known(d) is None for d in x.type.shape):
         return x
     with f.build.into(block):
@@ -115,11 +115,11 @@ def held(f: Frame, block: Block, x: Value) -> Value:
 
 
 def written_into(name: str) -> str:
-    return f"{name}[..] = .. writes into it; {name} = .. only gives the name to something else"
+    return f"{name}[..] = .. writes into it; {name} = .. only rebinds the name"
 
 
 def set_at(f: Frame, node: ast.AST, name: str) -> Span:
-    """Where a loop or an arm gives a name to something, the last time."""
+    """Return the last place where a loop or a branch assigns a name."""
     found = [
         n for n in ast.walk(node)
         if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and hasattr(n, "lineno")
@@ -128,7 +128,7 @@ def set_at(f: Frame, node: ast.AST, name: str) -> Span:
 
 
 def mismatch(type: Type, value: Any) -> bool:
-    """Whether a value cannot stand where one of a type did."""
+    """Return True if a value does not match a type."""
     if isinstance(type, ArrayType):
         return not isinstance(value, Value) or value.type != type
     if value is None:
@@ -149,7 +149,7 @@ def mismatch(type: Type, value: Any) -> bool:
 
 
 def substitute(block: Block, old: Value, new: Any) -> None:
-    """Use another value in a block."""
+    """Replace a value in a block."""
 
     def of(v: Value) -> Any:
         return new if v is old else v

@@ -1,4 +1,4 @@
-"""Returns from within arms as one at the end.
+"""Turn returns in branches into one return at the end.
 
     if c:                    if c:
         return a                 returned_0_ = a
@@ -7,7 +7,7 @@
                                  returned_0_ = b
                              return returned_0_
 
-Loops and regions are not left: what returns from within one is refused where it is read (body.py).
+Returns from loops and regions stay; the reader of bodies rejects them (body.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .jumps import placed
 
 
 def single_exit(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The same statements, left at their end; as they are where that cannot be done."""
+    """Return the statements with a single return at the end, unchanged if that is impossible."""
     if not any(isinstance(n, ast.If) and _returns(n) for n in body):
         return [*body]
     found: list[ast.Return] = []
@@ -45,7 +45,7 @@ def _count(node: ast.Return) -> int:
 
 
 def _collect(body: Sequence[ast.stmt], found: list[ast.Return]) -> bool:
-    """Whether every way through ends with a return, none of them in a loop or a region."""
+    """Return True if every path ends with a return outside of loops and regions."""
     for node in body:
         if isinstance(node, ast.Return):
             found.append(node)

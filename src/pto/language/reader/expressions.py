@@ -1,4 +1,4 @@
-"""Expressions: what a node of the syntax tree stands for, a value of the program or an object of Python."""
+"""Read expressions: return the value of the program, or the Python object, of a syntax tree node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: 
 
 
 def value_of(f: Frame, node: ast.expr) -> Any:
-    """What an expression is."""
+    """Return the value of an expression."""
     reader = _READERS.get(type(node))
     if reader is None:
         absent(f, node)
@@ -44,7 +44,7 @@ def value_of(f: Frame, node: ast.expr) -> Any:
 
 
 def _number(found: Any) -> Any:
-    """A number of NumPy as one of Python."""
+    """Return a NumPy number as a Python number."""
     numpy = type(found).__module__ == "numpy" and getattr(found, "shape", None) == ()
     return found.item() if numpy else found
 
@@ -70,22 +70,27 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
             return _said
         fail(
             NAME,
-            f"a value has no '{node.attr}'",
+            f"unknown attribute '{node.attr}' of a value",
             f.span(node),
             got=owner.type,
             help=instead_of(node.attr) or "shape, valid_shape and dtype",
         )
     if owner is f.names.get("self") and node.attr in getattr(owner, "methods", {}):
-        return owner.methods[node.attr]  # whatever else the class of a program has by that name
+        return owner.methods[node.attr]  # regardless of attributes of the program class
     try:
         return getattr(owner, node.attr)
     except AttributeError:
         what = getattr(owner, "__name__", type(owner).__name__)
-        fail(NAME, f"'{what}' has no '{node.attr}'", f.span(node), help=member(node.attr, dir(owner)))
+        fail(
+            NAME,
+            f"unknown attribute '{node.attr}' of '{what}'",
+            f.span(node),
+            help=member(node.attr, dir(owner)),
+        )
 
 
 def _said(*_: Any) -> None:
-    """What a declaration does when it is reached."""
+    """Accept a declaration such as `bind_dynamic`, which has no effect in a body."""
 
 
 def _list(f: Frame, node: ast.List) -> Any:
@@ -99,13 +104,13 @@ def _tuple(f: Frame, node: ast.Tuple) -> Any:
 def _binary(f: Frame, node: ast.BinOp) -> Any:
     name = _BINARY.get(type(node.op))
     if name is None:
-        fail(SYNTAX, f"operator {type(node.op).__name__} is not in the language", f.span(node))
+        fail(SYNTAX, f"unsupported operator {type(node.op).__name__}", f.span(node))
     lhs, rhs = value_of(f, node.left), value_of(f, node.right)
     return binary(f, node, name, lhs, rhs)
 
 
 def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
-    """An operator between two expressions."""
+    """Return the result of an operator on two expressions."""
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
         return on_arrays(f, node, name, lhs, rhs)
@@ -117,16 +122,16 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
 
 
 def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> Any:
-    """An operator of Python, of which one side at least is an array."""
+    """Return the result of a Python operator with at least one array operand."""
     symbol = INFIX.get(name)
     if symbol is None or (name in OF_MASKS and not all(map(is_mask, args))):
-        fail(TYPE, f"no such operator on {' and '.join(map(_type, args))}", f.span(node),
+        fail(TYPE, f"unsupported operator on {' and '.join(map(_type, args))}", f.span(node),
              help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
     return apply(f, node, symbol, list(args), {})
 
 
 def _python(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
-    """What Python makes of two of its own objects."""
+    """Return Python's result of an operator on two Python objects."""
     import operator as o
 
     words = {"bitand": "and_", "bitor": "or_", "bitxor": "xor", "shl": "lshift", "shr": "rshift"}
@@ -150,7 +155,7 @@ def _unary(f: Frame, node: ast.UnaryOp) -> Any:
 
 def _compare(f: Frame, node: ast.Compare) -> Any:
     if len(node.ops) > 1:
-        fail(SYNTAX, "comparisons cannot be chained", f.span(node),
+        fail(SYNTAX, "unsupported chained comparison", f.span(node),
              help="write `a < b and b < c`; of arrays `(a < b) & (b < c)`")  # fmt: skip
     lhs, rhs = value_of(f, node.left), value_of(f, node.comparators[0])
     name = _COMPARE.get(type(node.ops[0]))
@@ -162,7 +167,7 @@ def _compare(f: Frame, node: ast.Compare) -> Any:
             return (lhs in rhs) == isinstance(node.ops[0], ast.In)
         return _python(f, node, name, lhs, rhs)
     if name is None:
-        fail(SYNTAX, f"{type(node.ops[0]).__name__} is not in the language", f.span(node))
+        fail(SYNTAX, f"unsupported comparison {type(node.ops[0]).__name__}", f.span(node))
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
         return on_arrays(f, node, name, lhs, rhs)
@@ -182,7 +187,8 @@ def _both(f: Frame, node: ast.BoolOp) -> Any:
             result = (result and other) if word == "and" else (result or other)
         elif is_shaped(result) or is_shaped(other):
             sign = {"and": "&", "or": "|"}[word]
-            fail(TYPE, f"`{word}` of arrays", f.span(node), got=f"{_type(result)} and {_type(other)}",
+            fail(TYPE, f"unsupported `{word}` of arrays", f.span(node),
+                 got=f"{_type(result)} and {_type(other)}",
                  help=f"(a > 0) {sign} (b > 0), in parentheses")  # fmt: skip
         else:
             result = f.build.scalar(word, result, other)
@@ -193,12 +199,12 @@ def _choice(f: Frame, node: ast.IfExp) -> Any:
     test = value_of(f, node.test)
     if isinstance(test, Value):
         help = "pl.where(mask, a, b)" if is_shaped(test) else "write if and else"
-        fail(SYNTAX, "a choice between values is a statement", f.span(node), help=help)
+        fail(SYNTAX, "unsupported conditional expression", f.span(node), help=help)
     return value_of(f, node.body if test else node.orelse)
 
 
 def exactly(f: Frame, node: ast.expr) -> Any:
-    """The operation on numbers that an expression of an exact text is, though it could be done at once."""
+    """Emit the operation of an expression in an exact text, without folding."""
     if isinstance(node, ast.BinOp):
         name, parts = _BINARY.get(type(node.op), ""), [node.left, node.right]
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -231,7 +237,7 @@ def _subscript(f: Frame, node: ast.Subscript) -> Any:
     if isinstance(owner.type, ArrayType):
         return OPERATORS["read"].function(f.build, owner, value_of(f, node.slice))  # type: ignore[arg-type]
     if not is_shaped(owner):
-        fail(TYPE, "only arrays have elements", f.span(node), got=owner.type)
+        fail(TYPE, "cannot index this value: expected an array", f.span(node), got=owner.type)
     offsets, sizes, dropped = window(f, node, owner)
     f.build.place = f.span(node)
     if len(dropped) == owner.type.rank:
@@ -250,7 +256,8 @@ def _parts(node: ast.Subscript, rank: int) -> tuple[list[Any], list[int]]:
 
 
 def spelled(parts: list[Any], rank: int, whole: Any) -> tuple[list[Any], list[int]]:
-    """The parts of a subscript, `...` written out and without None; and where these insert an extent of 1."""
+    """Return the parts of a subscript with `...` expanded and None removed, and the positions of new extents
+    of 1."""
     for at in [n for n, part in enumerate(parts) if part is ...][:1]:
         count = rank - sum(part is not None for part in parts) + 1
         parts = [*parts[:at], *[whole] * count, *parts[at + 1 :]]
@@ -258,9 +265,9 @@ def spelled(parts: list[Any], rank: int, whole: Any) -> tuple[list[Any], list[in
 
 
 def with_new(b: Build, x: Value, new: list[int], dropped: bool) -> Value:
-    """An array with extents of 1 inserted: `x[:, None]`."""
+    """Return an array with extents of 1 inserted: `x[:, None]`."""
     if dropped:
-        b.fail(SYNTAX, "None beside an index", help="pl.reshape(x, shape)")
+        b.fail(SYNTAX, "unsupported None beside an index", help="pl.reshape(x, shape)")
     shape = list(x.type.shape)
     for at in new:
         shape.insert(at, 1)
@@ -270,8 +277,8 @@ def with_new(b: Build, x: Value, new: list[int], dropped: bool) -> Value:
 def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
     item = value_of(f, node.slice)
     if isinstance(item, Value) and not isinstance(owner, MemRef):
-        fail(TYPE, "an object of Python is indexed with numbers that are known", f.span(node.slice),
-             help="pl.array.create makes an array that a program can index")  # fmt: skip
+        fail(TYPE, "expected a constant index into a Python object", f.span(node.slice),
+             help="use pl.array.create for an array that a program can index")  # fmt: skip
     try:
         return owner[item]
     except (TypeError, LookupError) as e:
@@ -279,13 +286,13 @@ def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
 
 
 def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list[Any], list[int]]:
-    """Offsets and extents that a subscript names, and the dimensions that it drops."""
+    """Return the offsets and extents of a subscript, and the dimensions that it drops."""
     shape = owner.type.shape
     parts, new = _parts(node, len(shape))
     if new and isinstance(node.ctx, ast.Store):
-        fail(SYNTAX, "None in a window that is written", f.span(node), help="leave it out")
+        fail(SYNTAX, "unsupported None in an assignment", f.span(node), help="leave it out")
     if len(parts) > len(shape):
-        fail(SHAPE, f"{len(parts)} indices", f.span(node.slice), expected=f"at most {len(shape)}")
+        fail(SHAPE, "too many indices", f.span(node.slice), expected=f"at most {len(shape)}", got=len(parts))
     offsets: list[Any] = []
     sizes: list[Any] = []
     dropped: list[int] = []
@@ -298,12 +305,12 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
             sizes.append(f.build.scalar("sub", stop, start))
             count = index.known(sizes[-1])
             if count is not None and count < 1:
-                fail(SHAPE, "a window of no elements", f.span(part if part in parts else node),
+                fail(SHAPE, "empty window", f.span(part if part in parts else node),
                      expected="the first index, and one past the last", got=f"{start}:{stop}")  # fmt: skip
         else:
             at = value_of(f, part)
             if not is_scalar(at):
-                fail(TYPE, "an index is a number", f.span(part), got=_type(at),
+                fail(TYPE, "expected a number as an index", f.span(part), got=_type(at),
                      help=BY_ARRAYS if is_shaped(at) else "")  # fmt: skip
             offsets.append(_from_end(f, at, whole))
             sizes.append(1)
@@ -313,14 +320,19 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
 
 def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
     if part.step is not None:
-        fail(SYNTAX, "windows have no step", f.span(part.step),
-             help="every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]; "
-             "every second column: pl.gather(x, mask_pattern=pl.tile.MaskPattern.P0101)")  # fmt: skip
+        fail(SYNTAX, "unsupported step in a window", f.span(part.step),
+             help="for every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]; "
+             "for every second column: pl.gather(x, mask_pattern=pl.tile.MaskPattern.P0101)")  # fmt: skip
     start = 0 if part.lower is None else _from_end(f, value_of(f, part.lower), whole)
     stop = whole if part.upper is None else _from_end(f, value_of(f, part.upper), whole)
     for n in (start, stop):
         if not is_scalar(n):
-            fail(TYPE, "a bound is a number", f.span(part) if hasattr(part, "lineno") else None, got=_type(n))
+            fail(
+                TYPE,
+                "expected a number as a bound",
+                f.span(part) if hasattr(part, "lineno") else None,
+                got=_type(n),
+            )
     return start, stop
 
 
@@ -337,7 +349,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     args: list[Any] = []
     for part in node.args:
         if isinstance(part, ast.Name) and part.id not in f.names and _asks_for_memory(target):
-            continue  # memory of a name that no text has to declare
+            continue  # memory of a name that a text need not declare
         if isinstance(part, ast.Starred):
             args.extend(_items(f, part.value, list | tuple))
         else:
@@ -363,22 +375,22 @@ def _asks_for_memory(target: Any) -> bool:
 def _of_the_program(
     f: Frame, value: Any, node: ast.AST, where: Callable[[], Span | None] = lambda: None
 ) -> None:
-    """Refuse an array that a program does not know: one of its surroundings."""
+    """Reject an array of the surrounding Python."""
     if isinstance(value, type) or not hasattr(value, "__array__") or not value.shape:
         return
-    fail(TYPE, "an array of the surroundings is not in the program", where() or f.span(node),
+    fail(TYPE, "cannot use an array of the surrounding Python", where() or f.span(node),
          got=f"{value.dtype} of shape {list(value.shape)}", help="make it a parameter")  # fmt: skip
 
 
 def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
-    """What `*x` and `**x` stand for in a call."""
+    """Return the value of `*x` or `**x` in a call."""
     found = value_of(f, node)
     if not isinstance(found, kind) or (
         isinstance(found, dict) and not all(isinstance(k, str) for k in found)
     ):
         fail(
             TYPE,
-            "several arguments are a list, a tuple or a dictionary of Python",
+            "expected a Python list, tuple or dictionary to unpack",
             f.span(node),
             got=_type(found),
         )
@@ -386,19 +398,19 @@ def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
 
 
 def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Apply an operator: bind its arguments, and let it build. `attrs=`, as printed programs have it, marks
-    an operation for tools."""
+    """Apply an operator: bind its arguments and let it build. `attrs=`, as printed programs have it, marks an
+    operation for tools."""
     if "attrs" not in op.signature.parameters and isinstance(kwargs.get("attrs"), dict):
         edges = [k for k in EDGES if k in kwargs["attrs"]]
         if edges:
-            fail(ARGUMENTS, f"attrs of {op.full_name} say '{edges[0]}'", f.span(node),
-                 help="only tasks wait: pl.submit(.., deps=[..]), pl.system.task_dummy")  # fmt: skip
+            fail(ARGUMENTS, f"unsupported attribute '{edges[0]}' of {op.full_name}", f.span(node),
+                 help="use pl.submit(.., deps=[..]) or pl.system.task_dummy")  # fmt: skip
         kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}
     try:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as e:
         fail(ARGUMENTS, f"{op.full_name}: {e}", f.span(node), expected=f"{op.full_name}{op.signature}")
-    anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # which know where they belong
+    anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # these check their place themselves
     if not f.build.in_core and any(is_shaped(a) for a in bound.args) and not anywhere:
         in_core(f.build, op.full_name)
     for name, value in bound.arguments.items():
@@ -406,9 +418,9 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[s
         if name in _DTYPES and not isinstance(value, DataType | None):
             fail(
                 TYPE,
-                f"'{name}' is an element type",
+                f"expected an element type for '{name}'",
                 _argument(f, node, op.signature, name) or f.span(node),
-                expected="pl.FP32 and its like",
+                expected="a type such as pl.FP32",
                 got=_type(value),
                 help=_element_type(value),
             )
@@ -417,25 +429,25 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[s
     try:
         return op.function(f.build, *bound.args, **bound.kwargs)
     except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, AssertionError) as e:
-        # Operators ask of objects of Python what only those of the language have.
-        fail(ARGUMENTS, f"{op.full_name} does not take this", f.span(node),
+        # Operators access attributes that a Python object may lack.
+        fail(ARGUMENTS, f"unsupported arguments of {op.full_name}", f.span(node),
              expected=f"{op.full_name}{op.signature}", got=", ".join(map(_type, args)) or str(e))  # fmt: skip
     finally:
         f.build.place_of = before
 
 
 def _element_type(value: Any) -> str:
-    """What the language calls an element type of NumPy or torch, or one by its name."""
+    """Return the language's name of an element type of NumPy or torch, or of its name."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     isa = NAMES.get(name.removeprefix("torch."), "")
     return f"pl.{BY_ISA[isa].name}" if isa in BY_ISA else ""
 
 
-#: What `attrs=` calls the tasks that a task waits for.
+#: Attributes with the dependencies of a task.
 EDGES = ("manual_dep_edges", "compiler_manual_dep_edges")
-#: Parameters that are element types.
+#: Parameters that take element types.
 _DTYPES = ("dtype", "target_type", "out_dtype", "output_dtype", "count_dtype")
-#: Operators on arrays that an orchestrator has.
+#: Operators on arrays that an orchestration can use.
 _ANYWHERE = (
     "assemble",
     "slice",
@@ -455,7 +467,7 @@ _ANYWHERE = (
 
 
 def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) -> Span | None:
-    """Where the argument of a parameter is written; a body that is executed has operators of Python, too."""
+    """Return the source location of a parameter's argument; Python operators count as calls."""
     given: list[ast.expr] = [] if not isinstance(node, ast.Call) else node.args
     if isinstance(node, ast.BinOp):
         given = [node.left, node.right]
@@ -470,7 +482,7 @@ def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) 
 
 
 _OF_NUMBERS = {"min": min, "max": max, "abs": abs}
-#: Functions and types of Python that a body may use on its objects: they only compute.
+#: Pure functions and types of Python that a body may call on Python objects.
 _PURE = (
     int, float, bool, str, tuple, list, dict, set, frozenset, range, enumerate, zip, reversed, slice, type,
     len, min, max, abs, sum, round, sorted, divmod, pow, any, all, isinstance, repr,
@@ -478,7 +490,7 @@ _PURE = (
 
 
 def _pure(target: Any) -> bool:
-    """Whether calling it does nothing but compute: a body is read, and not executed."""
+    """Return True if a call has no side effects, since a body is read and not executed."""
     if target is _said or any(target is p for p in _PURE) or getattr(target, "__name__", "") == "<lambda>":
         return True
     module = str(getattr(target, "__module__", ""))
@@ -491,20 +503,25 @@ def _pure(target: Any) -> bool:
 
 
 def _of_numpy(target: Any) -> bool:
-    """Check whether it is a function or a type of NumPy that makes a number of numbers: `np.sqrt`,
+    """Check whether it is a function or a type of NumPy that maps numbers to a number: `np.sqrt`,
     `np.float32`."""
     kind = target if isinstance(target, type) else type(target)
     return kind.__module__ == "numpy" and (kind is target or kind.__name__ == "ufunc")
 
 
 def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A function of Python: on its own objects, or one that numbers of a program have too."""
+    """Call a Python function on Python objects, or its counterpart on numbers of a program."""
     if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
         for name, function in _OF_NUMBERS.items():
             if target is function and len(args) in (1, 2) and all(map(is_scalar, args)):
                 return f.build.scalar(name, *args)
         if isinstance(target, type) and target in (int, float, bool) and len(args) == 1:
-            fail(TYPE, "a value is converted by the program", f.span(node), help="pl.cast(x, dtype)")
+            fail(
+                TYPE,
+                "cannot convert a value of the program in Python",
+                f.span(node),
+                help="pl.cast(x, dtype)",
+            )
         if target is len and args and is_shaped(args[0]):
             return args[0].type.shape[0]
     if _of_numpy(target) and not kwargs and all(isinstance(a, int | float) for a in args):
@@ -513,12 +530,13 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
         name = getattr(target, "__name__", type(target).__name__)
         fail(
             SYNTAX,
-            f"'{name}' is no function of the language",
+            f"'{name}' is not a function of the language",
             f.span(node),
-            help=instead_of(name) or "decorate it with @pl.jit.inline, or compute what it gives outside",
+            help=instead_of(name)
+            or "decorate it with @pl.jit.inline, or compute its result outside of the function",
         )
     if any(map(is_shaped, args)) and getattr(target, "__module__", "") in ("builtins", "math"):
-        fail(TYPE, f"'{target.__name__}' of Python takes no arrays of a program", f.span(node),
+        fail(TYPE, f"cannot apply Python's '{target.__name__}' to arrays of a program", f.span(node),
              help=instead_of(target.__name__))  # fmt: skip
     check_said(target, args, kwargs, lambda signature, name: _argument(f, node, signature, name))
     try:
@@ -548,18 +566,18 @@ def _text(f: Frame, node: ast.JoinedStr) -> str:
         try:
             parts.append(format(value, how))
         except (TypeError, ValueError) as e:
-            fail(TYPE, f"this is not written so: {e}", f.span(node), got=_type(value))
+            fail(TYPE, f"invalid type expression: {e}", f.span(node), got=_type(value))
     return "".join(parts)
 
 
 def _each(f: Frame, node: ast.ListComp) -> list[Any]:
-    """A list over a range that is known: its elements, one by one."""
+    """Return a list comprehension over a constant range, element by element."""
     (g,) = node.generators if len(node.generators) == 1 else (None,)
     if g is None or not isinstance(g.target, ast.Name) or g.is_async:
-        fail(SYNTAX, "a list is made over one range", f.span(node))
+        fail(SYNTAX, "expected one range in a list comprehension", f.span(node))
     over = value_of(f, g.iter)
     if isinstance(over, Value) or not hasattr(over, "__iter__"):
-        fail(SYNTAX, "a list is made over a range that is known", f.span(g.iter), got=_type(over))
+        fail(SYNTAX, "expected a constant range in a list comprehension", f.span(g.iter), got=_type(over))
     before = f.names.get(g.target.id, POISON)
     found: list[Any] = []
     for item in over:
@@ -574,28 +592,28 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
 
 
 def condition(f: Frame, node: ast.expr) -> Any:
-    """What decides an arm or another turn: a truth value of the program, or one that is known."""
+    """Return the condition of a branch or loop: a truth value of the program, or a constant."""
     found = value_of(f, node)
     if not isinstance(found, Value):
         return bool(found)
     if not isinstance(found.type, ScalarType) or found.type.dtype != BOOL:
         help = "compare it, as in `x != 0`" if is_scalar(found) else OF_ARRAYS
-        fail(TYPE, "a condition is a truth value", f.span(node), got=found.type, help=help)
+        fail(TYPE, "expected a truth value as a condition", f.span(node), got=found.type, help=help)
     return found
 
 
 def _known_truth(f: Frame, node: ast.expr) -> bool:
-    """Whether an element of a list is one: nothing that only a run can tell."""
+    """Return the constant condition of a list comprehension."""
     found = value_of(f, node)
     if isinstance(found, Value):
-        fail(TYPE, "which elements a list has is known when the program is read", f.span(node),
+        fail(TYPE, "expected a constant condition in a list comprehension", f.span(node),
              got=found.type, help="a loop with pl.unroll, or the whole array")  # fmt: skip
     return bool(found)
 
 
 def _dict(f: Frame, node: ast.Dict) -> Any:
     if any(k is None for k in node.keys):
-        fail(SYNTAX, "dictionaries are written out", f.span(node))
+        fail(SYNTAX, "unsupported `**` in a dictionary", f.span(node))
     found = {}
     for k, v in zip(node.keys, node.values, strict=True):
         assert k is not None
@@ -606,7 +624,7 @@ def _dict(f: Frame, node: ast.Dict) -> Any:
         except TypeError as e:
             fail(TYPE, str(e), f.span(k))
         if twice:
-            fail(SYNTAX, f"{key!r} is in the dictionary twice", f.span(k), help="leave one of them out")
+            fail(SYNTAX, f"duplicate key {key!r} in a dictionary", f.span(k), help="leave one of them out")
     return found
 
 

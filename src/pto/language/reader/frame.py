@@ -1,4 +1,4 @@
-"""A function that is being read: its names, where its operations go, and what is wrong with it."""
+"""The state of a function that is being read: its names, its block, and its problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .source import File
 
 
 class _Poison:
-    """What stands for a value that could not be read: nothing more is said about what needs it."""
+    """The placeholder for a value that could not be read; its uses report nothing more."""
 
     def __repr__(self) -> str:
         return "<unread>"
@@ -26,7 +26,7 @@ POISON: Any = _Poison()
 
 
 class Unbound:
-    """A name that only some ways to this point have set."""
+    """A name that only some paths to this point have set."""
 
     def __init__(self, why: str, place: Span, help: str = "") -> None:
         self.why = why
@@ -35,10 +35,10 @@ class Unbound:
 
 
 class Quiet(Exception):
-    """Something needs what could not be read; that has been reported."""
+    """Raised for a use of a value that could not be read, which has been reported."""
 
 
-#: What may be wrong with a function for the arguments of one call, and right for those of another.
+#: Problems that may depend on the arguments of a call.
 _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 
 
@@ -48,17 +48,17 @@ class Unit:
     def __init__(self, program: Program, target: Any, world: int = 1) -> None:
         self.program = program
         self.target = target
-        self.world = world  # how many ranks there are
+        self.world = world  # number of ranks
         self.diagnostics: list[Diagnostic] = []
-        self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
+        self.read: dict[Any, Function] = {}  # functions that were read, by their specialisation
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
-        self.submit: Callable[..., Any]  # and one by pl.submit
+        self.submit: Callable[..., Any]  # reads a call by pl.submit
         self.exact: dict[Declared, Function] | None = (
             None  # functions of a text that says all there is to say
         )
-        self.loops = 0  # those that jumps were taken out of
-        self.active: list[Declared] = []  # those that are being read: none may call itself
-        #: Calls that led to what is being read, as notes.
+        self.loops = 0  # number of loops whose jumps were rewritten
+        self.active: list[Declared] = []  # functions that are being read: none may call itself
+        #: Calls that led to the current function, as notes.
         self.callers: list[Callable[[], tuple[str, Span | None]]] = []
 
     def report(self, problem: Problem) -> None:
@@ -71,7 +71,7 @@ class Unit:
 
 
 class Frame:
-    """One function, or the body of one that is spliced into another."""
+    """A function, or the inlined body of one in another."""
 
     def __init__(
         self, unit: Unit, file: File, outside: Callable[[str], Any], build: Build, function: Function
@@ -82,16 +82,16 @@ class Frame:
         self.build = build
         self.function = function
         self.names: dict[str, Any] = {}
-        self.live: set[str] = set()  # names that are read after the statement at hand
+        self.live: set[str] = set()  # names that are read after the current statement
         self.returned: list[Any] | None = None
-        self.task: dict[str, Any] | None = None  # what a region says of the task that it dispatches
-        self.is_host = False  # says which rank does what: its loops are written out
+        self.task: dict[str, Any] | None = None  # options of the task that a region dispatches
+        self.is_host = False  # assigns work to ranks: its loops are written out
 
     def span(self, node: ast.AST) -> Span:
         return self.file.span(node)
 
     def rebound(self, target: ast.Name, value: Any) -> None:
-        """Remember where the name of an output was given to something else."""
+        """Record where the name of an output is rebound."""
         params = {p.name: p.value for p in self.function.params if p.direction != IN}
         if target.id in params and value is not params[target.id]:
             self.function.attrs.setdefault("rebound", {}).setdefault(target.id, self.span(target))
@@ -104,7 +104,10 @@ class Frame:
                 raise Quiet
             if isinstance(found, Unbound):
                 fail(
-                    NAME, f"'{name}' {found.why}", self.span(node), help=found.help or f"set '{name}' before"
+                    NAME,
+                    f"'{name}' {found.why}",
+                    self.span(node),
+                    help=found.help or f"set '{name}' before its use",
                 )
             return found
         try:
@@ -114,4 +117,4 @@ class Frame:
         if hasattr(builtins, name):
             return getattr(builtins, name)
         known = [n for n in self.names]
-        fail(NAME, f"'{name}' is not defined", self.span(node), help=did_you_mean(name, known))
+        fail(NAME, f"unknown name '{name}'", self.span(node), help=did_you_mean(name, known))

@@ -1,4 +1,4 @@
-"""What the language has for what NumPy and Python are used to: help for those who come from there."""
+"""Help for users of NumPy and Python: the language's counterparts of their names."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..operators.core import OPERATORS
 from ..problems import SYNTAX, fail
 from .frame import Frame
 
-#: What to write for an index that is an array, or a comparison of arrays.
+#: Counterparts of an index that is an array, or of a comparison of arrays.
 _GATHERED = "a loop: out[i] = x[index[i]]; pl.gather(x, dim=-1, index=i) for elements of a row"
 _COUNTED = "a loop: out[0, x[0, i]] += 1; or pl.row_sum((x == value) * 1.0)"
-BY_ARRAYS = f"pl.where(mask, a, b) chooses by elements; rows by number are {_GATHERED}"
-#: Names that other libraries have, and what to write.
+BY_ARRAYS = f"pl.where(mask, a, b) selects by element; rows by number are {_GATHERED}"
+#: Names of other libraries, and their counterparts.
 ELSEWHERE = {
     "T": "pl.transpose(x, 0, 1), or b_trans=True of pl.matmul",
     "arange": "pl.arange(start, [1, n])",
@@ -25,7 +25,7 @@ ELSEWHERE = {
     "bincount": _COUNTED,
     "clip": "pl.minimum(pl.maximum(x, low), high)",
     "concatenate": "pl.concat(a, b) beside each other; windows of a tensor: out[0:16] = a; out[16:32] = b",
-    "copy": "a name is enough: operators give new arrays",
+    "copy": "use the name: operators return new arrays",
     "cumsum": "a loop: total = total + x[i:i + 1]; out[i:i + 1] = total",
     "dot": "pl.matmul(a, b)",
     "einsum": "pl.matmul(a, b), with a_trans=True and b_trans=True",
@@ -59,37 +59,35 @@ ELSEWHERE = {
     "zeros_like": "pl.full(x.shape, x.dtype, 0.0)",
 }
 
-#: What Python has and programs have not, by node of the syntax tree: what it is called, and what to write.
+#: Unsupported Python syntax by node of the syntax tree: its name, and the help.
 _LOCAL = "define it outside of the function"
-_CHECKED = (
-    "pl.static_assert(condition, message) refuses what shapes and constants say; check data before the call"
-)
-_LISTED = "a list over a known range: [f(i) for i in range(4)]"
+_CHECKED = "pl.static_assert(condition, message) checks shapes and constants; check data before the call"
+_LISTED = "a list over a constant range: [f(i) for i in range(4)]"
 ABSENT = {
     "Assert": ("assert", _CHECKED),
     "AsyncFunctionDef": ("async", _LOCAL),
     "ClassDef": ("a class in a function", _LOCAL),
-    "Delete": ("del", "leave it out: memory is used again after the last use of what it holds"),
+    "Delete": ("del", "leave it out: memory is reused after the last use of its contents"),
     "DictComp": ("a dictionary over a range", _LISTED),
     "FunctionDef": ("a function in a function", f"{_LOCAL}, with @pl.jit.inline"),
     "GeneratorExp": ("a generator", _LISTED),
-    "Global": ("global", "names of the surroundings are constants: pass an array, and write into it"),
+    "Global": ("global", "names outside of the function are constants: pass an array, and write into it"),
     "Import": ("import", "import it outside of the function"),
     "ImportFrom": ("import", "import it outside of the function"),
     "Lambda": ("lambda", f"a function with @pl.jit.inline; {_LOCAL}"),
     "Match": ("match", "if and elif"),
-    "NamedExpr": (":=", "a statement of its own: name = value"),
+    "NamedExpr": (":=", "write a separate statement: name = value"),
     "Nonlocal": ("nonlocal", "return what changes"),
     "Raise": ("raise", _CHECKED),
     "Set": ("a set", "a list or a tuple"),
     "SetComp": ("a set over a range", _LISTED),
-    "Starred": ("*", "write the parts out"),
-    "Try": ("try", f"nothing is raised in a program. {_CHECKED}"),
+    "Starred": ("*", "write out the parts"),
+    "Try": ("try", f"programs raise no exceptions. {_CHECKED}"),
     "Yield": ("yield", "write into an array: out[..] = value"),
     "YieldFrom": ("yield", "write into an array: out[..] = value"),
 }
 
-#: Operators of Python that arrays do not have.
+#: Python operators that arrays do not support.
 OPERATORS_OF_ARRAYS = {
     "pow": "pl.pow(a, b), or x * x",
     "floordiv": "pl.cast(a / b, dtype, mode='floor')",
@@ -105,19 +103,19 @@ OPERATORS_OF_ARRAYS = {
 
 
 def absent(f: Frame, node: ast.AST) -> NoReturn:
-    """Refuse what Python has and programs have not."""
+    """Reject Python syntax that the language does not have."""
     what, help = ABSENT.get(type(node).__name__, (type(node).__name__, ""))
     word = what if " " in what else f"`{what}`"
-    fail(SYNTAX, f"{word} is not in the language", f.span(node).head, help=help)
+    fail(SYNTAX, f"unsupported syntax: {word}", f.span(node).head, help=help)
 
 
 def instead_of(name: str) -> str:
-    """What to write for a function or method of that name; empty where nothing is near."""
+    """Return the counterpart of a function or method; empty if there is none."""
     if name in ELSEWHERE:
         return ELSEWHERE[name]
     return f"pl.{name}" if name in OPERATORS else ""
 
 
 def member(name: str, known: list[str]) -> str:
-    """What to write for a name that a module does not have."""
+    """Return help for an unknown name of a module."""
     return ELSEWHERE.get(name) or did_you_mean(name, known)

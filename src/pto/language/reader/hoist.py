@@ -1,5 +1,5 @@
-"""Numbers moved up: an extent that a loop computes in every iteration, from what is known before it, belongs
-to what was made before it."""
+"""Hoisting of numbers: move an extent that an iteration computes from loop invariants before the loop's
+memory."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..ir import Block, Op, Value, lies_in
 
 
 def raised(value: Value, at: Op, loop: Block) -> bool:
-    """Whether a number is there before an operation; it is moved before it where that changes nothing. `loop`
-    is the body that is being read."""
+    """Return True if a number is available before an operation, after moving it there if possible. `loop` is
+    the body being read."""
     if _precedes(value, at, loop):
         return True
     op = value.op
@@ -36,5 +36,5 @@ def _precedes(value: Value, at: Op, loop: Block) -> bool:
         if not isinstance(block.outer, Op):
             break
         here = block.outer
-    # What is still being read follows all that was read and is not in it.
+    # Blocks that are still being read follow all finished blocks that do not contain them.
     return home is None or not any(lies_in(home, b) for b in here.blocks)

@@ -1,4 +1,4 @@
-"""`break` and `continue` as truth values that loops and arms ask.
+"""Rewrite `break` and `continue` as truth values that loops and branches test.
 
     for i in pl.range(n):            i_at, left = 0, False
         if x > y:                    while i_at < n and not left:
@@ -9,7 +9,7 @@
                                              work
                                          i_at = i_at + 1
 
-`continue` only guards what follows it, and the loop stays one that counts.
+`continue` only guards the rest of the body, and the loop remains a counting loop.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-#: The way out for one that stands elsewhere.
+#: Help for jumps in other places.
 JUMPS = "break and continue are for pl.range and while"
 
 
 class Jumps:
-    """What leaves a loop, and what goes on with the next iteration, among statements: not in loops within."""
+    """The jumps of a loop body, without those of nested loops."""
 
     def __init__(self, body: Sequence[ast.stmt]) -> None:
         self.breaks: list[ast.Break] = []
@@ -67,7 +67,7 @@ class Structured:
             if isinstance(node, ast.Break | ast.Continue):
                 name = self.left if isinstance(node, ast.Break) else self.skipped
                 out.append(assign(name, ast.Constant(True), node))
-                return out  # what follows is never reached
+                return out  # the rest is unreachable
             inner = Jumps([node])
             if inner.first is None:
                 out.append(node)
@@ -85,7 +85,7 @@ class Structured:
         return out
 
     def _within(self, node: ast.stmt) -> ast.stmt:
-        """A statement with jumps in it."""
+        """Rewrite a statement with jumps in it."""
         if isinstance(node, ast.If):
             made: Any = ast.If(node.test, self._block(node.body), self._block(node.orelse))
         else:
@@ -103,7 +103,7 @@ class Structured:
 
 
 def _goes_on_in_body(node: ast.stmt) -> bool:
-    """Whether only the first arm goes on to what follows: names that it alone sets are set there."""
+    """Return True if only the first branch continues: names that it alone sets stay set."""
     if not isinstance(node, ast.If) or not node.orelse or Jumps(node.body).first is not None:
         return False
     return isinstance(node.orelse[-1], ast.Break | ast.Continue)
@@ -114,7 +114,7 @@ def assign(name: str, value: ast.expr, at: ast.AST) -> ast.Assign:
 
 
 def placed(made: Any, at: ast.AST) -> Any:
-    """A tree that was made, at the place of another; parts that have a place keep it."""
+    """Give a new tree the location of another; parts with a location keep it."""
     for part in ast.walk(made):
         if isinstance(part, ast.stmt | ast.expr) and not hasattr(part, "lineno"):
             ast.copy_location(part, at)

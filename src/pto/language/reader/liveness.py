@@ -1,4 +1,4 @@
-"""Which names statements set and need: what has to leave a loop, an arm or a region."""
+"""Liveness of names: those that statements set and need, and that must leave a loop, a branch or a region."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Names:
 
 
 def _names(node: ast.AST) -> _Names:
-    """Kept at the node: loops within loops ask again and again."""
+    """Return the names of a node, cached at the node, since nested loops query them repeatedly."""
     kept: _Names | None = node.__dict__.get("pto_names")
     if kept is None:
         kept = _Names()
@@ -35,7 +35,7 @@ def _names(node: ast.AST) -> _Names:
 
 
 def assigned(statements: Iterable[ast.AST]) -> list[str]:
-    """Names that statements set, in order; `x[...] = y` sets no name, it writes through one."""
+    """Return the names that statements set, in order; `x[...] = y` sets no name."""
     found: dict[str, None] = {}
     for node in statements:
         found.update(_names(node).sets)
@@ -43,7 +43,7 @@ def assigned(statements: Iterable[ast.AST]) -> list[str]:
 
 
 def read(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that are read anywhere in them."""
+    """Return all names that are read in the nodes."""
     found: set[str] = set()
     for node in nodes:
         found.update(_names(node).reads)
@@ -51,13 +51,13 @@ def read(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def exposed(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names that statements may read before they set them."""
+    """Return the names that statements may read before they set them."""
     needs, _ = _flow(statements, set())
     return needs
 
 
 def _flow(statements: Sequence[ast.stmt], known: set[str]) -> tuple[set[str], set[str]]:
-    """Names that are read while not known, and those that are known for certain afterwards."""
+    """Return the names that are read while unset, and those that are set afterwards on every path."""
     needs: set[str] = set()
     known = set(known)
     for node in statements:
@@ -90,7 +90,7 @@ def _flow(statements: Sequence[ast.stmt], known: set[str]) -> tuple[set[str], se
 
 
 def _gives(node: ast.For) -> list[ast.keyword]:
-    """Whether a loop gives what it yields even after no iteration."""
+    """Return the `init_values` of a loop, which then has results even without an iteration."""
     return (
         [k for k in node.iter.keywords if k.arg == "init_values"] if isinstance(node.iter, ast.Call) else []
     )

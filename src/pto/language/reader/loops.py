@@ -1,5 +1,5 @@
-"""Loops. One carries the names that its body may read before it sets them; names that it sets and that are
-read later are what it gives."""
+"""Loops. A loop carries the names that its body may read before setting them; its results are the names that
+it sets and that are read later."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .yields import is_yield, yield_names, yield_target
 def read_for(f: Frame, node: ast.For) -> None:
     stays(f, node.body)
     if node.orelse:
-        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+        fail(SYNTAX, "unsupported else of a loop", f.span(node.orelse[0]))
     over = value_of(f, node.iter)
     if isinstance(over, range):
         over = Loop("range", over.start, over.stop, over.step)
@@ -55,20 +55,20 @@ def read_for(f: Frame, node: ast.For) -> None:
         return
     if not isinstance(over, Loop):
         known = not isinstance(over, Value) and hasattr(over, "__iter__")
-        fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter),
+        fail(SYNTAX, "expected pl.range or another loop of the language", f.span(node.iter),
              got=type(over).__name__ if known else shown(over),
              help="for i in pl.unroll(len(values)), and values[i]" if known
              else "for i in pl.range(x.shape[0]), and x[i]" if is_shaped(over) else "")  # fmt: skip
     for bound in (over.start, over.stop, over.step):
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
-            fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))
+            fail(TYPE, "expected integers as the bounds of a loop", f.span(node.iter), got=shown(bound))
     explicit = over.init_values is not None
     if not isinstance(over.step, Value) and over.step == 0 and f.unit.exact is None:
-        fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
+        fail(TYPE, "expected a step other than 0", f.span(node.iter))
     jumps = Jumps(node.body)
     if jumps.first is not None:
         if over.kind != "range":
-            fail(SYNTAX, f"nothing jumps in pl.{over.kind}", f.span(jumps.first), help=JUMPS)
+            fail(SYNTAX, f"unsupported jump in pl.{over.kind}", f.span(jumps.first), help=JUMPS)
         if explicit:
             _jumping(f, node, *_loop_names(f, node.target, True), over)
             return
@@ -97,8 +97,8 @@ def read_for(f: Frame, node: ast.For) -> None:
 
 
 def _jumping(f: Frame, node: ast.For, counter: str, names: list[str], over: Loop) -> None:
-    """A loop with init_values and jumps, as one that carries names by itself: who jumps hands on what these
-    names are then."""
+    """Read a loop with init_values and jumps as a loop that carries names implicitly: a jump hands on their
+    current values."""
     over = over.replace(init_values=tuple(v for _, v in _explicit(f, node, names, over.init_values or ())))
     body, after = _named(f, node, names, over.init_values or ())
     f.names[_BOUNDS] = over.replace(init_values=None)
@@ -108,7 +108,7 @@ def _jumping(f: Frame, node: ast.For, counter: str, names: list[str], over: Loop
     read_body(f, after, f.live)
 
 
-_BOUNDS = "bounds "  # no name that a program can have
+_BOUNDS = "bounds "  # not a valid name of a program
 
 
 @contextmanager
@@ -123,12 +123,12 @@ def _read_later(f: Frame, names: Sequence[str]) -> Iterator[None]:
 def _named(
     f: Frame, node: ast.For, names: list[str], values: Sequence[Any]
 ) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """The body of a loop whose names are set now, with an assignment for what it yields; and what gives the
-    names of its results to them afterwards."""
+    """Return the body of a loop whose names are set, with an assignment of the yielded values; and the
+    assignments of its results after the loop."""
     last = node.body[-1]
     call, target = getattr(last, "value", None), yield_target(node.body)
     if not isinstance(call, ast.Call) or not is_yield(call) or (names and target is None):
-        fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+        fail(SYNTAX, "missing pl.yield_ at the end of a loop with init_values", f.span(node))
     f.names.update(zip(names, values, strict=True))
     stores: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
     together: ast.expr = ast.Tuple(stores, ast.Store())
@@ -143,7 +143,7 @@ def _named(
 
 
 def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For | ast.While:
-    """A loop that goes on counting past `continue`; one that may be left early asks at each iteration."""
+    """Return a loop without jumps: a counting loop for `continue`, a while loop for `break`."""
     f.unit.loops += 1
     number = f.unit.loops
     left, skipped = f"left_{number}_", f"skipped_{number}_"
@@ -152,7 +152,7 @@ def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For
         return ast.copy_location(ast.For(node.target, node.iter, body, []), node)
     step = index.known(over.step)
     if step is None or not isinstance(node.target, ast.Name):
-        fail(SYNTAX, "a loop that may be left has a step that is known, and one name", f.span(node.iter))
+        fail(SYNTAX, "expected a constant step and one name in a loop with break", f.span(node.iter))
     at, stop = f"{node.target.id}_{number}_", f"stop_{number}_"
     f.names[left], f.names[at], f.names[stop] = (
         False,
@@ -174,7 +174,7 @@ def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For
 
 
 def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[str]]:
-    """The name of the counter, and those of carried values."""
+    """Return the name of the counter, and those of carried values."""
     if isinstance(target, ast.Name) and not explicit:
         return target.id, []
     if explicit and isinstance(target, ast.Tuple) and len(target.elts) == 2:
@@ -184,11 +184,12 @@ def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[s
             if all(isinstance(p, ast.Name) for p in parts):
                 return counter.id, [p.id for p in parts if isinstance(p, ast.Name)]
     wanted = "for i, (a, b) in pl.range(n, init_values=(x, y))" if explicit else "for i in pl.range(n)"
-    fail(SYNTAX, "not the names of a loop", f.span(target), expected=wanted)
+    fail(SYNTAX, "unexpected target of a loop", f.span(target), expected=wanted)
 
 
 def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
-    """Names with what they are before the loop, that its body changes and reads in the next iteration."""
+    """Return names with their values before the loop that the body sets and that are read in the next
+    iteration."""
     sets, needs = liveness.assigned(body), liveness.exposed(body)
     return [
         (n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and carries(f.names[n])
@@ -196,21 +197,26 @@ def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
 
 
 def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
-    """What `init_values` gives to the names of a loop."""
+    """Return the names of a loop with their `init_values`."""
     if len(names) != len(values):
-        fail(SYNTAX, f"{len(values)} initial values", f.span(node.target), got=f"{len(names)} names")
+        fail(
+            SYNTAX,
+            f"expected {len(values)} names for the initial values",
+            f.span(node.target),
+            got=f"{len(names)} names",
+        )
     for name, value in zip(names, values, strict=True):
         if not carries(value) and value is not UNSET:
-            fail(TYPE, f"a loop does not carry this as '{name}'", f.span(node.iter), got=shown(value),
+            fail(TYPE, f"cannot carry this value as '{name}'", f.span(node.iter), got=shown(value),
                  expected="a number, a tile or a tensor")  # fmt: skip
     return list(zip(names, values, strict=True))
 
 
 def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
-    """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with,
-    and who waits for what the loop gives waits for all of them."""
+    """Return the task that a parallel loop hands on. Its iterations do not wait for each other: each begins
+    with the loop's initial value, and a wait for the result waits for all of them."""
     if op.args.get("kind") != "parallel" or not is_task(arg.type) or f.unit.exact is not None:
-        return now  # what a stage has printed says it
+        return now  # a printed program already has the operation
     substitute(block, arg, init)
     with f.build.into(block):
         return OPERATORS["system.task_dummy"].function(f.build, [arg, init if now is arg else now])
@@ -220,13 +226,12 @@ def _loop_body(
     f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
     begin: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Read a body whose block has what it is given; then decide what it hands on. Where a name is a window of
-    a tensor before, and something else after an iteration, the body is read again with what the window holds.
-    """
+    """Read a body with its arguments, then decide its results. If a name is a window of a tensor before the
+    loop and a value after an iteration, read the body again with the window loaded."""
     before, told = dict(f.names), len(f.unit.diagnostics)
     given, read = list(block.args), list(block.ops)
-    handed: set[str] = set()  # memory that is handed on, as a text says
-    for _ in range(2 * len(carried) + 1):  # what one name is handed may make another what it was not
+    handed: set[str] = set()  # memory that an exact text hands on
+    for _ in range(2 * len(carried) + 1):  # a change of one name may change another
         try:
             _loop_body_once(f, node, op, block, carried, explicit, begin, handed)
             return
@@ -240,11 +245,11 @@ def _loop_body(
 
 
 class _Windows(Exception):
-    """Names that are windows of tensors before a loop, and not after an iteration."""
+    """Raised for names that are windows of tensors before a loop, and values after an iteration."""
 
     def __init__(self, names: list[str], moved: list[str]) -> None:
         self.names = names
-        self.moved = moved  # of an exact text: those that are other memory
+        self.moved = moved  # of an exact text: names that refer to other memory
 
 
 def _loop_body_once(
@@ -257,11 +262,11 @@ def _loop_body_once(
     unset: list[Value] = []
     for name, value in carried:
         if value is UNSET:
-            f.names[name] = Unbound("is set in the loop first", f.span(node))
+            f.names[name] = Unbound("is first set in the loop", f.span(node))
             unset.append(block.add_arg(ScalarType(INDEX), name))
             args.append((name, None, unset[-1]))
         elif stays_put and name not in handed and isinstance(value, Value) and is_memory(value):
-            f.names[name] = value  # memory stays where it is
+            f.names[name] = value  # memory is not carried
             args.append((name, value, None))
         else:
             arg = block.add_arg(type_of(f, value), name)
@@ -276,9 +281,9 @@ def _loop_body_once(
     if explicit and yielded is None and all(n in f.names for n in yield_names(node.body)):
         yielded = [f.names[n] for n in yield_names(node.body)] or None
     if explicit and yielded is None and carried and f.unit.exact is not None:
-        yielded = [value if arg is None else arg for _, value, arg in args]  # it hands on what it has
+        yielded = [value if arg is None else arg for _, value, arg in args]  # hand on the current values
     if explicit and yielded is None and carried:
-        fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+        fail(SYNTAX, "missing pl.yield_ at the end of a loop with init_values", f.span(node))
     moved = _moved(f, args) if f.unit.exact is not None and not explicit else []
     windows = [n for n in _changed_windows(f, args, yielded) if n not in moved]
     if windows or moved:
@@ -298,8 +303,8 @@ def _loop_body_once(
             f.names[name] = value
             continue
         if value is None and arg not in unset and isinstance(now, Value) and not is_task(now.type):
-            continue  # it was nothing before
-        if now is arg and f.unit.exact is None:  # not changed
+            continue  # it had no value before
+        if now is arg and f.unit.exact is None:  # unchanged
             substitute(block, arg, value)
             f.names[name] = value
             continue
@@ -315,7 +320,7 @@ def _loop_body_once(
     for name, now in fresh:
         kept_type = now.type
         if any(inside(v, block) for v in dims_in(kept_type)):
-            f.names[name] = Unbound("is a tile whose extent only the loop knows", f.span(node))
+            f.names[name] = Unbound("is a tile whose extent depends on the loop", f.span(node))
             continue
         inits.append(None)
         arg = block.add_arg(kept_type, name)
@@ -337,7 +342,7 @@ def _loop_body_once(
 
 
 def _moved(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
-    """Names of memory that are other tensors of the same type after an iteration."""
+    """Return names of memory that refer to other tensors of the same type after an iteration."""
     return [
         name
         for name, value, arg in args
@@ -349,7 +354,8 @@ def _moved(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
 def _changed_windows(
     f: Frame, args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None
 ) -> list[str]:
-    """Names that were windows of memory and are values now. No outputs: to write into these is meant."""
+    """Return names that were windows of memory and are values now, except outputs, which are written in
+    place."""
     found: list[str] = []
     outputs = [p.value for p in f.function.params if p.direction != IN]
     for i, (name, value, arg) in enumerate(args):
@@ -366,7 +372,7 @@ def _after_loop(
     f: Frame, node: ast.For | ast.While, before: dict[str, Any], changed: dict[str, Value], explicit: bool,
     args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None,
 ) -> None:  # fmt: skip
-    """Names after a loop: what it gives; names that it sets and does not give are not read again."""
+    """Set the names after a loop: its results; names that it sets and does not give cannot be read."""
     inside = dict(f.names)
     f.names.clear()
     f.names.update(before)
@@ -389,14 +395,14 @@ def _after_loop(
         elif isinstance(value, Value) and is_memory(value):
             f.names[name] = value
         elif not (explicit and name in f.names):
-            f.names[name] = Unbound("is set in the loop, and not after it", f.span(node))
+            f.names[name] = Unbound("is set in the loop only", f.span(node))
 
 
 def _fresh(
     f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
 ) -> list[tuple[str, Value]]:
-    """Names that a loop sets first, and that are read after it: they are what the last iteration made
-    them."""
+    """Return names that a loop first sets and that are read after it, with the values of the last
+    iteration."""
     carried = {name for name, value, _ in args if value is not None or _is_task_now(f.names.get(name))}
     found: list[tuple[str, Value]] = []
     for name in liveness.assigned(node.body):
@@ -415,7 +421,7 @@ def _is_task_now(value: Any) -> bool:
 
 def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
     f.unit.report(Problem(Diagnostic(
-        MERGE, f"'{name}' is another tensor after an iteration than before", set_at(f, node, name),
+        MERGE, f"'{name}' is another tensor after an iteration", set_at(f, node, name),
         help=written_into(name),
     )))  # fmt: skip
 
@@ -423,7 +429,7 @@ def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
 def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
     bounds = [index.known(b) for b in over.bounds]
     if any(b is None for b in bounds) or not isinstance(node.target, ast.Name):
-        fail(SYNTAX, "a loop that is written out has known bounds and one name", f.span(node.iter))
+        fail(SYNTAX, "expected constant bounds and one name in pl.unroll", f.span(node.iter))
     body_needs = liveness.exposed(node.body)
     for i in range(*[b for b in bounds if b is not None]):
         f.names[node.target.id] = i
@@ -433,7 +439,7 @@ def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
 def read_while(f: Frame, node: ast.While) -> None:
     stays(f, node.body)
     if node.orelse:
-        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+        fail(SYNTAX, "unsupported else of a loop", f.span(node.orelse[0]))
     jumps = Jumps(node.body)
     if jumps.first is not None:
         f.unit.loops += 1
@@ -465,10 +471,10 @@ def read_while(f: Frame, node: ast.While) -> None:
 
 
 def _while_form(f: Frame, node: ast.For, over: While) -> None:
-    """`for (x,) in pl.while_(init_values=(x0,)):` with `pl.cond(..)` first: as `while`."""
+    """Read `for (x,) in pl.while_(init_values=(x0,)):`, which starts with `pl.cond(..)`, as a `while`."""
     at = next((i for i, part in enumerate(node.body) if _is_cond(part)), None)
     if at is None:
-        fail(SYNTAX, "pl.while_ begins with pl.cond(..)", f.span(node))
+        fail(SYNTAX, "expected pl.cond(..) as the first statement of pl.while_", f.span(node))
     call: Any = node.body[at].value  # type: ignore[attr-defined]
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]

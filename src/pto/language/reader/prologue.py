@@ -1,4 +1,4 @@
-"""What is known of a function before its body is read: its attributes, and whether names are set once."""
+"""Checks before the body of a function is read: its attributes, and single assignment of names."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> None:
-    """What the decorator tells is as good as a first `pl.func_attr`; other ones follow at once."""
+    """Apply attributes from the decorator as a first `pl.func_attr`; others must directly follow."""
     attrs = declared.attrs
     if attrs is not None:
         if not isinstance(attrs, dict) or not all(isinstance(k, str) for k in attrs):
-            fail(ARGUMENTS, "attributes are a dictionary of words", _decorated(f, node), got=shown(attrs),
+            fail(ARGUMENTS, "expected a dictionary with string keys for the attributes", _decorated(f, node),
+                 got=shown(attrs),
                  expected='attrs={"split": pl.SplitMode.UP_DOWN}')  # fmt: skip
         OPERATORS["func_attr"].function(f.build, dict(attrs))
     begun = False
@@ -31,16 +32,16 @@ def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> Non
         if not _is_attribute(statement):
             begun = begun or not _says_nothing(statement)
         elif begun:
-            fail(PLACE, "attributes of a function come before everything else", f.span(statement),
+            fail(PLACE, "expected attributes before all other statements", f.span(statement),
                  help="make it the first statement")  # fmt: skip
 
 
 def check_extern(function: Function, file: File, node: ast.FunctionDef) -> None:
-    """A kernel in C++ is declared, perhaps with attributes, and has no body of ours."""
+    """Check a C++ kernel: its declaration may have attributes, and has no body."""
     cores_of(function)
     written = [s for s in node.body if not _says_nothing(s) and not _is_attribute(s)]
     if written:
-        fail(SYNTAX, f"{function.name} is in C++, and has a body here, too", file.span(written[0]),
+        fail(SYNTAX, f"unexpected body of {function.name}, a C++ kernel", file.span(written[0]),
              expected="...", help="leave external_source= out, or the body")  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def _is_attribute(node: ast.stmt) -> bool:
 
 
 def check_set_once(f: Frame, node: ast.FunctionDef) -> None:
-    """Of a function that says so, each name is set once where it stands, and nothing is written in place."""
+    """Check a function with strict_ssa: each name is assigned once, and nothing is written in place."""
     _once(f, node.body, {a.arg: a for a in ast.walk(node.args) if isinstance(a, ast.arg)})
 
 
@@ -76,11 +77,11 @@ def _once(f: Frame, body: Sequence[ast.stmt], known: dict[str, ast.AST]) -> None
     for statement in body:
         for target in _targets(statement):
             if isinstance(target, ast.Subscript):
-                f.unit.report(_twice(f, target, f"`{ast.unparse(target)} = ..` changes what it is given",
+                f.unit.report(_twice(f, target, f"`{ast.unparse(target)} = ..` writes in place",
                                      "x = pl.assemble(y, part, offsets)"))  # fmt: skip
             elif isinstance(target, ast.Name) and target.id != "_":
                 if target.id in known:
-                    f.unit.report(_twice(f, target, f"'{target.id}' is set twice", "another name"))
+                    f.unit.report(_twice(f, target, f"'{target.id}' is assigned twice", "another name"))
                 known[target.id] = target
         for inner in ("body", "orelse"):
             _once(f, [s for s in getattr(statement, inner, ()) if isinstance(s, ast.stmt)], {})
@@ -88,14 +89,14 @@ def _once(f: Frame, body: Sequence[ast.stmt], known: dict[str, ast.AST]) -> None
 
 def _twice(f: Frame, target: ast.expr, message: str, help: str) -> Problem:
     try:
-        fail(NAME, f"{message}, in a function that sets each name once", f.span(target),
-             help=f"{help}; or leave out strict_ssa=True")  # fmt: skip
+        fail(NAME, f"{message}, in a function with strict_ssa=True", f.span(target),
+             help=f"use {help}, or leave out strict_ssa=True")  # fmt: skip
     except Problem as problem:
         return problem
 
 
 def _targets(node: ast.stmt) -> list[ast.expr]:
-    """What a statement sets, one by one."""
+    """Return the targets of a statement."""
     if isinstance(node, ast.Assign):
         given = node.targets
     elif isinstance(node, ast.AnnAssign | ast.AugAssign):

@@ -1,4 +1,5 @@
-"""Regions: `with pl.at()`, `for i in pl.spmd(n)`. They give the names that they set and others read later."""
+"""Regions: `with pl.at()`, `for i in pl.spmd(n)`. They give the names that they set and that are read
+later."""
 
 from __future__ import annotations
 
@@ -26,20 +27,25 @@ from .yields import yield_names
 
 def read_with(f: Frame, node: ast.With) -> None:
     if len(node.items) != 1:
-        fail(SYNTAX, "one region at a time", f.span(node))
+        fail(SYNTAX, "expected one region per with statement", f.span(node))
     item = node.items[0]
     region = value_of(f, item.context_expr)
     if not isinstance(region, Region):
         got = f"pl.{region.__name__}, without a call" if callable(region) else shown(region)
-        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=got,
+        fail(SYNTAX, "expected a region of the language", f.span(item.context_expr), got=got,
              help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
     _read_region(f, node, region, node.body, item.optional_vars)
 
 
 def region_loop(f: Frame, node: ast.For, region: Region) -> None:
-    """`for i in pl.spmd(n)`: the number of the block is the name."""
+    """Read `for i in pl.spmd(n)`, where `i` is the number of the block."""
     if region.kind not in ("spmd", "split_aiv") or not isinstance(node.target, ast.Name):
-        fail(SYNTAX, "no loop goes over this", f.span(node.iter), help="pl.range, pl.spmd, pl.split_aiv")
+        fail(
+            SYNTAX,
+            "cannot iterate over this region",
+            f.span(node.iter),
+            help="pl.range, pl.spmd, pl.split_aiv",
+        )
     _read_region(f, node, region, node.body, None, node.target.id)
 
 
@@ -47,35 +53,34 @@ _CORES = ("at", "spmd")
 
 
 def _check_place(f: Frame, region: Region, task: ast.expr | None, place: Span) -> None:
-    """Refuse a region where it cannot be, or with a name that it cannot have."""
+    """Reject a region in the wrong place, or with a name that it cannot have."""
     if region.kind == "split_aiv" and f.build.split is not None:
-        fail(PLACE, "pl.split_aiv within another one", place, help="both vector cores have their halves")
+        fail(PLACE, "cannot nest pl.split_aiv", place, help="both vector cores have their halves")
     if region.options.get("role") is not None and region.options["level"] is Level.CORE_GROUP:
-        fail(ARGUMENTS, "a core has no role", place, expected="level= of a host, as in pl.Level.HOST",
+        fail(ARGUMENTS, "unexpected role of a core", place, expected="level= of a host, as in pl.Level.HOST",
              got=f"role={region.options['role']}", help="leave role= out")  # fmt: skip
     if region.kind == "scope" and region.options["mode"] is ScopeMode.AUTO and in_manual_scope(f):
-        fail(PLACE, "pl.scope() within pl.manual_scope()", place,
-             help="in a manual scope tasks are ordered by deps=, and in scopes within it, too")  # fmt: skip
+        fail(PLACE, "cannot nest pl.scope() in pl.manual_scope()", place,
+             help="a manual scope orders tasks by deps=, including those of nested scopes")  # fmt: skip
     if task is not None and region.kind not in _CORES:
-        fail(SYNTAX, f"pl.{region.kind} is no task, and has no name", f.span(task),
+        fail(SYNTAX, f"cannot name pl.{region.kind}: it is not a task", f.span(task),
              help="with pl.at(..) as task, or pl.spmd(n) as task")  # fmt: skip
     if task is not None and of_a_cluster(f):
-        fail(PLACE, "a task of a cluster has no name of its own", f.span(task),
+        fail(PLACE, "cannot name a task of a cluster", f.span(task),
              help="take it out of pl.cluster(), or leave the name out")  # fmt: skip
 
 
 def _check_blocks(f: Frame, region: Region, block: Block, place: Span) -> None:
-    """Refuse blocks that all do the same work: one that does not ask which it is, and nor does what it
-    calls."""
+    """Reject blocks that all do the same work: neither the body nor its callees query the block number."""
     if f.unit.exact is not None or region.kind != "spmd" or index.known(region.options["core_num"]) == 1:
         return
     if not any(o.name in ("get_block_idx", "call") for o in block.walk()):
         fail(PLACE, "every block does the same work", place,
-             help="`for i in pl.spmd(n)` names the block, or i = pl.get_block_idx() asks for it")  # fmt: skip
+             help="`for i in pl.spmd(n)` names the block, or use i = pl.get_block_idx()")  # fmt: skip
 
 
 def _dispatches(f: Frame, body: list[ast.stmt]) -> bool:
-    """Whether a region is one call of a function of a core: a task of several blocks."""
+    """Return True if a region is one call of a core's function: a task of several blocks."""
     last = body[-1]
     call = getattr(last, "value", None)
     if len(body) != 1 or not isinstance(call, ast.Call):
@@ -96,7 +101,7 @@ def _read_region(
     _check_place(f, region, task, place)
     above = region.kind == "at" and region.options["level"].value > Level.CORE_GROUP.value
     if above and f.unit.exact is None:
-        read_body(f, body, f.live)  # there is one orchestrator
+        read_body(f, body, f.live)  # there is only one orchestrator
         return
     core = region.kind in _CORES and not above
     if region.kind in _CORES:
@@ -104,9 +109,9 @@ def _read_region(
     if core and f.build.in_core and f.unit.exact is None:
         fail(
             PLACE,
-            f"pl.{region.kind} within a region of a core",
+            f"cannot nest pl.{region.kind} in a region of a core",
             place,
-            help="take it out of the other region",
+            help="move it out of the other region",
         )
     if region.kind == "spmd" and not counter and _dispatches(f, body):
         f.task = region.options
@@ -147,7 +152,7 @@ def _read_region(
     if not counter:
         _check_blocks(f, region, block, place)
     check_predicate(f, region.options, (v for o in block.walk() for v in o.operands()), place)
-    if core:  # tasks of other ranks are waited for by signals
+    if core:  # signals order tasks of other ranks
         wholes = {r.whole for r in f.build.ranks.values()}
         taken = dict.fromkeys(v for o in block.walk() for v in o.operands() if isinstance(v.type, TensorType))
         used = [v for v in taken if v in wholes]
@@ -158,7 +163,7 @@ def _read_region(
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):
-            why = "is a number of a core, and does not leave its region"
+            why = "is a number of a core and cannot leave its region"
             help = f"compute it in each region, or keep it in a tensor: t[0, 0] = {name}, then t[0, 0]"
             f.names[name] = Unbound(why, f.span(node), help)
     f.build.block.append(op)
@@ -174,7 +179,7 @@ def _read_region(
 
 
 def _leaves(f: Frame, name: str, before: dict[str, Any], block: Block) -> bool:
-    """Whether a name that a region sets is read after it, and made in it."""
+    """Return True if a name that a region sets is read after it, and made in it."""
     value = f.names.get(name)
     made = isinstance(value, Value) and value is not before.get(name) and inside(value, block)
     return made and name in f.live

@@ -1,7 +1,7 @@
-"""What loops, regions and tasks are told by name: whether it is something that they can be told.
+"""Checks of keyword options of loops, regions and tasks.
 
-All of it is known when a program is read, but how many blocks a task has. A word that is wrong is refused at
-its place, whichever form it is given to.
+All options are constants when a program is read, except the number of blocks of a task. A wrong option is
+rejected at its source location, in every form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..problems import ARGUMENTS, fail
 
 
 class _Word(NamedTuple):
-    """`wrong` says what is wrong with a value, or nothing."""
+    """A check of an option. `wrong` returns the expected kind of value if a value is wrong, else ""."""
 
     wrong: Callable[[Any], str]
     expected: str
@@ -36,16 +36,16 @@ def _whole(value: Any) -> bool:
 
 
 def _count(value: Any) -> str:
-    """Of what is a number of blocks: one that a run decides is a whole number, too."""
+    """Check a number of blocks, which may be a run-time integer."""
     if isinstance(value, Value):
         dtype = scalar_type(value)
-        return "" if dtype is not None and dtype.is_int else "is a whole number"
-    return "is a whole number" if not _whole(value) else "" if value > 0 else "is at least 1"
+        return "" if dtype is not None and dtype.is_int else "a whole number"
+    return "a whole number" if not _whole(value) else "" if value > 0 else "a number of at least 1"
 
 
 def _name(value: Any) -> str:
     fits = isinstance(value, str) and (not value or (value.isidentifier() and not keyword.iskeyword(value)))
-    return "" if fits else "is a name, as functions have them"
+    return "" if fits else "an identifier"
 
 
 def _several(value: Any) -> bool:
@@ -56,25 +56,26 @@ def _tensors(value: Any) -> str:
     if value is None:
         return ""
     if not _several(value) or not all(map(is_tensor, value)):
-        return "is a list of tensors"
-    return "names a tensor twice" if len({*map(id, value)}) < len(value) else ""
+        return "a list of tensors"
+    return "each tensor once" if len({*map(id, value)}) < len(value) else ""
 
 
 def _optimizations(value: Any) -> str:
     if value is None:
         return ""
     if not _several(value) or not all(isinstance(v, Split | CrossCoreSlot) for v in value):
-        return "is a list of what is asked for"
+        return "a list of optimizations"
     slots = [v for v in value if v.slot_num is not None]
-    return "asks twice" if len({*map(type, value)}) < len(value) or len(slots) > 1 else ""
+    return "each optimization once" if len({*map(type, value)}) < len(value) or len(slots) > 1 else ""
 
 
-_TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "is known when the program is read"), "True or False")
+_TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "a constant"), "True or False")
 _SLOTS = _Word(
-    _unless(lambda v: v is None or (_whole(v) and v > 0), "is at least 1"), "a number, as in slot_num=4"
+    _unless(lambda v: v is None or (_whole(v) and v > 0), "a number of at least 1"),
+    "a number, as in slot_num=4",
 )
 
-#: What is told by name, in all forms.
+#: Options of all forms.
 _WORDS = {
     "core_num": _Word(_count, "as many blocks as there are, as in pl.spmd(8)"),
     "sync_start": _TRUTH,
@@ -88,22 +89,22 @@ _WORDS = {
         _optimizations, "optimizations=[pl.split(mode), pl.cross_core_slot(slot_num=4)], or one of them"
     ),
     "slot_num": _SLOTS,
-    "stage": _Word(_unless(lambda v: _whole(v) and v > 0, "is at least 1, and known"), "stage=2"),
-    "level": _Word(_unless(lambda v: isinstance(v, Level), "is a level"), "pl.Level.CORE_GROUP"),
+    "stage": _Word(_unless(lambda v: _whole(v) and v > 0, "a constant of at least 1"), "stage=2"),
+    "level": _Word(_unless(lambda v: isinstance(v, Level), "a level"), "pl.Level.CORE_GROUP"),
 }  # fmt: skip
-#: And in one of them.
+#: Options of a single form.
 _OF = {
     ("split_aiv", "count"): _Word(
-        _unless(lambda v: v == 2 and _whole(v), "is 2"), "2: a block has two vector cores"
+        _unless(lambda v: v == 2 and _whole(v), "2 cores"), "2: a block has two vector cores"
     ),
     ("split_aiv", "mode"): _Word(
-        _unless(lambda v: isinstance(v, SplitMode), "is a way to split"), "pl.SplitMode.UP_DOWN"
+        _unless(lambda v: isinstance(v, SplitMode), "a split mode"), "pl.SplitMode.UP_DOWN"
     ),
     ("split", "mode"): _Word(
-        _unless(lambda v: isinstance(v, SplitMode), "is a way to split"), "pl.SplitMode.UP_DOWN"
+        _unless(lambda v: isinstance(v, SplitMode), "a split mode"), "pl.SplitMode.UP_DOWN"
     ),
     ("scope", "mode"): _Word(
-        _unless(lambda v: isinstance(v, ScopeMode), "is a kind of scope"), "pl.ScopeMode.AUTO or MANUAL"
+        _unless(lambda v: isinstance(v, ScopeMode), "a scope mode"), "pl.ScopeMode.AUTO or MANUAL"
     ),
 }
 
@@ -119,20 +120,20 @@ def check_said(
     kwargs: dict[str, Any],
     place: Callable[[inspect.Signature, str], Span | None],
 ) -> None:
-    """Refuse what a form cannot be told. `place` finds where the argument of a parameter is written."""
+    """Reject a wrong option of a form. `place` finds the source location of a parameter's argument."""
     name = getattr(form, "__name__", "")
     if FORMS.get(name) is not form:
         return
     signature = _signature(form)
     try:
         given = signature.bind(*args, **kwargs).arguments
-    except TypeError:  # whoever calls it says so
+    except TypeError:  # the call itself reports it
         return
     for word, value in given.items():
         rule = _OF.get((name, word)) or _WORDS.get(word)
         wrong = rule.wrong(value) if rule is not None else ""
         if rule is not None and wrong:
-            fail(ARGUMENTS, f"'{word}' of pl.{name} {wrong}", place(signature, word),
+            fail(ARGUMENTS, f"expected {wrong} for '{word}' of pl.{name}", place(signature, word),
                  expected=rule.expected, got=_shown(value), help=rule.help)  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The text of functions: their syntax trees, and places in the files they come from."""
+"""The text of functions: syntax trees, and source locations in their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class File:
-    """A file of Python. Functions in it are found by the line that they begin at."""
+    """A Python file. Functions are found by their first line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.source = Source(name, text)
@@ -34,25 +34,25 @@ class File:
         return found if isinstance(found, ast.FunctionDef) else None
 
     def node(self, place: tuple[Any, ...]) -> ast.AST | None:
-        """The expression at lines and columns (first line, last line, first and last column) as code objects
-        know them; the statement of the line where they know no more."""
+        """Return the expression at the position of a code object (first line, last line, first and last
+        column); without columns, the statement of the line."""
         if not self._places:
             for node in ast.walk(self.tree):
                 if isinstance(node, ast.expr):
                     self._places[node.lineno, node.end_lineno, node.col_offset, node.end_col_offset] = node
-                elif isinstance(node, ast.stmt):  # inner ones come later
+                elif isinstance(node, ast.stmt):  # nested statements come later
                     for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                         self._places[line] = node
         return self._places.get(tuple(place)) or self._places.get(place[0])
 
     def span(self, node: Any) -> Span:
-        """Where a node is written."""
+        """Return the source location of a node."""
         start = self._offset(node.lineno, node.col_offset)
         return Span(self.source, start, max(start + 1, self._offset(node.end_lineno, node.end_col_offset)))
 
     def _offset(self, line: int, column: int) -> int:
         start, end = self.source.bounds(line)
-        if not self._ascii:  # columns of syntax trees are bytes
+        if not self._ascii:  # columns of syntax trees are in bytes
             column = len(self.source.text[start:end].encode()[:column].decode(errors="ignore"))
         return start + column
 
@@ -63,22 +63,22 @@ def _file(name: str, text: str) -> File:
 
 
 def file_at(name: str, names: dict[str, Any] | None = None) -> File | None:
-    """A file of Python by its name; None where its text is not to be had."""
+    """Return a Python file by its name; None if its text is not available."""
     text = "".join(linecache.getlines(name, names)) or (_command() if name == _COMMAND else "")
     return _file(name, text) if text else None
 
 
-_COMMAND = "<string>"  # what Python calls the text of `python -c`, and others that have no file
+_COMMAND = "<string>"  # the file name of `python -c`, and of other code without a file
 
 
 def _command() -> str:
-    """The text of `python -c`; some Pythons do not keep it."""
+    """Return the text of `python -c`, which some Python versions do not keep."""
     words = sys.orig_argv
     return words[words.index("-c") + 1] if "-c" in words[:-1] else ""
 
 
 def class_at(cls: type) -> Span | None:
-    """Where a class is written; None where its text is not to be had."""
+    """Return the source location of a class; None if its text is not available."""
     module = sys.modules.get(cls.__module__)
     file = file_at(getattr(module, "__file__", None) or cls.__module__, vars(module) if module else None)
     if file is None:
@@ -94,15 +94,15 @@ def class_at(cls: type) -> Span | None:
 
 
 def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
-    """The file of a function and its tree."""
+    """Return the file of a function, and its tree."""
     code = function.__code__
     file = file_at(code.co_filename, function.__globals__)
     node = None if file is None else file.function(code.co_firstlineno, function.__name__)
     if file is None or (node is None and code.co_filename == _COMMAND):
-        fail(SYNTAX, f"the source of {function.__name__} cannot be read",
+        fail(SYNTAX, f"cannot read the source of {function.__name__}",
              help="write it in a file: functions are read from their text")  # fmt: skip
     if node is None:
-        fail(SYNTAX, f"{function.__name__} is not where it was in {code.co_filename}",
+        fail(SYNTAX, f"cannot find {function.__name__} in {code.co_filename}",
              help="the file has changed since it was loaded; a lambda cannot be read")  # fmt: skip
     return file, node
 

@@ -1,4 +1,4 @@
-"""Statements, in SSA form from the start: one reader for each kind. `read_body` reads a body of them."""
+"""Read statements in SSA form, one reader per kind. `read_body` reads a body of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .yields import is_yield, yielded
 __all__ = ["read_body"]
 
 
-#: What masks are written as.
+#: Element types of masks in annotations.
 _BYTES = (DATA_TYPES["UINT8"], DATA_TYPES["INT8"])
 
 
@@ -42,7 +42,7 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
         return
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
-    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # others have their types
+    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # other values have their types
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
         if made:
             written = written_type(said)
@@ -65,14 +65,14 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
 
 def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) -> None:
     if value.type.dtype == BOOL and said.dtype in _BYTES:
-        return  # a mask, by the bytes that it takes: how many, targets do not agree on
+        return  # a mask, by its bytes, whose number depends on the target
     wrong = said.dtype is not None and said.dtype != value.type.dtype
     known = [(index.known(a), b) for a, b in zip(value.type.shape, said.shape, strict=False)]
     wrong |= len(said.shape) != value.type.rank or any(
         a is not None and isinstance(b, int) and a != b for a, b in known
     )
     if wrong:
-        fail(TYPE, "the value is of another type than it says", f.span(node.annotation), got=value.type)
+        fail(TYPE, "type of the value does not match its annotation", f.span(node.annotation), got=value.type)
 
 
 def _augmented(f: Frame, node: ast.AugAssign) -> None:
@@ -81,10 +81,10 @@ def _augmented(f: Frame, node: ast.AugAssign) -> None:
     target, load = node.target, None
     if isinstance(target, ast.Name):
         load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-    elif isinstance(target, ast.Subscript):  # reads the window, and writes it
+    elif isinstance(target, ast.Subscript):  # reads and writes the window
         load = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
     if load is None:
-        fail(SYNTAX, "only names and windows are updated in place", f.span(node))
+        fail(SYNTAX, "cannot update this in place: expected a name or a window", f.span(node))
     value = binary(f, node, _BINARY[type(node.op)], value_of(f, load), value_of(f, node.value))
     bind(f, node.target, value)
 
@@ -99,7 +99,7 @@ def _expression(f: Frame, node: ast.Expr) -> None:
         if values:
             fail(
                 SYNTAX,
-                "what is yielded gets a name",
+                "missing name of a yielded value",
                 f.span(node),
                 help="x = pl.yield_(..); read x after the loop",
             )
@@ -116,24 +116,24 @@ def _unnamed(target: ast.expr) -> bool:
 
 
 def _nobody_asks(task: Any) -> None:
-    """A task that is submitted, and has no name, is no value of an exact text."""
+    """Drop the task result of a submission in an exact text if it has no name."""
     if isinstance(task, Value) and task.type.dtype == TASK_ID and task.op is not None:
         if task.op.name == "call" and task in task.op.results:
             task.op.results.remove(task)
 
 
 def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
-    """`print` and `breakpoint` are for a body that is executed (interpret.py); programs have neither."""
+    """Return True for `print` and `breakpoint`, which only executed bodies run (interpret.py)."""
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
     return name in ("print", "breakpoint") and name not in f.names
 
 
 def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
-    """What stands to the right; of a yield of one value, that value."""
+    """Return the assigned value; for a yield of one value, that value."""
     if not is_yield(node):
         value = value_of(f, node) if f.unit.exact is None else exactly(f, node)
         if isinstance(node, ast.Name) and isinstance(value, Value) and isinstance(value.type, ArrayType):
-            return copy_of_array(f.build, value)  # what happens to one is not seen in the other
+            return copy_of_array(f.build, value)  # later changes of one array do not affect the other
         return value
     values = yielded(f, node)
     return values[0] if len(values) == 1 and isinstance(target, ast.Name) else values
@@ -145,9 +145,9 @@ def _return(f: Frame, node: ast.Return) -> None:
 
 
 def _jump(f: Frame, node: ast.stmt) -> None:
-    """One that no loop around it has taken."""
+    """Reject a jump without an enclosing loop that handles it."""
     word = type(node).__name__.lower()
-    fail(SYNTAX, f"{word} does not leave a region or a written-out loop", f.span(node), help=JUMPS)
+    fail(SYNTAX, f"cannot use {word} in a region or an unrolled loop", f.span(node), help=JUMPS)
 
 
 def _pass(f: Frame, node: ast.stmt) -> None:

@@ -1,4 +1,4 @@
-"""What is said of a task besides its arguments: how many blocks, what it waits for, whether it runs."""
+"""Options of tasks besides their arguments: number of blocks, dependencies, predicate."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TASK_OPTIONS = ("core_num", "sync_start", "deps", "no_dep_args", "predicate")
 
 
 def task_options(f: Frame, given: dict[str, Any], place: Span | None) -> dict[str, Any]:
-    """What is said of a task, checked."""
+    """Return the checked options of a task."""
     out = {k: v for k, v in given.items() if k in TASK_OPTIONS}
     f.build.place = place
     if "deps" in out:
         out["deps"] = [d for d in tasks_in(f.build, out["deps"]) if d is not None]
     if "core_num" in out:
         if not is_scalar(out["core_num"]):
-            f.build.fail(TYPE, "how many blocks is a number", got=repr(out["core_num"]))
+            f.build.fail(TYPE, "expected a number of blocks", got=repr(out["core_num"]))
         out["core_num"] = f.build.as_index(out["core_num"])
     if "no_dep_args" in out:
         out["no_dep_args"] = list(out["no_dep_args"] or ())
@@ -31,13 +31,13 @@ def task_options(f: Frame, given: dict[str, Any], place: Span | None) -> dict[st
         out["predicate"] = _condition(f, out["predicate"])
     alone = [k for k in ("deps", "predicate") if out.get(k)]
     if alone and of_a_cluster(f):
-        f.build.fail(PLACE, f"a task of a cluster has no '{alone[0]}' of its own",
+        f.build.fail(PLACE, f"unsupported '{alone[0]}' of a task of a cluster",
                      help="take it out of pl.cluster()")  # fmt: skip
     return out
 
 
 def of_a_cluster(f: Frame) -> bool:
-    """Whether what is read is of `pl.cluster()`: its tasks begin together, as one."""
+    """Return True inside of `pl.cluster()`, whose tasks begin together, as one."""
     outer = f.build.block.outer
     while isinstance(outer, Op):
         if outer.name == "region" and outer.args["kind"] == "cluster":
@@ -47,7 +47,7 @@ def of_a_cluster(f: Frame) -> bool:
 
 
 def in_manual_scope(f: Frame) -> bool:
-    """Whether only `deps=` orders tasks where things are read."""
+    """Return True where only `deps=` orders tasks."""
     outer = f.build.block.outer
     while isinstance(outer, Op):
         if outer.name == "region" and outer.args["kind"] == "scope":
@@ -57,8 +57,8 @@ def in_manual_scope(f: Frame) -> bool:
 
 
 def check_predicate(f: Frame, said: dict[str, Any], taken: Iterable[Any], place: Span | None) -> None:
-    """Refuse a predicate that asks before the task that writes the element is over: to be asked makes nobody
-    wait. `taken` are tensors that the task waits for by itself, outside of manual scopes."""
+    """Reject a predicate that is tested before the task that writes its element has finished: a predicate
+    adds no dependency. `taken` are tensors that the task waits for, outside of manual scopes."""
     if not said.get("predicate"):
         return
     tensor = root(said["predicate"][0])
@@ -74,12 +74,12 @@ def check_predicate(f: Frame, said: dict[str, Any], taken: Iterable[Any], place:
     if waits:
         return
     f.build.place = place
-    f.build.fail(CALL, f"a predicate asks '{tensor.name}', and does not wait for the task that writes it",
+    f.build.fail(CALL, f"missing dependency of a predicate on the task that writes '{tensor.name}'",
                  help="deps=[task], with the task of `x, task = pl.submit(..)` that writes it")  # fmt: skip
 
 
 def _last_writer(block: Block | None, tensor: Value) -> Op | None:
-    """The task that wrote a tensor last; None where there is none, or several ways lead here."""
+    """Return the last task that wrote a tensor; None if there is none, or if branches make it ambiguous."""
     if tensor.op is not None and tensor.op.name in ("call", "region"):
         return tensor.op
     ops = list(block.ops) if block is not None else []
@@ -89,12 +89,12 @@ def _last_writer(block: Block | None, tensor: Value) -> Op | None:
                 return op if op.name in ("call", "region") else None
         outer: Any = block.outer
         block = outer.parent if isinstance(outer, Op) else None
-        ops = list(block.ops) if block is not None else []  # what is being read is not in it yet
+        ops = list(block.ops) if block is not None else []  # the statement being read is not in it yet
     return None
 
 
 def _after_by_tensors(writer: Op) -> list[Op] | None:
-    """Tasks that may wait for another by what they touch; None where that is in another block."""
+    """Return tasks that may wait for another through their tensors; None if that task is in another block."""
     ops = writer.parent.ops if writer.parent is not None else []
     if writer not in ops:
         return None
@@ -127,7 +127,7 @@ def _written(op: Op) -> Iterator[Value]:
 
 
 def _comes_after(task: Any, writer: Op) -> bool:
-    """Whether one who waits for a task waits for another; what cannot be told is taken for it."""
+    """Return True if a wait for a task implies a wait for another; unknown cases count as True."""
     op = task.op if isinstance(task, Value) else None
     if op is None or op is writer or op.name not in ("call", "region", "task_dummy"):
         return isinstance(task, Value)
@@ -135,13 +135,14 @@ def _comes_after(task: Any, writer: Op) -> bool:
 
 
 _WORDS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-#: What a scheduler compares: numbers with a sign.
+#: Element types that a scheduler compares: signed integers.
 _COMPARED = ("i8", "i16", "i32", "i64")
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def _condition(f: Frame, given: Any) -> Any:
-    """A comparison made when a task could begin: a tensor, the place of an element, how, and a number."""
+    """Return the parts of a predicate, which is tested when the task could begin: tensor, offset of the
+    element, comparison, number."""
     if given is None or (isinstance(given, tuple) and len(given) == 4):
         return given
     op = given.op if isinstance(given, Value) else None
@@ -161,12 +162,12 @@ def _condition(f: Frame, given: Any) -> Any:
         ):
             _forget(f, op.result)
             return read.args["x"], list(read.args["offset"]), word, rhs
-    f.build.fail(TYPE, "a predicate compares an element of a tensor of integers with a number that is known",
+    f.build.fail(TYPE, "expected a comparison of an integer tensor element with a constant as a predicate",
                  expected="elements of INT8 to INT64", help="predicate=(gate[0, 0] > 0)")  # fmt: skip
 
 
 def _forget(f: Frame, given: Value) -> None:
-    """A comparison that was written for a predicate alone is not made here."""
+    """Remove a comparison that was written for a predicate only."""
     ops, named = f.build.block.ops, {id(v) for v in f.names.values()}
     while ops and ops[-1].results == [given] and id(given) not in named:
         operands = [v for v in ops.pop().args.values() if isinstance(v, Value)]

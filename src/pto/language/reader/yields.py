@@ -1,4 +1,4 @@
-"""`pl.yield_`: what a loop or an arm hands on by its position."""
+"""`pl.yield_`: values that a loop or a branch hands on by position."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def is_yield(node: ast.AST | None) -> bool:
 
 def yielded(f: Frame, node: Any) -> tuple[Any, ...]:
     values = [value_of(f, part) for part in node.args]
-    f.names["yield "] = values  # no name that a program can have
+    f.names["yield "] = values  # not a valid name of a program
     return tuple(values)
 
 
 def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
-    """What stands on the left of the yield that ends a body."""
+    """Return the target of the yield that ends a body."""
     for node in reversed(body):
         if (
             isinstance(node, ast.With) and node is body[-1]
-        ):  # what a region gives last, a loop around hands on
+        ):  # a region ends with it, and the enclosing loop hands it on
             return yield_target(node.body)
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.expr) and is_yield(getattr(node, "value", None)):
@@ -38,7 +38,7 @@ def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
 
 
 def yield_names(body: Sequence[ast.stmt]) -> list[str]:
-    """Names on the left of the yield that ends a body."""
+    """Return the target names of the yield that ends a body."""
     target = yield_target(body)
     parts = target.elts if isinstance(target, ast.Tuple) else [target]
     return [p.id for p in parts if isinstance(p, ast.Name)]
