@@ -178,10 +178,6 @@ class SavableProgram(CallableProgram):
     entry: Function
     profile: Profile
 
-    def check(self, values: Sequence[Any]) -> None:
-        """Refuse arguments that the program is not compiled for."""
-        raise NotImplementedError
-
     def execute(self, values: list[Any], **options: Any) -> Any:
         """Run the program on a value per parameter, and return the run."""
         raise NotImplementedError

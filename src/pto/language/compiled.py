@@ -16,7 +16,7 @@ from ..engine import journal
 from ..engine.sanitize import OF_GRAPHS, WARN, parse_names, summary
 from ..perf.hazards import as_errors, problems
 from . import arguments
-from .callable import CallableProgram, Param
+from .callable import CallableProgram, Param, SavableProgram
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, Function, TensorType, Value
 from .lower import Lowered, lowered

@@ -21,7 +21,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import knobs
 from ..asm import to_text
@@ -33,7 +33,7 @@ from ..isa.profiles import PROFILES
 from ..isa.record import Record
 from ..perf.hazards import as_errors, problems
 from . import arguments, rerun
-from .callable import CallableProgram, Param
+from .callable import CallableProgram, Param, SavableProgram
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
@@ -42,9 +42,6 @@ from .ir import FIFO_SLOTS, IN, Function, Op, TensorType, retyped
 from .lower import Lowered, texts
 from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
-
-if TYPE_CHECKING:
-    from .compiled import Compiled
 
 _FORMAT = 2
 _NOT_SAVED = "not_saved.txt"
@@ -55,7 +52,7 @@ _ENTRY = "aicpu_orchestration_entry"
 
 
 def save(
-    compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = (), dumps: bool = True
+    compiled: SavableProgram, folder: str | os.PathLike[str], samples: Sequence[Any] = (), dumps: bool = True
 ) -> Path:
     """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
     what the program makes of them. `dumps`: also the program after each pass."""
@@ -92,7 +89,7 @@ def save(
 
 
 #: Programs that this process has written, by folder, with the time of the last change of what they are.
-_live: dict[Path, tuple[Compiled, int]] = {}
+_live: dict[Path, tuple[SavableProgram, int]] = {}
 
 
 def _stamp(root: Path) -> int:
@@ -101,13 +98,13 @@ def _stamp(root: Path) -> int:
     return max((f.stat().st_mtime_ns for f in files if f.exists()), default=0)
 
 
-def keep(compiled: Compiled, root: Path, why: DiagnosticError) -> None:
+def keep(compiled: SavableProgram, root: Path, why: DiagnosticError) -> None:
     """A folder of a program that cannot be written: it runs in this process, and others are told why not."""
     write_whole(root / _NOT_SAVED, render(why.diagnostics) + "\n")
     _live[root.resolve()] = compiled, _stamp(root)
 
 
-def live(root: Path) -> Compiled | None:
+def live(root: Path) -> SavableProgram | None:
     """The program that this process has written to a folder, if the folder is still as it was."""
     found = _live.get(root.resolve())
     return found[0] if found is not None and _stamp(root) == found[1] else None
@@ -273,7 +270,7 @@ def _described(k: _Kernel) -> str:
     return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {files}", *(f"    {p}" for p in params)])
 
 
-def _meta(compiled: Compiled) -> dict[str, Any]:
+def _meta(compiled: SavableProgram) -> dict[str, Any]:
     entry = compiled.entry
     symbols = {name: list(place) for name, place in entry.attrs.get("symbols", {}).items()}
     params = [
@@ -295,7 +292,7 @@ def _meta(compiled: Compiled) -> dict[str, Any]:
     }
 
 
-def _golden(compiled: Compiled, root: Path, values: list[Any]) -> None:
+def _golden(compiled: SavableProgram, root: Path, values: list[Any]) -> None:
     """Samples and what they give, as files; and golden.py, which reads them."""
     import numpy as np
 
