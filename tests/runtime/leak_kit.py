@@ -39,7 +39,7 @@ def assert_steady(once: Callable[[int], object], warm: int, repeats: int) -> Non
     third of them. Chance decides how many threads allocate at one time, and what they leave to the allocator:
     only what grows every time is a leak."""
     if not EVERY:
-        warm, repeats = -(-warm // 3), max(4, repeats // 3)
+        warm, repeats = -(-warm // 3), max(min(repeats, 4), repeats // 3)
     for n in range(warm):
         once(n)
     grown: list[dict[str, int]] = []

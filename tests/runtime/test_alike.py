@@ -22,16 +22,23 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
 ONCE = "add_scalar(rt, sum, 2.0f, two_more);"
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One place for the folders of all tests: an orchestration that did not change is not compiled again."""
+    return tmp_path_factory.mktemp("examples")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    shutil.copytree(EXAMPLES / "vector_dag", tmp_path / "vector_dag")
-    shutil.copytree(EXAMPLES / "common", tmp_path / "common")
-    path = tmp_path / "vector_dag" / "kernels" / "orchestration" / "vector_dag.cpp"
+def folder(place: Path) -> Path:
+    for name in ("vector_dag", "common"):
+        shutil.rmtree(place / name, ignore_errors=True)
+        shutil.copytree(EXAMPLES / name, place / name)
+    path = place / "vector_dag" / "kernels" / "orchestration" / "vector_dag.cpp"
     text = path.read_text(encoding="utf-8")
     assert ONCE in text
     more = "for (int i = 0; i < 30; ++i) { Tensor t = make_tensor(shape, 1); add_scalar(rt, sum, 2.0f, t); }"
     path.write_text(text.replace(ONCE, ONCE + more), encoding="utf-8")
-    return tmp_path / "vector_dag"
+    return place / "vector_dag"
 
 
 @pytest.fixture

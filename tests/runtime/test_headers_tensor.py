@@ -62,7 +62,7 @@ class Pool:
     """A pool of the compiled headers; indices are what a Tensor holds."""
 
     def __init__(self, capacity: int = 1 << 17) -> None:
-        self.lib: Any = ctypes.CDLL(str(build("headers/tensors.cpp", TMR, "-O1", "-fsanitize=undefined")))
+        self.lib: Any = ctypes.CDLL(str(build("headers/tensors.cpp", TMR, "-fsanitize=undefined")))
         self.lib.make_pool.restype = self.lib.descriptor.restype = ctypes.c_void_p
         self.lib.message.restype = self.lib.dtype_name.restype = ctypes.c_char_p
         self.lib.numel.restype = self.lib.element_size.restype = ctypes.c_uint64

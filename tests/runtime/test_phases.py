@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache as cached
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import numpy as np
 import pytest
 from tests.sampling import some
 
-from pto import _runtime, cache
+from pto import _runtime, cache, knobs
 from pto.diag import DiagnosticError
 from pto.runtime import kernel, run
 from pto.runtime.compile import Job, compile_all
@@ -147,10 +148,25 @@ def step(tmp_path_factory: pytest.TempPathFactory) -> str:
     return compile_one(tmp_path_factory.mktemp("step"), "step", KERNEL, "aiv")
 
 
+@pytest.fixture(scope="module")
+def orchestrations(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """The library of each variant, built once."""
+    folder = tmp_path_factory.mktemp("orchestrations")
+
+    @cached
+    def library(variant: str) -> str:
+        text, entry = VARIANTS[variant]
+        return compile_one(folder, variant, text, variant=variant, entry=entry)
+
+    return library
+
+
+Orchestrations = Callable[[str], str]
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> None:
-    text, entry = VARIANTS[variant]
-    path = compile_one(tmp_path, "orchestration", text, variant=variant, entry=entry)
+def test_compiled_orchestrations(variant: str, step: str, orchestrations: Orchestrations) -> None:
+    path, (_, entry) = orchestrations(variant), VARIANTS[variant]
     ways: list[dict[str, Any]] = [
         {"threads": 1},
         {"threads": 3},
@@ -184,10 +200,11 @@ def test_compiled_orchestrations(variant: str, step: str, tmp_path: Path) -> Non
         (RECURSES, "used up its stack"),
     ],
 )
-def test_orchestrations_that_fault(variant: str, fault: int, said: str, step: str, tmp_path: Path) -> None:
+def test_orchestrations_that_fault(
+    variant: str, fault: int, said: str, step: str, orchestrations: Orchestrations
+) -> None:
     """The run fails; the next one in this process is fine."""
-    text, entry = VARIANTS[variant]
-    path = compile_one(tmp_path, "orchestration", text, variant=variant, entry=entry)
+    path, (_, entry) = orchestrations(variant), VARIANTS[variant]
     threads = threading.active_count()
     for way in ({"threads": 1}, {"threads": 3}, {"seed": 1}):
         for mode in (fault, FINE):
@@ -270,11 +287,8 @@ print(compile_all([Job('k', {str(tmp_path / "k.cpp")!r}, 'aiv')])[0].path)
     slow.write_text(f'#!/bin/sh\nexec {COMPILER} "$@"\n')
 
     def again() -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=settings, capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        with knobs.override(PTO_CACHE_DIR=str(where), PTO_CXX=str(slow)):
+            return compile_all([Job("k", str(tmp_path / "k.cpp"), "aiv")])[0].path
 
     library = again()
     assert Path(library).exists() and left.exists()

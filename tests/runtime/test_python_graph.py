@@ -332,16 +332,20 @@ def test_as_many_kernels_and_tasks_as_a_device_has_room_for(monkeypatch: pytest.
     assert counts.tolist() == [1] * 32 + [0]
     assert _refused(lambda rt: build(rt, kernels)) == "host_build_graph knows at most 32 kernels"
 
+    idle = runtime.kernel(lambda: None, "", name="idle")
+
     def many(rt: Any, tasks: int) -> None:
         for _ in range(tasks):
-            rt.add_task(kernels[0], counts)
+            rt.add_task(idle)
 
     monkeypatch.setattr(graph, "_TASKS", 1 << 30)
     with pytest.raises(pto.DiagnosticError, match="131072"):  # what the engine itself says
         runtime.run(many, 131073, runtime="host_build_graph")
     monkeypatch.undo()
-    message = _refused(lambda rt: many(rt, 131073), "aicpu_build_graph")
-    assert message == "aicpu_build_graph has room for 131072 tasks"
+    assert graph._TASKS == 131072
+    monkeypatch.setattr(graph, "_TASKS", 100)
+    message = _refused(lambda rt: many(rt, 101), "aicpu_build_graph")
+    assert message == "aicpu_build_graph has room for 100 tasks"
 
 
 @pytest.mark.parametrize(

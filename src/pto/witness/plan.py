@@ -229,17 +229,26 @@ def operand_types(
         )
         if kind == "ptr" and row.scope == "vec":
             text = "!pto.ptr<{T}, ub>"
-    elem = _element(row, dtype)
+    elem = _element(row.scope, dtype)
     bits = elem.bits or 8
-    words = {
-        "T": str(elem),
-        "I": f"i{bits}",
-        "U": f"ui{bits}",
-        "N": str(2048 // bits),
-        "W": str(min(max(bits, 8), 32)),
-    }
-    words.update((o.name, str(_element(row, choice.get(o.name, choice[""])))) for o in row.operands)
-    filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
+
+    def word(named: re.Match[str]) -> str:
+        match named[1]:
+            case "T":
+                return str(elem)
+            case "I":
+                return f"i{bits}"
+            case "U":
+                return f"ui{bits}"
+            case "N":
+                return str(2048 // bits)
+            case "W":
+                return str(min(max(bits, 8), 32))
+            case operand if any(o.name == operand for o in row.operands):
+                return str(_element(row.scope, choice.get(operand, choice[""])))
+        raise KeyError(named[1])
+
+    filled = re.sub(r"\{(\w+)\}", word, text)
     types = (
         tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
     )
@@ -248,12 +257,11 @@ def operand_types(
     return types
 
 
-def _element(row: Row, dtype: str) -> ScalarType:
+@cache
+def _element(scope: str, dtype: str) -> ScalarType:
     """The element type that instructions have for a dtype: in vector registers 4-bit floats come in pairs."""
     info = DTYPES[dtype]
-    return (
-        in_pairs(info) if row.scope == "vec" and info.bits == 4 and info.is_float else ScalarType(info.mlir)
-    )
+    return in_pairs(info) if scope == "vec" and info.bits == 4 and info.is_float else ScalarType(info.mlir)
 
 
 @cache
