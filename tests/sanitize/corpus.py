@@ -25,9 +25,10 @@ import numpy as np
 
 import pto
 from pto.diag import Diagnostic
-from pto.engine.entry import Launchable, LaunchResult
+from pto.engine.entry import Launchable
 from pto.engine.memory import array_of
 from pto.engine.reference.kernel import ReferenceKernel
+from pto.engine.result import LaunchResult
 
 PROGRAMS = Path(__file__).parent / "programs"
 NAMES = sorted(p.name.removesuffix(".bad.pto") for p in PROGRAMS.glob("*.bad.pto"))
