@@ -13,11 +13,18 @@ from pto.cli.main import main
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One place for the folders of all tests: an orchestration that did not change is not compiled again."""
+    return tmp_path_factory.mktemp("examples")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    shutil.copytree(EXAMPLES / "vector_dag", tmp_path / "vector_dag")
-    shutil.copytree(EXAMPLES / "common", tmp_path / "common")
-    return tmp_path / "vector_dag"
+def folder(place: Path) -> Path:
+    for name in ("vector_dag", "common"):
+        shutil.rmtree(place / name, ignore_errors=True)
+        shutil.copytree(EXAMPLES / name, place / name)
+    return place / "vector_dag"
 
 
 def test_a_correct_graph_has_nothing_to_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +53,7 @@ def test_a_task_that_fails_names_who_submitted_it(folder: Path, capsys: pytest.C
     path = folder / "kernels" / "orchestration" / "vector_dag.cpp"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("(x.numel())", "(4 * x.numel())"), encoding="utf-8")
-    for option in ("--sanitize", "oob"), ("--check-hazards",):
+    for option in (), ("--sanitize", "oob"), ("--check-hazards",):
         assert main(["runtime", "run", str(folder), *option]) == 1
         shown = capsys.readouterr().err
         assert "PTO-E2101]: task 0 (add, AIV" in shown

@@ -36,6 +36,10 @@ class RunFailure(DiagnosticError):
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
+#: Begins the note that says where a task was submitted.
+SUBMITTED = "the task was submitted at"
+
+
 def raise_failure(
     run: Any,
     sources: Mapping[int, str | Module] | None = None,
@@ -106,7 +110,7 @@ def failed(
     if thrown is not None and (place := _place(thrown)):
         problem.notes.append((f"raised at {place}", None))
     if site:
-        problem.notes.append((f"the task was submitted at {site}", None))
+        problem.notes.append((f"{SUBMITTED} {site}", None))
     error = RunFailure(problem, code)
     error.__cause__ = thrown
     return error

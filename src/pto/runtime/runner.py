@@ -20,7 +20,7 @@ from ..perf.hazards import as_errors
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_of
-from .failures import RunFailure
+from .failures import SUBMITTED, RunFailure
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder, KernelEntry
 from .golden import Arguments
 from .memory import TensorMemory
@@ -69,11 +69,12 @@ class RunnerOptions(Record):
     virtual_time: Any = None  # a `Virtual`: how long things take, not on this host
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
     sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do, and of the order of tasks
+    repeated: bool = False  # a run that failed, once more, to find out which calls submitted the task
 
     @property
     def callers(self) -> bool:
-        """Whether reports name the calls of the orchestration that submitted a task."""
-        return self.check_hazards or bool(self.sanitize)
+        """Return True if reports name the calls of the orchestration that submitted a task."""
+        return self.check_hazards or bool(self.sanitize) or self.repeated
 
     def engine(self, folder: Folder) -> dict[str, Any]:
         """The configuration of an engine."""
@@ -204,7 +205,25 @@ class Runner:
         try:
             return self._run(name, params)
         except DiagnosticError as e:
-            return CaseResult(name, problems=tuple(e.diagnostics))
+            return CaseResult(name, problems=tuple(self._with_callers(params, e)))
+
+    def _with_callers(self, params: Mapping[str, Any], error: DiagnosticError) -> Sequence[Diagnostic]:
+        """Return what ended a run, with the calls that submitted the task.
+
+        A plain run does not keep these calls: it is repeated, with an orchestration that does. Runs of Python
+        functions are not repeated, because these may have other effects.
+        """
+        found = error.diagnostics
+        notes = [text for d in found for text, _ in d.notes] if isinstance(error, RunFailure) else []
+        python = any(k.function is not None for k in self.folder.config.kernels)
+        if self.options.callers or python or not any(SUBMITTED in text for text in notes):
+            return found
+        self._log("info", "Repeating the run, to find the callers of the submission")
+        again = Runner(self.folder, self.options.replace(repeated=True), self._engine)
+        again.compile()
+        problems = again.run(params).problems
+        same = [d.code for d in problems] == [d.code for d in found]
+        return problems if same else found
 
     def _run(self, name: str, params: Mapping[str, Any]) -> CaseResult:
         golden, config = self.folder.golden, self.folder.config
