@@ -88,8 +88,10 @@ def thing_of(op: Operation) -> Thing | None:
 
 
 def expression_of_id(op: Operation) -> str:
-    """The id of a flag as C++ computes it; empty for a number, and for a flag of a program."""
-    m = _CALL.match(op.source.text, op.start, op.end) if op.source is not None else None
+    """Return the C++ expression of the id of a flag; an empty text for a number, and in programs."""
+    if op.source is None or not op.source.text:  # the text of an `Unread` source is unknown
+        return ""
+    m = _CALL.match(op.source.text, op.start, op.end)
     return "" if m is None or _NUMBER.search(m[1]) else m[1].strip()
 
 

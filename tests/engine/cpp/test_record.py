@@ -110,7 +110,7 @@ def test_numbers_are_those_of_the_recording(tmp_path: Path, capsys: pytest.Captu
         main(["record", str(cpp), "-o", str(path), "--", "f32:32x64", "f32:32x64", "2", "1.5", "4096"]) == 0
     )
     first, second, *_ = path.read_text(encoding="utf-8").splitlines()
-    assert first == "// What scale of k.cpp did in one launch of 1 block."
+    assert first == "// Recorded from one launch of scale of k.cpp with 1 block."
     assert second == "// Numbers are part of it, and others are refused: n = 2, s = 1.5, at = 4096."
     a = np.ones((32, 64), np.float32)
 
@@ -144,4 +144,4 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     shown = capsys.readouterr().err
     assert "17_race.cpp:28:5: error[PTO-E2018]: a recording has at most 5 operations" in shown
     assert main(["record", "k.pto", *given]) == 1
-    assert "error[PTO-E2018]: 'k.pto' is no C++" in capsys.readouterr().err
+    assert "error[PTO-E2018]: expected a C++ file or library, got 'k.pto'" in capsys.readouterr().err
