@@ -111,7 +111,7 @@ def test_numbers_are_those_of_the_recording(tmp_path: Path, capsys: pytest.Captu
     )
     first, second, *_ = path.read_text(encoding="utf-8").splitlines()
     assert first == "// Recorded from one launch of scale of k.cpp with 1 block."
-    assert second == "// Numbers are part of it, and others are refused: n = 2, s = 1.5, at = 4096."
+    assert second == "// Valid only for these numbers: n = 2, s = 1.5, at = 4096."
     a = np.ones((32, 64), np.float32)
 
     def run(engine: str, numbers: tuple[Any, ...], said: str) -> None:
