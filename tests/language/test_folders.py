@@ -226,7 +226,7 @@ def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
     saved(given[1], out)
     np.testing.assert_array_equal(out, given[1] * 2)
     for args, words in [
-        ([given[1], given[1].astype(np.int32)], "'out' of scaled_alone holds f32"),
+        ([given[1], given[1].astype(np.int32)], "expected f32 for 'out' of scaled_alone"),
         ([given[1], given[0]], "shape of 'out' of scaled_alone does not match"),
         ([given[1].T, given[1]], "expected contiguous memory for 'a'"),
     ]:

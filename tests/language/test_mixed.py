@@ -389,12 +389,12 @@ def test_problems():
                 out[0:31, 0:31] = pl.aiv_shard(pl.matmul(pl.slice(a, [31, 32], [0, 0]), b[:, 0:31]))
 
     x = np.zeros((32, 32), np.float32)
-    with pytest.raises(DiagnosticError, match="a vector core of A5 gets a half"):
+    with pytest.raises(DiagnosticError, match="cannot give an unsplit tile to both vector cores on A5"):
         unsplit.run(x, x, x, target="a5")
     for function, said in (
         (prime, "cannot give a tile with odd rows and columns to both vector cores"),
         (asks, "cannot use a number of the vector core on the cube core"),
-        (outside, "belongs to `for lane in pl.split_aiv"),
+        (outside, "cannot use aiv_shard outside of `for lane in pl.split_aiv"),
         (odd, "cannot halve 31 rows"),
         (columns, "cannot halve partly valid columns"),
         (apart, "cannot join halves with invalid rows between them"),

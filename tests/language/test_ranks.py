@@ -625,10 +625,10 @@ def test_what_is_wrong_is_told_where_it_is() -> None:
     x = np.zeros((2, 2, COLS), F32)
     for program, words in (
         (wrong, "window exceeds its buffer"),
-        (unknown, "a rank that is known"),
+        (unknown, "expected a constant rank of the program"),
         (outside, "window exceeds dimension 0"),
         (only_texts, "expected a tensor or a number for 'ctx' of with_ctx"),
-        (only_texts, "'ctx' is a pld.CommCtx"),
+        (only_texts, "expected a pld.CommCtx for 'ctx'"),
     ):
         with pytest.raises(DiagnosticError, match=words) as caught:
             program(x, x.copy(), config=_config(2))

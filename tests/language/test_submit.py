@@ -242,7 +242,7 @@ def test_what_functions_in_cpp_return() -> None:
     ("function", "code", "words"),
     [
         (waits_for_a_number, "PTO-E3004", "expected tasks in 'deps'"),
-        (odd_predicate, "PTO-E3004", "a predicate compares an element of a tensor of integers"),
+        (odd_predicate, "PTO-E3004", "expected a comparison of an integer tensor element with a constant"),
         (no_function, "PTO-E3007", "expected a function of the language for pl.submit"),
         (no_file, "PTO-E3003", "nowhere: there is no file"),
         (no_core, "PTO-E3003", "core_type of on_gpu"),

@@ -160,7 +160,10 @@ def test_extents_that_a_call_decides() -> None:
         out = np.full_like(x, np.nan)
         how(x, k, out)
         np.testing.assert_array_equal(out, x * 3)
-    for rows, said in ((7, "cannot solve M_times_2 for the extent of 'x'"), (6, "M of of_extents has two different extents")):
+    for rows, said in (
+        (7, "cannot solve M_times_2 for the extent of 'x'"),
+        (6, "M of of_extents has two different extents"),
+    ):
         with pytest.raises(DiagnosticError, match=said):
             of_extents(x[:rows], k, x[:rows].copy())
     out = np.zeros((4, 16), np.float32)

@@ -238,14 +238,14 @@ def test_the_text_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WRONG = {
-    "pld.rank(x)": "'ctx' is a pld.CommCtx",
+    "pld.rank(x)": "expected a pld.CommCtx for 'ctx'",
     "pld.get_comm_ctx(x)": "expected a window of several ranks for 'dist_tensor'",
-    "pld.system.wait(data, [0], 1)": "'offsets' has 1 entries",
+    "pld.system.wait(data, [0], 1)": "wrong number of entries in 'offsets'",
     "pld.system.wait(data, [0, 0], 0.5)": "expected a whole number for 'expected'",
-    "pld.window(x, [2], dtype=pl.INT8)": "'buf' is a pl.Ptr",
-    "pld.alloc_window_buffer([2])": "a shape has a type",
-    "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "empty memory",
-    "pld.alloc_window_buffer(2, dtype=pl.INT8)": "bytes have no type",
+    "pld.window(x, [2], dtype=pl.INT8)": "expected a pl.Ptr for 'buf'",
+    "pld.alloc_window_buffer([2])": "missing dtype for a shape",
+    "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "expected positive extents",
+    "pld.alloc_window_buffer(2, dtype=pl.INT8)": "unexpected dtype for a number of bytes",
     "pld.alloc_window_buffer(0.5)": "expected integers in",
 }
 

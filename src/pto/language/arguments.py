@@ -304,7 +304,7 @@ def in_place(value: Any, name: str, written: bool) -> Any:
     if array.flags.c_contiguous:
         return array
     dense = f"numpy.ascontiguousarray({name})"
-    help = f"pass a copy, and take what is in it: c = {dense}; ..; {name}[...] = c" if written else dense
+    help = f"pass a copy, then copy its content back: c = {dense}; ..; {name}[...] = c" if written else dense
     raise refuse(f"expected contiguous memory for '{name}'", help)
 
 

@@ -260,7 +260,8 @@ class Held:
         return self.shape[0]
 
     def __bool__(self) -> bool:
-        return interpreter("if").fail(TYPE, "expected a number as a condition", got=self.type, help=OF_ARRAYS)
+        message = "expected a truth value as a condition"
+        return interpreter("if").fail(TYPE, message, got=self.type, help=OF_ARRAYS)
 
     def __repr__(self) -> str:
         part = f", valid {list(self.valid_shape)}" if self.type.valid is not None else ""

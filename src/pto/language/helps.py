@@ -81,8 +81,8 @@ def _phrased(help: str) -> str:
 
 
 def _operator(found: re.Match[str]) -> str:
-    from ..isa.python_names import NAMES
+    from ..isa.python import signatures
 
-    names = (name for name, row in NAMES.items() if row == found[1])
+    names = (name for name, row in signatures().row_names.items() if row == found[1])
     name = _OPERATORS.get(found[1]) or next(names, "")
     return f"pl.{name}" if name else found[0]

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from ...isa import row as find_row
-from ...isa import rows
 from ...isa.python_names import MICRO
 from ...isa.row import Row
 from ..build import Build
@@ -25,21 +24,6 @@ from ..problems import ARGUMENTS, TYPE
 from .core import Operator, Operators, operator
 from .memory import in_core
 from .rows import comparison
-
-_KINDS = ("vreg", "mask", "scalar", "int")
-_OVER = ("", "fold lanes", "fold groups")
-
-
-def derived(row: Row) -> bool:
-    """Return True if a function on registers can be derived from a row."""
-    if row.set != "vector" or not row.expr or row.over not in _OVER or len(row.results) != 1 or row.store:
-        return False
-    if any(a.required and a.name != "cmp_mode" for a in row.attrs):
-        return False
-    kinds = [o.kind for o in row.operands]
-    return (
-        kinds[:1] == ["vreg"] and all(k in _KINDS for k in kinds) and row.results[0].kind in ("vreg", "mask")
-    )
 
 
 def _shown(value: Any) -> str:
@@ -206,8 +190,3 @@ def _of_name(name: str) -> Operator:
     row = find_row(name)
     assert row is not None
     return _function(row)
-
-
-def names() -> tuple[str, ...]:
-    """Return the rows that are functions of registers; python_names.py is generated from them."""
-    return tuple(row.name for row in rows() if derived(row))

@@ -96,9 +96,9 @@ def sized(b: Build, size: Any, dtype: Any) -> None:
     on_the_host(b, "alloc_window_buffer")
     number = is_scalar(size)
     if number != (dtype is None):
-        b.fail(ARGUMENTS, "unexpected type for a size in bytes" if number else "missing type of a shape",
+        b.fail(ARGUMENTS, "unexpected dtype for a number of bytes" if number else "missing dtype for a shape",
                "dtype",
-               help="alloc_window_buffer([16, 64], dtype=pl.FP32)")  # fmt: skip
+               help="pld.alloc_window_buffer([16, 64], dtype=pl.FP32)")  # fmt: skip
     extents(b, [size] if number else size, "size")
 
 
@@ -107,7 +107,7 @@ def extents(b: Build, given: Any, at: str) -> tuple[Any, ...]:
     dims = b.dims(given, at)
     found = tuple(d if index.known(d) is None else index.known(d) for d in dims)
     if not found or any(isinstance(n, int) and n <= 0 for n in found):
-        b.fail(SHAPE, "empty memory", at, expected="positive numbers", got=list(found))
+        b.fail(SHAPE, f"expected positive extents for '{at}'", at, got=list(found))
     return found
 
 

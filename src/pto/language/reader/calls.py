@@ -326,7 +326,7 @@ def _of_a_rank(
     """Handle `device=` of a call by the host: windows become those of that rank."""
     rank = index.known(device) if is_scalar(device) else None
     if rank is None or not 0 <= rank < f.unit.world:
-        fail(CALL, "expected a constant rank for a call", f.span(node), got=f"device={device}",
+        fail(CALL, "expected a constant rank of the program", f.span(node), got=f"device={device}",
              expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
     def local(a: Any) -> Any:

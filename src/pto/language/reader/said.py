@@ -69,7 +69,7 @@ def _optimizations(value: Any) -> str:
     return "each optimization once" if len({*map(type, value)}) < len(value) or len(slots) > 1 else ""
 
 
-_TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "a constant"), "True or False")
+_TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "True or False"), "a constant")
 _SLOTS = _Word(
     _unless(lambda v: v is None or (_whole(v) and v > 0), "a number of at least 1"),
     "a number, as in slot_num=4",
@@ -77,7 +77,7 @@ _SLOTS = _Word(
 
 #: Options of all forms.
 _WORDS = {
-    "core_num": _Word(_count, "as many blocks as there are, as in pl.spmd(8)"),
+    "core_num": _Word(_count, "a number of blocks, as in pl.spmd(8)"),
     "sync_start": _TRUTH,
     "allow_early_resolve": _TRUTH,
     "windowize": _TRUTH,
