@@ -116,14 +116,14 @@ def broken_printer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("broken_printer")
-def test_status_70_is_our_bug_and_leaves_a_reproducer(good: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_status_70_is_a_bug_and_leaves_a_reproducer(good: Path, tmp_path: Path, capsys: Capture) -> None:
     where = tmp_path / "reports"
     where.mkdir()
     with knobs.override(PTO_REPRODUCER_DIR=str(where)):
         assert ptoas.main([str(good), "--emit=pto"]) == 70
     out, err = capsys.readouterr()
     (report,) = where.iterdir()
-    assert out == "" and "this is a bug of ours" in err and str(report) in err and "Traceback" not in err
+    assert out == "" and "this is a bug of pto" in err and str(report) in err and "Traceback" not in err
     text = report.read_text()
     assert "ZeroDivisionError: the bug" in text and UGLY in text and "command: ptoas" in text
 
@@ -132,7 +132,7 @@ def test_status_70_is_our_bug_and_leaves_a_reproducer(good: Path, tmp_path: Path
 def test_status_70_without_a_place_for_the_reproducer(good: Path, tmp_path: Path, capsys: Capture) -> None:
     with knobs.override(PTO_REPRODUCER_DIR=str(tmp_path / "missing")):
         assert ptoas.main([str(good), "--emit=pto"]) == 70
-    assert "this is a bug of ours\n" in capsys.readouterr().err
+    assert "this is a bug of pto\n" in capsys.readouterr().err
 
 
 def test_a_verb_that_breaks_is_our_bug_too(

@@ -99,7 +99,7 @@ def test_explain_memory_of_a_program_that_places_its_tiles(tmp_path: Path, capsy
     path = tmp_path / "k.pto"
     path.write_text(PLACED)
     assert ptoas.main([str(path), "--explain-memory", "-o", "/dev/null"]) == 0
-    assert "places its tiles itself" in capsys.readouterr().err
+    assert "no memory plan: the program gives its tiles addresses" in capsys.readouterr().err
 
 
 _LEVELS = [
@@ -131,7 +131,9 @@ def test_passes_that_did_not_run_print_nothing_and_say_so(tmp_path: Path, capsys
     for name, help in zip(
         passes, ("no addresses", "--enable-insert-sync", "--disable-infer-layout"), strict=True
     ):
-        assert re.search(f"warning.PTO-E0003.: nothing to print after {name}.*\n.*{help}", err), err
+        assert re.search(
+            f"warning.PTO-E0003.: cannot print the program after {name}: the pass did not run\n.*{help}", err
+        ), err
     assert "// after" not in err
 
 

@@ -162,13 +162,13 @@ def test_f16_keeps_its_type(folder: Path) -> None:
     ("argument", "message", "help"),
     [
         ("@none.npy", "cannot read 'none.npy': no such file or directory", "check the path"),
-        ("@scale.pto", "is no .npy array", "numpy.save"),
-        ("@pair.npz", "holds several arrays", "one by one"),
+        ("@scale.pto", "is not a .npy array", "numpy.save"),
+        ("@pair.npz", "contains several arrays", "a .npy file of its own"),
         ("f23:4x64", "unknown element type 'f23'", "did you mean 'f32'?"),
         ("f32:99999x99999x99", "larger than 64 GiB", "fewer"),
-        ("f32:4x", "neither an array nor a number", "ROWSxCOLS"),
-        ("hello", "neither an array nor a number", "--help"),
-        ("", "neither an array nor a number", "--help"),
+        ("f32:4x", "expected an array or a number", "ROWSxCOLS"),
+        ("hello", "expected an array or a number", "--help"),
+        ("", "expected an array or a number", "--help"),
     ],
 )
 def test_e2010_bad_arguments(argument: str, message: str, help: str, capsys: Capture) -> None:
@@ -455,13 +455,13 @@ def test_status_2_is_usage(arguments: list[str], capsys: Capture) -> None:
     assert out == "" and err.startswith("pto run: ") and err.endswith("try 'pto run --help'\n")
 
 
-def test_status_70_is_our_bug(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_70_is_a_bug(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pto.engine.reference.kernel.Grid.go", lambda _: 1 / 0)
     where = folder / "reports"
     where.mkdir()
     with knobs.override(PTO_REPRODUCER_DIR=str(where)):
         assert run("scale.pto", "--engine=reference", "--", "@x.npy", "1", "f32:4x64=y.npy") == 70
-    assert "this is a bug of ours" in capsys.readouterr().err
+    assert "this is a bug of pto" in capsys.readouterr().err
     assert len(list(where.iterdir())) == 1 and not Path("y.npy").exists()
 
 
@@ -487,15 +487,23 @@ def test_arrays_of_ranks_stacked_in_a_file_or_one_by_one(folder: Path, capsys: C
 @pytest.mark.parametrize(
     ("options", "arguments", "message"),
     [
-        ([], ["window:i32:1x8", "window:i32:1", "context", "i32:1x8"], "only several ranks have that"),
-        (["--ranks", "2"], ["window:i32", "window:i32:1", "context", "i32:1x8"], "no window"),
+        ([], ["window:i32:1x8", "window:i32:1", "context", "i32:1x8"], "needs a launch with several ranks"),
+        (
+            ["--ranks", "2"],
+            ["window:i32", "window:i32:1", "context", "i32:1x8"],
+            "expected window:TYPE:ROWSxCOLS",
+        ),
         (
             ["--ranks", "2"],
             ["window:i33:8", "window:i32:1", "context", "i32:1x8"],
             "unknown element type 'i33'",
         ),
         (["--ranks", "2"], ["window:i32:99999x9999", "window:i32:1", "context", "i32:1x8"], "but a rank has"),
-        (["--ranks", "2"], ["window:i32:1x8", "window:i32:1", "context", "@+x.npy"], "name one for each"),
+        (
+            ["--ranks", "2"],
+            ["window:i32:1x8", "window:i32:1", "context", "@+x.npy"],
+            "name one file per rank",
+        ),
         (
             ["--ranks", "2"],
             ["window:i32:1x8", "window:i32:1", "context", "@x{rank}.npy"],
@@ -520,4 +528,4 @@ def test_processes_are_those_of_ranks(capsys: Capture) -> None:
     assert "has no --processes" in (said := capsys.readouterr().err) or "has no --sanitize" in said
     with pytest.raises(SystemExit):
         main(["run", HELLO[0], "--processes"])
-    assert "say how many with --ranks N" in capsys.readouterr().err
+    assert "--processes needs --ranks N" in capsys.readouterr().err

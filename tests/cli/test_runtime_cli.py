@@ -180,12 +180,12 @@ def test_a_file_that_cannot_be_written(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ((), 2, "no folder given"),
+        ((), 2, "missing DIR"),
         (("nowhere",), 1, "error[PTO-E2601]"),
         (("case", "--case", "Three"), 1, "available: One, Two"),
         (("case", "--case", "One", "--all"), 2, "not allowed with"),
         (("case", "-r", "other"), 1, "unknown runtime 'other'"),
-        (("case", "--block-dim", "25"), 2, "no number from 1 to 24"),
+        (("case", "--block-dim", "25"), 2, "expected a number from 1 to 24"),
         (("case", "--platform", "a9"), 2, "invalid choice"),
         (("case", "--sumary"), 2, "unrecognized arguments: --sumary; did you mean '--summary'"),
         (("case", "--sumary"), 2, "try 'pto runtime run --help'"),

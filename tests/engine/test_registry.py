@@ -76,7 +76,7 @@ def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
     assert "--engine {native,reference,cpp,traced,twin}" in shown
     assert (
         "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, C++ that the reference engine watches, or once more "
-        "(default: the first of native, reference, twin that has what is asked for; C++ and libraries: cpp)"
+        "(default: the first of native, reference, twin that supports the options; C++ and libraries: cpp)"
         in shown
     )
     arguments = ["--blocks", "3", "--max-steps", "100", "--print", "--", "i32:1"]
@@ -106,7 +106,7 @@ def test_pto_run_takes_what_it_takes(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "k.cpp"
     path.write_text("")
     assert main(["run", str(path), "--engine", "twin"]) == 1
-    assert "is no program: it runs on engine cpp, traced only" in capsys.readouterr().err
+    assert "is not a program: it runs on engine cpp, traced only" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("twin")

@@ -141,9 +141,9 @@ def test_what_cannot_be_started(tmp_path: Path, capfd: pytest.CaptureFixture[str
     for words, says in (
         (["nothing"], "cannot start 'nothing': no such file"),
         ([str(text)], "it cannot be executed"),
-        ([str(EXAMPLE), str(text)], "a program is C++ sources, or one file"),
-        (["-n", "0", str(EXAMPLE)], "'0' is not a number of ranks"),
-        (["--timeout", "-1", str(EXAMPLE)], "'-1' is not a positive number of seconds"),
+        ([str(EXAMPLE), str(text)], "expected C++ sources or one executable program, got both"),
+        (["-n", "0", str(EXAMPLE)], "'0': expected a number of ranks"),
+        (["--timeout", "-1", str(EXAMPLE)], "'-1': expected a positive number of seconds"),
         ([str(EXAMPLE), "-o", str(tmp_path / "no" / "program")], "cannot write"),
     ):
         with pytest.raises(SystemExit) as ended:

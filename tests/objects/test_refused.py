@@ -28,8 +28,8 @@ PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
         (["--emit=pto", "-o", "k.o"], "-o k.o is an object, --emit=pto is a program"),
         (["--emit=obj", "-o", "k.so"], "-o k.so is a shared object, --emit=obj is an object"),
         (["--emit=so", "-o", "k.cpp"], "--emit=so is a shared object, -o k.cpp is not"),
-        (["--target=a5", "-o", "k.so"], "-o k.so is a shared object of the CPU, --target is a5"),
-        (["--arch=a3", "--emit=llvm"], "--emit=llvm is LLVM IR of the CPU, --target is a2a3"),
+        (["--target=a5", "-o", "k.so"], "-o k.so is a shared object for the CPU, but --target is a5"),
+        (["--arch=a3", "--emit=llvm"], "--emit=llvm is LLVM IR for the CPU, but --target is a2a3"),
         (["--emit=ssa", "-o", "k.s"], "-o k.s is assembly, --emit=ssa is a program"),
     ],
 )

@@ -499,11 +499,14 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert "this host's own times" in printed and "not computed" in printed
     for arguments, message in (
         (["--virtual-time", "--no-compute"], "nobody says how long kernel add_scalar takes"),
-        (["--durations", "x.csv"], "--durations is for virtual time"),
-        (["--virtual-time", "--seed", "1"], "virtual time has no seed"),
+        (["--durations", "x.csv"], "--durations needs --virtual-time"),
+        (["--virtual-time", "--seed", "1"], "cannot combine --virtual-time with --seed"),
         (["--virtual-time", "--what-if", "blocks"], "expected an option and numbers"),
         (["--virtual-time", "--what-if", "colour=1"], "there is no option 'colour'"),
-        (["--virtual-time", "--measure", "--durations", "x.csv"], "--measure asks this host"),
+        (
+            ["--virtual-time", "--measure", "--durations", "x.csv"],
+            "cannot combine --durations with --measure",
+        ),
     ):
         assert main(["run", folder, *arguments]) == 1
         assert message in capsys.readouterr().err

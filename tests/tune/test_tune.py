@@ -280,14 +280,14 @@ def test_the_tool_refuses(
     for arguments, message in (
         (
             [str(EXAMPLE)],
-            "there is nothing to search\n  help: --param NAME=16,32,64; it has COLS=128, ROWS=64\n",
+            "missing parameters to search\n  help: --param NAME=16,32,64; it has COLS=128, ROWS=64\n",
         ),
         ([str(constants)], "help: --param NAME=16,32,64; it has ROWS=16, COUNT=64, KIND='wide', SIZE=2\n"),
         ([str(constants), "--param", "ROWS=1"], "or name a function: --entry one or --entry two\n"),
         ([str(constants), "--param", "ROWS=1", "--entry", "one", "--", *["f32:64x64"] * 3], "too many"),
         (
             [str(constants), "--param", "ROWS=1", "--entry", "part", "--", "f32:64x64"],
-            "part of the functions that call",
+            "cannot call part from Python",
         ),
         ([str(built)], "help: --param NAME=16,32,64; it has A, B=2, C, D=3\n"),
         ([str(tmp_path / "no.pto"), "--param", "A=1"], "cannot read"),

@@ -1,1 +1,1 @@
-"""The command line tools: `ptoas`, `ptobc`, `pto VERB`. Thin mains over the library."""
+"""Command line tools: `ptoas`, `ptobc` and `pto VERB`. Each tool is a thin main over the library."""

@@ -1,11 +1,11 @@
-"""Arguments of a kernel on a command line: arrays from files and new ones, numbers; of several ranks each has
-its own.
+"""Arguments of a kernel on a command line: arrays from files, new arrays, and numbers. In a launch with
+several ranks, each rank has its own arrays.
 
     @FILE.npy            an array, copied in; {rank} in the name is the number of the rank
-    @+FILE.npy           the same, written back to its file
-    DTYPE:DIMS[=FILE]    zeros, saved afterwards; of several ranks one file per {rank}, or all in one
-    window:DTYPE:DIMS    with ranks: memory that the others reach, zero at first
-    context, rank, ranks with ranks: the structure of a communicator, and two numbers
+    @+FILE.npy           the same, written back to the file
+    DTYPE:DIMS[=FILE]    zeros, saved after the run; with ranks one file per {rank}, or all ranks in one file
+    window:DTYPE:DIMS    with ranks: memory that the other ranks can access, initially zero
+    context, rank, ranks with ranks: the communicator structure, and two numbers
     12, 0x10, 1.5        a scalar
 """
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
 _WINDOW = "window:"
-#: The number of a rank in the name of a file.
+#: Placeholder for the number of the rank in a file name.
 RANK = "{rank}"
-#: What only a launch of several ranks knows.
+#: Arguments that only a launch with several ranks can have.
 OF_RANKS = ("context", "rank", "ranks")
 
 
 class Argument:
-    """One argument as the value of each rank (of one, where there are no ranks), and the files that arrays go
-    to afterwards."""
+    """One argument: its value for each rank (one value without ranks), and the file for its array after the
+    run."""
 
     def __init__(self, text: str, world: World | None = None) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Argument:
         return self.world.ranks if self.world is not None else 1
 
     def arrays(self) -> list[Any]:
-        """The array of each rank; none where it is no array."""
+        """Return the array of each rank, or an empty list if the argument is not an array."""
         found = [v[n] if _is_window(v) else v for n, v in enumerate(self.values)]
         return found if all(hasattr(v, "dtype") and hasattr(v, "shape") for v in found) else []
 
@@ -67,7 +67,7 @@ class Argument:
 
     def _of_ranks(self, text: str) -> None:
         if self.world is None:
-            self._bad("only several ranks have that", "say how many: --ranks N")
+            self._bad("needs a launch with several ranks", "add --ranks N")
         elif text.startswith(_WINDOW):
             self._window(text.removeprefix(_WINDOW))
         else:
@@ -79,7 +79,9 @@ class Argument:
         m = _FRESH.match(text)
         made = self._zeros(m[1], m[2]) if m is not None else None
         if m is None:
-            self._bad("no window", "write window:TYPE:ROWSxCOLS, such as window:f32:1x256")
+            self._bad(
+                "expected window:TYPE:ROWSxCOLS", "write window:TYPE:ROWSxCOLS, such as window:f32:1x256"
+            )
         elif made is not None:
             try:
                 self.values = [self.world.window(*made)] * self.count
@@ -98,29 +100,33 @@ class Argument:
         if not own:  # each rank has a memory of its own
             self.values += [self.values[0].copy() for _ in range(self.count - 1)]
             if self.count > 1 and self.text.startswith("@+"):
-                self._bad("all ranks would be written to one file", f"name one for each: @+FILE{RANK}.npy")
+                self._bad(
+                    "all ranks would be written to one file", f"name one file per rank: @+FILE{RANK}.npy"
+                )
 
     def _read(self, path: str) -> Any:
         try:
             with open(path, "rb") as file:
                 if file.read(2) == b"PK":
-                    return self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
+                    return self._bad(
+                        f"'{path}' contains several arrays", "save each array as a .npy file of its own"
+                    )
                 file.seek(0)
                 found = read_npy(file, os.fstat(file.fileno()).st_size)
         except OSError as e:
             return self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
         except ValueError as e:
             help = "save it with numpy.save, one array per file and no objects"
-            return self._bad(f"'{path}' is no .npy array: {e}", help)
+            return self._bad(f"'{path}' is not a .npy array: {e}", help)
         kind, size = found.dtype.kind, found.dtype.itemsize
         if kind == "V" and found.dtype.names is None and size in (1, 2, 4, 8):
-            return found.view(f"u{size}")  # bfloat16 and its kin lose their name in .npy files
+            return found.view(f"u{size}")  # bfloat16 and similar types lose their name in .npy files
         if kind not in "biufc":
-            return self._bad(f"'{path}' holds {found.dtype}", "save numbers")
+            return self._bad(f"'{path}' contains {found.dtype}", "save an array of numbers")
         return found
 
     def _zeros(self, dtype: str, dims: str) -> tuple[list[int], str] | None:
-        """Extents and element type of a new array."""
+        """Return the shape and element type of a new array; None after a problem."""
         from ..isa.dtypes import SPELLINGS
 
         found = SPELLINGS.get(dtype.lower())
@@ -148,7 +154,7 @@ class Argument:
         try:
             self.values = [np.zeros(stored_shape(shape, name), array_of(name)) for _ in range(self.count)]
         except MemoryError:
-            return self._bad("larger than the memory that is free", "ask for fewer elements")
+            return self._bad("larger than the free memory", "ask for fewer elements")
         self.path = path
 
     def _number(self, text: str) -> None:
@@ -164,11 +170,12 @@ class Argument:
                     hint = f"did you mean the array in the file: '@{text}'?"
                 elif ":" in text:
                     hint = "a fresh array is TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
-                return self._bad("neither an array nor a number", hint)
+                return self._bad("expected an array or a number", hint)
         self.values = [value] * self.count
 
     def save(self) -> list[Diagnostic]:
-        """Write arrays to their files: each rank's to its own, or all to one, one below the other."""
+        """Write arrays to their files. With ranks, each rank has its own file, or one file contains the
+        stacked arrays."""
         arrays = self.arrays()
         if self.path is None or not arrays:
             return []

@@ -1,4 +1,4 @@
-"""`pto build`: a shared library from a kernel, for programs that launch it themselves."""
+"""`pto build`: compile a kernel to a shared library, for programs that launch it themselves."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ _EXAMPLES = """\
   ptoas k.pto -o k.o && pto build k.o -o calls.so && cc main.c k.o $(pto build --flags)
 
 The library has a function `int pto_launch_NAME(pto_launch*)` per kernel; see pto/launch.hpp.
-That of an object has what the object calls, for a machine in C; see pto/object.h.
+The library of an object has the functions that the object calls, for a machine in C; see pto/object.h.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto build", "Compile a kernel with the system's C++ compiler and our headers.", _EXAMPLES)
+    p = Parser(
+        "pto build", "Compile a kernel with the system's C++ compiler and the headers of pto.", _EXAMPLES
+    )
     p.add_argument(
         "input",
         nargs="?",
@@ -50,26 +52,22 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("-o", dest="output", metavar="FILE", help="the library (default: FILE with .so)")
     p.add_argument("--entry", metavar="NAME", help="the kernel (default: the only one; all of a C++ file)")
-    p.add_argument(
-        "--checked", action="store_true", help="with run-time checks of bounds, capacity and validity"
-    )
-    p.add_argument(
-        "--traced", action="store_true", help="with calls that tell of themselves: for pto run --sanitize"
-    )
+    p.add_argument("--checked", action="store_true", help="check at run time: bounds, capacity and validity")
+    p.add_argument("--traced", action="store_true", help="record all calls, for pto run --sanitize")
     add_auto(p)
     add_target(p)
     add_capacity(p)
     p.add_argument(
         "--flags",
         action="store_true",
-        help="print what a C program that calls objects is compiled and linked with",
+        help="print the compiler options of C programs that call objects",
     )
-    p.add_argument("-q", "--quiet", action="store_true", help="no summary")
+    p.add_argument("-q", "--quiet", action="store_true", help="print no summary")
     add_diagnostics(p)
     options = p.parse_args(arguments)
     refuse_output(p, options.output, "a library", ".o .ptobc .cpp .pto")
     if (options.input is None) != options.flags:
-        p.error("FILE is missing" if options.input is None else "--flags takes no FILE")
+        p.error("missing FILE" if options.input is None else "--flags takes no FILE")
     try:
         problems = build(options) if not options.flags else _flags()
     except DiagnosticError as e:
@@ -98,7 +96,7 @@ def build(options: Namespace) -> list[Diagnostic]:
 def _written(
     made: tuple[str, list[str]], problems: list[Diagnostic], options: Namespace, started: float
 ) -> list[Diagnostic]:
-    """A library and what it has, where it is wanted."""
+    """Write the library to the output file, and print its kernels."""
     path, names = made
     stem, suffix = os.path.splitext(options.input if options.input != "-" else "kernel")
     output = options.output or stem + (".so" if suffix != ".so" else ".calls.so")
@@ -114,7 +112,7 @@ def _written(
 
 
 def _flags() -> list[Diagnostic]:
-    """Options of a C compiler: our headers, and the library of the machine."""
+    """Print compiler options: the folder of the headers, and the library of the machine."""
     from shlex import quote
 
     from ..engine.cpp.compiler import include_dir
@@ -126,12 +124,12 @@ def _flags() -> list[Diagnostic]:
 
 
 def _of_calls(path: str) -> tuple[str, list[str]]:
-    """The library of what an object calls that the machine has not itself."""
+    """Build the library of the calls of an object that the machine does not contain itself."""
     from ..engine.native import files, packs
 
     file = files.read(path)
     for image in file.images:
-        files.derive(file, image)  # what it calls is C++ and will be compiled
+        files.derive(file, image)  # the calls are C++ and will be compiled
     calls = {call for image in file.images for call in image.calls if not call.startswith("vm.")}
     return packs.built(sorted(calls)), [f"{len(calls)} calls of {', '.join(i.name for i in file.images)}"]
 

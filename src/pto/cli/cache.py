@@ -1,4 +1,4 @@
-"""`pto cache`: what was compiled and is kept, and how to be rid of it."""
+"""`pto cache`: show the cache of compiled code, and empty it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .. import cache
 from .common import OK, Parser
 
 _EXAMPLES = """\
-  pto cache                    where it is, how much it holds
+  pto cache                    show its folder and its size
   pto cache --json             the same for scripts
-  pto cache clear              remove all of it: what is needed is compiled again
-  pto cache prune --max 500M   keep what was used last, 500 MiB of it
+  pto cache clear              remove everything; code is compiled again when needed
+  pto cache prune --max 500M   keep the 500 MiB that were used last
   PTO_CACHE_LIMIT=8G PTO_CACHE_DIR=/data/pto pto run k.pto --engine cpp -- @a.npy f32:16x64
 
 Libraries that a process has loaded stay loaded when they are removed.
@@ -21,21 +21,21 @@ Libraries that a process has loaded stay loaded when they are removed.
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto cache", "What was compiled and is kept for the next time.", _EXAMPLES)
+    p = Parser("pto cache", "Show, prune or clear the cache of compiled code.", _EXAMPLES)
     p.add_argument(
         "action",
         nargs="?",
         choices=("show", "clear", "prune"),
         default="show",
-        help="show (default), clear: remove everything, prune: remove what was used longest ago",
+        help="show (default), clear: remove everything, prune: remove the least recently used entries",
     )
     p.add_argument(
         "--max",
         type=_size,
         metavar="SIZE",
-        help="prune: what may stay, such as 500M or 2G (default: the limit, PTO_CACHE_LIMIT)",
+        help="with prune: the size to keep, such as 500M or 2G (default: the limit, PTO_CACHE_LIMIT)",
     )
-    p.add_argument("--json", action="store_true", help="as JSON")
+    p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_args(arguments)
     if options.max is not None and options.action != "prune":
         p.error("--max is an option of prune")
@@ -95,7 +95,7 @@ def _lines(folder: str, left: Sequence[cache.CacheEntry]) -> list[str]:
 
 
 def _kinds(found: Sequence[cache.CacheEntry]) -> dict[str, tuple[int, int]]:
-    """How many there are of each kind, and how many bytes."""
+    """Return the number of entries and bytes of each kind."""
     kinds: dict[str, tuple[int, int]] = {}
     for e in sorted(found, key=lambda e: e.kind):
         n, size = kinds.get(e.kind, (0, 0))
@@ -112,7 +112,7 @@ def _total(found: Sequence[cache.CacheEntry]) -> str:
 
 
 def shown(size: int) -> str:
-    """A number of bytes for readers."""
+    """Return a number of bytes as text with a unit."""
     value, unit = float(size), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:
@@ -124,5 +124,5 @@ def shown(size: int) -> str:
 def _size(text: str) -> int:
     found = cache.size_of(text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 500M or 2G")
+        raise argparse.ArgumentTypeError(f"'{text}': expected a size such as 500M or 2G")
     return found

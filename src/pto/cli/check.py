@@ -1,4 +1,4 @@
-"""`pto check`: verify programs and their flags without running them."""
+"""`pto check`: verify programs and their flags, without a run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         "--pto-level",
         choices=LEVELS,
         type=str.lower,
-        help="as for ptoas (default: as the program is written)",
+        help="level, as for ptoas (default: the level of the program text)",
     )
     p.add_argument("-q", "--quiet", action="store_true", help="print problems only")
     add_diagnostics(p)
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
-    """Diagnostics of one file and, if it is clean, a one-line summary."""
+    """Return the diagnostics of one file and, if it has no errors, a one-line summary."""
     source, problems = read_input(path)
     if source is None:
         return problems, ""
@@ -85,7 +85,7 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
 
 
 def _not_emitted(module: Module, profile: Profile) -> list[Diagnostic]:
-    """A warning where a program is legal, as engines emulate it, and `ptoas` has no words for it."""
+    """Return a warning if a program is legal, because engines emulate it, but `ptoas` cannot emit it."""
     scope = next((op for op in module.walk() if op.row is not None and op.row.opens == "vec"), None)
     if scope is None or profile.isa != "a2a3":
         return []

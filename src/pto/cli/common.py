@@ -1,6 +1,6 @@
-"""What the tools share: inputs, outputs in one step, standard streams, diagnostics, exit status.
+"""Common parts of the tools: inputs, atomic outputs, standard streams, diagnostics, exit status.
 
-Exit status: 0 ok, 1 diagnostics, 2 usage, 70 our bug (with a reproducer file), 130 interrupted.
+Exit status: 0 ok, 1 diagnostics, 2 usage, 70 a bug of pto (with a reproducer file), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ OK, FAILED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 class _Checker(argparse.HelpFormatter):
-    """What arguments are checked with as they are declared: it does not ask for the terminal's width, which
-    would cost a tool that starts more than all its options."""
+    """Formatter that checks arguments as they are declared. It does not look up the width of the terminal,
+    which takes longer than the declaration of all options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=80)
 
 
-# Our texts are English, and so are those of argparse: to look for a translation takes a program's time.
+# Texts are English, here and in argparse. A search for translations would take more time than the tool.
 setattr(argparse, "_", str)  # noqa: B010
 
 
 class Parser(argparse.ArgumentParser):
-    """Usage errors on stderr with exit status 2, examples kept as written."""
+    """Argument parser that reports usage errors on stderr with exit status 2, and prints examples
+    unchanged."""
 
     def __init__(self, prog: str, description: str, examples: str, color: bool = False) -> None:
         super().__init__(
@@ -53,7 +54,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """As always; what nobody knows is an error of the verb that was given."""
+        """Parse arguments; an unknown option is an error of its verb."""
         options, unknown = self.parse_known_args(args, namespace)
         if unknown:
             parser: argparse.ArgumentParser = self
@@ -68,7 +69,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {visible(message)}\ntry '{self.prog} --help'\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print a help text or an error. argparse would drop what cannot be written."""
+        """Print a help text or an error. argparse would ignore errors of the output stream."""
         (file or sys.stderr).write(message)
 
 
@@ -87,7 +88,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def no_function(name: str, module: Module) -> list[Diagnostic]:
-    """A warning where a program has nothing to run."""
+    """Return a warning if a program has no function."""
     if module.functions:
         return []
     help = "put its instructions into a func.func"
@@ -115,12 +116,12 @@ def _sanitizers(text: str) -> frozenset[str]:
 
 
 def add_auto(p: argparse.ArgumentParser) -> None:
-    help = "C++ only: auto mode, tiles without TASSIGN have storage of their own (-D__PTO_AUTO__)"
+    help = "C++ only: auto mode, which gives each tile without TASSIGN its own storage (-D__PTO_AUTO__)"
     p.add_argument("--auto", action="store_true", help=help)
 
 
 def refuse_auto(options: argparse.Namespace) -> None:
-    """Auto mode is no option of programs."""
+    """Refuse auto mode for programs."""
     if options.auto:
         from ..engine.launch import AUTO_OF_PROGRAMS
 
@@ -137,7 +138,7 @@ def add_capacity(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="LOC=BYTES",
         type=_capacity,
-        help="another size of an on-chip buffer, e.g. vec=65536 (several allowed)",
+        help="set the size of an on-chip buffer, e.g. vec=65536 (repeatable)",
     )
 
 
@@ -148,12 +149,12 @@ def _capacity(text: str) -> tuple[str, int]:
     if loc not in LOCATIONS:
         raise argparse.ArgumentTypeError(f"unknown location '{loc}', expected one of {', '.join(LOCATIONS)}")
     if not size.isdigit() or len(size) > 15:
-        raise argparse.ArgumentTypeError(f"'{size}' is not a number of bytes")
+        raise argparse.ArgumentTypeError(f"'{size}': expected a number of bytes")
     return loc, int(size)
 
 
 def target(options: argparse.Namespace, module: Module) -> str | Profile | None:
-    """The target the options ask for, with the capacities they change; None leaves it to the program."""
+    """Return the target of the options, with their capacities; None if the program decides."""
     if not options.capacity:
         return options.arch
     from ..ir.facts import module_profile
@@ -162,7 +163,7 @@ def target(options: argparse.Namespace, module: Module) -> str | Profile | None:
 
 
 def profile_list() -> str:
-    """Every profile, each with its other names, as the help of options says it."""
+    """List every profile with its other names, for the help of options."""
     from ..isa.profiles import PROFILES
 
     named = ((p.name, ", ".join(p.aliases)) for p in PROFILES.values())
@@ -187,7 +188,7 @@ def add_diagnostics(parser: argparse.ArgumentParser) -> None:
 
 
 def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagnostic]]:
-    """A named file, or standard input for `-`; C++ is refused, unless `cpp` says otherwise."""
+    """Read a file, or standard input for `-`. C++ is refused, except with `cpp`."""
     from ..reading import decode, foreign, read
 
     try:
@@ -200,7 +201,7 @@ def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagno
 
 
 def standard_input() -> bytes:
-    """Read all of standard input; raise `DiagnosticError` where it cannot be read."""
+    """Read all of standard input; raise `DiagnosticError` if it cannot be read."""
     try:
         return sys.stdin.buffer.read()
     except OSError as e:
@@ -208,7 +209,7 @@ def standard_input() -> bytes:
         raise DiagnosticError([problem]) from None
 
 
-#: Who writes files of a kind.
+#: Suffix of a file -> the command that writes such a file.
 _MAKERS = {
     ".so": "pto build FILE -o {} makes a library",
     ".o": "ptoas FILE -o {} makes an object",
@@ -220,14 +221,15 @@ _MAKERS = {
 
 
 def refuse_output(parser: argparse.ArgumentParser, path: str | None, what: str, kinds: str) -> None:
-    """End with a usage error where a file would not be what its name says; `kinds` are names of others."""
+    """End with a usage error if the suffix of an output file contradicts its content; `kinds` are the
+    suffixes of other contents."""
     suffix = os.path.splitext(path or "")[1]
     if suffix in kinds.split():
         parser.error(f"-o {path}: this writes {what}; {_MAKERS[suffix].format(path)}")
 
 
 def write_output(path: str, data: bytes, executable: bool = False) -> list[Diagnostic]:
-    """Write a file in one step: readers see the old content or the new, never a part."""
+    """Write a file atomically: readers see either the old content or the new content."""
     try:
         if path == "-":
             sys.stdout.buffer.write(data)
@@ -249,7 +251,7 @@ def rank_count(text: str) -> int:
     from ..isa.machine import MOST_RANKS
 
     if not text.isdigit() or not 0 < int(text) <= MOST_RANKS:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
+        raise argparse.ArgumentTypeError(f"'{text}': expected a number of ranks from 1 to {MOST_RANKS}")
     return int(text)
 
 
@@ -259,12 +261,12 @@ def seconds(text: str) -> float:
     except ValueError:
         found = 0
     if not 0 < found < 1e9:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+        raise argparse.ArgumentTypeError(f"'{text}': expected a positive number of seconds")
     return found
 
 
 def show(diagnostics: Sequence[Diagnostic], form: str) -> None:
-    """Diagnostics on stderr; JSON is one array per call, also when empty."""
+    """Print diagnostics on stderr. With JSON, each call prints one array, which may be empty."""
     if form == "json":
         say(render_json(diagnostics) + "\n")
     elif diagnostics:
@@ -278,7 +280,7 @@ def say(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Print lines about programs and files, whose names may hold control characters."""
+    """Print lines about programs and files; control characters in their names are escaped."""
     print(visible(text, layout=True))
 
 
@@ -293,12 +295,12 @@ def _color() -> bool:
 
 
 class _Output(io.FileIO):
-    """Standard output, which notes the number of the error where it could not be written."""
+    """Standard output that records the number of its last error."""
 
     problem = 0
 
     def write(self, data: Any) -> int:
-        """Write all of the data, also to a pipe that is full and does not block."""
+        """Write all of the data, also to a full pipe that does not block."""
         left = memoryview(data).cast("B")
         try:
             while left:
@@ -314,7 +316,7 @@ class _Output(io.FileIO):
 
 
 class _Errors(io.FileIO):
-    """Standard error: where it cannot be written, the text is lost and the exit status stays as it is."""
+    """Standard error. If writing fails, the text is lost and the exit status does not change."""
 
     def write(self, data: Any) -> int | None:
         try:
@@ -327,13 +329,14 @@ _output: _Output | None = None  # of a tool that is the whole process
 
 
 def _open_streams() -> None:
-    """Open the standard streams of a process, also those that it was started without."""
+    """Open the standard streams of a process, including those that were closed when it started."""
     global _output
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # A file that is opened later would have this number. To use this one fails, as for a closed one.
+            # Otherwise a file that is opened later would get this number. Access to this one fails, as for a
+            # closed file.
             taken = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
             os.set_inheritable(taken, True)
     sys.stdin = sys.stdin or open(0, closefd=False)
@@ -343,7 +346,7 @@ def _open_streams() -> None:
 
 
 def _stream(raw: io.FileIO, given: Any, name: str) -> io.TextIOWrapper:
-    """A stream for text as Python has opened it, if it has, on another file."""
+    """Return a text stream on another file, with the settings of Python's own stream if there is one."""
     raw.name = name  # type: ignore[misc]
     errors = "backslashreplace" if name == "<stderr>" else "strict"
     encoding, errors = (given.encoding, given.errors) if given is not None else ("utf-8", errors)
@@ -354,12 +357,12 @@ def _stream(raw: io.FileIO, given: Any, name: str) -> io.TextIOWrapper:
 
 
 def unwritten(e: BaseException) -> bool:
-    """Tell whether an exception is that standard output could not be written."""
+    """Return True if an exception means that standard output could not be written."""
     return isinstance(e, OSError) and _output is not None and e.errno == _output.problem
 
 
 def _discard(e: OSError) -> Diagnostic:
-    """Write no more to standard output; the diagnostic that says why."""
+    """Discard all further standard output, and return a diagnostic with the reason."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -367,7 +370,7 @@ def _discard(e: OSError) -> Diagnostic:
 
 
 Body = Callable[[Sequence[str]], int]
-#: What the user can mend, and we cannot: a file system that is full, a quota or limit that is reached.
+#: Errors that the user can mend: a full file system, or a quota or limit that is reached.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -378,9 +381,9 @@ def run(
     arguments: Sequence[str] | None = None,
     executes: bool = False,
 ) -> int:
-    """Run the body of a tool with `arguments` (default: all that the tool was given), and return its exit
-    status. Where `argv` is None, the tool is the whole process, and owns its streams; if it `executes` code
-    of the user's, also its signals. An exception is our bug: say so, write a reproducer, exit 70."""
+    """Run the body of a tool with `arguments` (default: all arguments of the tool), and return its exit
+    status. If `argv` is None, the tool is the whole process and owns its streams; if it also `executes` user
+    code, it owns its signals. Report any exception as a bug of pto: write a reproducer and return 70."""
     given = list(sys.argv[1:] if argv is None else argv) if arguments is None else list(arguments)
     if argv is None:
         _open_streams()
@@ -402,7 +405,7 @@ def run(
 def _called(
     tool: str, body: Body, arguments: list[str], interrupted: Callable[[], bool] = lambda: False
 ) -> int:
-    """The exit status of a body. Some libraries make another exception of a KeyboardInterrupt."""
+    """Return the exit status of a body. Some libraries convert a KeyboardInterrupt to another exception."""
     try:
         status = _flushed(body, arguments)
     except Exception as e:
@@ -419,7 +422,7 @@ def _called(
 
 
 def _flushed(body: Body, arguments: list[str]) -> int:
-    """The exit status of a body, once all that it printed has been written."""
+    """Return the exit status of a body after all of its output has been written."""
     try:
         status = body(arguments)
     except SystemExit:
@@ -450,7 +453,7 @@ def _bug(tool: str, arguments: list[str]) -> int:
         where = f"; a reproducer is in {name}"
     except OSError:
         where = ""
-    print(f"{tool}: internal error, this is a bug of ours{where}", file=sys.stderr)
+    print(f"{tool}: internal error, this is a bug of pto{where}", file=sys.stderr)
     return BUG
 
 

@@ -1,4 +1,4 @@
-"""`pto cost`: what the model of time knows, and fitting it to measurements."""
+"""`pto cost`: show the parameters of the cost model, and fit them to measurements."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from ..perf.fit import Measurement
 
 _EXAMPLES = """\
-  pto cost show                        machines, and the parameters of a2a3 with their evidence
+  pto cost show                        list the machines, and the parameters of a2a3 with their evidence
   pto cost show 910b4
   pto cost table --machine a5 tadd     entries of the cost tables
-  pto cost fit runs.csv -o my.toml     parameters that meet measurements
+  pto cost fit runs.csv -o my.toml     fit parameters to measurements
   pto run k.pto --time --machine my.toml -- @a.npy f32:16x64
 """
 
@@ -33,10 +33,10 @@ _FIT = """\
   pto cost fit runs.csv -o my.toml
   pto cost fit runs.csv --machine 910b3 --param launch,bw_gm_ub -o my.toml
 
-runs.csv has a line of names, then a measurement per line: of a kernel
+runs.csv has a line of column names, then one measurement per line. For a kernel:
   program,args,blocks,us
   gemm.pto,f16:512x512 f16:512x512 f32:512x512 512 512 512,16,21.4
-or of an instruction, operands as name=DTYPE:DIMS@PLACE with a tile location or gm
+For an instruction, operands are name=DTYPE:DIMS@PLACE, where PLACE is a tile location or gm:
   instruction,operands,cycles
   tadd,src0=f32:64x64@vec src1=f32:64x64@vec dst=f32:64x64@vec,160
 """
@@ -45,22 +45,24 @@ _OPERAND = re.compile(r"(\w+)=(\w+):(\d+(?:x\d+)*)@(\w+)$")
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto cost", "What instructions cost on the machine, by the model of time.", _EXAMPLES)
+    p = Parser("pto cost", "Show what instructions cost on a machine, by the cost model.", _EXAMPLES)
     verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
     shown = verbs.add_parser(
         "show",
         prog="pto cost show",
-        help="machines and their parameters, with what they rest on",
-        description="Machines, and the parameters of one of them with their evidence.",
+        help="list machines, and the parameters of one with their evidence",
+        description="List machines, and show the parameters of one of them with their evidence.",
         examples="  pto cost show a5",
     )
-    shown.add_argument("machine", nargs="?", default="a2a3", metavar="M", help="a machine, or a file .toml")
-    shown.add_argument("--json", action="store_true", help="as JSON")
+    shown.add_argument(
+        "machine", nargs="?", default="a2a3", metavar="M", help="a machine, or a .toml file (default: a2a3)"
+    )
+    shown.add_argument("--json", action="store_true", help="print JSON")
     table = verbs.add_parser(
         "table",
         prog="pto cost table",
-        help="what instructions cost: expressions and their evidence",
-        description="Entries of the cost tables.",
+        help="show the cost of instructions: expressions and their evidence",
+        description="Show entries of the cost tables.",
         examples="  pto cost table tadd trowsum",
     )
     table.add_argument(
@@ -71,13 +73,15 @@ def main(arguments: Sequence[str]) -> int:
         "fit",
         prog="pto cost fit",
         help="fit parameters to measurements",
-        description="Fit parameters of a machine to measurements; the error before and after.",
+        description="Fit parameters of a machine to measurements, and show the error before and after.",
         examples=_FIT,
     )
-    fitted.add_argument("runs", metavar="FILE", help="measurements, as CSV")
-    fitted.add_argument("--machine", default="a2a3", metavar="M", help="where to begin (default: a2a3)")
-    fitted.add_argument("--param", default="", metavar="LIST", help="what may change (default: all)")
-    fitted.add_argument("-o", "--output", metavar="FILE", help="write the parameters, for --machine")
+    fitted.add_argument("runs", metavar="FILE", help="CSV file of measurements")
+    fitted.add_argument("--machine", default="a2a3", metavar="M", help="initial parameters (default: a2a3)")
+    fitted.add_argument(
+        "--param", default="", metavar="LIST", help="parameters to fit, separated by commas (default: all)"
+    )
+    fitted.add_argument("-o", "--output", metavar="FILE", help="write the parameters to a file for --machine")
     options = p.parse_args(arguments)
     try:
         found = machine(options.machine)
@@ -155,7 +159,7 @@ def _fit(options: Namespace, found: Machine) -> int:
 
 
 def read(path: str, found: Machine) -> list[Measurement]:
-    """Measurements of a file; `ValueError` where a line is not one."""
+    """Read the measurements of a file; raise `ValueError` for an invalid line."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
@@ -171,14 +175,14 @@ def read(path: str, found: Machine) -> list[Measurement]:
             elif line.get("instruction"):
                 out.append(_instruction(line))
             else:
-                raise ValueError("expects a program or an instruction")
+                raise ValueError("missing program or instruction")
         except (
             ValueError,
             KeyError,
             TypeError,
             ArithmeticError,
             AttributeError,
-        ) as e:  # the last: no operand
+        ) as e:  # AttributeError: a missing operand
             raise ValueError(f"{path}, line {number}: {e}") from None
     return out
 
@@ -191,7 +195,7 @@ def _instruction(line: dict[str, Any]) -> Measurement:
     for word in (line.get("operands") or "").split():
         m = _OPERAND.match(word)
         if not m:
-            raise ValueError(f"'{word}' is not of the form name=DTYPE:DIMS@PLACE")
+            raise ValueError(f"'{word}': expected name=DTYPE:DIMS@PLACE")
         name, dtype, dims, place = m.groups()
         sizes = [int(d) for d in dims.split("x")]
         if place == "gm":
@@ -200,7 +204,7 @@ def _instruction(line: dict[str, Any]) -> Measurement:
             rows, cols = [1, *sizes][-2:]
             args[name] = tile(dtype, rows, cols, loc=place)
     name = line["instruction"]
-    charge(name, MACHINES["a2a3"], **args)  # an unknown one is told now
+    charge(name, MACHINES["a2a3"], **args)  # reports an unknown instruction now
     text = f"{name} {line['operands']}"
     return Measurement(text[:48], float(line["cycles"]), lambda m: charge(name, m, **args).cycles)
 
@@ -214,8 +218,8 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
 
     name = line["program"]
     path = os.path.join(folder, name)
-    if not os.path.isfile(path):  # else a table could name a device, which never ends
-        raise ValueError(f"cannot read '{path}': it is no file")
+    if not os.path.isfile(path):  # otherwise a table could name a device, and reading would not end
+        raise ValueError(f"cannot read '{path}': it is not a file")
     module = parse(path)
     values = [Argument(text) for text in (line.get("args") or "").split()]
     broken: list[Diagnostic] = [a.problem for a in values if a.problem is not None]
@@ -224,7 +228,7 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
     launchable = plain(module, line.get("entry") or None, "reference")
     dry = depends_on_data(module) is None
     blocks = int(line.get("blocks") or 1)
-    if not 0 < blocks <= 1 << 10:  # each has memory of its own while it is timed
+    if not 0 < blocks <= 1 << 10:  # while it is timed, each block has its own memory
         raise ValueError(f"expected 1 to 1024 blocks, got {blocks}")
     result = launchable(*[a.values[0] for a in values], blocks=blocks, timeline=found, dry=dry)
     timeline = result.timeline

@@ -1,4 +1,4 @@
-"""`pto debug`: a kernel stopped, looked at, stepped through and back; at a prompt, or by an editor."""
+"""`pto debug`: stop a kernel, inspect it, and step forward and back, at a prompt or from an editor."""
 
 from __future__ import annotations
 
@@ -28,20 +28,26 @@ _EXAMPLES = """\
   pto debug k.pto --break 14:3 --watch '%acc[0,1]' -- @a.npy f32:16x64
   pto debug k.pto --break '14 if %i == 2' --command 'print %acc' --command continue -- @a.npy f32:16x64
   pto debug k.pto --schedule seed=4 --sanitize all -- @a.npy f32:16x64
-  pto debug --dap                         the Debug Adapter Protocol on standard input and output
-  pto debug --dap-port 4711               the same on a port of this machine; prints a token for the editor
+  pto debug --dap                         Debug Adapter Protocol on standard input and output
+  pto debug --dap-port 4711               the same on a local port; prints a token for the editor
 
-at the prompt, 'help' lists the commands; arguments are those of pto run (pto run --help)
+At the prompt, 'help' lists the commands. Arguments are those of pto run (pto run --help).
 """
 
 
 def main(arguments: Sequence[str]) -> int:
     if "--dap" in arguments or any(a.partition("=")[0] == "--dap-port" for a in arguments):
         return _serve(arguments)
-    doc = "Debug a kernel: stop it, look at its tiles, step through it, and back."
+    doc = "Debug a kernel: stop it, inspect its tiles, and step forward and back."
     p = parser("pto debug", doc, _EXAMPLES)
-    p.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol: editors start this")
-    p.add_argument("--dap-port", metavar="PORT", help="the same on a port, for the editor with the token")
+    p.add_argument(
+        "--dap",
+        action="store_true",
+        help="serve the Debug Adapter Protocol on standard input and output, for editors",
+    )
+    p.add_argument(
+        "--dap-port", metavar="PORT", help="the same on a local port; the editor sends the printed token"
+    )
     options = parsed(p, arguments)
     options.debug = True
     options.stop_first = options.stop_first or not (options.breaks or options.watches)
@@ -51,18 +57,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _serve(arguments: Sequence[str]) -> int:
-    """Speak the protocol, on standard input and output or on a port."""
+    """Serve the protocol, on standard input and output or on a port."""
     from ..engine.debug.dap import Adapter
 
-    p = Parser("pto debug", "Speak the Debug Adapter Protocol.", _EXAMPLES)
+    p = Parser("pto debug", "Serve the Debug Adapter Protocol.", _EXAMPLES)
     p.add_argument("--dap", action="store_true")
     p.add_argument("--dap-port", type=_port, metavar="PORT")
     options = p.parse_args(list(arguments))
     if options.dap_port is None:
-        # what anything else prints is no message
+        # other output must not mix with the messages of the protocol
         target = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
-        # of its own: the interpreter cannot end while a thread reads from its standard input
+        # a copy, because the interpreter cannot end while a thread reads from its standard input
         source = os.fdopen(os.dup(0), "rb")
         Adapter(source, target, _begin).serve()
         return OK
@@ -76,23 +82,24 @@ def _serve(arguments: Sequence[str]) -> int:
     with server:
         say(f"listening on 127.0.0.1:{server.getsockname()[1]}, token {token}\n")
         client, adapter = _admitted(server, token)
-    with contextlib.suppress(OSError), client:  # it may be gone at any time
+    with contextlib.suppress(OSError), client:  # the client may disconnect at any time
         adapter.serve()
     return OK
 
 
-#: Seconds in which a client has to present the token.
+#: Seconds that a client has to present the token.
 _PROOF = 10.0
-#: Clients that may be without it at a time; the oldest gives way to a new one.
+#: Number of clients without a token at a time; a further client replaces the oldest.
 _MOST_ASKED = 32
 
-#: The files of a connection, and what serves it.
+#: The files of a connection, and its adapter.
 _Client = tuple[contextlib.ExitStack, "Adapter"]
 
 
 def _admitted(server: socket.socket, token: str) -> _Client:
-    """Wait for a client that presents the token. Every user of the machine can connect, so clients are asked
-    at the same time, and nothing that one without the token does ends the server or delays another client."""
+    """Wait for a client that presents the token. Every user of the machine can connect, so the server asks
+    all clients at the same time. A client without the token can neither end the server nor delay another
+    client."""
     found: SimpleQueue[_Client] = SimpleQueue()
     asked: list[socket.socket] = []
     over = threading.Event()
@@ -106,7 +113,7 @@ def _admitted(server: socket.socket, token: str) -> _Client:
         while not over.is_set():
             try:
                 client = server.accept()[0]
-            except OSError:  # the client is gone, or the server
+            except OSError:  # the client or the server has closed the connection
                 continue
             asked[:] = [*(c for c in asked if c.fileno() >= 0), client]
             for oldest in asked[:-_MOST_ASKED]:
@@ -122,14 +129,14 @@ def _admitted(server: socket.socket, token: str) -> _Client:
 
 
 def _asked(client: socket.socket, token: str) -> _Client | None:
-    """Ask a client for the token; None for one that does not present it in time."""
+    """Ask a client for the token. Return None if the client does not present it in time."""
     from ..engine.debug.dap import Adapter
 
     limit = threading.Timer(_PROOF, _hang_up, (client,))
     limit.daemon = True
     limit.start()
     try:
-        # a client may be gone at any time
+        # the client may disconnect at any time
         with contextlib.suppress(OSError), contextlib.ExitStack() as files:
             files.enter_context(client)
             source = files.enter_context(client.makefile("rb"))
@@ -148,12 +155,12 @@ def _hang_up(client: socket.socket) -> None:
 
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
-        raise ArgumentTypeError(f"'{text}' is not a port (0 to 65535, 0 for any)")
+        raise ArgumentTypeError(f"'{text}': expected a port from 0 to 65535, or 0 for any")
     return int(text)
 
 
 class _Launching:
-    """What a launch request asks for."""
+    """A launch request, prepared."""
 
     def __init__(self, options: Namespace) -> None:
         self._ready = Prepared(options)
@@ -166,7 +173,7 @@ class _Launching:
             return finished(self._ready, result)
 
 
-#: Keys of a launch request that are the editor's, or the adapter's own.
+#: Keys of a launch request for the editor or the adapter itself.
 _OF_EDITORS = (
     "program",
     "args",
@@ -188,19 +195,19 @@ _OF_EDITORS = (
 
 
 def _begin(request: dict[str, Any]) -> _Launching:
-    """Options of `pto run` from a launch request: `program`, `args`, and options by their names, `blocks` or
-    `sanitize` say. Names with an underscore in front are the editor's."""
+    """Prepare a launch from a launch request: `program`, `args`, and options of `pto run` by their names, for
+    example `blocks` or `sanitize`. Names with a leading underscore belong to the editor."""
     program, args = request.get("program"), request.get("args") or []
     if not isinstance(program, str) or not program:
-        raise _refused("'program' is to be the path of a kernel")
+        raise _refused("expected the path of a kernel in 'program'")
     if not isinstance(args, list):
-        raise _refused("'args' is to be a list of arguments, as behind '--' of pto run")
+        raise _refused("expected a list in 'args', the arguments after '--' of pto run")
     folder = request.get("cwd")
     if isinstance(folder, str) and folder:
         try:
             os.chdir(folder)
         except OSError as e:
-            raise _refused(f"cannot go to '{folder}': {(e.strerror or str(e)).lower()}") from None
+            raise _refused(f"cannot change to '{folder}': {(e.strerror or str(e)).lower()}") from None
     words: list[str] = []
     for name, value in request.items():
         if name in _OF_EDITORS or name.startswith("_"):

@@ -1,4 +1,4 @@
-"""`pto doctor`: what works on this machine, what does not, and the way out of each problem."""
+"""`pto doctor`: check this installation, and print a way out of each problem."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .terminal import Screen
 
 _EXAMPLES = """\
   pto doctor
-  pto doctor --json      for bug reports and CI
+  pto doctor --json      print JSON, for bug reports and CI
 """
 
 
@@ -30,7 +30,7 @@ class Check:
 
 
 class Problem(Exception):
-    """A check that did not pass: what was found, and the way out."""
+    """A failed check: the result, and the way out."""
 
     def __init__(self, detail: str, way_out: str) -> None:
         super().__init__(detail)
@@ -38,8 +38,8 @@ class Problem(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto doctor", "What works on this machine.", _EXAMPLES)
-    p.add_argument("--json", action="store_true", help="as JSON")
+    p = Parser("pto doctor", "Check what works on this machine.", _EXAMPLES)
+    p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_args(arguments)
     screen = Screen()
     found = [_run(*entry) for entry in checks()]
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def report(checks: Sequence[Check], values: dict[str, str], screen: Screen) -> list[str]:
-    """The findings as lines."""
+    """Return the results of the checks as lines."""
     marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "failed": ("FAIL", "bad")}
     column = max(len(c.name) for c in checks) + 2
     out: list[str] = []
@@ -73,7 +73,7 @@ def _run(name: str, required: bool, check: Callable[[], str]) -> Check:
         return Check(name, "ok", check())
     except Problem as problem:
         detail, way_out = str(problem), problem.way_out
-    except Exception as error:  # a broken installation fails in its own ways
+    except Exception as error:  # an exception that a broken installation causes
         detail, way_out = f"{type(error).__name__}: {error}", REINSTALL
     return Check(name, "failed" if required else "missing", detail, way_out)
 
@@ -107,7 +107,7 @@ def _native() -> str:
         raise Problem(f"cannot be loaded: {error}", REINSTALL) from error
     newer = set(DTYPES) - {name for name, _ in native.dtypes()}
     if newer:
-        raise Problem(f"is older than element type {', '.join(sorted(newer))}", REINSTALL)
+        raise Problem(f"lacks element type {', '.join(sorted(newer))}", REINSTALL)
     codes = native.encode("bf16", np.array([1.0, -2.5], dtype=np.float64))
     if codes.tolist() != [0x3F80, 0xC020]:
         raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", REINSTALL)
@@ -130,7 +130,7 @@ func.func @check(%x: !pto.tensor_view<1x64xbf16>, %y: !pto.tensor_view<1x64xf32>
 
 
 def _engine(engine: Engine) -> Callable[[], str]:
-    """A kernel that runs on an engine; a compiler that it may need has its own entry."""
+    """Return a check that runs a kernel on an engine. The compiler has its own check."""
 
     def check() -> str:
         try:
@@ -155,7 +155,7 @@ def _engine(engine: Engine) -> Callable[[], str]:
         if not np.array_equal(y[0], 2.0 * np.arange(64)):
             raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", REINSTALL)
         does = "compiles and runs" if engine.compiles else "runs"
-        usual = ", runs programs unless told otherwise" if engine is by_default("module")[0] else ""
+        usual = ", the default for programs" if engine is by_default("module")[0] else ""
         return f"{engine.name}: {does} a kernel, self-check passed{usual}{engine.remarks()}"
 
     return check
@@ -175,7 +175,7 @@ def _library(name: str) -> Callable[[], str]:
 
 
 def _tool(package: str, what: str) -> Callable[[], str]:
-    """An optional package; asked for its version without importing it, which may be slow."""
+    """Return a check for an optional package. It reads the version without an import, which may be slow."""
 
     def check() -> str:
         from importlib.metadata import PackageNotFoundError, version
@@ -198,15 +198,15 @@ def _compiler() -> str:
         problem = error.diagnostics[0]
         detail = problem.message.removeprefix("no C++ compiler: ")
         raise Problem(f"{detail}; needed for C++ kernels and orchestrations only", problem.help) from error
-    tuned = "" if found.march_native else "; it knows no -march=native"
+    tuned = "" if found.march_native else "; without -march=native"
     vectors = platform.machine() if found.vectors == "baseline" else found.vectors
-    linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers alone"
+    linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers only"
     common = f"; kernels are built {linked}"
     return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 
 
 def _cache() -> str:
-    """The cache has room for a kernel."""
+    """Check that the cache has room for a kernel."""
     import tempfile
 
     from .. import cache
@@ -218,7 +218,7 @@ def _cache() -> str:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise Problem(
-            f"cannot write to '{where}': {why}; what is compiled is kept for one process only",
+            f"cannot write to '{where}': {why}; compiled code is not kept between processes",
             "pto cache prune --max SIZE, or name another folder in PTO_CACHE_DIR",
         ) from error
     return str(where)
@@ -230,12 +230,12 @@ def _color() -> str:
     return f"{'on' if screen.color else 'off'}, {screen.width} columns, standard output is {kind}"
 
 
-#: name, whether the tools need it, how to find out.
+#: Name, whether the tools need it, and the function that checks it.
 NamedCheck = tuple[str, bool, Callable[[], str]]
 
 
 def checks() -> list[NamedCheck]:
-    """What is looked at. The usual engine is `engine`; those that compile come after the compiler."""
+    """Return the checks. The default engine is named `engine`. Engines that compile follow the compiler."""
     engines: list[tuple[bool, NamedCheck]] = []
     for n, e in enumerate(ENGINES.values()):
         engines.append((e.compiles, ("engine" if not n else f"engine {e.name}", e.required, _engine(e))))

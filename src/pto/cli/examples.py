@@ -1,4 +1,4 @@
-"""`pto examples`: list the examples of the package, and copy them."""
+"""`pto examples`: list and copy the examples of the package."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from ..diag import did_you_mean
 from .common import FAILED, OK, Parser
 
 _EXAMPLES = """\
-  pto examples                            list them, each with its first line
-  pto examples copy 12_race.pto           one, into this folder
-  pto examples copy runtime/vector_dag .  a folder of them
-  pto examples copy all pto-examples      everything, into a new folder
+  pto examples                            list the examples, each with its first line
+  pto examples copy 12_race.pto           copy one example to this folder
+  pto examples copy runtime/vector_dag .  copy a folder of examples
+  pto examples copy all pto-examples      copy everything to a new folder
 """
-#: What a folder of a task graph has in its folder `kernels`, or in one for each runtime.
+#: File that marks the folder of a task graph. It lies in the folder `kernels`, or in one folder per runtime.
 _WHOLE = "kernel_config.py"
 _SUFFIXES = (".pto", ".py", ".cpp", ".c")
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto examples", "List the examples that come with pto, and copy them.", _EXAMPLES)
+    p = Parser("pto examples", "List or copy the examples that come with pto.", _EXAMPLES)
     p.add_argument("what", nargs="?", choices=["list", "copy"], default="list", metavar="list|copy")
-    p.add_argument("name", nargs="?", help="with copy: an example as listed, a folder of them, or 'all'")
-    p.add_argument("folder", nargs="?", default=".", help="with copy: where to (default: this folder)")
+    p.add_argument("name", nargs="?", help="with copy: an example or folder from the list, or 'all'")
+    p.add_argument(
+        "folder", nargs="?", default=".", help="with copy: the target folder (default: this folder)"
+    )
     options = p.parse_args(arguments)
     root = _root()
     if root is None:
@@ -39,12 +41,12 @@ def main(arguments: Sequence[str]) -> int:
         print("\n".join(f"{name:<{width}}  {doc}" for name, doc in found))
         return OK
     if options.name is None:
-        p.error("missing the name of an example; 'pto examples' lists them, 'all' is everything")
+        p.error("missing NAME of an example; 'pto examples' lists them, 'all' is everything")
     return _copy(root, options.name, Path(options.folder))
 
 
 def _root() -> Path | None:
-    """Return the folder of examples: that of the installed package, or of the checkout."""
+    """Return the folder of examples in the installed package or the checkout."""
     package = Path(__file__).resolve().parent.parent
     places = (package / "examples", package.parent.parent / "examples")
     return next((place for place in places if (place / "01_vec_add.pto").is_file()), None)

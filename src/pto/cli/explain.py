@@ -1,4 +1,4 @@
-"""`pto explain CODE...`: the catalogue entries of diagnostic codes."""
+"""`pto explain CODE...`: print the catalogue entries of diagnostic codes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto explain", "What diagnostic codes mean and how to fix them.", _EXAMPLES)
+    p = Parser("pto explain", "Explain diagnostic codes and how to fix the problems.", _EXAMPLES)
     p.add_argument("codes", nargs="*", metavar="CODE", help="a code such as SA-0353 or PTO-E0207")
-    p.add_argument("--list", action="store_true", help="all codes with their titles")
-    p.add_argument("--json", action="store_true", help="as JSON")
+    p.add_argument("--list", action="store_true", help="list all codes with their titles")
+    p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_args(arguments)
     if options.list or not options.codes:
         entries = list(CATALOGUE.values())

@@ -1,4 +1,4 @@
-"""`pto fix`: insert what reports suggest, until nothing is left that can be inserted."""
+"""`pto fix`: insert the changes that reports suggest, until none remains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .run import Prepared, parsed, parser
 _EXAMPLES = """\
   pto fix k.pto -- f32:16x64 f32:16x64           rewrite in place
   pto fix --diff k.pto -- f32:16x64 f32:16x64    show what would change
-  pto fix --interactive k.cpp -- @a.npy f32:8    ask before each step
+  pto fix --interactive k.cpp -- @a.npy f32:8    ask before each change
 """
 _MOST = 100  # steps
 STUCK = "PTO-E2104"
@@ -28,13 +28,13 @@ STUCK = "PTO-E2104"
 def main(arguments: Sequence[str]) -> int:
     doc = "Run a kernel under sanitizers, and insert the flags and barriers that reports suggest."
     p = parser("pto fix", doc, _EXAMPLES)
-    p.add_argument("--diff", action="store_true", help="change nothing, print the differences")
-    p.add_argument("--interactive", action="store_true", help="show each report, and ask before its step")
+    p.add_argument("--diff", action="store_true", help="print the differences without a change of the file")
+    p.add_argument("--interactive", action="store_true", help="show each report, and ask before its change")
     options = parsed(p, arguments)
     options.sanitize = options.sanitize or parse_names("all")
     path = options.input
     if path == "-":
-        p.error("it rewrites a file: give its path")
+        p.error("cannot rewrite standard input: give the path of a file")
     source, problems = read(path)
     if source is None:
         show(problems, options.diagnostics)
@@ -44,7 +44,10 @@ def main(arguments: Sequence[str]) -> int:
         text, outcome, tried = fixed(source.text, lambda new: _outcome(options, path, new), wanted)
     except PermissionError as e:
         why = f"cannot write beside '{path}': {(e.strerror or str(e)).lower()}"
-        show([Diagnostic("PTO-E0002", why, help="copy it to a folder of yours")], options.diagnostics)
+        show(
+            [Diagnostic("PTO-E0002", why, help="copy the file to a folder that you can write")],
+            options.diagnostics,
+        )
         return FAILED
     problems, steps = outcome.found, sum(step.kept for step in tried)
     if options.diff:
@@ -60,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class Outcome(NamedTuple):
-    """What a program has to report: `ran` if it passes the verifier."""
+    """The diagnostics of a program; `ran` if the program passes the verifier."""
 
     ran: bool
     found: list[Diagnostic]
@@ -71,18 +74,18 @@ class Outcome(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """How far it comes: not to a run, not to the end of a run, to the end."""
+        """Return the progress of the program: 0 if it does not run, 1 if a run is stuck, 2 if a run ends."""
         return 0 if not self.ran else 1 if any(d.code == STUCK for d in self.found) else 2
 
     def better(self, before: Outcome) -> bool:
-        """Check whether it comes further, or as far without problems of another kind."""
+        """Return True if the program makes more progress, or as much without new kinds of problems."""
         if self.reach != before.reach:
             return self.reach > before.reach
         return {d.code for d in self.errors} <= {d.code for d in before.errors}
 
 
 class Step(NamedTuple):
-    """Advice that was tried, and whether it was kept."""
+    """One suggestion that was tried; `kept` if it helped."""
 
     found: Diagnostic
     kept: bool
@@ -91,8 +94,8 @@ class Step(NamedTuple):
 def fixed(
     text: str, run: Callable[[str], Outcome], wanted: Callable[[Diagnostic], bool] = lambda d: True
 ) -> tuple[str, Outcome, list[Step]]:
-    """Follow the advice of reports until none is left that can be followed: the text, what it still has to
-    report, and the steps. A step is taken back if it leads to a problem of another kind."""
+    """Apply suggestions of reports until none can be applied. Return the text, its outcome, and the steps. A
+    step is undone if it leads to a problem of another kind."""
     outcome = run(text)
     declined: set[str] = set()
     steps: list[Step] = []
@@ -116,7 +119,7 @@ def fixed(
 
 
 def _outcome(options: Namespace, path: str, text: str) -> Outcome:
-    """Run a text. It lies beside the file for that time: it may include others."""
+    """Run a text from a temporary file beside the original, because the text may include other files."""
     folder, name = os.path.split(os.path.abspath(path))
     ran = True
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".pto-fix-", suffix=f"-{name}") as file:

@@ -1,4 +1,4 @@
-"""`pto fmt`: lay programs out by the house rules; form, aliases and comments are kept."""
+"""`pto fmt`: format programs; the form, aliases and comments stay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .common import FAILED, OK, Parser, add_diagnostics, difference, read_input,
 
 _EXAMPLES = """\
   pto fmt k.pto            rewrite in place
-  pto fmt --check *.pto    exit 1 if a file is not formatted
+  pto fmt --check *.pto    exit with 1 if a file is not formatted
   pto fmt --diff k.pto     show what would change
   pto fmt - < k.pto        standard input to standard output
 """
@@ -19,15 +19,17 @@ _EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     description = (
-        "Lay programs out by the house rules: one statement a line, indented by its depth. The form of\n"
-        "the text, its aliases, comments, locations and line breaks inside a statement stay."
+        "Format programs: one statement per line, indented by its depth. The form of the text, its\n"
+        "aliases, comments, locations and line breaks inside a statement stay."
     )
     p = Parser("pto fmt", description, _EXAMPLES)
     p.add_argument(
         "inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input to standard output"
     )
-    p.add_argument("--check", action="store_true", help="change nothing, exit 1 if something would change")
-    p.add_argument("--diff", action="store_true", help="change nothing, print the differences")
+    p.add_argument(
+        "--check", action="store_true", help="exit with 1 if a file would change, and change nothing"
+    )
+    p.add_argument("--diff", action="store_true", help="print the differences, and change nothing")
     add_diagnostics(p)
     options = p.parse_args(arguments)
     found: list[Diagnostic] = []

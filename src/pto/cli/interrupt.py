@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM end a tool, also while it runs machine code that never returns.
+"""SIGINT and SIGTERM end a tool, also while the tool runs machine code that never returns.
 
-Python acts on a signal only between two of its own instructions: it raises KeyboardInterrupt, and the tool
-cleans up on its way out. A thread reads the number of the signal at once (`signal.set_wakeup_fd`), and ends
-the process if the main thread has not done so in time.
+Python handles a signal only between two of its own instructions: it raises KeyboardInterrupt, and the tool
+cleans up while it ends. A thread reads the number of the signal at once (`signal.set_wakeup_fd`), and ends
+the process if the main thread has not ended in time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import threading
 from types import FrameType
 from typing import Any, NoReturn
 
-#: Seconds in which a tool ends by itself after a signal, and those that cleaning up may take after them.
+#: Seconds for a tool to end by itself after a signal, and further seconds to clean up.
 _SECONDS, _CLEANING = 0.5, 0.3
 
 
 class EndOnSignal:
-    """For `with`, around a tool that is the whole process. The main thread has to enter it."""
+    """Context manager around a tool that is the whole process. The main thread must enter it."""
 
     interrupts = True  # see `signals.interrupts`
 
@@ -31,7 +31,7 @@ class EndOnSignal:
         self.numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
         self.signalled = False
         self._over = threading.Event()
-        self._cleaning = threading.Lock()  # taken once, by the thread that cleans up
+        self._cleaning = threading.Lock()  # acquired once, by the thread that cleans up
         self._writer = -1
 
     def __enter__(self) -> EndOnSignal:
@@ -49,7 +49,8 @@ class EndOnSignal:
         return self
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal on the main thread. C code that imports makes another exception of this one."""
+        """Handle a signal on the main thread. C code that imports would convert this exception to another
+        one."""
         while frame is not None and not self._over.is_set():
             if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
                 self.leave()
@@ -60,7 +61,7 @@ class EndOnSignal:
     def __exit__(self, *error: object) -> None:
         self._over.set()
         _forget()
-        os.close(self._writer)  # the thread reads the end of the file, and closes its side
+        os.close(self._writer)  # the thread reads the end of the file, and closes its end
 
     def leave(self, where: str = "") -> NoReturn:
         """Clean up after KeyboardInterrupt, and end the process without waiting for its other threads."""
@@ -77,7 +78,7 @@ class EndOnSignal:
                 self.signalled = True
                 if self._over.wait(self.seconds):
                     break
-                line = "interrupted; the code that it ran does not return"
+                line = "interrupted; the running code does not return"
                 cleaner = threading.Thread(target=self._clean, args=(line,), daemon=True)
                 cleaner.start()
                 cleaner.join(_CLEANING)
@@ -91,16 +92,16 @@ class EndOnSignal:
             compiler.end_tools()
         with contextlib.suppress(OSError):
             os.write(2, f"{self.tool}: {line}\n".encode())
-        atexit._run_exitfuncs()  # they remove temporary folders
+        atexit._run_exitfuncs()  # these functions remove temporary folders
 
     def _unraisable(self, problem: Any) -> None:
-        """Print no traceback of a KeyboardInterrupt in a callback of C: the thread ends the tool."""
+        """Suppress the traceback of a KeyboardInterrupt in a callback from C: the thread ends the tool."""
         if problem.exc_type is not KeyboardInterrupt or signal.SIGINT not in self.numbers:
             sys.__unraisablehook__(problem)
 
 
 def allow(seconds: float, *numbers: int) -> None:
-    """Give the tool so many seconds to end by itself, after these signals only."""
+    """Set the seconds in which the tool must end by itself, and handle only these signals."""
     if _active is not None:
         for number in _active.numbers:
             if number not in numbers and signal.getsignal(number) is _active:
@@ -108,13 +109,14 @@ def allow(seconds: float, *numbers: int) -> None:
         _active.seconds, _active.numbers = seconds, numbers
 
 
-#: What Python does on a signal.
+#: Python's default handlers of signals.
 _USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 _active: EndOnSignal | None = None
 
 
 def _forget() -> None:
-    """Have signals do what they do without the tool: it is over, or this process was forked from it."""
+    """Restore the default handlers of signals, because the tool is over or this process was forked from
+    it."""
     global _active
     if _active is not None:
         signal.set_wakeup_fd(-1)

@@ -1,4 +1,4 @@
-"""`pto isa`: what the instruction table knows, as an overview, a list, or one instruction's page."""
+"""`pto isa`: print the instruction table as an overview, as a list, or as the page of one instruction."""
 
 from __future__ import annotations
 
@@ -17,43 +17,46 @@ from .common import FAILED, OK, Parser, profile_name
 from .terminal import Screen
 
 _EXAMPLES = """\
-  pto isa                        sets, families and targets, with counts
+  pto isa                        overview: sets, families and targets, with counts
   pto isa tadd                   one instruction: syntax, operands, legality, rules
-  pto isa tadd --profile a5      only what holds on a5
+  pto isa tadd --profile a5      only the facts for a5
   pto isa --family reduce-and-expand
   pto isa --set vector --search gather
-  pto isa --json > isa.json      every row, for programs
+  pto isa --json > isa.json      every row as JSON
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto isa", "What the instruction table knows.", _EXAMPLES)
+    p = Parser("pto isa", "Print instructions of the instruction table, as a page or a list.", _EXAMPLES)
     p.add_argument(
         "name",
         nargs="?",
         metavar="NAME",
-        help="an instruction: tadd, pto.tadd, TADD, arith.addi; or a family or a set",
+        help="an instruction (tadd, pto.tadd, TADD, arith.addi), a family or a set",
     )
     p.add_argument("--family", metavar="F", help="list the instructions of one family")
     p.add_argument("--set", dest="set_", metavar="S", help="list the instructions of one set")
-    p.add_argument("--profile", metavar="P", type=profile_name, help="only what this target profile has")
     p.add_argument(
-        "--search", metavar="WORD", help="list instructions whose name or description has these words"
+        "--profile", metavar="P", type=profile_name, help="show only what exists on this target profile"
     )
-    p.add_argument("--json", action="store_true", help="complete rows as JSON")
+    p.add_argument(
+        "--search", metavar="WORD", help="list instructions with these words in name or description"
+    )
+    p.add_argument("--json", action="store_true", help="print complete rows as JSON")
     options = p.parse_args(arguments)
     table = isa.rows()
     families, sets = {r.family for r in table}, {s for r in table for s in (r.set, *r.also)}
     named = (options.name or "").lower()
     free = not (options.family or options.set_)
-    if free and isa.row(named) is None and named in families | sets:  # a family and a set say what they are
+    # a family or a set is an option of its own
+    if free and isa.row(named) is None and named in families | sets:
         if named in families:
             options.family, options.name = named, None
         else:
             options.set_, options.name = named, None
     if options.name is not None:
         if options.family or options.set_ or options.search:
-            p.error("NAME and --family, --set or --search exclude each other")
+            p.error("cannot combine NAME with --family, --set or --search")
         return _one(options.name, options.profile, options.json)
     for value, noun, known in (
         (options.family, "family", families),
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return OK
     if not found:
-        return _complain(f"nothing found for '{options.search}'; pto isa lists sets and families")
+        return _complain(f"no instruction matches '{options.search}'; pto isa lists sets and families")
     wanted = options.family or options.set_ or options.search
     screen = Screen()
     print("\n".join(listing(found, screen) if wanted else overview(found, screen)))
@@ -91,12 +94,12 @@ def _one(name: str, profile: str | None, as_json: bool) -> int:
         known = list(dict.fromkeys(known))
         hint = (
             did_you_mean(name.lower().removeprefix("pto."), known)
-            or "`pto isa --search WORD` looks for words"
+            or "pto isa --search WORD searches descriptions"
         )
         return _complain(f"unknown instruction '{name}'; {hint}")
     if profile and not describe.exists_on(row, profile):
         return _complain(
-            f"{row.name} does not exist on {profile}; it does on {', '.join(describe.profiles(row))}"
+            f"{row.name} does not exist on {profile}; it exists on {', '.join(describe.profiles(row))}"
         )
     if as_json:
         _print_json(describe.as_json(row))
@@ -122,7 +125,7 @@ def _matches(row: Row, words: str) -> bool:
 
 
 def examples(row: Row, isa_: str) -> Mapping[str, str]:
-    """A concrete statement in each form, with what it needs; forms that are written alike appear once."""
+    """Return a concrete statement in each form, with its definitions. Identical forms appear once."""
     from ..witness import example_forms, example_text
 
     def shown(form: str, of: str = "") -> str:
@@ -140,7 +143,7 @@ def examples(row: Row, isa_: str) -> Mapping[str, str]:
 
 
 def _body(text: str) -> str:
-    """The statements of the example's only function, without its final return."""
+    """Return the statements of the example's only function, without its final return."""
     lines = text.splitlines()
     head = next(k for k, line in enumerate(lines) if "func" in line and "example" in line)
     margin = lines[head][: len(lines[head]) - len(lines[head].lstrip())]
@@ -158,7 +161,7 @@ def _body(text: str) -> str:
 
 
 def overview(rows: Sequence[Row], screen: Screen) -> list[str]:
-    """Sets and families with counts, then the target profiles."""
+    """Return sets and families with counts, then the target profiles."""
     names = sum(1 + len(r.aliases) for r in rows)
     out = [screen.paint(f"{len(rows)} instructions, {names} names with aliases", "title"), ""]
     by_set = Counter(r.set for r in rows)
@@ -189,12 +192,12 @@ def overview(rows: Sequence[Row], screen: Screen) -> list[str]:
     return out
 
 
-#: Buffers shown in the overview, by the tile location they back.
+#: Buffers in the overview -> the tile location that each of them backs.
 _CAPACITIES = {"UB": "vec", "L1": "mat", "L0A": "left", "L0B": "right", "L0C": "acc"}
 
 
 def listing(rows: Sequence[Row], screen: Screen) -> list[str]:
-    """One line per instruction, by set and family."""
+    """Return one line per instruction, grouped by set and family."""
     out: list[str] = []
     column = min(28, max(len(r.name) for r in rows)) + 2
     last = ""
@@ -212,7 +215,7 @@ def listing(rows: Sequence[Row], screen: Screen) -> list[str]:
 
 
 def page_text(page: describe.Page, screen: Screen) -> list[str]:
-    """One instruction, as lines."""
+    """Return the page of one instruction as lines."""
     first, *more = screen.paragraph(f"{page.name}  {page.doc}", indent=0, hang=len(page.name) + 2)
     head = screen.paint(page.name, "name") + first[len(page.name) :]
     out = [head, *more, "", screen.paint("Syntax", "title")]
@@ -240,7 +243,7 @@ def page_text(page: describe.Page, screen: Screen) -> list[str]:
 
 
 def _matrix(table: describe.Table, screen: Screen) -> list[str]:
-    """Element types across, legality columns down: shorter than the table, in bands that fit the width."""
+    """Return element types as columns and legality columns as rows, in bands that fit the width."""
     isas = table.head[1:]
     label = max(map(len, isas)) + 2
     bands: list[list[tuple[str, ...]]] = [[]]

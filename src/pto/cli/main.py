@@ -1,4 +1,4 @@
-"""`pto VERB`: one module per verb."""
+"""`pto VERB`: run the module of a verb."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from importlib import import_module
 
 from .. import __version__
 
-#: verb -> one line; the module is pto.cli.VERB.
+#: Verb -> its description; the module is pto.cli.VERB.
 VERBS = {
-    "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
-    "debug": "stop a kernel, look at its tiles, step through it and back; for editors, too",
+    "run": "execute a kernel on arrays from files, with sanitizers, schedules and timelines",
+    "debug": "stop a kernel, inspect its tiles, and step forward and back; also for editors",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
-    "record": "run a C++ kernel once, and write down what it did as a program",
-    "objdump": "print an image as text, with its source lines; ptoas assembles it again",
-    "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
-    "ranks": "run whole C++ programs as ranks: device runtime, communication, kernels and launches",
-    "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
-    "tune": "search compile-time parameters of a kernel: what is legal and fits, ranked by the cost model",
-    "check": "verify programs: legality, structure, flags, tile memory; no execution",
+    "record": "run a C++ kernel once and record its operations as a program",
+    "objdump": "print an image as text that ptoas assembles again, with source lines",
+    "runtime": "run a graph of kernels: a folder with kernel_config.py and golden.py",
+    "ranks": "run whole C++ programs as ranks, with device runtime, communication and kernels",
+    "python": "run unmodified Python programs that import pypto or simpler; folders of them, with a report",
+    "tune": "search compile-time parameters of a kernel, ranked by the cost model",
+    "check": "verify programs without a run: legality, structure, flags, tile memory",
     "fix": "insert the flags and barriers that sanitizers suggest",
-    "fmt": "lay programs out; form, aliases and comments are kept",
-    "cost": "what instructions cost on the machine; fit that to measurements",
-    "isa": "what the instruction table knows",
-    "explain": "what a diagnostic code means and how to fix it",
-    "examples": "list the examples that come with pto, and copy them",
-    "doctor": "what works on this machine",
-    "cache": "what was compiled and is kept: how much, where; empty it",
+    "fmt": "format programs; the form, aliases and comments stay",
+    "cost": "show what instructions cost on a machine; fit the cost model to measurements",
+    "isa": "print instructions of the instruction table",
+    "explain": "explain a diagnostic code and how to fix the problem",
+    "examples": "list or copy the examples that come with pto",
+    "doctor": "check what works on this machine",
+    "cache": "show, prune or clear the cache of compiled code",
 }
 
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _other(arguments: Sequence[str]) -> int:
-    """What is no verb."""
+    """Handle `--help`, `--version` and unknown verbs."""
     word = arguments[0] if arguments else "--help"
     if word in ("-h", "--help", "help"):
         print(usage())
@@ -53,7 +53,8 @@ def _other(arguments: Sequence[str]) -> int:
 
     from ..diag import did_you_mean, visible
 
-    hint = did_you_mean(word, get_close_matches(word, VERBS, n=1))  # the nearest alone: verbs are short
+    # only the nearest verb, because verbs are short
+    hint = did_you_mean(word, get_close_matches(word, VERBS, n=1))
     said = f"unknown verb '{visible(word)}'{'; ' + hint if hint else ''}"
     print(f"pto: {said}\ntry 'pto --help'", file=sys.stderr)
     return 2
@@ -64,7 +65,7 @@ def usage() -> str:
     lines += [f"  {verb:<9} {doc}" for verb, doc in VERBS.items()]
     lines += [
         "",
-        "pto VERB --help tells more. The assembler is `ptoas`, the bytecode tool `ptobc`.",
+        "pto VERB --help describes a verb. The assembler is `ptoas`, the bytecode tool `ptobc`.",
         "",
         "examples:",
     ]

@@ -1,4 +1,4 @@
-"""`pto objdump`: images as text."""
+"""`pto objdump`: print images as text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ..image import listing
 from .common import FAILED, OK, Parser, add_diagnostics, show, write_output
 
 _EXAMPLES = """\
-  pto objdump k.elf                      calls, constants and instructions, with the lines they come from
-  pto objdump k.elf --entry vec_add      of one kernel
+  pto objdump k.elf                      print calls, constants and instructions, with their source lines
+  pto objdump k.elf --entry vec_add      print one kernel
   pto objdump k.elf -o k.txt && ptoas k.txt -o k2.elf
 """
 
@@ -18,7 +18,7 @@ _EXAMPLES = """\
 def main(arguments: Sequence[str]) -> int:
     p = Parser(
         "pto objdump",
-        "Print the images of a file: what ptoas wrote for a target, or any ELF file with a section .pto.",
+        "Print the images of a file: output of ptoas, or any ELF file with a section .pto.",
         _EXAMPLES,
     )
     p.add_argument("input", metavar="FILE", help="a file of images (.elf)")

@@ -1,4 +1,4 @@
-"""What `ptoas` writes: --emit, the suffix of -o and --target decide, and must not contradict each other."""
+"""Output forms of `ptoas`. The form follows from --emit, the suffix of -o, and --target, which must agree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Form(Record):
     suffix: str
     doc: str
     image: bool = False
-    machine: bool = False  # whether it is made of machine code, for the CPU
+    machine: bool = False  # True for machine code of the CPU
 
 
 FORMS: dict[str, Form] = {
@@ -27,19 +27,19 @@ FORMS: dict[str, Form] = {
     "so": Form(".so", "a shared object", machine=True),
 }
 _BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine or form.image}
-#: Forms that `.s` may be as well.
+#: Forms that the suffix `.s` can mean.
 _AS_ASSEMBLY = ("asm", "native")
 
 
 def decided(emit: str | None, output: str, arch: str | None) -> str:
-    """The form to write; raises where what was asked for is not one thing."""
+    """Return the form to write; raise `DiagnosticError` if the options contradict each other."""
     suffix = next((s for s in (".pto.s", *_BY_SUFFIX) if output.endswith(s)), "")
     said = _BY_SUFFIX.get(suffix)
     form = emit or said or "cpp"
     if said is not None and form != said and not (suffix == ".s" and form in _AS_ASSEMBLY):
         raise _contradiction(
             f"-o {output} is {FORMS[said].doc}, --emit={form} is {FORMS[form].doc}",
-            "leave one of them out: either decides",
+            "leave out one of them",
         )
     if (
         (FORMS[form].machine or FORMS[form].image)
@@ -47,13 +47,13 @@ def decided(emit: str | None, output: str, arch: str | None) -> str:
         and output.endswith((".cpp", ".pto", ".pto.s", ".mlir"))
     ):
         raise _contradiction(
-            f"--emit={form} is {FORMS[form].doc}, -o {output} is not", f"name it {FORMS[form].suffix}"
+            f"--emit={form} is {FORMS[form].doc}, -o {output} is not", f"use the suffix {FORMS[form].suffix}"
         )
     if FORMS[form].machine and arch not in (None, "cpu"):
         asked = f"-o {output}" if said else f"--emit={form}"
         raise _contradiction(
-            f"{asked} is {FORMS[form].doc} of the CPU, --target is {arch}",
-            "leave out --target: the CPU does what the target of the program does, or write C++ for the NPU",
+            f"{asked} is {FORMS[form].doc} for the CPU, but --target is {arch}",
+            "leave out --target (the CPU emulates the target of the program), or write C++ for the NPU",
         )
     return form
 

@@ -1,4 +1,5 @@
-"""`ptoas`: the assembler. Parse, verify, run the passes, and write C++, an image, or any text form."""
+"""`ptoas`: the assembler. It parses and verifies a program, runs the passes, and writes C++, an image,
+machine code, or a text form."""
 
 from __future__ import annotations
 
@@ -19,24 +20,24 @@ if TYPE_CHECKING:
     from ..isa.profiles import Profile
 
 _EXAMPLES = """\
-  ptoas k.pto -o k.cpp               C++ with PTO intrinsics; tiles without addresses are placed
+  ptoas k.pto -o k.cpp               C++ with PTO intrinsics; tiles without addresses get them
   ptoas k.pto --enable-insert-sync   the same, with flags and barriers for every hazard
   ptoas k.pto --emit=pto             check k.pto and print it in canonical form
-  ptoas k.pto --emit=pto --lowered   the program that the C++ is made of
+  ptoas k.pto --emit=pto --lowered   the program after the passes, as the C++ has it
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
   ptoas --target a3 k.pto -o k.elf   an image: pto run executes it, pto objdump prints it
   pto objdump k.elf > k.txt; ptoas k.txt -o k2.elf
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
-  ptoas k.pto --target=cpu -o k.so   machine code that pto run executes and C calls; k.o for a linker
-  ptoas k.pto --emit=llvm            the same as LLVM IR; --emit=native as assembly of this machine
+  ptoas k.pto --target=cpu -o k.so   machine code for pto run and C programs; k.o for a linker
+  ptoas k.pto --emit=llvm            the same as LLVM IR; --emit=native for assembly of this machine
   ptoas k.pto --explain-memory=m.html -o k.cpp
   ptoas k.pto --diagnostics=json     errors for editors and CI
 """
 
 
 def command() -> NoReturn:
-    """The installed command: `main`, after which the process ends without taking every object apart."""
+    """Run the installed command: `main`, then end the process without destroying every object."""
     os._exit(main())
 
 
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from .common import run
 
-    gc.set_threshold(100_000)  # a program is alive until it is written: looking for garbage finds none
+    gc.set_threshold(100_000)  # a program lives until it is written, so a collection would find no garbage
     return run("ptoas", _main, argv)
 
 
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
     p = Parser(
         "ptoas",
-        "PTO assembler: from a program to C++ with PTO intrinsics, to an image, to machine code, or to any "
+        "Assemble a PTO program to C++ with PTO intrinsics, to an image, to machine code, or to any "
         "text form.",
         _EXAMPLES,
     )
@@ -64,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         "inputs",
         nargs="*",
         metavar="FILE",
-        help="program text, or what pto objdump printed; '-' or nothing for standard input",
+        help="program text, or output of pto objdump; '-' or no FILE for standard input",
     )
     p.add_argument(
         "-o",
@@ -76,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--emit",
         choices=tuple(FORMS),
-        help="cpp (default), elf (an image; what -o FILE.elf asks for), or a text form of the program as "
-        "it is written: pto (destination style; dps is the same), ssa, asm, generic; or machine code of the "
-        "CPU: obj, so, native (assembly), llvm (IR), which the suffixes .o, .so, .s and .ll ask for",
+        help="form of the output: cpp (default); elf (an image, suffix .elf); a text form of the unlowered "
+        "program: pto (destination style; dps is the same), ssa, asm, generic; or machine code of the "
+        "CPU: obj (.o), so (.so), native (assembly, .s), llvm (IR, .ll)",
     )
     p.add_argument(
-        "--lowered", action="store_true", help="print the text form of the program after the passes instead"
+        "--lowered", action="store_true", help="with a text form: print the program after the passes"
     )
     add_target(p)
     add_capacity(p)
@@ -90,18 +91,18 @@ def _parser() -> argparse.ArgumentParser:
         choices=LEVELS,
         type=lambda text: f"level{text}" if text in ("1", "2", "3") else text.lower(),
         metavar="LEVEL",
-        help="level1, level2: tiles are placed for you; level3: every alloc_tile has addr "
-        "(default: as the program is written)",
+        help="level1, level2: ptoas places tiles; level3: every alloc_tile has addr "
+        "(default: the level of the program text)",
     )
     p.add_argument(
         "--enable-insert-sync",
         action="store_true",
-        help="insert flags and barriers for every hazard, except in functions that have flags of their own",
+        help="insert flags and barriers for every hazard, except in functions that contain flags",
     )
     p.add_argument(
         "--disable-infer-layout",
         action="store_true",
-        help="views without a layout are nd, whatever their strides say",
+        help="use layout nd for views without a layout, instead of the layout of their strides",
     )
     p.add_argument(
         "--index-type",
@@ -112,29 +113,36 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--line-directives",
         action="store_true",
-        help="#line in the C++, so that its errors name lines of FILE",
+        help="write #line into the C++, so that its errors name lines of FILE",
     )
-    p.add_argument("--emit-addptr-trace", action="store_true", help="comment every pointer sum in the C++")
+    p.add_argument(
+        "--emit-addptr-trace", action="store_true", help="write a comment for every addptr into the C++"
+    )
     p.add_argument(
         "--print-after",
         action="append",
         default=[],
         metavar="PASS",
         type=_pass_name,
-        help="print the program on stderr after a pass, or after each one ('all')",
+        help="print the program on stderr after a pass, or after every pass ('all')",
     )
     p.add_argument("--print-after-all", action="store_true", help="the same as --print-after=all")
-    p.add_argument("--time-passes", action="store_true", help="print what each step took on stderr")
+    p.add_argument("--time-passes", action="store_true", help="print the time of each step on stderr")
     p.add_argument(
         "--explain-memory",
         nargs="?",
         const="-",
         metavar="HTML",
-        help="print where every tile lies and when, on stderr, or as a picture into a file",
+        help="print addresses and lifetimes of tiles on stderr, or draw them in an HTML file",
     )
-    p.add_argument("--no-verify", action="store_true", help="check only its structure")
+    p.add_argument("--no-verify", action="store_true", help="check only the structure of the program")
     p.add_argument(
-        "-j", dest="jobs", type=int, default=1, metavar="N", help="files in parallel (0: one per core)"
+        "-j",
+        dest="jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="assemble N files in parallel (0: one per core)",
     )
     add_diagnostics(p)
     p.add_argument("--version", action="version", version=f"ptoas {__version__}")
@@ -142,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    if list(arguments) == ["--version"]:  # without what it takes to know all the options
+    if list(arguments) == ["--version"]:  # without the declaration of all options, which takes longer
         print(f"ptoas {__version__}")
         return 0
     from ..diag import DiagnosticError, has_errors, visible
@@ -159,12 +167,12 @@ def _main(arguments: Sequence[str]) -> int:
         return FAILED
     refuse_output(parser, options.output, FORMS[options.emit].doc, ".ptobc")
     if inputs.count("-") > 1:
-        parser.error("standard input can be read once")
+        parser.error("cannot read standard input twice")
     if len(inputs) > 1 and options.emit == "elf" and options.output == "-":
-        parser.error("several images need a folder: -o FOLDER/")
+        parser.error("cannot write several images to standard output; write them to a folder: -o FOLDER/")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
-        say(f"ptoas: with several inputs, -o must be a folder: {visible(options.output)}\n")
+        say(f"ptoas: expected a folder after -o for several inputs, got {visible(options.output)}\n")
         return USAGE
     if folder:
         stems = [_stem(path) for path in inputs]
@@ -214,18 +222,18 @@ def _pass_name(text: str) -> str:
 
     names = [p.name for p in PASSES]
     if text != "all" and text not in names:
-        raise argparse.ArgumentTypeError(f"no pass '{text}', expected all or one of {', '.join(names)}")
+        raise argparse.ArgumentTypeError(f"unknown pass '{text}', expected all or one of {', '.join(names)}")
     return text
 
 
 class _Result:
-    """What became of one input: its output, diagnostics, and what goes to stderr besides them."""
+    """The result of one input: its output, its diagnostics, and further text for stderr."""
 
     def __init__(self, problems: list[Diagnostic]) -> None:
         self.data = b""
         self.problems = problems
         self.aside = ""
-        self.lowered = False  # whether it came past the verifier
+        self.lowered = False  # True after the verifier
 
     def packed(self) -> bytes:
         """Encode the result for the parent process."""
@@ -252,12 +260,12 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     jobs = options.jobs or os.cpu_count() or 1
     if jobs <= 1 or len(inputs) <= 1:
         return [_assemble(path, options) for path in inputs]
-    # The longest inputs go first, each to whom has the least to do.
+    # The longest inputs go first, each to the process with the least work.
     sizes = [_size(path) for path in inputs]
     order = sorted(range(len(inputs)), key=lambda i: -sizes[i])
     found: dict[int, _Result] = {}
     if 4 * jobs * sizes[order[-1]] <= sum(sizes):
-        # A short one goes before all, so that the processes start with what it loaded and found out.
+        # A short input goes before all others, so that the processes inherit its imports and caches.
         shortest = order.pop()
         found[shortest] = _assemble(inputs[shortest], options)
     shares: list[list[int]] = [[] for _ in range(min(jobs, len(order)))]
@@ -277,7 +285,7 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
             children.pop(0)
             if status == 0:
                 found.update(zip(share, _Result.unpacked(data), strict=True))
-            else:  # whatever went wrong there shows here
+            else:  # this process repeats the inputs, to report the error
                 found.update((i, _assemble(inputs[i], options)) for i in share)
     except KeyboardInterrupt:
         import signal
@@ -291,12 +299,12 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # standard input, or a file whose absence is reported when it is read
+    except OSError:  # standard input, or a missing file, which is reported when it is read
         return 0
 
 
 def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
-    """A process that assembles some inputs, and the pipe its results come through."""
+    """Start a process that assembles some inputs. Return its id and the pipe of its results."""
     results, way = os.pipe()
     pid = os.fork()
     if pid:
@@ -313,7 +321,7 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
 
 
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
-    """One input: its output in the wanted form, or what is wrong with it."""
+    """Assemble one input: return its output in the wanted form, or its problems."""
     from ..asm import parse_source
     from ..ir.attrs import StrAttr
     from .common import no_function, read_input, target
@@ -321,7 +329,7 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     source, problems = read_input(path)
     if source is None:
         return _Result(problems)
-    if options.time_passes:  # what is imported on first use is no step's time
+    if options.time_passes:  # imports at first use do not belong to the time of a step
         from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
 
@@ -337,7 +345,7 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     clock.lap("parse")
     profile = target(options, module)
     result.problems += no_function(source.name, module)
-    if options.arch is not None:  # the program says what it is for
+    if options.arch is not None:  # record the target in the program
         module.op.set_attr("pto.target_arch", StrAttr(options.arch))
     _lower(module, profile, options, result, clock)
     if options.time_passes and result.lowered:
@@ -346,14 +354,14 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
 
 
 def _listing(source: Source, options: argparse.Namespace) -> _Result:
-    """A listing of images as the file that it is of."""
+    """Assemble a listing of images to the file that it describes."""
     from ..diag import Diagnostic, DiagnosticError
     from ..image import container, listing
 
     result = _Result([])
     if options.emit != "elf":
         help = "ptoas LISTING -o FILE.elf assembles it"
-        what = f"'{source.name}' is a listing of images: no {options.emit} can be made of it"
+        what = f"cannot write {options.emit}: '{source.name}' is a listing of images"
         return _Result([Diagnostic("PTO-E0004", what, help=help)])
     try:
         result.data = container.to_bytes(listing.assembled(source))
@@ -362,7 +370,7 @@ def _listing(source: Source, options: argparse.Namespace) -> _Result:
     return result
 
 
-#: Options that say how C++ is written.
+#: Options that affect only C++, with their defaults.
 _OF_CPP = {
     "enable_insert_sync": False,
     "index_type": "int32_t",
@@ -372,32 +380,32 @@ _OF_CPP = {
 
 
 def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
-    """Warnings of options that change nothing."""
+    """Return warnings for options without an effect."""
     from .outputs import FORMS
 
     if FORMS[options.emit].image or FORMS[options.emit].machine:
         names = [
             name for name, usual in {**_OF_CPP, "lowered": False}.items() if getattr(options, name) != usual
         ]
-        help = "leave them out: a core executes an image in order, without flags"
+        help = "leave them out; they affect only C++ and text forms"
         shown = ", ".join("--" + name.replace("_", "-") for name in names)
         what = FORMS[options.emit].doc
         return [_warning("PTO-E0003", f"{shown}: no effect on {what}", help)] if names else []
     if not options.lowered or options.emit != "cpp":
         return []
-    help = "--emit=pto --lowered prints the program that the C++ is made of"
+    help = "--emit=pto --lowered prints the program after the passes"
     return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
 
 
 def _is_made(emit: str) -> bool:
-    """Whether a form is made of the program in manual form."""
+    """Return True if a form is generated from the program in manual form."""
     from .outputs import FORMS
 
     return emit == "cpp" or FORMS[emit].machine or FORMS[emit].image
 
 
 def _leaves_pipes(module: Module) -> bool:
-    """Whether a program works on tiles and orders nothing."""
+    """Return True if a program uses tiles and has no synchronization."""
     from ..driver import complete
 
     return not complete(module)[1] and any(op.name == "pto.alloc_tile" for op in module.walk())
@@ -422,9 +430,9 @@ def _wants_passes(options: argparse.Namespace) -> bool:
     return bool(_is_made(options.emit) or options.lowered or asked)
 
 
-#: What it takes for passes to run that do not always.
+#: Condition of each pass that does not always run.
 _WHEN = {
-    "auto": "it runs for programs whose tiles have no addresses",
+    "auto": "the pass runs for programs whose tiles have no addresses",
     "sync": "add --enable-insert-sync",
     "layout": "leave out --disable-infer-layout",
 }
@@ -433,7 +441,7 @@ _WHEN = {
 def _lower(
     module: Module, profile: str | Profile | None, options: argparse.Namespace, result: _Result, clock: _Clock
 ) -> None:
-    """Check the program, run the passes, and print what they made of it."""
+    """Check the program, run the passes, and store the output."""
     from ..asm import to_text
     from ..diag import DiagnosticError, has_errors
     from ..driver import Options, lowered
@@ -471,7 +479,7 @@ def _lower(
         return
     for name in sorted(shown - {"all", *done.ran}):
         when = next(p.when for p in PASSES if p.name == name)
-        what = f"nothing to print after {name}, which did not run"
+        what = f"cannot print the program after {name}: the pass did not run"
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit == "cpp" and not done.manual and not made.insert_sync and _leaves_pipes(done.module):
         result.problems.append(_unordered())
@@ -494,7 +502,7 @@ def _lower(
 
 
 def _image(module: Module, done: Lowered, options: argparse.Namespace) -> bytes:
-    """The image of a program in its file, or as machine code."""
+    """Return an image of a program as a file, or as machine code."""
     from ..engine.native.images import file_of
     from ..image.container import to_bytes
     from .outputs import FORMS
@@ -509,9 +517,9 @@ def _image(module: Module, done: Lowered, options: argparse.Namespace) -> bytes:
 
 
 def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:
-    """The map of on-chip memory: as text on stderr, or as a page into a file."""
+    """Write the map of on-chip memory, as text on stderr or as an HTML page."""
     if plan is None:
-        result.aside += "no memory plan: the program places its tiles itself\n"
+        result.aside += "no memory plan: the program gives its tiles addresses\n"
         return []
     from ..passes import explain_memory
     from .common import write_output
@@ -523,7 +531,7 @@ def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:
 
 
 class _Clock:
-    """Seconds that each step took."""
+    """Seconds of each step."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""`ptobc`: text to bytecode, bytecode to text, and a listing of a bytecode file."""
+"""`ptobc`: convert text to bytecode and bytecode to text, and list a bytecode file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXAMPLES = """\
 _ENCODE_EXAMPLES = """\
   ptobc encode k.pto -o k.ptobc
   ptobc encode k.pto -o k.ptobc --debuginfo      keep value names and source lines
-  ptobc encode k.pto -o k.ptobc --strict-v0      refuse what other readers of v0 cannot take
+  ptobc encode k.pto -o k.ptobc --strict-v0      refuse operations that the v0 reader of PTOAS lacks
   ptoas gen.pto --emit=pto | ptobc encode - -o k.ptobc
 """
 _DECODE_EXAMPLES = """\
@@ -43,7 +43,7 @@ _DECODE_EXAMPLES = """\
 """
 _DUMP_EXAMPLES = """\
   ptobc dump k.ptobc
-  ptobc dump broken.ptobc            lists what can be read, then says what is wrong and where
+  ptobc dump broken.ptobc            lists the readable part, then the error with its offset
 """
 
 
@@ -52,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = Parser("ptobc", "PTO bytecode (PTO-BC v0): encode, decode, dump.", _EXAMPLES)
+    p = Parser("ptobc", "Encode, decode or list PTO bytecode (PTO-BC v0).", _EXAMPLES)
     p.add_argument("--version", action="version", version=f"ptobc {__version__}")
     verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
 
     encode = verbs.add_parser(
         "encode",
-        help="text to bytecode",
+        help="write a program as bytecode",
         description="Write a program as bytecode.",
         examples=_ENCODE_EXAMPLES,
     )
@@ -66,14 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     encode.add_argument("-o", dest="output", default="-", metavar="OUT", help="output file (default: stdout)")
     add_target(encode)
     encode.add_argument(
-        "--strict-v0", action="store_true", help="refuse operations that the field's v0 reader cannot take"
+        "--strict-v0", action="store_true", help="refuse operations that the v0 reader of PTOAS lacks"
     )
     encode.add_argument("--debuginfo", action="store_true", help="add value names and source locations")
     add_diagnostics(encode)
 
     decode = verbs.add_parser(
         "decode",
-        help="bytecode to text",
+        help="print a bytecode file as text",
         description="Print a bytecode file as text.",
         examples=_DECODE_EXAMPLES,
     )
@@ -86,8 +86,8 @@ def _parser() -> argparse.ArgumentParser:
 
     listing = verbs.add_parser(
         "dump",
-        help="list a bytecode file",
-        description="List sections, tables and operations.",
+        help="list sections, tables and operations",
+        description="List sections, tables and operations of a bytecode file, with byte offsets.",
         examples=_DUMP_EXAMPLES,
     )
     listing.add_argument("input", metavar="IN", help="bytecode; '-' for standard input")
@@ -114,7 +114,7 @@ def _encode(options: argparse.Namespace, problems: list[Diagnostic]) -> int:
 
     if options.output == "-" and sys.stdout.isatty():
         print(
-            "ptobc encode: bytecode is not shown on a terminal\ngive an output file: -o OUT", file=sys.stderr
+            "ptobc encode: cannot write bytecode to a terminal\ngive an output file: -o OUT", file=sys.stderr
         )
         return USAGE
     source, found = read_input(options.input)

@@ -1,4 +1,4 @@
-"""`pto python`: run Python programs that were written for pypto or simpler, as they are."""
+"""`pto python`: run unmodified Python programs that were written for pypto or simpler."""
 
 from __future__ import annotations
 
@@ -16,40 +16,49 @@ from .common import FAILED, OK, Parser, show, unwritten
 from .interrupt import allow
 
 _EXAMPLES = """\
-  pto python hello.py                       the script, with its own arguments after its name
-  pto python --sanitize all hello.py        every task on the reference engine, all sanitizers on
-  pto python -m pytest tests/st/runtime     public tests, on us
-  pto python --report out examples models   every program of folders: a page and a JSON file in out/
+  pto python hello.py                       run a script; its own arguments follow its name
+  pto python --sanitize all hello.py        run every task on the reference engine, with all sanitizers
+  pto python -m pytest tests/st/runtime     run public tests on this package
+  pto python --report out examples models   run all programs of folders; write a page and a JSON file to out/
 
-In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package, and so
-are `simpler` and `simpler_setup`; nothing is installed. A platform that is a device (a2a3, a5) is simulated.
-What is found goes to stderr.
-Exit status: that of the script; 1 where sanitizers found errors in a script that ended well.
+In that process, this package provides `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like,
+and `simpler` and `simpler_setup`; nothing is installed. Device platforms (a2a3, a5) are simulated.
+Findings go to stderr.
+Exit status: that of the script; 1 if sanitizers found errors in a script that ended without an error.
 """
-#: Seconds for a script to end after a signal, and for the programs of a report.
+#: Seconds for a script, or for the programs of a report, to end after a signal.
 _SECONDS = 3.0
-_LEVELS = (
-    "off, warn (warnings of tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
-)
+_LEVELS = "checks: off, warn (unordered tasks, at little cost), all, or names as in pto run --sanitize"
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto python", "Run Python programs that import pypto or simpler, on this package.", _EXAMPLES)
+    p = Parser(
+        "pto python",
+        "Run Python programs that import pypto or simpler, with this package in their place.",
+        _EXAMPLES,
+    )
     add = p.add_argument
-    add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, as python -m does")
-    add("-c", dest="code", metavar="CODE", help="run a text instead of a script")
-    add("--shadow", action="store_true", help="although another package of that name is installed")
+    add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, like python -m")
+    add("-c", dest="code", metavar="CODE", help="run CODE instead of a script, like python -c")
+    add("--shadow", action="store_true", help="use this package even if pypto or simpler is installed")
     add("--sanitize", metavar="LEVEL", default=WARN, help=f"{_LEVELS} (default: {WARN})")
     add("--report", metavar="DIR", help="run all programs of folders or files, and write DIR/report.html and "
         "DIR/report.json")  # fmt: skip
-    add("-j", "--jobs", type=int, default=0, metavar="N", help="programs at the same time, for --report")
+    add(
+        "-j",
+        "--jobs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --report: number of programs to run in parallel",
+    )
     add("--timeout", type=float, default=120, metavar="SECONDS",
-        help="for each program, for --report (default: 120)")  # fmt: skip
-    add("--platform", metavar="NAME", default="a2a3", help="what tests run for, for --report (default: a2a3)")
+        help="with --report: time limit of each program (default: 120)")  # fmt: skip
+    add("--platform", metavar="NAME", default="a2a3", help="with --report: platform of tests (default: a2a3)")
     add("--device", metavar="LIST", default="0-7",
-        help="simulated devices that tests of several ranks find, for --report (default: 0-7)")  # fmt: skip
-    add("script", nargs="?", help="script, or the first folder of a report")
-    add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders")
+        help="with --report: simulated devices for tests with several ranks (default: 0-7)")  # fmt: skip
+    add("script", nargs="?", help="script, or the first folder for --report")
+    add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders for --report")
     given, rest = _split(list(arguments))
     options = p.parse_args(given)
     options.args = [*options.args, *rest]
@@ -62,12 +71,13 @@ def main(arguments: Sequence[str]) -> int:
     if options.report is not None:
         return _report(p, options, level)
     if options.script is None and options.module is None and options.code is None:
-        p.error("no script given")
+        p.error("missing script")
     return _run(options, level)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Ours, and those after the module or the text that is run: they are its own."""
+    """Split the arguments: options of `pto python`, and arguments after -m MODULE or -c CODE, which belong to
+    it."""
     for i, word in enumerate(arguments):
         if word in ("-m", "-c"):
             return arguments[: i + 2], arguments[i + 2 :]
@@ -85,17 +95,17 @@ def _report(p: Parser, options: Any, level: str) -> int:
     allow(_SECONDS, signal.SIGINT, signal.SIGTERM)
     trees = [t for t in (options.script, *options.args) if t is not None]
     if not trees:
-        p.error("--report takes folders or files to run")
+        p.error("missing folders or files for --report")
     for tree in trees:
         if not os.path.exists(tree):
-            p.error(f"'{tree}' does not exist")
+            p.error(f"cannot find '{tree}': no such file or folder")
     return report(
         options.report, trees, level or "off", options.jobs, options.timeout, options.platform, options.device
     )
 
 
 def _run(options: Any, level: str) -> int:
-    allow(_SECONDS, signal.SIGTERM)  # what Ctrl-C does is for the script to say
+    allow(_SECONDS, signal.SIGTERM)  # the script decides what Ctrl-C does
     os.environ["PTO_SANITIZE"] = level
     if options.shadow:
         os.environ["PTO_PYPTO"] = os.environ["PTO_SIMPLER"] = "shadow"
@@ -116,7 +126,7 @@ def _run(options: Any, level: str) -> int:
 
 
 def _ended(body: Any) -> int:
-    """The exit status that Python would give."""
+    """Return the exit status that Python would return."""
     try:
         body()
     except SystemExit as e:
@@ -138,7 +148,7 @@ def _ended(body: Any) -> int:
 
 
 def _show_traceback(e: BaseException) -> None:
-    """As Python does, from the script on."""
+    """Print a traceback as Python does, from the script on."""
     tb = e.__traceback__
     here = {__file__}
     while tb is not None and (
@@ -148,7 +158,7 @@ def _show_traceback(e: BaseException) -> None:
     traceback.print_exception(type(e), e, tb)
 
 
-#: What modules get before their arguments: fixtures and options of the field's tests.
+#: Arguments that modules get before their own: plugins with the fixtures and options of the vendor's tests.
 _PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin", "-p", "pto.compat.simpler.plugin")}
 
 
@@ -180,8 +190,8 @@ def _own(options: Any) -> list[str]:
 
 
 def _roots(script: str) -> list[str]:
-    """Where a script of a checkout expects packages: this folder, the one above the packages that it is in,
-    and the ones above it that have `golden`."""
+    """Return folders where a script of a checkout expects packages: the current folder, the folder above the
+    packages that contain the script, and parent folders that contain `golden`."""
     found = [os.getcwd()]
     folder = os.path.dirname(os.path.abspath(script))
     inside = True

@@ -1,4 +1,4 @@
-"""`pto ranks`: whole programs as ranks that reach each other's windows."""
+"""`pto ranks`: run whole programs as ranks that access each other's windows."""
 
 from __future__ import annotations
 
@@ -35,40 +35,46 @@ if TYPE_CHECKING:
     from ..isa.profiles import Profile
 
 _EXAMPLES = """\
-  pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   built here, then started as four processes
-  pto ranks -n 2 ./program                            built elsewhere: with c++ $(pto ranks --flags)
-  pto ranks -n 2 main.cpp -o program                  built only
-  pto ranks -n 2 --sanitize all main.cpp              and what its kernels do wrong
+  pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   build the program, and start four processes
+  pto ranks -n 2 ./program                            start a program built with c++ $(pto ranks --flags)
+  pto ranks -n 2 main.cpp -o program                  build only
+  pto ranks -n 2 --sanitize all main.cpp              also check the kernels
 
-A program is one that was written for devices: it calls the device runtime (acl/acl.h), its communication
-library (hccl/hccl.h) and MPI as it would there, and launches its kernels with <<<blocks, nullptr, stream>>>.
-Every line that it prints names its rank. Ranks that wait for each other for ever, and those that are killed,
-are told and end the others.
+A program is written as for devices: it calls the device runtime (acl/acl.h), its communication library
+(hccl/hccl.h) and MPI, and launches its kernels with <<<blocks, nullptr, stream>>>.
+Every printed line names its rank. If ranks deadlock, or a rank is killed, pto ranks reports this and ends
+the other ranks.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto ranks", "Start a program as several processes whose kernels reach each other.", _EXAMPLES)
+    p = Parser(
+        "pto ranks",
+        "Run a program as several processes (ranks) whose kernels access each other's memory.",
+        _EXAMPLES,
+    )
     add = p.add_argument
-    add("-n", dest="ranks", type=rank_count, metavar="N", help="how many (default: 1)")
+    add("-n", dest="ranks", type=rank_count, metavar="N", help="number of ranks (default: 1)")
     add(
         "-o",
         dest="output",
         metavar="FILE",
-        help="write the program that was built there, and do not start it",
+        help="write the built program to FILE, and do not start it",
     )
-    add("-I", dest="include", action="append", default=[], metavar="DIR", help="where sources find files")
-    add("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help="for sources")
-    add("-L", dest="folders", action="append", default=[], metavar="DIR", help="where libraries are")
-    add("-l", dest="link", action="append", default=[], metavar="LIBRARY", help="a library that they need")
+    add("-I", dest="include", action="append", default=[], metavar="DIR", help="folder of include files")
+    add(
+        "-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help="macro for the sources"
+    )
+    add("-L", dest="folders", action="append", default=[], metavar="DIR", help="folder of libraries")
+    add("-l", dest="link", action="append", default=[], metavar="LIBRARY", help="library to link")
     add(
         "--timeout",
         type=seconds,
         metavar="SECONDS",
-        help="end them all after that time, and say what they did",
+        help="end all ranks after that time, and report what they were doing",
     )
-    add_sanitize(p, "checks of kernels")
-    add("--flags", action="store_true", help="print what such a program is compiled and linked with")
+    add_sanitize(p, "check kernels")
+    add("--flags", action="store_true", help="print the compiler options for such a program")
     add_target(p)
     add_diagnostics(p)
     add("input", nargs="*", metavar="FILE", help="C++ sources, or a program")
@@ -76,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     own = words[words.index("--") + 1 :] if "--" in words else []
     options = p.parse_args(words[: len(words) - len(own) - ("--" in words)])
     if bool(options.input) == options.flags:
-        p.error("--flags takes no FILE" if options.flags else "no program given")
+        p.error("--flags takes no FILE" if options.flags else "missing FILE")
     try:
         return _run(options, own)
     except DiagnosticError as e:
@@ -96,8 +102,8 @@ def _run(options: Namespace, own: list[str]) -> int:
     sources = [name for name in options.input if name.endswith(SUFFIXES)]
     if sources and len(sources) != len(options.input):
         raise DiagnosticError([
-            Diagnostic("PTO-E2421", "a program is C++ sources, or one file that can be started; not both",
-                       help="arguments of the program go behind --")
+            Diagnostic("PTO-E2421", "expected C++ sources or one executable program, got both",
+                       help="put arguments of the program after --")
         ])  # fmt: skip
     program = _built(options, sources, target) if sources else _startable(options.input)
     if program is None:
@@ -118,7 +124,7 @@ def _run(options: Namespace, own: list[str]) -> int:
 
 
 def _checked(options: Namespace, command: list[str]) -> tuple[Outcome, list[Diagnostic], str]:
-    """Run a program, then check what its ranks did; the findings, and the verdict in words."""
+    """Run a program and check its ranks. Return the outcome, the findings, and the verdict as text."""
     from ..host import launch
     from ..host.checks import Checks
     from ..host.meeting import placed
@@ -178,14 +184,14 @@ def _startable(names: list[str]) -> str:
     name, *more = names
     if more:
         raise DiagnosticError([
-            Diagnostic("PTO-E2421", f"one program is started, but {len(names)} files are named",
-                       help="arguments of the program go behind --")
+            Diagnostic("PTO-E2421", f"expected one program, got {len(names)} files",
+                       help="put arguments of the program after --")
         ])  # fmt: skip
     found = shutil.which(name) or (name if os.path.isfile(name) and os.access(name, os.X_OK) else None)
     if found is None:
         why = "it cannot be executed" if os.path.exists(name) else "no such file"
         raise DiagnosticError([
             Diagnostic("PTO-E0001", f"cannot start '{name}': {why}",
-                       help="give C++ sources, or a program that they were compiled to")
+                       help="give C++ sources or an executable program")
         ])  # fmt: skip
     return os.path.abspath(found)

@@ -1,4 +1,4 @@
-"""`pto record`: what a C++ kernel does in one launch, as a program."""
+"""`pto record`: record one launch of a C++ kernel as a program."""
 
 from __future__ import annotations
 
@@ -21,26 +21,34 @@ _EXAMPLES = """\
   pto record k.cpp --blocks 2 -o k.pto -- @a.npy @b.npy f32:16x64 4
   pto run k.pto --sanitize all -- @a.npy @b.npy f32:16x64 4
 
-arguments are those of pto run. Loops are unrolled, branches are those that were taken: the program does the
-same as the kernel for the same numbers, and traps where it is given others. Operations say where in the C++
-they come from, with loc(..).
+Arguments are those of pto run. Loops are unrolled, and only branches taken are recorded: for the same
+numbers the program does the same as the kernel, for other numbers it traps. Operations have their source
+lines in the C++, as loc(..).
 """
 
 
 def main(arguments: Sequence[str]) -> int:
     p = Parser(
         "pto record",
-        "Run a C++ kernel once, and write down what it did as a program without control flow.",
+        "Run a C++ kernel once, and record its operations as a program without control flow.",
         _EXAMPLES,
     )
     add = p.add_argument
     add("input", metavar="FILE", help="C++ source, or a library of pto build --traced")
     add("args", nargs="*", metavar="-- ARG", help="arguments of the kernel, as for pto run")
-    add("-o", "--output", metavar="FILE", help="write the program there (default: standard output)")
-    add("--entry", metavar="NAME", help="kernel of several in the file")
-    add("--blocks", type=int, default=1, metavar="N", help="blocks of the launch, each a part (default: 1)")
+    add("-o", "--output", metavar="FILE", help="write the program to FILE (default: standard output)")
+    add("--entry", metavar="NAME", help="the kernel (default: the only one in the file)")
+    add(
+        "--blocks",
+        type=int,
+        default=1,
+        metavar="N",
+        help="blocks of the launch; each becomes a part of the program (default: 1)",
+    )
     add("--subblocks", type=int, choices=(1, 2), help="vector cores of a mixed kernel")
-    add("--limit", type=int, default=MOST, metavar="N", help=f"operations at most (default: {MOST})")
+    add(
+        "--limit", type=int, default=MOST, metavar="N", help=f"maximum number of operations (default: {MOST})"
+    )
     add_target(p)
     add_capacity(p)
     add_diagnostics(p)
@@ -54,23 +62,23 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _about(options: Namespace, name: str, args: Sequence[Any], values: Sequence[Argument]) -> str:
-    """Comments: what was recorded, and with which numbers."""
+    """Return a comment about the recorded kernel, with the numbers of the launch."""
     blocks = f"{options.blocks} block{'' if options.blocks == 1 else 's'}"
-    said = f"// What {name} of {os.path.basename(options.input)} did in one launch of {blocks}.\n"
+    said = f"// Recorded from one launch of {name} of {os.path.basename(options.input)} with {blocks}.\n"
     fixed = [
         f"{p.name} = {a.values[0]}"
         for p, a in zip(args, values, strict=False)
         if isinstance(a.values[0], int | float)
     ]
     if fixed:
-        said += f"// Numbers are part of it, and others are refused: {', '.join(fixed)}.\n"
-    return said + "// Where C++ branches on what arrays hold, it went the way of those that it was given.\n"
+        said += f"// Valid only for these numbers: {', '.join(fixed)}.\n"
+    return said + "// Branches that depend on contents of arrays are recorded as taken in this launch.\n"
 
 
 def record(options: Namespace) -> list[Diagnostic]:
     if not options.input.endswith((*SUFFIXES, ".so")):
-        help = "give a C++ file; a program is one already: ptoas --emit=pto shows what passes make of it"
-        return [Diagnostic("PTO-E2018", f"'{options.input}' is no C++", help=help)]
+        help = "give a C++ file; for a program, ptoas --emit=pto --lowered prints the result of the passes"
+        return [Diagnostic("PTO-E2018", f"expected a C++ file or library, got '{options.input}'", help=help)]
     values = [Argument(text) for text in options.args]
     broken = [a.problem for a in values if a.problem is not None]
     if broken:

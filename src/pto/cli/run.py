@@ -1,4 +1,4 @@
-"""`pto run`: execute a kernel on arrays from files, with checks and pictures."""
+"""`pto run`: execute a kernel on arrays from files, with checks, timelines and memory maps."""
 
 from __future__ import annotations
 
@@ -74,26 +74,26 @@ _EXAMPLES = """\
 arguments:
   @FILE.npy            an array, copied in
   @+FILE.npy           an array, written back to its file
-  DTYPE:DIMS           a fresh array of zeros, e.g. f32:16x64 or bf16:128
+  DTYPE:DIMS           a new array of zeros, e.g. f32:16x64 or bf16:128
   DTYPE:DIMS=FILE.npy  the same, saved after the run
   12, 0x10, 1.5        a scalar
 
-with --ranks every rank has arrays of its own; {rank} in the name of a file is its number, and without it
-the arrays of all ranks are saved together:
-  window:DTYPE:DIMS    memory that other ranks reach, zero at first (=FILE.npy saves it)
-  context              pointer to the rank, the number of ranks and where their windows begin
-  rank, ranks          these two as numbers
+with --ranks, every rank has its own arrays; {rank} in a file name is the number of the rank, and without it
+the arrays of all ranks are saved in one file:
+  window:DTYPE:DIMS    memory that other ranks can access, initially zero (=FILE.npy saves it)
+  context              pointer to a structure: rank, number of ranks, and where their windows begin
+  rank, ranks          the rank and the number of ranks, as numbers
 """
 
 
 def parser(prog: str, description: str, examples: str) -> Parser:
-    """What `pto run` and `pto debug` understand."""
+    """Return the parser of `pto run` and `pto debug`."""
     p = Parser(prog, description, examples)
     p.add_argument(
         "input",
         metavar="FILE",
-        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build, or what "
-        "ptoas wrote (.elf, .so)",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build, or "
+        "output of ptoas (.elf, .so)",
     )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
@@ -111,20 +111,20 @@ def parser(prog: str, description: str, examples: str) -> Parser:
         "--ranks",
         type=rank_count,
         metavar="N",
-        help="launch on N ranks that reach each other's windows, each with the blocks of --blocks",
+        help="launch on N ranks that can access each other's windows, each with --blocks blocks",
     )
-    p.add_argument("--processes", action="store_true", help="with --ranks: each rank is a process of its own")
+    p.add_argument("--processes", action="store_true", help="with --ranks: run each rank as a process")
     p.add_argument(
         "--messages",
         metavar="FILE",
-        help="with --ranks: draw what they send each other, data and signals, as SVG",
+        help="with --ranks: draw the data and signals between ranks, as SVG",
     )
     p.add_argument(
         "--subblocks",
         type=int,
         choices=(1, SUBBLOCKS),
         help="vector cores per block of a mixed kernel "
-        f"(default: {SUBBLOCKS}, or 1 as the kernel is written)",
+        f"(default: {SUBBLOCKS}, or 1 if the kernel is written for one)",
     )
     p.add_argument(
         "--threads",
@@ -140,35 +140,38 @@ def parser(prog: str, description: str, examples: str) -> Parser:
         "validity",
     )
     add_auto(p)
-    add_sanitize(p, "checks while running")
+    add_sanitize(p, "check the run")
     p.add_argument(
         "--schedule",
         type=_seed,
         metavar="seed=N",
-        help="run the pipes in an adversarial order that synchronisation allows",
+        help="run the pipes in an adversarial order that the synchronization allows, chosen by seed N",
     )
     p.add_argument(
-        "--shadow", choices=("f64",), help="run a float64 shadow beside and report the first departure"
+        "--shadow", choices=("f64",), help="compute float64 values too, and report the first deviation"
     )
     p.add_argument(
-        "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
+        "--memory-map",
+        metavar="FILE",
+        help="write the memory map, tiles in each buffer over time: .html, or text; '-' for stdout",
     )
     add_timing(p)
     p.add_argument(
         "--semantics",
         choices=("hw", "doc"),
-        help="vector instructions where hardware and manual differ (default: hw)",
+        help="follow the hardware or the manual where vector instructions differ (default: hw)",
     )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
-    p.add_argument("--max-steps", type=_steps, metavar="N", help="end a run that takes more scalar steps")
-    p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end a run that takes longer")
+    p.add_argument("--max-steps", type=_steps, metavar="N", help="stop a run after N scalar steps")
+    p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="stop a run after that time")
     p.add_argument(
         "--enable-insert-sync",
         action="store_true",
-        help="insert flags into a program that has addresses but no flags (one without either gets both)",
+        help="insert flags into a program that has addresses but no flags "
+        "(a program without addresses always gets both)",
     )
-    p.add_argument("--no-check", action="store_true", help="do not verify the program first")
-    p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
+    p.add_argument("--no-check", action="store_true", help="skip the verifier")
+    p.add_argument("-q", "--quiet", action="store_true", help="print no summary and no progress")
     add_diagnostics(p)
     add_debugger(p)
     return p
@@ -189,7 +192,7 @@ def add_debugger(p: Parser) -> None:
         default=[],
         dest="watches",
         metavar="%TILE[R,C]",
-        help="stop after a write to an element",
+        help="stop after a write to this element",
     )
     p.add_argument(
         "--command",
@@ -197,14 +200,19 @@ def add_debugger(p: Parser) -> None:
         default=[],
         dest="commands",
         metavar="TEXT",
-        help="a command at the first stop, then the next one: print, step, continue, .. (help lists them)",
+        help="debugger commands to run in order: print, step, continue, .. ('help' lists them)",
     )
-    p.add_argument("--command-file", metavar="FILE", help="the same from a file, a line each; '-' for stdin")
+    p.add_argument(
+        "--command-file",
+        metavar="FILE",
+        help="read debugger commands from a file, one per line; '-' for stdin",
+    )
     p.add_argument("--debug", action="store_true", help="stop before the first operation")
 
 
 def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> Namespace:
-    """Options, and the arguments of the kernel behind '--'; `program` is the input where it is known."""
+    """Return the options, with the arguments of the kernel after '--'. `program` is the input if it is
+    known."""
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
     options = p.parse_args(given[:at] if program is None else [*given[:at], "program"])
@@ -221,15 +229,15 @@ def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> N
     options.drawn = None
     if options.messages is not None:
         if options.ranks is None:
-            p.error("--messages are those of ranks: say how many with --ranks N")
+            p.error("--messages needs --ranks N")
         from ..engine.sanitize.messages import Messages
 
         options.drawn = Messages()
         options.watchers.append(options.drawn)
         if options.debug:
-            p.error("--messages are drawn of a run that nobody stops: leave out --break, --watch and --debug")
+            p.error("cannot combine --messages with the debugger: leave out --break, --watch and --debug")
     if options.processes and options.ranks is None:
-        p.error("--processes are those of ranks: say how many with --ranks N")
+        p.error("--processes needs --ranks N")
     options.args += given[at + 1 :]
     from ..host.meeting import placed
 
@@ -239,7 +247,7 @@ def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> N
 
 
 def main(arguments: Sequence[str]) -> int:
-    doc = "Run a kernel: exact results without an NPU, and what is wrong with the program."
+    doc = "Run a kernel without an NPU, with exact results, and report bugs of the program."
     options = parsed(parser("pto run", doc, _EXAMPLES), arguments)
     problems = run(options)
     show(problems, options.diagnostics)
@@ -247,21 +255,21 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _engines() -> str:
-    """Help of --engine: how each executes, and which is the usual one."""
+    """Return the help of --engine, from the table of engines."""
     *first, last = [e.doc for e in registry.ENGINES.values()]
     usual = {kind: [e.name for e in registry.by_default(kind)] for kind in registry.INPUTS}
     others: dict[str, list[str]] = {}
     for kind, names in usual.items():
         if names != usual["module"]:
             others.setdefault(names[0], []).append(registry.INPUTS[kind])
-    order = f"the first of {', '.join(usual['module'])} that has what is asked for"
+    order = f"the first of {', '.join(usual['module'])} that supports the options"
     default = [order, *(f"{' and '.join(kinds)}: {name}" for name, kinds in others.items())]
-    return f"how to execute: {', '.join(first)}, or {last} (default: {'; '.join(default)})"
+    return f"engine: {', '.join(first)}, or {last} (default: {'; '.join(default)})"
 
 
 def _choice(options: Namespace, kind: str) -> list[Engine]:
-    """The engines to run an input of some kind on: the one that is named, else those that have all that is
-    asked for, in order; raises where there is none."""
+    """Return the engines for an input of some kind: the engine of --engine, or all that support the options,
+    in order of preference. Raise `DiagnosticError` if there is none."""
     able = registry.those_for(kind)
     if options.engine is None:
         usual = registry.by_default(kind)
@@ -272,7 +280,7 @@ def _choice(options: Namespace, kind: str) -> list[Engine]:
     else:
         named = registry.ENGINES[options.engine]
     if named not in able:
-        what = f"'{options.input}' is {'a' if kind == 'module' else 'no'} program"
+        what = f"'{options.input}' is {'a' if kind == 'module' else 'not a'} program"
         names = ", ".join(e.name for e in able)
         raise DiagnosticError([
             Diagnostic("PTO-E2403", f"{what}: it runs on engine {names} only", help="leave out --engine")
@@ -287,7 +295,7 @@ def _lacking(options: Namespace, engine: Engine) -> list[str]:
 
 
 def _refuse(options: Namespace, kind: str, engine: Engine) -> None:
-    """Raises where an engine cannot do what is asked for."""
+    """Raise `DiagnosticError` if an engine lacks an option."""
     lacking = _lacking(options, engine)
     if lacking == ["checked"]:
         more = "--sanitize all finds more" if "sanitize" in engine.options else ""
@@ -302,7 +310,7 @@ def _refuse(options: Namespace, kind: str, engine: Engine) -> None:
 
 
 def _kernel(options: Namespace) -> Launchable:
-    """What is to be run; raises `DiagnosticError`."""
+    """Return the kernel to run; raise `DiagnosticError` if there is none."""
     kind = registry.kind_of(options.input) or "module"
     engines = _choice(options, kind)
     if kind != "module":
@@ -338,7 +346,7 @@ def _request(options: Namespace, module: Module, target: str | Profile | None) -
 
 
 def _embedded(options: Namespace) -> registry.Request:
-    """The program in a file of images, for an engine that takes programs."""
+    """Return a request for the program in a file of images, for an engine that takes programs."""
     from ..engine.native.files import program_and_target
 
     refuse_auto(options)
@@ -347,7 +355,7 @@ def _embedded(options: Namespace) -> registry.Request:
 
 
 class Prepared:
-    """A kernel and its arguments, ready to be launched; raises `DiagnosticError`."""
+    """A kernel and its arguments, ready for a launch. Raises `DiagnosticError` if one of them is invalid."""
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
@@ -381,7 +389,7 @@ class Prepared:
         return result
 
     def stops(self) -> Stops:
-        """The launch, to be debugged; it has not begun."""
+        """Return the launch for a debugger, before its first operation."""
         try:
             return self.kernel.debug(
                 *self.args, breaks=self.options.breaks, watch=self.options.watches,
@@ -393,8 +401,8 @@ class Prepared:
             ) from None
 
     def debug(self) -> LaunchResult | list[Diagnostic]:
-        """Run it under a prompt, or a list of commands; what was found so far where the user leaves before
-        the end."""
+        """Run the kernel under a prompt or a list of commands. Return the findings so far if the user quits
+        early."""
         from ..engine.debug.prompt import Prompt
 
         stops, options = self.stops(), self.options
@@ -428,10 +436,10 @@ def run(options: Namespace) -> list[Diagnostic]:
 
 
 def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
-    """Save and show what a launch left."""
+    """Save and print the results of a launch."""
     options, k, world, values = ready.options, ready.kernel, ready.world, ready.values
     if world is not None and world.member is not None and world.member.rank != 0:
-        return result.diagnostics if not result.ok else []  # the first rank has what all of them made
+        return result.diagnostics if not result.ok else []  # the first rank has the results of all ranks
     if result.ok:
         for argument in values:
             result.diagnostics.extend(argument.save())
@@ -467,7 +475,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
 
 
 def _verdict(asked: Collection[str], checked: Collection[str], warnings: int) -> str:
-    """Return the checks of a run and their result, in words."""
+    """Return the checks of a run and their result, as text."""
     if not checked:
         return ", nothing checked: a kernel has no tasks" if asked else ""
     found = f"{warnings} warning{'s'[: warnings != 1]}" if warnings else "nothing found"
@@ -475,14 +483,14 @@ def _verdict(asked: Collection[str], checked: Collection[str], warnings: int) ->
 
 
 def _timeline(options: Namespace, file: str) -> Any:
-    """That of the same launch of another program."""
+    """Return the timeline of the same launch of another program."""
     return (
         Prepared(Namespace(**{**vars(options), "input": file, "quiet": True, "keeper": None})).run().timeline
     )
 
 
 class _Progress:
-    """A line on a terminal for launches that take longer than a moment."""
+    """A line on a terminal that shows the progress of launches that take longer than a second."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted
@@ -505,12 +513,12 @@ class _Progress:
 
 def _positive(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= 1 << 16:
-        raise ArgumentTypeError(f"'{text}' is not a number of blocks (1 to 65536)")
+        raise ArgumentTypeError(f"'{text}': expected a number of blocks from 1 to 65536")
     return int(text)
 
 
 def _world(options: Namespace) -> World | None:
-    """The ranks of the launch, where it has several."""
+    """Return the ranks of a launch with several ranks, else None."""
     if options.ranks is None:
         return None
     from ..engine.ranks import World
@@ -524,18 +532,18 @@ def _world(options: Namespace) -> World | None:
 
 def _threads(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= 256:
-        raise ArgumentTypeError(f"'{text}' is not a number of threads (1 to 256)")
+        raise ArgumentTypeError(f"'{text}': expected a number of threads from 1 to 256")
     return int(text)
 
 
 def _steps(text: str) -> int:
     if not text.isdigit() or not int(text):
-        raise ArgumentTypeError(f"'{text}' is not a positive number of steps")
+        raise ArgumentTypeError(f"'{text}': expected a positive number of steps")
     return int(text)
 
 
 def _seed(text: str) -> int:
     digits = text.removeprefix("seed=")
     if not digits.isdigit():
-        raise ArgumentTypeError(f"'{text}' is not of the form seed=N")
+        raise ArgumentTypeError(f"'{text}': expected seed=N")
     return int(digits)

@@ -1,4 +1,4 @@
-"""`pto runtime run`: run a folder of the task runtime and compare its results with golden."""
+"""`pto runtime run`: run a folder of the task runtime, and compare its results with golden.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
   pto runtime run examples/runtime/vector_dag             run the default case of a folder
-  pto runtime run examples/runtime/bgemm --all -v         all cases, and what goes on
+  pto runtime run examples/runtime/bgemm --all -v         run all cases, and print progress messages
 """
 _RUN_EXAMPLES = """\
   pto runtime run examples/runtime/vector_dag
@@ -40,20 +40,24 @@ _RUN_EXAMPLES = """\
   PTO2_RING_TASK_WINDOW=16 pto runtime run examples/runtime/vector_dag
 
 A folder has golden.py (generate_inputs, compute_golden) and kernels/kernel_config.py (KERNELS, ORCHESTRATION,
-RUNTIME_CONFIG). Exit status: 0 passed, 1 failed or diagnostics, 2 usage, 70 a bug of ours.
+RUNTIME_CONFIG). Exit status: 0 passed, 1 failed or diagnostics, 2 usage, 70 a bug of pto.
 """
-#: Seconds to end by itself after a signal: the runtime gives up a task that does not return after two.
+#: Seconds for this tool to end after a signal. The runtime gives up a task that does not return after two.
 _SECONDS = 3.0
 _LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto runtime", "The PTO2 task runtime: graphs of kernels on the cores of a device.", _EXAMPLES)
+    p = Parser(
+        "pto runtime",
+        "Run graphs of kernels on the cores of a simulated device, with the PTO2 task runtime.",
+        _EXAMPLES,
+    )
     verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
     _add_run(verbs)
     options = p.parse_args(arguments)
     if options.folder is None and options.kernels is None:
-        print("pto runtime run: no folder given\ntry 'pto runtime run --help'", file=sys.stderr)
+        print("pto runtime run: missing DIR\ntry 'pto runtime run --help'", file=sys.stderr)
         return USAGE
     return run(options)
 
@@ -63,20 +67,23 @@ def _add_run(verbs: Any) -> None:
         "run",
         prog="pto runtime run",
         help="run a folder with kernel_config.py and golden.py, and compare the results",
-        description="Compile the kernels and the orchestration of a folder, run cases, compare with golden.",
+        description="Compile the kernels and the orchestration of a folder, run its cases, and compare the "
+        "results with golden.py.",
         examples=_RUN_EXAMPLES,
     )
     add = p.add_argument
     add("folder", nargs="?", metavar="DIR", help="folder with golden.py and kernels/kernel_config.py")
-    add("-k", "--kernels", metavar="DIR", help="folder of kernel_config.py, where it is elsewhere")
-    add("-g", "--golden", metavar="FILE", help="golden.py, where it is elsewhere")
+    add("-k", "--kernels", metavar="DIR", help="folder of kernel_config.py (default: DIR/kernels or DIR)")
+    add("-g", "--golden", metavar="FILE", help="golden file (default: golden.py in DIR or its parent)")
     which = p.add_mutually_exclusive_group()
-    which.add_argument("--case", metavar="NAME", help="case of ALL_CASES (default: PA_CASE, or DEFAULT_CASE)")
+    which.add_argument(
+        "--case", metavar="NAME", help="a case of ALL_CASES (default: PA_CASE, or DEFAULT_CASE)"
+    )
     which.add_argument("--all", action="store_true", help="run all cases")
     add("-r", "--runtime", metavar="NAME", help="runtime to use instead of the folder's: host_build_graph, "
         "aicpu_build_graph or tensormap_and_ringbuffer")  # fmt: skip
     add("-p", "--platform", choices=tuple(PLATFORMS), default=DEFAULT_PLATFORM,
-        help=f"what kernels are compiled for; all are simulated (default: {DEFAULT_PLATFORM})")  # fmt: skip
+        help=f"platform of the kernels; all are simulated (default: {DEFAULT_PLATFORM})")  # fmt: skip
     add(
         "--threads",
         type=_number(1, 256),
@@ -84,34 +91,52 @@ def _add_run(verbs: Any) -> None:
         metavar="N",
         help="host threads (default: one per processor)",
     )
-    add("--aicpu-threads", type=_number(1, 64), default=0, metavar="N", help="orchestrator and schedulers")
+    add(
+        "--aicpu-threads",
+        type=_number(1, 64),
+        default=0,
+        metavar="N",
+        help="threads of orchestrator and schedulers",
+    )
     add("--block-dim", type=_number(1, 24), default=0, metavar="N", help="blocks of 1 AIC and 2 AIV, 1 to 24")
-    add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
+    add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of this seed")
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
-    add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
-    add_sanitize(p, "checks of kernels and their order")
-    add("--track-war", action="store_true", help="order such tasks; no device does that")
+    add(
+        "--check-hazards",
+        action="store_true",
+        help="report tasks that write memory of other tasks, without an order between them",
+    )
+    add_sanitize(p, "check kernels and their order")
+    add("--track-war", action="store_true", help="order such tasks, which devices do not")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
-    add("--swimlane", metavar="FILE", help="write a page that shows the run (HTML)")
-    add("--graph", metavar="FILE", help="write the graph of the tasks (DOT)")
-    add("--summary", action="store_true", help="print where the time of the run went")
+    add("--swimlane", metavar="FILE", help="write an HTML page of the run")
+    add("--graph", metavar="FILE", help="write the graph of tasks (DOT)")
+    add("--summary", action="store_true", help="print where the run spent its time")
     timed = p.add_argument_group("virtual time")
     also = timed.add_argument
-    also("--virtual-time", action="store_true", help="kernels and schedulers take the time that a model says")
-    also("--durations", metavar="FILE", help="microseconds of kernels: CSV (kernel,us), TOML ([durations]) "
-         "or records of a run")  # fmt: skip
-    also("--measure", action="store_true", help="durations are those of a run on this host: a poor stand-in")
     also(
-        "--machine", metavar="FILE", help="overheads of the runtime: TOML ([runtime]; default: those of a2a3)"
+        "--virtual-time", action="store_true", help="simulate the time of kernels and schedulers with a model"
     )
-    also("--no-compute", action="store_true", help="kernels take their time and compute nothing")
+    also("--durations", metavar="FILE", help="durations of kernels in microseconds: CSV (kernel,us), "
+         "TOML ([durations]) or records of a run")  # fmt: skip
+    also("--measure", action="store_true", help="use durations of a run on this host, a rough approximation")
+    also(
+        "--machine",
+        metavar="FILE",
+        help="overheads of the runtime: TOML, table [runtime] (default: those of a2a3)",
+    )
+    also("--no-compute", action="store_true", help="simulate the time of kernels without their results")
     also("--what-if", action="append", default=[], metavar="OPTION=VALUES",
          help="run again with other values: block_dim=8,16 or schedulers=1..4 or window=64,256")  # fmt: skip
-    add("-j", "--jobs", type=_number(1, 256), default=0, metavar="N", help="compilers at the same time")
-    add("-v", "--verbose", action="store_true", help="say what goes on")
-    add("--silent", action="store_true", help="errors only")
-    add("--log-level", choices=tuple(_LEVELS), help="messages of the runtime (default: PTO_LOG_LEVEL)")
+    add("-j", "--jobs", type=_number(1, 256), default=0, metavar="N", help="number of compilers in parallel")
+    add("-v", "--verbose", action="store_true", help="print progress messages")
+    add("--silent", action="store_true", help="print errors only")
+    add(
+        "--log-level",
+        choices=tuple(_LEVELS),
+        help="level of messages of the runtime (default: PTO_LOG_LEVEL)",
+    )
     add("-d", "--device", type=_number(0, 1 << 16), default=0, help=argparse.SUPPRESS)
     add("-c", "--pto-isa-commit", help=argparse.SUPPRESS)
     add_diagnostics(p)
@@ -120,7 +145,7 @@ def _add_run(verbs: Any) -> None:
 def _number(least: int, most: int) -> Any:
     def read(text: str) -> int:
         if not text.isdigit() or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"'{text}' is no number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"'{text}': expected a number from {least} to {most}")
         return int(text)
 
     return read
@@ -143,7 +168,7 @@ def run(options: Namespace) -> int:
 
 
 class _Session:
-    """One call: what it found, and how it is shown."""
+    """One call of the tool: its options, problems and results."""
 
     def __init__(self, options: Namespace) -> None:
         self.options = options
@@ -157,7 +182,7 @@ class _Session:
     def run(self) -> None:
         from ..engine.cpp import compiler
 
-        compiler.find_early()  # reading a folder takes as long
+        compiler.find_early()  # reading the folder takes as long
         try:
             self._run()
         except BaseException:
@@ -166,7 +191,8 @@ class _Session:
             raise
 
     def _begin(self, config: Config) -> None:
-        """Compile while golden.py is loaded; for a `.pto` source that would load the same modules."""
+        """Begin to compile while golden.py is loaded. A `.pto` source would import the same modules at that
+        time."""
         from ..runtime import folder as folders
         from ..runtime.compile import Ahead
 
@@ -175,7 +201,7 @@ class _Session:
         if runtime not in folders.RUNTIMES:
             return
         jobs = config.jobs(runtime, PLATFORMS[o.platform])
-        # what is traced is compiled otherwise
+        # traced kernels are compiled with other options
         plain = not o.sanitize and not o.check_hazards and (not o.virtual_time or o.measure)
         if not any(job.is_program for job in jobs) and plain:
             self._ahead = Ahead(jobs, self._progress.step, o.jobs)
@@ -188,7 +214,7 @@ class _Session:
         from ..runtime import runner as runners
 
         if o.runtime is not None and o.runtime not in folders.RUNTIMES:
-            known = f"there are {', '.join(folders.RUNTIMES)}"
+            known = f"expected one of {', '.join(folders.RUNTIMES)}"
             raise DiagnosticError([Diagnostic("PTO-E2603", f"unknown runtime '{o.runtime}'", help=known)])
         cases = folder.golden.choose(o.case, o.all)
         virtual = self._virtual()
@@ -236,34 +262,30 @@ class _Session:
     # -- virtual time --------------------------------------------------------------------------------------
 
     def _virtual(self) -> Virtual | None:
-        """How long things take, if not as long as they do here."""
+        """Return the durations of virtual time, or None without --virtual-time."""
         o = self.options
         if not o.virtual_time:
             for name in ("durations", "measure", "machine", "no_compute", "what_if"):
                 if getattr(o, name):
                     option = "--" + name.replace("_", "-")
                     raise DiagnosticError(
-                        [
-                            Diagnostic(
-                                "PTO-E2621", f"{option} is for virtual time", help=f"--virtual-time {option}"
-                            )
-                        ]
+                        [Diagnostic("PTO-E2621", f"{option} needs --virtual-time", help="add --virtual-time")]
                     )
             return None
         from ..runtime import variations
         from ..runtime.virtual import Virtual
 
         if o.seed is not None:
-            message = "virtual time has no seed: it has one order of everything"
-            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="leave --seed out")])
+            message = "cannot combine --virtual-time with --seed: virtual time has only one schedule"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="leave out --seed")])
         if o.measure and o.durations:
-            message = "--durations says how long kernels take, and --measure asks this host"
-            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="give one of them")])
-        variations.parse(o.what_if)  # what is wrong with it is said before anything runs
+            message = "cannot combine --durations with --measure"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="leave out one of them")])
+        variations.parse(o.what_if)  # raises an error before anything runs
         return Virtual(o.durations, o.machine, not o.no_compute, listen=not o.measure)
 
     def _measure(self, runner: Runner, params: Any) -> None:
-        """Durations of kernels as they are on this host."""
+        """Take the durations of kernels from a run on this host."""
         from ..runtime.durations import mean_durations
         from ..runtime.virtual import Virtual
 
@@ -318,7 +340,7 @@ class _Session:
         where = f"{runner.runtime} on {config['platform']}, {blocks} block{'s'[: blocks != 1]}"
         return f"{runner.folder.name}: {where}, libraries: {how}"
 
-    # -- what is shown -------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------
 
     def _say(self, text: str) -> None:
         if not self.options.silent:
@@ -329,7 +351,7 @@ class _Session:
             print(f"[{level.upper()}] {visible(text, layout=True)}", flush=True)
 
     def verdict(self, passed: bool) -> None:
-        """The last line: what scripts look for."""
+        """Print the last line, which scripts search for."""
         count = len(self.results)
         if passed:
             warned = sum(p.severity == "warning" for r in self.results for p in r.problems)
@@ -370,14 +392,14 @@ class _Session:
 
 
 def _named(path: str, case: str) -> str:
-    """A file for each case, where there are several."""
+    """Return a file name; with several cases, one name per case."""
     root, extension = os.path.splitext(path)
     word = re.sub(r"[^\w.+=,-]", "_", case)
     return f"{root}_{word}{extension}" if case else path
 
 
 def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:
-    """One line per output: how much of it is right."""
+    """Return one line per output, with the number of matching elements."""
     head = ("case", "output", "shape", "dtype", "matched", "max error", "tolerance", "run", "result")
     rows: list[tuple[str, ...]] = []
     for r in results:
@@ -395,7 +417,7 @@ def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:
 
 
 def _share(used: float) -> str:
-    """How much of what RTOL and ATOL allow the worst element takes."""
+    """Return the error of the worst element, as a share of the tolerance of RTOL and ATOL."""
     return "-" if used != used else f"{100 * used:.2g}%" if used < 100 else ">100x"
 
 
@@ -404,7 +426,7 @@ def _time(seconds: float) -> str:
 
 
 class _Progress:
-    """A line on a terminal while things are compiled."""
+    """A line on a terminal that shows the progress of compilation."""
 
     def __init__(self, shown: bool) -> None:
         self._shown = shown

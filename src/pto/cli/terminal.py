@@ -1,4 +1,5 @@
-"""Text for a terminal: width, colour, wrapped paragraphs and aligned tables, for the verbs that inform."""
+"""Text for a terminal: width, color, wrapped paragraphs and aligned tables, for verbs that print
+information."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _CODES = {"title": "1", "name": "1;36", "dim": "2", "good": "32", "bad": "1;31",
 
 
 class Screen:
-    """How to write on standard output: its width, and whether in colour."""
+    """Standard output: its width, and whether it has colors."""
 
     def __init__(self, width: int | None = None, color: bool | None = None) -> None:
         self.width = _width() if width is None else width
@@ -24,7 +25,7 @@ class Screen:
         return f"\x1b[{_CODES[kind]}m{text}\x1b[0m" if self.color and text else text
 
     def paragraph(self, text: str, indent: int = 2, hang: int = 0) -> list[str]:
-        """Wrapped text; its own line breaks are kept."""
+        """Return wrapped text; its line breaks stay."""
         first, rest = " " * indent, " " * (indent + hang)
         out: list[str] = []
         for line in text.splitlines():
@@ -35,7 +36,7 @@ class Screen:
         return out
 
     def pairs(self, pairs: Sequence[tuple[str, str]], indent: int = 2) -> list[str]:
-        """`label  text`, the text wrapped under itself."""
+        """Return `label  text` lines, with the text wrapped under itself."""
         if not pairs:
             return []
         column = max(len(label) for label, _ in pairs) + 2
@@ -47,7 +48,7 @@ class Screen:
         return out
 
     def code(self, label: str, line: str, indent: int = 2) -> list[str]:
-        """A label and a line of code, which keeps its indentation and is wrapped at spaces."""
+        """Return a label and a line of code. The line keeps its indentation and is wrapped at spaces."""
         margin = " " * (indent + len(label) + len(line) - len(line.lstrip()))
         lines = textwrap.wrap(
             line.strip(), self.width, initial_indent=margin, subsequent_indent=margin + "    ",
@@ -57,7 +58,7 @@ class Screen:
         return [head + lines[0][indent + len(label) :], *lines[1:]]
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
-        """Aligned columns; the widest columns give way until the line fits, but never inside a word."""
+        """Return aligned columns. The widest columns shrink until the line fits, but words are never cut."""
         head, *rows = [[visible(text, layout=True) for text in row] for row in (head, *rows)]
         columns = [[r[i] for r in (head, *rows)] for i in range(len(head))]
         widths = [max(map(len, column)) for column in columns]

@@ -1,4 +1,4 @@
-"""Options of tools that tell how long a kernel takes on the machine, and what they write."""
+"""Options about the time of a kernel on the machine, and the outputs of these options."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ if TYPE_CHECKING:
 def add_timing(p: Parser) -> None:
     p.add_argument(
         "--time", action="store_true", dest="show_time",
-        help="how long it takes on the machine by its model, and what it waits for",
+        help="print the time on the machine by the cost model, and what the kernel waits for",
     )  # fmt: skip
     p.add_argument(
         "--timeline", type=_page_or_json, metavar="FILE", dest="timeline_file",
-        help="every instruction on the time axis of the machine: a page (.html), or .json for Perfetto",
+        help="write a timeline of all instructions on the machine: a page (.html), or .json for Perfetto",
     )  # fmt: skip
     p.add_argument(
         "--view", metavar="FILE",
-        help="the page of --timeline with more in it: values of operands, the memory map, emitted C++",
+        help="write the page of --timeline, with values of operands, memory map and emitted C++",
     )  # fmt: skip
     p.add_argument(
         "--values", type=_size, metavar="SIZE",
-        help="bytes of values that --view keeps, compressed: 64M, 512K, 0 for none (default: 8M)",
+        help="compressed size of the values that --view records: 64M, 512K, 0 for none (default: 8M)",
     )  # fmt: skip
     p.add_argument(
         "--compare", type=_dataset, metavar="FILE",
-        help="compare with a timeline that was written as .json, which the page shows beside this one",
+        help="compare with an earlier timeline (.json); the page shows both",
     )  # fmt: skip
     p.add_argument(
         "--apply", metavar="FILE", dest="apply_to",
-        help="write the program with the advice that moved lines can follow (barriers, waits), and time it",
+        help="apply advice that moves lines (barriers, waits), write the program to FILE, and time it",
     )  # fmt: skip
     p.add_argument(
         "--machine", type=_machine, metavar="M",
-        help="the machine to time: its name (pto cost show), or a file of parameters (.toml)",
+        help="machine: its name (pto cost show), or a file of parameters (.toml)",
     )  # fmt: skip
     p.add_argument(
         "--dry", action="store_true",
-        help="issue everything and compute no tile: times large kernels quickly, arrays keep what they hold",
+        help="compute no tiles: fast timing of large kernels; arrays keep their contents",
     )  # fmt: skip
 
 
 def _page_or_json(text: str) -> str:
     if not text.endswith((".html", ".htm", ".json")):
-        raise ArgumentTypeError(f"'{text}': a timeline is a page (.html), or .json for Perfetto")
+        raise ArgumentTypeError(f"'{text}': expected a name that ends in .html, or .json for Perfetto")
     return text
 
 
@@ -79,19 +79,19 @@ def _dataset(text: str) -> Any:
 def _size(text: str) -> int:
     digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
     if not digits.isdigit() or unit not in ("", "K", "M", "G"):
-        raise ArgumentTypeError(f"'{text}' is not a number of bytes, as in 64M or 512K")
+        raise ArgumentTypeError(f"'{text}': expected a size such as 64M or 512K")
     return int(digits) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
 
 
 def timing_asked(options: Namespace) -> Any:
-    """The option `timeline` of a launch: False, True, or the machine that is named."""
+    """Return the launch option `timeline`: False, True, or the named machine."""
     pages = options.timeline_file, options.view, options.machine, options.apply_to, options.compare
     wanted = options.show_time or any(p is not None for p in pages)
     return (options.machine or True) if wanted else False
 
 
 def map_is_page(options: Namespace) -> bool:
-    """Whether the memory map is wanted as a page, which has times."""
+    """Return True if the memory map is written as a page, which needs times."""
     return options.memory_map is not None and options.memory_map.endswith((".html", ".htm"))
 
 
@@ -100,7 +100,7 @@ def map_asked(options: Namespace) -> bool:
 
 
 def keeper(options: Namespace) -> Keeper | None:
-    """What keeps values for the page, where they are wanted: a dry run has none."""
+    """Return a recorder of values for the page, or None without a page or in a dry run."""
     if options.view is None or options.dry or options.values == 0:
         return None
     from ..engine.values import Keeper
@@ -109,7 +109,7 @@ def keeper(options: Namespace) -> Keeper | None:
 
 
 def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Recorded) -> list[Diagnostic]:
-    """The files and the report of a timeline."""
+    """Write the files and the report of a timeline."""
     found: list[Diagnostic] = []
     if options.view is not None:
         from ..perf.explorer.kernel import html
@@ -127,12 +127,12 @@ def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Re
         tell(timeline.text())
         if options.compare is not None:
             other, before = options.compare["name"], float(options.compare["total"])
-            tell(f"\ncompared with {before:.2f} us of {other}: {timeline.us / before:.2f} of that")
+            tell(f"\ncompared with {before:.2f} us of {other}: ratio {timeline.us / before:.2f}")
     return found
 
 
 def cpp_of(kernel: Launchable) -> Cpp | None:
-    """The C++ that is emitted for a program; a kernel of a C++ file is shown as it is."""
+    """Return the C++ that is emitted for a program; None for a kernel of a C++ file."""
     from ..codegen.flow import placed_cpp
     from ..ir.core import Module
     from ..perf.explorer.kernel import Cpp
@@ -150,7 +150,7 @@ def cpp_of(kernel: Launchable) -> Cpp | None:
 def write_map(
     map: MemoryMap, timeline: Timeline | None, options: Namespace, kernel: Launchable
 ) -> list[Diagnostic]:
-    """The memory map as a page, on the time of the machine where there is one, or as text."""
+    """Write the memory map: as a page with the times of the machine if there are any, or as text."""
     if not map_is_page(options):
         return write_output(options.memory_map, (visible(map.text(), layout=True) + "\n").encode())
     if timeline is None:
@@ -166,8 +166,8 @@ def write_map(
 def apply_advice(
     timeline: Timeline, options: Namespace, timed: Callable[[str], Timeline | None]
 ) -> list[Diagnostic]:
-    """Write the program with what lines can follow, and hold what it takes (`timed`, of a file) against what
-    was promised."""
+    """Write the program with the advice that moves lines. Time the result with `timed`, and compare its gain
+    with the promised gain."""
     from ..perf.timeline.apply import followed
 
     source, problems = read_input(options.input, cpp=True)
@@ -178,7 +178,7 @@ def apply_advice(
     for advice in edited.left:
         tell(f"left to you: {advice.text}: {us(advice.gain):.2f} us less")
     if not edited.done:
-        tell("there is no advice that moving lines could follow: nothing was written")
+        tell("no advice can be applied by moving lines; nothing was written")
         return []
     problems = write_output(options.apply_to, edited.text.encode())
     again = None if problems else timed(options.apply_to)
@@ -187,7 +187,7 @@ def apply_advice(
     for advice in edited.done:
         tell(f"applied: {advice.text}")
     tell(
-        f"{options.apply_to}: {again.us:.2f} us, {us(edited.cycles):.2f} were promised; "
-        f"{timeline.us:.2f} us without"
+        f"{options.apply_to}: {again.us:.2f} us, predicted {us(edited.cycles):.2f} us, "
+        f"before {timeline.us:.2f} us"
     )
     return []

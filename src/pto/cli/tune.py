@@ -20,40 +20,45 @@ _EXAMPLES = """\
   pto tune k.py --param TILE=64,128,256 --param STAGES=1..4 --where 'TILE * STAGES <= 512' --plot tune.html
   pto tune k.pto --param ROWS=32,64,128 --write best.pto -- f32:1024x128 f32:1024x128
 
-In a program ${ROWS} is the value of a parameter, ${ROWS * 4} that of an expression, and ${ROWS=64} says what
-it is where nobody searches; so it is in arguments (f32:${ROWS}x128). A Python file has build(ROWS, COLS),
-which returns a program (or one with its arguments), or constants of those names and a pl.jit function.
+In a program, ${ROWS} is the value of a parameter, ${ROWS * 4} the value of an expression, and ${ROWS=64} sets
+the value outside a search. Arguments can contain them, too (f32:${ROWS}x128).
+A Python file has build(ROWS, COLS), which returns a program (or a program and its arguments), or constants of
+those names and a pl.jit function.
 
 values:
   64,128,256           numbers or words
   1..4, 0..64+16       numbers from the first to the last, in steps
-  16..256*2            the same, each twice the one before
+  16..256*2            numbers from the first to the last, each twice the previous
 
-What is found is kept in FILE.tune.jsonl; a search that was interrupted goes on from there.
+Results are kept in FILE.tune.jsonl; an interrupted search continues from there.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    about = "Search over compile-time parameters: what is legal and fits, ranked by the cost model."
+    about = "Search over compile-time parameters: legal choices that fit in memory, ranked by the cost model."
     p = Parser("pto tune", about, _EXAMPLES)
     add = p.add_argument
     add("input", metavar="FILE", help="program text (.pto) with ${NAME} in it, or a Python file (.py)")
-    add("args", nargs="*", metavar="ARG", help="arguments of the kernel, after '--', as pto run has them")
+    add("args", nargs="*", metavar="ARG", help="arguments of the kernel, after '--', as for pto run")
     add("--param", action="append", default=[], metavar="NAME=VALUES", help="a parameter and its values")
     add(
-        "--where", action="append", default=[], metavar="CONDITION", help="leave out where this does not hold"
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="skip choices that do not satisfy this condition",
     )
     add("--entry", metavar="NAME", help="function to time (default: the only entry)")
     add_target(p)
     add("--blocks", type=_count, default=1, metavar="N", help="blocks of the launch (default: 1)")
-    add("--machine", metavar="M", help="the machine to time: its name, or a file of parameters (.toml)")
+    add("--machine", metavar="M", help="machine: its name (pto cost show), or a file of parameters (.toml)")
     add("-j", "--jobs", type=_count, default=0, metavar="N", help="processes (default: one per processor)")
-    add("--results", metavar="FILE", help="file that keeps results (default: FILE.tune.jsonl)")
-    add("--fresh", action="store_true", help="do not look at earlier results, and forget them")
-    add("--top", type=_count, default=10, metavar="N", help="lines of the table (default: 10)")
+    add("--results", metavar="FILE", help="file for the results (default: FILE.tune.jsonl)")
+    add("--fresh", action="store_true", help="discard earlier results")
+    add("--top", type=_count, default=10, metavar="N", help="number of choices in the table (default: 10)")
     add("--plot", metavar="FILE", help="draw the results: .svg, or a page (.html)")
     add("--write", metavar="FILE", help="write the best program (.pto)")
-    add("-q", "--quiet", action="store_true", help="no progress")
+    add("-q", "--quiet", action="store_true", help="print no progress")
     add_diagnostics(p)
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
@@ -70,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _count(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) < 1 << 20:
-        raise ArgumentTypeError(f"'{text}' is no number from 1 on")
+        raise ArgumentTypeError(f"'{text}': expected a number from 1")
     return int(text)
 
 
@@ -87,11 +92,11 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
         raise DiagnosticError(found)
     if not o.param:
         known = listing(source.text, o.input)
-        raise refuse("there is nothing to search", f"--param NAME=16,32,64{known and '; '}{known}")
+        raise refuse("missing parameters to search", f"--param NAME=16,32,64{known and '; '}{known}")
     space = Space.parse(o.param, o.where)
     if o.write and o.input.endswith(".py"):
         raise refuse(
-            "--write: a Python file makes programs, and has none to fill in",
+            "cannot use --write with a Python file, which has no program text to fill in",
             "call build with the best values",
         )
     program = Program(source.text, o.input, tuple(o.args), o.entry, o.arch, o.blocks, o.machine, _arguments)
@@ -117,7 +122,7 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
 
 
 def _arguments(texts: Sequence[str]) -> list[Any]:
-    """Values of the arguments of a launch."""
+    """Return the values of the arguments of a launch."""
     from .arguments import Argument
 
     found = [Argument(text) for text in texts]
@@ -128,7 +133,7 @@ def _arguments(texts: Sequence[str]) -> list[Any]:
 
 
 def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
-    """The table, and how many were left out for what reason."""
+    """Return the table as lines, and how many choices were skipped for which reason."""
     from ..tune.measure import TIMED
 
     timed = [o for o in outcomes if o.status == TIMED]
@@ -157,7 +162,7 @@ def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
 
 
 class _Bar:
-    """A line on a terminal while the search goes on."""
+    """A line on a terminal that shows the progress of the search."""
 
     def __init__(self, shown: bool) -> None:
         self._shown = shown

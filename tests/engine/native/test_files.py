@@ -149,7 +149,7 @@ def test_the_tools(
         ("pto", "run", "none.elf"): "PTO-E0001]",
         ("pto", "objdump", "k.elf", "--entry", "tur"): "did you mean 'turn'?",
         ("pto", "check", "k.elf"): "'pto objdump k.elf' prints it",
-        ("ptoas", "k.txt"): "no cpp can be made of it",
+        ("ptoas", "k.txt"): "cannot write cpp: 'k.txt' is a listing of images",
         ("ptoas", "k.pto", "-o", "k.elf", "--emit=cpp"): "PTO-E0005]: -o k.elf is an image, --emit=cpp is C++",
         ("ptoas", "k.pto", "-o", "k.cpp", "--emit=elf"): "PTO-E0005]: --emit=elf is an image, -o k.cpp is not",
     }  # fmt: skip
@@ -157,7 +157,7 @@ def test_the_tools(
         status, said = run(*words)
         assert status == 1 and message in said, said
     status, said = run("ptoas", "a.pto", "b.pto", "--emit=elf")
-    assert status == 2 and "several images need a folder" in said
+    assert status == 2 and "cannot write several images to standard output" in said
     status, said = run("ptoas", "k.elf", "--emit=elf", "--line-directives", "-o", "x.elf")
     assert status == 1 and "--line-directives: no effect on an image" in said
 
