@@ -341,4 +341,4 @@ module attributes {pto.target_arch = "a5"} {
 
 def test_notes_give_the_element_of_the_tile_and_not_the_lane() -> None:
     (d,) = run(LANES, sanitize="undef")
-    assert any("element (3, 0) of %t, which nobody wrote" in text for text, _ in d.notes), d.notes
+    assert any("element (3, 0) of %t, which was never written" in text for text, _ in d.notes), d.notes

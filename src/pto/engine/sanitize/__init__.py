@@ -1,6 +1,7 @@
-"""Sanitizers: what is wrong with a program although it runs.
+"""Sanitizers: checks for errors of programs that nevertheless run to the end.
 
-Each is a watcher (`engine/watch.py`) in a file of its own; a new one is that file and a line in `SANITIZERS`.
+Each sanitizer is a watcher (`engine/watch.py`) in its own file. To add a sanitizer, write such a file and add
+a line to `SANITIZERS`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """A sanitizer to ask for by name: what it finds, what it costs (times of a plain run), and its classes,
-    which get a `Reports`. Where several have something to say of one instruction, the lower `turn` is first.
-    """
+    """A sanitizer that users select by name: its findings, its cost (as a multiple of a plain run), and its
+    classes, which are made with a `Reports`. If several report an instruction, the lower `turn` is first."""
 
     name: str
     finds: str
@@ -31,8 +31,8 @@ class Named(NamedTuple):
 
 
 SANITIZERS = (
-    Named("race", "two accesses to the same bytes that nothing orders", "2 to 4", "race.Race", 3),
-    Named("undef", "results that depend on bytes nobody defined", "2 to 4", "undef.Undef", 1),
+    Named("race", "two unordered accesses to the same bytes", "2 to 4", "race.Race", 3),
+    Named("undef", "results that depend on undefined bytes", "2 to 4", "undef.Undef", 1),
     Named(
         "oob",
         "windows and indices that leave their view or tile, tiles beyond their buffer",
@@ -61,26 +61,26 @@ SANITIZERS = (
         "nonfinite.NonFinite",
         6,
     ),
-    Named("tasks", "tasks of a graph that use the same memory, with nothing that orders them", "1.1", "", 7),
+    Named("tasks", "unordered tasks of a graph that use the same memory", "1.1", "", 7),
 )
-#: The one that finds nothing in a kernel alone.
+#: The sanitizer of task graphs; it has nothing to check in a single kernel.
 OF_GRAPHS = "tasks"
-#: In place of names, for calls of Python programs: what `tasks` finds is a warning.
+#: A value instead of names, for calls of Python programs: findings of `tasks` are warnings.
 WARN = "warn"
-#: Those that cost nothing and come with any other.
+#: Sanitizers without cost, which every selection includes.
 ALWAYS = ("granularity.Granularity",)
 
 NAMES = tuple(s.name for s in SANITIZERS)
 
 
 def asked() -> frozenset[str]:
-    """Return the sanitizers that PTO_SANITIZE names; none for `warn`."""
+    """Return the sanitizers that PTO_SANITIZE selects; none for `warn`."""
     words = knobs.get("PTO_SANITIZE")
     return frozenset() if words == WARN else parse_names(words)
 
 
 def parse_names(text: str | Sequence[str]) -> frozenset[str]:
-    """Names of sanitizers, from a comma-separated list; `all` stands for every one."""
+    """Return the names of sanitizers in a comma-separated list; `all` stands for all of them."""
     if not isinstance(text, str | Sequence | frozenset):
         raise ValueError(f"sanitize takes names, got {text!r}: expected {', '.join(NAMES)} or all")
     words = [w.strip() for w in text.split(",")] if isinstance(text, str) else list(text)
@@ -96,7 +96,7 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
 
 
 def summary(names: Iterable[str], unchecked: Mapping[str, str] | None = None) -> str:
-    """Return what was checked, in words; `unchecked` are kernels that were not watched, with the reason."""
+    """Return a line that lists the checks; `unchecked` has the kernels that were not watched, and why."""
     text = f"checked for {', '.join(sorted(names))}"
     if unchecked:
         text += f" but not {', '.join(f'{name} ({why})' for name, why in unchecked.items())}"
@@ -110,7 +110,7 @@ def watching(
     more: Sequence[Watcher] = (),
     timing: Watcher | None = None,
 ) -> Watchers | None:
-    """What watches a launch, `timing` (of `recorder`) first, `more` last; None where nothing does."""
+    """Return the watchers of a launch, `timing` (from `recorder`) first, `more` last; None without any."""
     found: list[Watcher] = [timing] if timing is not None else []
     if names - {OF_GRAPHS} or shadow is not None or memory_map:
         from .reports import Reports
@@ -133,8 +133,8 @@ def watching(
 
 
 def recorder(timeline: Any, profile: Profile, dry: bool = False) -> Watcher | None:
-    """What records the timeline of a launch, as its option asks for it: a machine, its name or a file of its
-    parameters, True for that of the profile; None where none is wanted."""
+    """Return the recorder that the option `timeline` of a launch selects: a machine, its name, a file of its
+    parameters, or True for the machine of the profile. Without a timeline the result is None."""
     if timeline is False or timeline is None:
         return None
     from ...isa.timing import machine
@@ -145,7 +145,7 @@ def recorder(timeline: Any, profile: Profile, dry: bool = False) -> Watcher | No
 
 @cache
 def _classes(names: frozenset[str]) -> tuple[Callable[[Reports], Watcher], ...]:
-    """The sanitizers of these names, in their turns, and those that always come with them."""
+    """Return the classes of these sanitizers, ordered by `turn`, and those of `ALWAYS`."""
     asked = sorted((s for s in SANITIZERS if s.name in names), key=lambda s: s.turn)
     return tuple(_load(name) for s in asked for name in s.watchers.split()) + tuple(map(_load, ALWAYS))
 

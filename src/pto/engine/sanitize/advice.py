@@ -1,12 +1,12 @@
-"""How to order two accesses, as lines of a program that can be inserted as they stand.
+"""Advice for ordering two accesses: complete lines to insert into a program.
 
     put 'pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' after line 9 and
     'pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' before line 10
 
-`applied` inserts them. Both lines are put into the innermost block that holds both accesses, so that every
-path has as many sets as waits. An access that meets one of an earlier iteration needs a flag in the other
-direction, which is set once before the loop and waited for once after it: in a section of their core, if the
-loop stands outside of it.
+`applied` inserts the lines. Both lines go into the innermost block that holds both accesses, so that every
+path has as many sets as waits. If the earlier access belongs to an earlier iteration, the flag is also set
+once before the loop, and waited for once after it. These two lines get a section of their core, if the loop
+stands outside of the section.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from ..watch import SESSION
 
 @dataclass(frozen=True)
 class Side:
-    """One of two accesses: the instruction, its pipe without PIPE_, and the core it ran on ("" for the only
-    one)."""
+    """One of two accesses: the instruction, its pipe without PIPE_, and its core ("" for the only one)."""
 
     op: Operation
     pipe: str
@@ -37,8 +36,8 @@ class Side:
 
 
 def how_to_order(program: Program, old: Side, new: Side, event: int | None, again: bool = False) -> str:
-    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs.
-    On another core, `again` says that `new` was executed before, and that `old` waited for that."""
+    """Return help for two accesses, if `new` has to come after `old`; `event` is a free id for a flag. For
+    accesses on different cores, `again` means that `old` waited for an earlier execution of `new`."""
     if old.core != new.core:
         return _between_cores(program, old, new, again)
     here = program.module.line(new.op)
@@ -60,14 +59,14 @@ def how_to_order(program: Program, old: Side, new: Side, event: int | None, agai
 
 
 def _primed(met: Meeting, flag: str) -> str:
-    """The first set of a flag that each iteration sets for the next one."""
+    """Return the advice for the first set of a flag that each iteration sets for the next one."""
     assert met.loop is not None
     first = guarded(f"pto.set_flag{flag}", met.section)
     return f"so that the first wait passes, {first} before line {met.loop.first}"
 
 
 def _drained(met: Meeting, flag: str) -> str:
-    """The wait for what the last iteration sets."""
+    """Return the advice for the wait after the last iteration."""
     assert met.loop is not None
     last = guarded(f"pto.wait_flag{flag}", met.section)
     return f"so that nothing is left set, {last} after line {met.loop.last}"
@@ -83,7 +82,7 @@ def _between_cores(program: Program, old: Side, new: Side, again: bool) -> str:
     number = _number_of(raised) if raised is not None else _free_semaphore(module)
     numbers = [number]
     if a5 and not old.is_cube:
-        numbers.append(number + SEMAPHORES)  # where the signal of the second vector core arrives
+        numbers.append(number + SEMAPHORES)  # the semaphore of the second vector core
     stalls = "wait_intra_core" if a5 and new.pipe not in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "sync.wait"
     waits = [f"pto.{stalls} <PIPE_{new.pipe}>, {n}" for n in numbers]
     waited = f"{_quoted(waits)} before line {line}"
@@ -107,7 +106,7 @@ def _between_cores(program: Program, old: Side, new: Side, again: bool) -> str:
 
 
 def _unawaited(program: Program, old: Side, new: Side) -> Operation | None:
-    """A semaphore that is raised after an access, and that nothing on the core of the other one waits for."""
+    """Return a semaphore that is raised after an access, without a wait on the core of the other access."""
     made, here = program.nesting(old.op), program.nesting(new.op)
     awaited = set[int]()
     raised: list[Operation] = []
@@ -124,7 +123,7 @@ def _unawaited(program: Program, old: Side, new: Side) -> Operation | None:
 
 
 def _number_of(op: Operation) -> int:
-    """The number of a semaphore, -1 if only a run decides it."""
+    """Return the number of a semaphore, -1 if it is known only at run time."""
     assert op.row is not None
     names = [n for n in ("event_id", "event_id_dyn") if n in op.row.operand_index]
     given = next((value for n in names if (value := op.get(n)) is not None), None)
@@ -136,7 +135,7 @@ def _quoted(lines: list[str]) -> str:
     return " and ".join(f"'{line}'" for line in lines)
 
 
-#: Says that there is a wait, after the access.
+#: Part of the help for a wait that comes after the access.
 LATE = "waits for it too late"
 
 
@@ -144,8 +143,8 @@ LATE = "waits for it too late"
 
 
 def flag_between(program: Program, old: Side, new: Side) -> tuple[tuple[str, str, int], Operation] | None:
-    """A flag that is set between two accesses on one core, and that nothing waits for there: its pipes and
-    id, and where it is set. The run may not have come there yet."""
+    """Return a flag that is set between two accesses on one core, without a wait there: its pipes and id, and
+    the operation that sets it. The run may not have reached that operation yet."""
     made, here = program.nesting(old.op), program.nesting(new.op)
     for op in program.module.walk():
         thing = thing_of(op)
@@ -167,7 +166,7 @@ def flag_between(program: Program, old: Side, new: Side) -> tuple[tuple[str, str
 
 
 def wait_for(program: Program, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
-    """Help where the flag that would order the two is set, and nothing waits for it in time."""
+    """Return help if the flag that would order the two is set, but no instruction waits for it in time."""
     line = program.module.line(set_by)
     made, here = program.nesting(set_by), program.nesting(new)
     met = meeting(made, here)
@@ -203,7 +202,7 @@ def wait_for(program: Program, flag: tuple[str, str, int], set_by: Operation, ne
 
 
 def _wait_between(program: Program, flag: tuple[str, str, int], met: Meeting) -> str:
-    """The line of a wait for a flag between the statements that set and need it, empty if there is none."""
+    """Return the line of a wait for a flag between the statements that set and need it; empty without one."""
     for op in program.module.walk():
         if _about(op, flag) != "wait":
             continue
@@ -218,8 +217,10 @@ def _wait_between(program: Program, flag: tuple[str, str, int], met: Meeting) ->
 def _late_wait(
     places: list[tuple[Statement, str]], met: Meeting, here: list[Statement]
 ) -> tuple[str, str] | None:
-    """The lines of a wait for a flag that stands behind an access, in a block around it, and of what it
-    should come before; none of a later set."""
+    """Return the line of a wait for a flag that comes after an access, and the line that it should precede.
+
+    The wait stands in a block around the access, and no set comes between them.
+    """
     for around in here:
         beside = [(s, word) for s, word in places if s.block == around.block and s.order > around.order]
         wait, word = min(beside, key=lambda pair: pair[0].order, default=(around, ""))
@@ -233,8 +234,8 @@ def _late_wait(
 def _id_of(
     program: Program, flag: tuple[str, str, int], set_by: Operation, here: list[Statement]
 ) -> tuple[str, bool]:
-    """The id of a flag as a wait beside an access has it, empty where it cannot, and whether only a run
-    decides the id."""
+    """Return the text of a flag's id for a wait beside an access, empty if it is not available there, and
+    whether the id is known only at run time."""
     if expression := expression_of_id(set_by):
         return (expression if _beside(set_by, program, here) else ""), True
     if set_by.row is not None and set_by.row.name == "set_flag_dyn":
@@ -244,13 +245,13 @@ def _id_of(
 
 
 def _beside(op: Operation, program: Program, here: list[Statement]) -> bool:
-    """Check whether a statement stands in the block of an operation: names mean the same there."""
+    """Check whether a statement of `here` is in the block of an operation, where names mean the same."""
     at = program.nesting(op)
     return bool(at) and any(s.block == at[0].block for s in here)
 
 
 def _about(op: Operation, flag: tuple[str, str, int]) -> str:
-    """`set` or `wait` where an operation does this to a flag, or may do it by an id that a run decides."""
+    """Return `set` or `wait` if an operation does this to a flag, or may do it by a run-time id; else ''."""
     if op.row is None or op.row.order not in ("set", "wait"):
         return ""
     pipes = (f"PIPE_{flag[0]}", f"PIPE_{flag[1]}")
@@ -263,8 +264,8 @@ def _about(op: Operation, flag: tuple[str, str, int]) -> str:
 
 
 def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int | None:
-    """An event id that neither an instruction nor other advice (`taken`) uses between two pipes; ids known at
-    run time only may be low ones."""
+    """Return an event id between two pipes that neither instructions nor other advice (`taken`) use. Run-time
+    ids are probably low, so a program with them gets a high id."""
     used = set(taken)
     dynamic = False
     for op in module.walk():
@@ -286,7 +287,7 @@ def _free_semaphore(module: Module) -> int:
     return next((n for n in range(FREE_SEMAPHORES) if n not in used), 0)
 
 
-# -- applying it -------------------------------------------------------------------------------------------
+# -- applying advice ---------------------------------------------------------------------------------------
 
 _STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
 _MOVE = re.compile(r"\bmove line (\d+) before line (\d+)")
@@ -295,8 +296,8 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 def applied(text: str, help: str) -> str | None:
-    """Return a program, or C++, with the lines that a report suggests; None if it suggests none, or some of a
-    file that the text includes."""
+    """Return a program, or C++, with the lines that a report suggests; None if it suggests none, or lines of
+    an included file."""
     lines = text.split("\n")
     groups = [[line] for line in lines]
     steps = [(_QUOTED.findall(quoted), where, int(n)) for quoted, where, n in _STEP.findall(help)]

@@ -1,5 +1,5 @@
-"""Races between blocks: bytes of global memory that two blocks touch in either order, one of them writing.
-The blocks may be of different ranks."""
+"""Races between blocks, also of different ranks: unordered accesses of two blocks to the same bytes of global
+memory, at least one of them a write."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .reports import Reports, bytes_of
 from .telling import Signals
 from .touch import ADDS, APART, SETS, Touch, hazard
 
-#: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that
-#: whoever comes next meets at least one that is not of its own block.
+#: Rows of the table of a buffer: two writers and two readers for each byte, of different blocks, so that a
+#: new access meets at least one of another block.
 _WRITERS, _READERS = (0, 1), (2, 3)
 
 
 class BlockMap:
-    """Which accesses touched the bytes of global memory last. Accesses are numbered; 0 stands for none."""
+    """The last accesses to each byte of global memory. Accesses have numbers from 1; 0 means no access."""
 
     def __init__(self, launch: WatchedLaunch, reports: Reports, signals: Signals) -> None:
         self.launch = launch
@@ -80,7 +80,8 @@ class BlockMap:
         return number
 
     def _unordered(self, new: Touch, found: Array) -> Array | None:
-        """Which of the accesses `found` are of other blocks and not ordered before the new one."""
+        """Return a mask of the accesses `found` that are of other blocks and not ordered before the new one;
+        None if there are none."""
         if _uniform(found):
             one = found[:1, :1]
             return None if self._unordered_each(new, one) is None else np.ones(found.shape, bool)
@@ -97,8 +98,9 @@ class BlockMap:
     def _remember(
         self, new: Touch, cells: _Cells, row: int, number: int, where: Array | None
     ) -> Array | None:
-        """Put the new access where it stands for what is there: for nothing, an access of its own block, or
-        one it follows. Gives where it does not; None where it does everywhere."""
+        """Put the new access into the cells where it replaces the old entry: an empty one, an access of its
+        own block, or one that it is ordered after. Return a mask of the other cells; None if there are none.
+        """
         found = cells.get(row)
         if not found.any():
             free: Any = True
@@ -120,7 +122,7 @@ class BlockMap:
         return mine if mine.all() else mine | self._known(new, found)
 
     def _known(self, new: Touch, found: Array) -> Array:
-        """Which accesses the new one follows, by a grid barrier or a signal."""
+        """Return a mask of the accesses that a grid barrier or a signal orders before the new one."""
         clock = new.clock
         agents = [agent for (_, pipe), agent in clock.agents.items() if pipe == GRID]
         times = tuple(new.know[a] if a < len(new.know) else 0 for a in agents)
@@ -155,11 +157,11 @@ class BlockMap:
             return
         text = f"{kind} race between {among}: {said} {what}, which {other} {done}, in either order"
         help = (
-            "who comes first has to tell the other: it drains its pipes ('pto.barrier <PIPE_ALL>') and gives "
-            "a signal ('pto.tnotify'), which the other waits for ('pto.twait')"
+            "let the rank that comes first drain its pipes ('pto.barrier <PIPE_ALL>') and give a signal "
+            "('pto.tnotify'), and the other rank wait for it ('pto.twait')"
             if apart
-            else "blocks run in any order: give each its own part, use an atomic store, or let all of them "
-            "meet in 'pto.syncall' between the two"
+            else "blocks run in any order: give each its own part, use an atomic store, or let all blocks "
+            "meet in 'pto.syncall' between the two accesses"
         )
         code = "PTO-E2212" if apart else "PTO-E2202"
         if told is not None:
@@ -204,7 +206,7 @@ class BlockMap:
 
 
 def _may_meet(one: int) -> Array:
-    """By how another instruction meets others, whether it may meet this one."""
+    """Return which kinds of atomic accesses (an array by kind) may meet one of this kind without an order."""
     fine = np.ones(SETS + 1, bool)
     fine[APART] = False
     fine[{ADDS: SETS, SETS: ADDS}.get(one, APART)] = False
@@ -216,8 +218,8 @@ def _line(op: Operation) -> str:
 
 
 class _Cells:
-    """The part of a table that belongs to the bytes of an access: a window where its rows are evenly spaced,
-    else a list of places."""
+    """The cells of a table for the bytes of an access: a window if its rows are evenly spaced, else a list of
+    offsets."""
 
     def __init__(self, table: Array, new: Touch) -> None:
         self.table = table
@@ -248,7 +250,7 @@ class _Cells:
             np.copyto(self.get(row), number, where=True if where is None else where)
 
     def bounds(self, where: Array) -> tuple[int, int]:
-        """The first byte of some cells and the one behind the last."""
+        """Return the first byte of some cells, and the byte after the last."""
         if self.at is not None:
             bytes = self.at[where]
         else:
@@ -262,7 +264,7 @@ def _uniform(found: Array) -> bool:
 
 
 def forget_blocks(buffers: list[Buffer]) -> None:
-    """All cores of all blocks have met: nothing before matters any more."""
+    """Forget all accesses, after all cores of all blocks have met: later accesses are ordered after them."""
     for buffer in buffers:
         buffer.shadows.pop("blocks", None)
         for key in [k for k in buffer.shadows if k.startswith("race ")]:

@@ -1,4 +1,5 @@
-"""Windows that leave their view or tile, tiles beyond their buffer, pointers that leave their tile."""
+"""Sanitizer oob: reports windows that leave their view or tile, tiles beyond their buffer, and pointers and
+indices that leave their tile."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class Bounds(Sanitizer):
     stored = loaded
 
     def _beyond(self, event: Event, tile: Tile, access: Access) -> None:
-        """What is touched of a window at the edge besides what counted where the window was made."""
+        """Report an access to more of a window at the edge than was checked when the window was made."""
         if tile.edge is None or access.region is None:
             return
         source, r, c = tile.edge
@@ -51,7 +52,7 @@ class Bounds(Sanitizer):
             self.outside_tile(event.core, event.op, source, (r, c), (rows, cols))
 
     def _leaves(self, event: Event, home: Home, low: int, high: int) -> None:
-        """An access through a pointer made from a tile stays inside that tile."""
+        """Report an access through a pointer into a tile that leaves the tile."""
         first, end, name, _ = home
         if low < high and (low < first or high > end) and "index" not in event.keeps:
             d = event.core.diagnostic(
@@ -65,7 +66,7 @@ class Bounds(Sanitizer):
 
     def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
         bad = int(np.argmin(inside))
-        event.keeps["index"] = True  # said here, where it comes from
+        event.keeps["index"] = True  # reported here, at its cause: `_leaves` stays silent
         holder = event.args[operand]
         name = event.op.group(operand)[0].name
         operands = [v for declared, v in event.op.named() if event.args.get(declared.name) is of]
@@ -76,8 +77,8 @@ class Bounds(Sanitizer):
             event.op,
             "PTO-E2211",
             f"index {value} in {where}%{name} ({operand}) leaves %{whole}, {extent}",
-            help="the instruction does not check it: keep indices within what is valid there, or choose what "
-            "happens to others where the instruction has an attribute for that",
+            help="the instruction does not check indices: keep them inside, or, if it has an attribute for "
+            "indices outside, set that",
         )
         count = int(np.size(inside) - np.count_nonzero(inside))
         if count > 1:
@@ -105,7 +106,7 @@ class Bounds(Sanitizer):
             d = core.diagnostic(
                 op,
                 "PTO-E2102",
-                f"%{place.name} lies at byte {low} of {buffer.name}, which is no multiple of {align}",
+                f"%{place.name} lies at byte {low} of {buffer.name}, which is not a multiple of {align}",
                 expected=f"a multiple of {align}",
                 got=str(low),
                 help=f"move it to {low // align * align} or {-(-low // align) * align}",
@@ -145,7 +146,7 @@ class Bounds(Sanitizer):
 
 
 def _holding(holder: Any, number: int, shape: tuple[int, ...]) -> str:
-    """The element of an operand that holds an index, by its number among those of an instruction."""
+    """Return the text for the element of an operand that has the index of this number."""
     if isinstance(holder, Register):
         return f"lane {number} of "
     if isinstance(holder, Tile):
@@ -155,5 +156,5 @@ def _holding(holder: Any, number: int, shape: tuple[int, ...]) -> str:
 
 
 def _unplaced(buffer: Buffer, low: int, high: int) -> bool:
-    """Whether bytes lie where the engine puts what the program did not place, behind the capacity."""
+    """Return whether bytes lie beyond the capacity, where the engine puts tiles without an address."""
     return buffer.limit <= low and high <= buffer.unplaced

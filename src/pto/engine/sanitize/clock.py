@@ -1,11 +1,11 @@
-"""Vector clocks: what is known to have happened before what.
+"""Vector clocks: the happens-before order of events.
 
-Every pipe of every core of a block is an *agent*; an instruction is an event of its agent, numbered. What an
-agent knows is a token: for every agent of the block the number of the last event that happened before. Flags,
-buffer tokens, semaphores and FIFOs carry tokens from the pipe that gives to the pipe that takes; barriers and
-stalls of the scalar unit spread them over a core. Blocks learn of each other at grid barriers and by signals
-in global memory only: `Clock.learn` keeps what a core learned, and counts that as events of one more agent,
-so that flags pass it on like everything else.
+Every pipe of every core of a block is an *agent*. An instruction is a numbered event of its agent. A token
+(a vector timestamp) has for every agent of the block the number of its last event that happened before.
+Flags, buffer tokens, semaphores and FIFOs carry tokens from the pipe that gives to the pipe that takes.
+Barriers and stalls of the scalar unit spread tokens over a core. Only grid barriers and signals in global
+memory order events of different blocks: `Clock.learn` keeps the tokens of other blocks that a core received,
+and counts each receipt as an event of one more agent (`GRID`), so that flags carry these, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from ...isa.machine import OVERLAPPING_PIPES
 from ..watch import SESSION, WatchedCore
 
-#: The agent of a core that counts what the core learned of other blocks.
+#: The agent of a core that counts the tokens which the core received from other blocks.
 GRID = "GRID"
 
 Token = list[int]
@@ -30,20 +30,20 @@ class Clock:
         self.isa = isa
         self.block = block
         self.agents: dict[tuple[WatchedCore, str], int] = {}
-        self._of: dict[WatchedCore, dict[str, int]] = {}  # the same by core, and by pipe as events name it
-        self._ordered: list[bool] = []  # whether the events of an agent follow one another
+        self._of: dict[WatchedCore, dict[str, int]] = {}  # the same by core, and by pipe names of events
+        self._ordered: list[bool] = []  # by agent: do its events run in order
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
         self.count: list[int] = []
-        #: By agent what it resumed with last: nothing new where that is the same list.
+        #: By agent: the token that it resumed with last. The same list again has nothing new.
         self._resumed: list[Token | None] = []
-        #: What the scalar unit of a core waited for: known to all that is issued from then on, by any pipe.
+        #: By core: the token that its scalar unit waited for. Later issues to all pipes are ordered after it.
         self.stalls: dict[WatchedCore, Token] = {}
-        #: Tokens of other blocks, by core and then by how often the core learned something.
+        #: Tokens of other blocks, by core and then by the number of the receipt.
         self.learned: dict[WatchedCore, list[dict[int, Token]]] = {}
 
     def agent(self, core: WatchedCore, pipe: str) -> int:
-        """The agent of a pipe; the scalar unit is that of what has none or all."""
+        """Return the agent of a pipe; instructions of no pipe or of all pipes belong to the scalar unit."""
         mine = self._of.get(core)
         if mine is None:
             mine = self._of[core] = {}
@@ -64,7 +64,7 @@ class Clock:
         return found
 
     def instruction(self, core: WatchedCore, pipe: str) -> tuple[int, int, Token]:
-        """The next event of a pipe: its agent, its number, and what it knows."""
+        """Return the next event of a pipe: its agent, its number, and its token."""
         agent = self.agent(core, pipe)
         know, count = self.know[agent], self.count[agent]
         if self._ordered[agent]:
@@ -73,7 +73,7 @@ class Clock:
         return agent, count, know.copy()
 
     def release(self, core: WatchedCore, pipe: str) -> Token:
-        """What is known to have happened once the pipe gets here."""
+        """Return the token of all events that happen before the pipe gets here."""
         agent = self.agent(core, pipe)
         token = list(self.know[agent])
         if pipe == "S":
@@ -82,8 +82,8 @@ class Clock:
         return token
 
     def release_all(self, core: WatchedCore, sessions: bool = False) -> Token:
-        """What is known to have happened once every pipe of the core gets here; with `sessions` also what
-        their transfers do, which no barrier waits for."""
+        """Return the token of all events that happen before all pipes of the core get here; with `sessions`
+        also those of asynchronous transfers, which barriers do not wait for."""
         token = list(self.stalls.get(core, ()))
         for (owner, pipe), _ in list(self.agents.items()):
             if owner is core and (sessions or not pipe.startswith(SESSION)):
@@ -91,7 +91,7 @@ class Clock:
         return token
 
     def acquire(self, core: WatchedCore, pipe: str, token: Token | None) -> None:
-        """What the pipe does from here on comes after `token`; a stalled scalar unit stalls all issue."""
+        """Order the later events of a pipe after `token`; a stall of the scalar unit stalls all issues."""
         if token is None:
             return
         join(self.know[self.agent(core, pipe)], token)
@@ -101,18 +101,18 @@ class Clock:
     def acquire_all(self, core: WatchedCore, token: Token | None) -> None:
         if token is None:
             return
-        stalls = list(self.stalls.get(core, ()))  # a new list: what was issued before keeps the one it got
+        stalls = list(self.stalls.get(core, ()))  # a new list: earlier issues keep the old list
         join(stalls, token)
         self.stalls[core] = stalls
 
     def stalled(self, core: WatchedCore, pipe: str) -> Token | None:
-        """What the scalar unit has waited for, of which what it now issues to a pipe has to be told: the pipe
-        performs in order, so nothing where it has begun with something that knew the same."""
+        """Return the token that an instruction which is issued now to a pipe is ordered after; None if the
+        pipe has already begun an instruction with the same token."""
         stalls = self.stalls.get(core)
         return stalls if stalls and stalls is not self._resumed[self.agent(core, pipe)] else None
 
     def resume(self, core: WatchedCore, pipe: str, stalls: Token | None) -> None:
-        """A pipe begins with something: that knows what the scalar unit had waited for when it issued it."""
+        """Begin an instruction on a pipe, ordered after the token that the scalar unit had at its issue."""
         agent = self.agent(core, pipe)
         if stalls and stalls is not self._resumed[agent]:
             self._resumed[agent] = stalls
@@ -128,7 +128,7 @@ class Clock:
     # -- other blocks ----------------------------------------------------------------------------------
 
     def learn(self, core: WatchedCore, tokens: dict[int, Token]) -> None:
-        """The core waited for what `tokens` say of each block; flags pass that on like other knowledge."""
+        """Order the later events of a core after `tokens` (by block); flags carry that on."""
         known = self.learned.setdefault(core, [])
         now = {block: list(token) for block, token in known[-1].items()} if known else {}
         for block, token in tokens.items():
@@ -142,7 +142,7 @@ class Clock:
         self.acquire_all(core, [0] * agent + [self.count[agent]])
 
     def others(self, know: Token) -> dict[int, Token]:
-        """What is known of other blocks by whoever knows `know`."""
+        """Return the tokens of other blocks that are included in `know`."""
         out: dict[int, Token] = {}
         for core, known in self.learned.items():
             agent = self.agents[core, GRID]
@@ -161,7 +161,7 @@ def knows(know: Token, agent: int, sequence: int) -> bool:
 
 
 def learn_of(know: Token, agent: int, count: int) -> None:
-    """Know an event and all before it of its agent."""
+    """Include an event of an agent, and all earlier ones of that agent, in a token."""
     if len(know) <= agent:
         know.extend([0] * (agent + 1 - len(know)))
     if know[agent] < count:
@@ -169,7 +169,7 @@ def learn_of(know: Token, agent: int, count: int) -> None:
 
 
 def join(know: Token, token: Token) -> None:
-    """Know also what a token says."""
+    """Include a token in another one."""
     if len(know) < len(token):
         know.extend([0] * (len(token) - len(know)))
     n = 0
@@ -180,7 +180,7 @@ def join(know: Token, token: Token) -> None:
 
 
 def joined(released: list[tuple[Clock, Token]]) -> dict[int, Token]:
-    """What cores, perhaps of several blocks, have released, by block."""
+    """Return the released tokens of cores, perhaps of several blocks, joined by block."""
     out: dict[int, Token] = {}
     for clock, token in released:
         join(out.setdefault(clock.block, []), token)
@@ -190,7 +190,7 @@ def joined(released: list[tuple[Clock, Token]]) -> dict[int, Token]:
 
 
 def meet(cores: list[tuple[Clock, WatchedCore]]) -> None:
-    """Cores that met at a grid barrier know all that each of them did and knew."""
+    """Order the later events of cores that met at a grid barrier after all earlier events of each."""
     tokens = joined([(clock, clock.release_all(core)) for clock, core in cores])
     for clock, core in cores:
         clock.learn(core, tokens)

@@ -1,4 +1,4 @@
-"""Masks that were made for elements of another width than those they are used for."""
+"""Reports masks that are used for elements of another width than they were made for."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ class Granularity(Sanitizer):
         made = next((v.op for v in event.op.operands if v.name == mask.name), None)
         if made is not None:
             d.notes.append((f"%{mask.name} is made here", self.launch.span(made)))
-        self.reports.add(("granularity", made or mask.name), d)  # one wrong mask is one report
+        self.reports.add(("granularity", made or mask.name), d)  # one report for each wrong mask

@@ -1,4 +1,4 @@
-"""The map of memory as a run fills it: each access of an instruction to an on-chip buffer."""
+"""The memory map of a run, from all accesses of instructions to on-chip buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..watch import INSTRUCTION, Event, WatchedLaunch, Watcher
 if TYPE_CHECKING:
     from ..result import LaunchResult
 
-#: Spaces that are no on-chip buffer.
+#: Memory spaces that are not on-chip buffers.
 _ELSEWHERE = ("gm", "fifo", SPECIAL)
 
 
@@ -54,14 +54,14 @@ class RecordedMap(MemoryMap):
         self._roots: dict[str, str] | None = None
 
     def tick(self, event: Event) -> None:
-        """An instruction ended."""
+        """Add an instruction that has ended, as one step of its core."""
         if event.core.index == 0:
             core = event.core.name or "core"
             self.steps.setdefault(core, []).append(self._step(event))
             self.numbers.setdefault(core, []).append(event.number)
 
     def touch(self, event: Event, access: Access) -> None:
-        """An instruction read or wrote a place of an on-chip buffer."""
+        """Record an access to an on-chip buffer."""
         if event.core.index != 0 or access.space in _ELSEWHERE:
             return
         place, region, write = access.place, access.region, access.write
@@ -103,7 +103,7 @@ class RecordedMap(MemoryMap):
             loc = place.buffer.space
             low, high = place.whole().bounds if isinstance(place, View) else access.bounds
             size = high - low
-        # the accesses of a vecscope through one pointer are one place, and so are copies to and from it
+        # accesses of a vecscope through one pointer form one life, and so do copies to and from it
         points = isinstance(place, Pointer) and place.home is None
         walks = points and event.scope is not None
         key = (core, loc, name, "vecscope") if walks else (core, loc, name, low, size)
@@ -115,7 +115,7 @@ class RecordedMap(MemoryMap):
         if points and found is not None and size > 0 and (low < found.address or low + size > found.end):
             self._widen(core, found, low, low + size)
         elif found is not None and isinstance(place, Tile) and found.shape == f"{found.size} bytes":
-            found.shape = _shape(place, size)  # a pointer to it came first
+            found.shape = _shape(place, size)  # the first access was through a pointer
         if found is None and size > 0:
             if isinstance(place, Tile) and place.pitch != place.shape:  # a window of a larger tile
                 low, high = place.region(*place.shape).bounds
@@ -126,14 +126,14 @@ class RecordedMap(MemoryMap):
         return found
 
     def _meets(self, core: str, loc: str, name: str, low: int, high: int) -> Life | None:
-        """The place of a pointer that shares bytes with others of the same name, none of them a tile."""
+        """Return the life of a pointer with the same name that shares these bytes; None for a tile."""
         for life in self.lives.get(core, ()):
             if (life.name, life.loc) == (name, loc) and life.address < high and low < life.end:
                 return life if life.shape == f"{life.size} bytes" else None
         return None
 
     def _widen(self, core: str, life: Life, low: int, high: int) -> None:
-        """A place takes in more bytes, and meets those who live there."""
+        """Let a life cover more bytes, and link it with the other lives on them."""
         low, high = min(low, life.address), max(high, life.end)
         life.address, life.size, life.shape = low, high - low, f"{high - low} bytes"
         for old in self.lives.get(core, ()):
@@ -143,7 +143,7 @@ class RecordedMap(MemoryMap):
                     life.peers.append(old)
 
     def _introduce(self, module: Module, core: str, new: Life) -> None:
-        """Let a tile and those it shares bytes with know each other."""
+        """Link a new life with those that it shares bytes with."""
         if self._roots is None:
             self._roots = _roots(module)
         lives = self.lives.setdefault(core, [])
@@ -166,7 +166,7 @@ def _shape(place: Any, size: int) -> str:
 
 
 def _roots(module: Module) -> dict[str, str]:
-    """For the names of tiles that are views of each other, one name of the group."""
+    """Return for each name of a tile one name for its group of views."""
     parent: dict[str, str] = {}
 
     def find(name: str) -> str:

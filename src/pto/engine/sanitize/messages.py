@@ -1,4 +1,4 @@
-"""What ranks send each other, noted as it happens: `pto run --messages FILE.svg` draws it."""
+"""Records the messages between ranks during a run, which `pto run --messages FILE.svg` draws."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..access import Access
 from ..memory import View
 from ..watch import INSTRUCTION, Event, WatchedCore, WatchedLaunch, Watcher
 
-#: What writes signals tells of it itself.
+#: Instructions whose stores are signals; `notified` records them.
 _SIGNALS = ("tnotify",)
 
 
 class Messages(Watcher):
-    """Given to a launch as one of its `watchers`; `messages` is what it has seen, and `svg` draws it."""
+    """A watcher for a launch (`watchers=`) that collects `messages`, and draws them with `svg`."""
 
     wants = (INSTRUCTION,)
 
@@ -59,7 +59,7 @@ class Messages(Watcher):
 
 
 def _name(buffer: Any) -> str:
-    """The window as its own rank calls it."""
+    """Return the name of a window without its rank."""
     return buffer.name.partition(" of rank")[0]
 
 

@@ -27,25 +27,25 @@ _HELP = {
     _INFINITE: "look for overflow, division by zero, logarithm of zero; subtract the maximum before exp",
     _NAN: "look for 0 / 0, infinity - infinity, 0 * infinity, and the root or logarithm of a negative number",
 }
-#: Element types whose codes NumPy reads as they are.
+#: Element types that NumPy has, too.
 _OF_NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-#: Origin numbers are bytes; the last one stands for all that find no room.
+#: Origin numbers are bytes; all further origins share the last one.
 _LAST = 255
 
 
 class _Origin:
-    """An instruction that made NaNs or infinities of operands that held none."""
+    """An instruction that made NaNs or infinities from operands that had none."""
 
     def __init__(self, event: Event, kind: int, place: Place, first: tuple[int, ...], cause: int) -> None:
         self.event = event
         self.kind = kind
         at = f"element ({', '.join(map(str, first))}) of " if len(first) > 1 else ""
         self.where = at + name_of(place)
-        self.cause = cause  # origin number of the infinity that it was made of; 0 where none
+        self.cause = cause  # origin number of the infinity that it was computed from; else 0
 
 
 class _Operand:
-    """A loaded operand: what each element is, and the origin numbers of the elements."""
+    """A loaded operand: the kind (finite, infinite, NaN) and the origin number of each element."""
 
     def __init__(self, kinds: Array, origins: Array | None) -> None:
         self.kinds = kinds
@@ -97,7 +97,7 @@ class NonFinite(Sanitizer):
         numbers = np.zeros(kinds.shape, np.uint8)
         for kind in (_NAN, _INFINITE):
             here = kinds == kind
-            for operand in self.operands:  # a NaN comes of a NaN, an infinity of either
+            for operand in self.operands:  # a NaN comes from a NaN, an infinity from either
                 same = operand.kinds.shape == kinds.shape
                 held = operand.kinds >= kind
                 if same:
@@ -151,7 +151,7 @@ class NonFinite(Sanitizer):
         if cause is not None:
             d.notes.append(
                 (
-                    f"of {_WORDS[cause.kind]} that {cause.event.name} makes here",
+                    f"from {_WORDS[cause.kind]} that {cause.event.name} makes here",
                     self.launch.span(cause.event.op),
                 )
             )
@@ -161,7 +161,7 @@ class NonFinite(Sanitizer):
     # -- shadows ---------------------------------------------------------------------------------------
 
     def _shadow(self, buffer: Buffer) -> Array:
-        """Return the origin numbers of a buffer: each stands at the first byte of its element."""
+        """Return the origin numbers of a buffer, each at the first byte of its element."""
         found = buffer.shadows.get("nan")
         if found is None or found.size < buffer.data.size:
             grown = np.zeros(buffer.data.size, np.uint8)

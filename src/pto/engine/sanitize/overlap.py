@@ -1,12 +1,12 @@
-"""Tiles that share bytes: one is read after another, no alias of it, has overwritten part of what it holds.
+"""Sanitizer overlap: reports a read of a tile after another tile has overwritten part of it.
 
-Storage is what an `alloc_tile` or `tassign` places; whatever is cut or reshaped from it is the same storage.
-Each remembers which of its bytes it wrote, and which of these another one has written since; only storage
-that shares bytes with some other has anything to look at.
+An `alloc_tile` or `tassign` places a storage; tiles cut or reshaped from it belong to the same storage. Each
+storage has the bytes that it wrote, and those of them that another storage has written since. Only storages
+that share bytes with others are compared.
 
-Compilers give one buffer several names, each with an `alloc_tile` of its own on the same bytes: what an
-instruction updates in place, what a loop carries, what an `if` leaves. Two names that are used so are one
-storage from there on.
+Compilers give one buffer several names, each with its own `alloc_tile` on the same bytes: for an update in
+place, a value carried by a loop, a result of an `if`. Two names that are used in this way are united into one
+storage.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from ..region import Region
 from ..watch import INSTRUCTION, Event
 from .sanitizer import Sanitizer
 
-#: What goes through its elements in order, whatever lies there.
+#: Algorithms that process elements in order, also if source and destination overlap.
 _ORDERLY = ("convert", "move", "window")
-#: How many others storage tells apart; the last number stands for all that find no room.
+#: The number of rivals that a storage distinguishes; further rivals share the last number.
 MOST = 255
 
 
 class Held:
-    """What a storage holds: bytes it wrote (`mine`), and by number who overwrote them since (`lost`)."""
+    """The contents of a storage: the bytes that it wrote (`mine`), and for each byte overwritten since then
+    the number of the rival that wrote it (`lost`)."""
 
     __slots__ = (
         "by", "last", "lost", "mine", "pending", "read", "rivals", "some", "storage", "turn", "views",
@@ -43,26 +44,25 @@ class Held:
         self.storage = storage
         self.mine = np.zeros(storage.size, np.uint8)
         self.lost = np.zeros(storage.size, np.uint8)
-        self.some = False  # whether anything is lost
+        self.some = False  # are any bytes lost
         self.writer: Operation | None = None
         self.rivals: list[Held] = []
-        self.views: list[Held] = []  # the same bytes seen as another kind of tile
-        #: By number: who overwrote it, by which instruction, and which had written before.
+        self.views: list[Held] = []  # storages of another tile kind on exactly the same bytes
+        #: By number: the rival, the instruction that overwrote the bytes, and the instruction before it.
         self.by: dict[int, tuple[Held, Operation, Operation]] = {}
         self.last: Any = None  # the region written last
-        self.turn = 0  # how many writes there were before the last one
-        self.read = False  # whether anybody reads it by its own name
-        #: Reports about what it overwrote that count only if somebody does.
+        self.turn = 0  # the number of its last write, among all writes
+        self.read = False  # has an instruction read it under its own name
+        #: Reports about bytes that it overwrote, which are made only if an instruction reads it.
         self.pending: list[tuple[Any, Diagnostic]] = []
 
     def twin_of(self, other: Held) -> bool:
-        """Whether both are the same bytes of the same kind."""
+        """Return whether both are the same bytes, as the same kind of tile."""
         a, b = self.storage, other.storage
         return (a.low, a.size) == (b.low, b.size) and a.kind == b.kind
 
     def cells(self, table: Array, region: Region) -> Array | None:
-        """The elements of a region in one of the tables; None where they are not within it or no strides
-        reach them."""
+        """Return the elements of a region in a table of bytes; None if they leave it or are irregular."""
         here = Region(region.base - self.storage.low, region.rows, region.cols, region.bits, region.nibble)
         try:
             return here.view(table, f"u{region.bits // 8}") if region.bits >= 8 else None
@@ -70,7 +70,7 @@ class Held:
             return None
 
     def bytes(self, access: Access) -> Array:
-        """The bytes of an access from the start of the storage, those outside left out."""
+        """Return the bytes of an access inside the storage, counted from its start."""
         at = access.bytes() - self.storage.low
         return at[(at >= 0) & (at < self.storage.size)]
 
@@ -100,7 +100,7 @@ class Overlap(Sanitizer):
             self._read(event, access, held)
 
     def finished(self, event: Event) -> None:
-        """An instruction reads before it writes: all its writes count at its end."""
+        """Record the writes of an instruction at its end, because an instruction reads before it writes."""
         for access in event.accesses:
             if access.write and access.space != "gm" and not _delivered(event, access):
                 held = self._held(access)
@@ -141,14 +141,14 @@ class Overlap(Sanitizer):
         held.last = ()
 
     def _reads_too(self, event: Event, access: Access, held: Held) -> Held:
-        """An instruction that reads some of the bytes it writes, under another name: an update in place makes
-        one of the two, anything else is reported."""
+        """Handle an instruction that reads bytes which it writes under another name: unite the two names of
+        an update in place, and report all other overlaps."""
         for other in event.accesses:
             if other.write or other.space == "gm":
                 continue
             read = self._held(other)
             if read in held.views and _in_step(event, access, other):
-                held = _meant(access, held)  # what is read as another kind of tile is changed in place
+                held = _meant(access, held)  # an update in place, read as another kind of tile
                 continue
             if read not in held.rivals:
                 continue
@@ -173,8 +173,8 @@ class Overlap(Sanitizer):
         return held
 
     def _handed_on(self, event: Event, access: Access, held: Held) -> Held:
-        """A tile that is handed on, to the next turn or out of an arm, is the one around it: what was written
-        last on the same bytes."""
+        """Unite a tile that is handed on, to the next iteration or out of a branch, with the tile of the
+        enclosing block that was written last on the same bytes."""
         into = held.storage.op
         around = [r for r in held.rivals if r.last is not None and r.twin_of(held)]
         around = [r for r in around if handed_on(event.op, into, r.storage.op)]
@@ -213,14 +213,14 @@ class Overlap(Sanitizer):
         d.notes.append((f"{_name(over)} writes %{theirs.name} over it", self.launch.span(over)))
         key = ("overlap", event.op, mine.op, theirs.op)
         if not other.read and other.twin_of(held) and self.launch.stands_inside(theirs.op, mine.op):
-            # No block shows that a tile is handed out of it (`handed_on`): it is, where nobody reads it.
+            # The tile may leave its block without an operation that shows it (`handed_on`): wait for a read.
             other.pending.append((key, d))
         else:
             self.reports.add(key, d)
 
 
 def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
-    """Storage that is new, and those it shares bytes with."""
+    """Add a new storage, and link it with those that it shares bytes with."""
     new = known[storage] = Held(storage)
     for other in dict.fromkeys(known.values()):
         if other is new:
@@ -235,14 +235,13 @@ def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
 
 
 def _meant(access: Access, held: Held) -> Held:
-    """Storage that is read and was never written under its own name: it is meant to be what was written last
-    on the same bytes."""
+    """Unite a storage that was never written under its own name with the last writer of the same bytes."""
     twins = [rival for rival in held.rivals if rival.last is not None and rival.twin_of(held)]
     return _unite(access, max(twins, key=lambda twin: twin.turn), held) if twins else held
 
 
 def _unite(access: Access, one: Held, other: Held) -> Held:
-    """Two storages are one from now on, which holds what either did."""
+    """Unite two storages into one with the contents of both."""
     known: dict[Storage, Held] = access.place.buffer.shadows["overlap"]
     for storage, held in known.items():
         if held is other:
@@ -250,8 +249,8 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
     one.mine |= other.mine
     one.rivals += [rival for rival in other.rivals if rival is not one and rival not in one.rivals]
     for rival in other.rivals:
-        if rival is not one:  # in whose list the other one stays, and is never met again
-            _replace(rival.rivals, other, one)  # a number is a place in this list
+        if rival is not one:  # the list of `one` keeps `other`, which is not used any more
+            _replace(rival.rivals, other, one)  # a number is an index into this list
     one.views += [view for view in other.views if view not in one.views]
     for view in other.views:
         _replace(view.views, other, one)
@@ -266,20 +265,23 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
 
 
 def _replace(all: list[Held], old: Held, new: Held) -> None:
-    """Put another in the place of one, if it is there."""
+    """Replace an entry of a list, if the list has it."""
     if old in all:
         all[all.index(old)] = new
 
 
 def _staged(op: Operation) -> bool:
-    """Whether all of the result is in scratch before any of it is in the destination, as merged lists are."""
+    """Return whether an instruction builds its whole result in scratch first, as merges of lists do."""
     return op.row is not None and op.row.algorithm == "merge" and op.get("tmp") is not None
 
 
 def _in_step(event: Event, written: Access, read: Access) -> bool:
-    """Whether an instruction never writes ahead of what it still has to read: where its row lets it work in
-    place, on the same elements; a copy, conversion or comparison also from the same byte on to elements that
-    are no wider, and a fold of rows onto the first of them."""
+    """Return whether an instruction never overwrites elements that it still has to read.
+
+    This holds on the same elements, if the row allows work in place. It also holds for copies, conversions
+    and comparisons from the same byte on to elements that are not wider, and for a fold of rows onto the
+    first row.
+    """
     a, b, row = written.region, read.region, event.op.row
     if a is None or b is None or row is None or not all(x.size for x in (a.rows, a.cols, b.rows, b.cols)):
         return False
@@ -295,13 +297,13 @@ def _in_step(event: Event, written: Access, read: Access) -> bool:
 
 
 def _read_first(written: Region, read: Region) -> bool:
-    """Whether an instruction that goes through elements row by row has read every one that it overwrites."""
+    """Return whether an instruction that works row by row has read each element before it overwrites it."""
     shape = written.rows.size, written.cols.size
     if shape != (read.rows.size, read.cols.size) or written.bits != read.bits or read.bits < 8:
         return False
     size = read.bits // 8
     to, of = (r.base + np.add.outer(r.rows.offsets, r.cols.offsets).ravel() * size for r in (written, read))
-    if (to[0] - of[0]) % size:  # elements lie askew
+    if (to[0] - of[0]) % size:  # the elements are not aligned with each other
         return False
     _, write, turn = np.intersect1d(to, of, return_indices=True)
     return bool((turn <= write).all())
@@ -317,7 +319,7 @@ def _fill(held: Held, table: Array, access: Access, value: int) -> None:
 
 
 def _lose(rival: Held, held: Held, written: Array, op: Operation) -> None:
-    """What a storage holds is overwritten by another one."""
+    """Mark bytes of a storage that another one has overwritten."""
     a, b = rival.storage, held.storage
     low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
     hit = (rival.mine[low - a.low : high - a.low] != 0) & (written[low - b.low : high - b.low] != 0)
@@ -342,12 +344,12 @@ def _name(op: Operation) -> str:
 
 
 def in_hex(low: int, high: int) -> str:
-    """Bytes as a memory map shows them, the last one included."""
+    """Return a range of bytes as memory maps show it, including the last byte."""
     return f"{low:#x}-{high - 1:#x}"
 
 
 def apart(a: Storage, b: Storage) -> str:
-    """How to place two tiles that share bytes."""
+    """Return the help for two tiles that share bytes."""
     return (
         f"%{a.name} takes {in_hex(a.low, a.low + a.size)} and %{b.name} {in_hex(b.low, b.low + b.size)}: "
         "give one of them another address"
@@ -355,13 +357,13 @@ def apart(a: Storage, b: Storage) -> str:
 
 
 def _delivered(event: Event, access: Access) -> bool:
-    """Whether it goes to another core, which has names of its own for what it is given."""
+    """Return whether a write goes to another core, which has its own names for the data."""
     place, core = access.place, cast("Any", event.core)
     return isinstance(place, Tile) and place.buffer is not core.buffers.get(place.loc, place.buffer)
 
 
 def storage_of(place: Any) -> Storage | None:
-    """The storage a place belongs to, if somebody placed it."""
+    """Return the storage that a place belongs to; None if the program did not place it."""
     if isinstance(place, Tile):
         return place.storage
     return place.home.storage if isinstance(place, Pointer) and place.home is not None else None

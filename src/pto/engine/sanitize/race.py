@@ -1,9 +1,9 @@
-"""Races: two accesses to the same bytes that nothing orders.
+"""Sanitizer race: reports two accesses to the same bytes with no order between them.
 
-Every access is compared with the earlier ones of its block to the same bytes. If one of the two is a write
-and the new one does not know the old one (see `clock`), they race. This does not depend on the order in which
-the engine happens to run things. Races between blocks are found in `blocks`, those inside a vecscope in
-`vecscope`.
+Every access is compared with the earlier accesses of its block to the same bytes. If one of the two is a
+write and the token of the new one does not include the old one (see `clock`), they race. The result does not
+depend on the order in which the engine runs instructions. `blocks` finds races between blocks, `vecscope`
+those inside a vecscope.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from .telling import Signals
 from .touch import ATOMIC, Touch, hazard, meets, overlap
 from .vecscope import VecscopeHazards
 
-#: A vector instruction that reads exactly what the one before wrote follows it closely enough when it runs at
-#: least 16 repeats of 256 bytes.
+#: A vector instruction that reads exactly the result of the one before it needs no barrier if it has at least
+#: 16 repeats of 256 bytes.
 CHAINED = 16 * 256
 
-#: The latest accesses of an event that a new one may be joined to.
+#: The number of latest accesses of an event that a new access may be joined to.
 _NEAR = 8
-#: Accesses to the same bytes from which on the older ones of them are cut down to what is theirs alone.
+#: With more accesses than this to the same bytes, older ones lose the bytes that newer ones cover.
 MANY = 16
 
-#: What an event knows: its agent, its number, and the clock at its start.
+#: The time of an event: its agent, its number, and its token at the start.
 Happened = tuple[int, int, Token]
 
 
 def _shadow(core: WatchedCore) -> str:
-    """What the accesses of the block of a core are called beside a buffer."""
+    """Return the key of the accesses of a block among the shadows of a buffer."""
     return f"race {core.index}"
 
 
 class _Core:
-    """What the checker keeps of a core: its clock, flags that are set, and its vecscope."""
+    """The state of a core: its clock, its set flags, and its vecscope."""
 
     def __init__(self, core: WatchedCore, clock: Clock) -> None:
         self.core = core
@@ -61,7 +61,7 @@ class _Core:
 
 
 class Race(Sanitizer):
-    """Follows who waits for whom, and gives every access what it knows."""
+    """Follows synchronization, and passes every access with its token to the checker."""
 
     def __init__(self, reports: Reports) -> None:
         super().__init__(reports)
@@ -88,7 +88,7 @@ class Race(Sanitizer):
     def core_ended(self, core: WatchedCore) -> None:
         del self.cores[core]
         self.left[core.index] -= 1
-        if not self.left[core.index]:  # only the table of `BlockMap` is still of interest to other blocks
+        if not self.left[core.index]:  # other blocks need only the table of `BlockMap`
             del self.clocks[core.index]
             for buffer in self.launch.gm.buffers:
                 buffer.shadows.pop(_shadow(core), None)
@@ -96,7 +96,7 @@ class Race(Sanitizer):
     # -- events ----------------------------------------------------------------------------------------
 
     def issued(self, event: Event) -> None:
-        if event.scope is None:  # else the pipe has begun with its vecscope
+        if event.scope is None:  # else the pipe has already begun the vecscope
             stalls = self.cores[event.core].clock.stalled(event.core, event.pipe)
             if stalls is not None:
                 event.keeps["stalls"] = stalls
@@ -168,12 +168,12 @@ class Race(Sanitizer):
         if access.space == "gm" and event.name != "tnotify":
             self.signals.stored(access.place.buffer, *access.bounds)
 
-    # -- what orders them ------------------------------------------------------------------------------
+    # -- synchronization -------------------------------------------------------------------------------
 
     def gave(self, event: Event, given: Given) -> None:
         core = self.cores[event.core]
         token: Any
-        if given.of:  # what was given together is joined once
+        if given.of:  # given together: join the tokens once
             if self._joined[0] is not given.of:
                 self._joined = given.of, joined([one.keeps["race"] for one in given.of])
             token = self._joined[1]
@@ -204,7 +204,7 @@ class Race(Sanitizer):
         self.signals.awaited(self.cores[core].clock, core, op, signal, wanted)
 
     def flag_for(self, old: Touch, new: Touch) -> tuple[Any, Operation] | None:
-        """A flag that is set after the old access and that the pipe of the new one could wait for."""
+        """Return a flag that is set after the old access and that the pipe of the new one could wait for."""
         pair = (old.pipe, new.pipe)
         for key, raised in self.cores[new.core].flags.items() if old.core is new.core else ():
             if key[:2] == pair:
@@ -215,7 +215,7 @@ class Race(Sanitizer):
 
 
 class RaceChecker:
-    """Compares accesses of one launch: of pipes of a block, and of blocks."""
+    """Compares the accesses of one launch: between the pipes of a block, and between blocks."""
 
     def __init__(self, launch: WatchedLaunch, reports: Reports, race: Race) -> None:
         self.launch = launch
@@ -223,15 +223,15 @@ class RaceChecker:
         self.race = race
         self.across = BlockMap(launch, reports, race.signals) if launch.all_blocks > 1 else None
         self._atomic: dict[Operation, int] = {}
-        #: The earlier access that the advice of a report is about.
+        #: By report: the earlier access in its advice.
         self.advised: dict[Any, Operation] = {}
-        #: The flag (pipes and event id) that the advice of a report proposes.
+        #: By report: the flag (pipes and event id) that its advice proposes.
         self.events: dict[Any, tuple[tuple[str, str], int]] = {}
-        #: Advice on flags that are set, to be given again at the end: C++ shows its calls as they are made.
+        #: Advice about flags that are set, made again at the end, when all operations of C++ are known.
         self.waits: dict[Any, Callable[[], str]] = {}
 
     def access(self, event: Event, access: Access) -> None:
-        """Record an access and report what it races with."""
+        """Record an access, and report its races with earlier accesses."""
         core = self.race.cores[event.core]
         buffer = access.place.buffer
         seen: Seen | None = buffer.shadows.get(core.shadow)
@@ -256,13 +256,13 @@ class RaceChecker:
     def _compare(self, new: Touch, seen: Seen) -> None:
         met = seen.meeting(new.low, new.high)
         know, agent, sequence, write = new.know, new.agent, new.sequence, new.write
-        # the latest first: who is ordered after it is often ordered after what came before
+        # the latest first: an access ordered after it is often ordered after the earlier ones, too
         for old in met:
             other, when = old.agent, old.sequence
             same = other == agent and when == sequence
             if same and old.write != write:
                 continue
-            known = same or (other < len(know) and know[other] >= when)  # `knows`, which is asked most here
+            known = same or (other < len(know) and know[other] >= when)  # `knows`, inlined for speed
             if not known and (write or old.write):
                 if (old.atomic and new.atomic) or self._chained(new, old):
                     continue
@@ -271,8 +271,8 @@ class RaceChecker:
                     continue
                 self._report(new, old, seen, *shared)
                 known = True
-            # what the new access covers and follows needs no memory of its own: whoever knows the new one
-            # knows it too
+            # drop an access that the new one covers and is ordered after: later accesses that are ordered
+            # after the new one are ordered after it, too
             replaces = known and (write or (not old.write and other == agent))
             if replaces and (new.covers(old) or (len(met) > MANY and not old.without(new))):
                 seen.drop(old)
@@ -280,7 +280,7 @@ class RaceChecker:
                     new.replaced = max(new.replaced, when)
 
     def _chained(self, new: Touch, old: Touch) -> bool:
-        """A vector instruction that reads exactly the many bytes the one before it wrote."""
+        """Return whether a vector instruction reads exactly the `CHAINED` or more bytes of the one before."""
         return (
             new.pipe == old.pipe == "V" and new.agent == old.agent and old.write and not new.write
             and new.dense and old.dense and (new.low, new.high) == (old.low, old.high)
@@ -289,7 +289,7 @@ class RaceChecker:
 
     def _report(self, new: Touch, old: Touch, seen: Seen, low: int, high: int) -> None:
         clock = new.clock
-        # One missing flag is one report: from here on both pipes are taken as ordered.
+        # One missing flag is one report: from here on both pipes count as ordered.
         for know in (new.know, clock.know[new.agent]):
             join(know, old.know)
             learn_of(know, old.agent, old.sequence)
@@ -297,7 +297,7 @@ class RaceChecker:
         if old.core is not new.core and old.write != new.write:
             old, new, repeated = _sides(old, new, seen)
         elif old.core is new.core and old.issued > new.issued:
-            old, new = new, old  # a pipe that had to wait comes late; who reads the program sees it first
+            old, new = new, old  # report in program order, although a pipe that waited ran later
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
         note = (_other_side(new, old), self.launch.span(old.op))
@@ -329,7 +329,7 @@ class RaceChecker:
         self.reports.add(key, d)
 
     def _help(self, key: Any, new: Touch, old: Touch, repeated: bool) -> str:
-        """What to insert: only the wait where the flag is there, else a flag no other advice uses."""
+        """Return advice: only the wait if the flag is set already, else a flag that no other advice uses."""
         launch = self.launch
         self.waits.pop(key, None)
         pair = (old.pipe, new.pipe)
@@ -353,7 +353,7 @@ class RaceChecker:
 
 
 def _again(event: Event, access: Access, seen: Seen) -> bool:
-    """Whether an instruction comes back to what it just read or wrote: an operand that it has twice."""
+    """Return whether an instruction repeats its last access, because one operand is given twice."""
     last = seen.latest[-1] if seen.latest else None
     return (
         last is not None and last.region is access.region is not None and last.write == access.write
@@ -362,14 +362,14 @@ def _again(event: Event, access: Access, seen: Seen) -> bool:
 
 
 def _joined(new: Touch, seen: Seen) -> bool:
-    """Add what an instruction touches to the last accesses like it of the same event: the many instructions
-    of a vecscope are one event, and would take a place in memory for every iteration."""
+    """Add the bytes of an access to a recent one of the same event and operation, if possible. All
+    instructions of a vecscope are one event, which would otherwise keep one access per iteration."""
     latest = seen.latest
     if not latest or latest[0].sequence != new.sequence or latest[0].agent != new.agent:
         seen.latest = [new]
         return False
     for old in latest:
-        # one without a bucket has another one that stands for it
+        # an access without a bucket was dropped: another access replaces it
         if old.op is new.op and old.write == new.write and old.bucket is not None and old.join(new):
             seen.grown(old)
             return True
@@ -380,20 +380,22 @@ def _joined(new: Touch, seen: Seen) -> bool:
 
 
 def _sharing(new: Touch, old: Touch) -> str:
-    """What to say first where two different tiles collide: that they share bytes, not who has to wait."""
+    """Return the beginning of the help if two different tiles collide: they share bytes."""
     a, b = storage_of(old.place), storage_of(new.place)
     if a is None or b is None or a == b or new.place.buffer is not old.place.buffer or not share_bytes(a, b):
         return ""
     low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)
     return (
         f"%{a.name} and %{b.name} share bytes {in_hex(low, high)} of {new.place.buffer.name}: give one of "
-        "them another address; where that is meant, "
+        "them another address; if that is intended, "
     )
 
 
 def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch, bool]:
-    """A write and a read on different cores, in the order that is meant: the read waits for the write, unless
-    it has waited for an earlier one, which the write then overwrites too soon (then also true)."""
+    """Return a write and a read on different cores in their likely order, and whether the write repeats.
+
+    The read follows the write, unless it has waited for an earlier write: then the write comes too soon.
+    """
     writer, reader = (a, b) if a.write else (b, a)
     earlier = [
         e
@@ -411,7 +413,7 @@ def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch, bool]:
 
 
 def _other_side(new: Touch, old: Touch) -> str:
-    """What the access that came first did."""
+    """Return the note about the earlier access."""
     first = old.op.row.name if old.op.row else old.op.name
     what = f"%{old.place.name}" if old.place.name else "them"
     earlier = old.core is new.core and (old.op is new.op or old.op.order > new.op.order)

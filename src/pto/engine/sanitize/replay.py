@@ -1,7 +1,7 @@
-"""Running an instruction again with other values for what is undefined, to see what of its results changes.
+"""Runs an instruction again with other values for undefined data, to see which results change.
 
-So no instruction needs a rule of its own, and an undefined lane that does not matter (not chosen by a select,
-dropped by a copy) is not reported.
+So instructions need no rules of their own, and undefined lanes without effect (not chosen by a select,
+dropped by a copy) are not reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..watch import Event
 
 
 class Load:
-    """A load: its data, and which of its elements are undefined (None where none is)."""
+    """A load: its data, and a mask of its undefined elements (None if all are defined)."""
 
     __slots__ = ("data", "mask", "place", "where")
 
@@ -34,8 +34,8 @@ class Load:
         self.mask = mask
 
 
-#: Values put in place of undefined elements, as codes: for floats a NaN and two large numbers of either sign.
 def patterns(dtype: str) -> tuple[int, int, int]:
+    """Return codes to try for undefined elements: for floats a NaN, a large number, and its negative."""
     d = DTYPES[dtype]
     ones = (1 << d.bits) - 1
     if not d.is_float or d.bits < 8 or d.kind == "e":
@@ -45,7 +45,7 @@ def patterns(dtype: str) -> tuple[int, int, int]:
 
 
 def scalars(type: Any, value: Any) -> tuple[Any, Any, Any]:
-    """Values put in place of an undefined scalar. Those that may be sizes or offsets stay small."""
+    """Return values to try for an undefined scalar. They stay small if they may be sizes or offsets."""
     if not isinstance(type, ScalarType) or type.is_float:
         large = 3e4 if str(type) == "f16" else 1e30
         return math.nan, large, -large
@@ -57,11 +57,11 @@ def scalars(type: Any, value: Any) -> tuple[Any, Any, Any]:
 
 
 class Moved(Exception):
-    """An instruction that runs again touches other memory than before."""
+    """A repeated instruction touches other memory than at first."""
 
 
 class Replay(Port):
-    """Gives recorded loads again with other values for undefined elements, and keeps what is stored."""
+    """Repeats recorded loads with other values for undefined elements, and keeps the stores."""
 
     def __init__(self, loads: list[Load], groups: list[int], which: int) -> None:
         self.loads = iter(zip(loads, groups, strict=True))
@@ -107,7 +107,7 @@ def same_bytes(place: Place, where: Any, other: Place, there: Any) -> bool:
 
 
 class Dependence:
-    """What of an instruction depends on undefined data: elements per store, its result, its addresses."""
+    """The effects of an instruction that depend on undefined data: stored elements, result, addresses."""
 
     def __init__(self, stores: list[tuple[Place, Any, Array]]) -> None:
         self.taints = [np.zeros(np.shape(codes), bool) for _, _, codes in stores]
@@ -116,7 +116,7 @@ class Dependence:
 
 
 def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, Any, Array]]) -> Dependence:
-    """Run the instruction again with other values for what is undefined, and see what changes."""
+    """Run an instruction again with other values for undefined data, and return which effects change."""
     found = Dependence(stores)
     groups = _groups(loads)
     for which in range(3):
@@ -141,8 +141,8 @@ def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, Any, A
 
 
 def _groups(loads: list[Load]) -> list[int]:
-    """Loads of the same bytes get the same values, others do not: the difference of two undefined tiles is
-    undefined, that of one and itself is not."""
+    """Return a group number for each load, equal for loads of the same bytes, which get the same values: the
+    difference of two undefined tiles is undefined, but a tile minus itself is defined."""
     out: list[int] = []
     for n, load in enumerate(loads):
         same = (m for m in range(n) if same_bytes(load.place, load.where, loads[m].place, loads[m].where))

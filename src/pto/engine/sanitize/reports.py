@@ -1,4 +1,4 @@
-"""What sanitizers found, each problem once, and how places in memory are named in messages."""
+"""The findings of sanitizers, each once, and the names of memory ranges in messages."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..watch import Watcher
 if TYPE_CHECKING:
     from ..result import LaunchResult
 
-#: Problems shown of one run; the rest is counted.
+#: The number of problems that a run shows; it only counts further ones.
 MOST = 50
 
-#: Notes of one problem about further places of the same kind.
+#: The number of notes of one problem about further source locations of the same kind.
 MOST_NOTES = 4
 
 
 class Reports(Watcher):
-    """What all sanitizers of a launch found; adds it to the result."""
+    """The findings of all sanitizers of a launch; adds them to the result."""
 
     memory = False
 
     def __init__(self) -> None:
         self.found: dict[Hashable, Diagnostic] = {}
         self.times: dict[Hashable, int] = {}
-        #: The flag that a problem is about: what one missing wait leads to is one problem.
+        #: The flag of a problem: all consequences of one missing wait are one problem.
         self.flags: dict[Hashable, Hashable] = {}
 
     def add(self, key: Hashable, diagnostic: Diagnostic, flag: Hashable = None) -> None:
-        """Keep a problem; one with a key that is known counts only."""
+        """Keep a problem; a problem with a known key is only counted."""
         if flag is not None:
             self.flags.setdefault(key, flag)
         self.times[key] = self.times.get(key, 0) + 1
@@ -40,7 +40,7 @@ class Reports(Watcher):
             self.found[key] = diagnostic
 
     def again(self, key: Hashable, note: tuple[str, Span | None]) -> bool:
-        """Whether a problem is known; then it is counted, and a note that says something new is kept."""
+        """Return whether a problem is known; if so, count it, and keep a note with a new source location."""
         if key not in self.times:
             return False
         self.times[key] += 1
@@ -66,7 +66,8 @@ class Reports(Watcher):
         return out
 
     def _merged(self) -> dict[Hashable, Diagnostic]:
-        """Problems of one flag as one, by the first of them: a race, a flag set twice, a flag left set."""
+        """Return the problems with those of one flag merged into the first: a race, else a flag that is set
+        twice, else a flag that is left set."""
         leaders: dict[Hashable, Diagnostic] = {}
         out = dict(self.found)
         for code in _CAUSES:
@@ -82,12 +83,12 @@ class Reports(Watcher):
         return out
 
 
-#: What one missing wait leads to, the cause first.
+#: The codes of the consequences of one missing wait, the most direct first.
 _CAUSES = ("PTO-E2201", "PTO-E0804", "PTO-E0805")
 
 
 def bytes_of(place: Place, low: int, high: int) -> str:
-    """Bytes in words: by address, or from the start of the tile where nobody placed it."""
+    """Return the text for a range of bytes: with addresses, or with offsets in a tile that was not placed."""
     buffer = place.buffer
     name = f"%{place.name}" if place.name else ""
     if buffer.space == "gm":

@@ -1,4 +1,4 @@
-"""What sanitizers share: where they report to, and the launch they watch."""
+"""The base class of sanitizers: it has their reports and the launch that they watch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .reports import Reports
 
 
 class Sanitizer(Watcher):
-    """Finds what is wrong with a program although it runs."""
+    """A watcher that reports errors of a program that nevertheless runs."""
 
     launch: WatchedLaunch
 

@@ -1,9 +1,9 @@
-"""Adversarial schedules: run the pipes of a program in any order its synchronisation allows.
+"""Adversarial schedules: run the pipes of a program in any order that its synchronization allows.
 
-Every item is queued. A seeded choice says what goes on next: the scalar unit of a core, or a pipe whose first
-item is ready. Each run draws its own preferences, so that in some runs loads complete as late as their wait,
-in others the scalar unit runs far ahead. Instructions of a pipe that does not keep its order may overtake
-each other. A program that synchronises correctly gives the same result under every seed.
+Every item is queued. A random choice selects the next step: of the scalar unit of a core, or of a pipe whose
+first item is ready. Each run has its own preferences: in some runs loads complete as late as their wait
+allows, in others the scalar unit runs far ahead. Instructions of a pipe without a fixed order may overtake
+each other. A program with correct synchronization has the same result for every seed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .race import CHAINED
 if TYPE_CHECKING:
     from ..reference.grid import Grid
 
-#: Items a pipe may have queued before the scalar unit has to wait.
+#: The number of items that a pipe may have queued before the scalar unit has to wait.
 DEPTH = 256
-#: How far an instruction may overtake.
+#: An instruction may overtake fewer instructions than this.
 WINDOW = 8
 
 
@@ -37,13 +37,13 @@ class Schedule:
         self.weights: dict[tuple[Core, str], float] = {}
         self.steps = 0
         self.progress = 0
-        self.paces: dict[int, float] = {}  # of ranks: some run far ahead of others
-        self.stalled: dict[Core, int] = {}  # progress at which a scalar unit could not go on
+        self.paces: dict[int, float] = {}  # by rank: some ranks run far ahead of others
+        self.stalled: dict[Core, int] = {}  # the progress at which a scalar unit could not go on
 
     def go(self, grid: Grid) -> bool:
-        """As far as it can; whether the launch is over."""
+        """Run the launch as far as possible; return whether it has ended."""
         cores = -1
-        self.stalled.clear()  # somebody outside may have written
+        self.stalled.clear()  # another process may have written a signal
         while True:
             if len(grid.active) != cores:
                 if not grid.fill(self.together):
@@ -51,7 +51,7 @@ class Schedule:
                 cores = len(grid.active)
             self.steps += 1
             if self.steps % 64 == 1:
-                self.weights.clear()  # new preferences now and then
+                self.weights.clear()  # new preferences every 64 steps
                 if self.steps % 1024 == 1:
                     self.paces.clear()
             choices = self._choices(grid)
@@ -71,7 +71,7 @@ class Schedule:
             grid.moves = self.progress
 
     def _scalar(self, grid: Grid, core: Core) -> None:
-        """Let the scalar unit do one step, or several."""
+        """Let the scalar unit do one or several steps."""
         before = core.ticks
         core.run(limit=self.random.choice((1, 4, 16)))
         if core.ticks != before or core.done:
@@ -130,7 +130,8 @@ class Schedule:
 
 
 def _follows(later: Any, earlier: Any) -> bool:
-    """Whether an instruction reads exactly the many bytes an earlier one writes: these are kept apart."""
+    """Return whether an instruction has to stay behind an earlier one, of which it reads exactly the result
+    of `CHAINED` or more bytes."""
     if not (isinstance(later, Work) and isinstance(earlier, Work)):
         return True
     written = {

@@ -1,20 +1,21 @@
-"""The accesses to a buffer that still matter, found by the bytes they touch.
+"""An index of earlier accesses to a buffer, by the bytes that they touch.
 
-An access lies in one bucket: on the level whose buckets are the smallest it fits into, in the one its first
-byte is in. Who asks for bytes looks, level by level, into the buckets these lie in and the one before. So a
-small access that meets no other costs the same however many there are, and a large one as much as it meets.
+The index has levels, with larger buckets on each next level. An access lies in one bucket: on the first level
+whose buckets are as large as the access, in the bucket of its first byte. A search looks on each level into
+the buckets of its bytes and the bucket before them. The cost of a small search is independent of the number
+of accesses; a large search costs as much as it finds.
 """
 
 from __future__ import annotations
 
 from .touch import Touch
 
-#: Bytes of a bucket of the first level, and how many times larger those of the next are, as shifts.
+#: The size of a bucket of the first level, and the factor from one level to the next, as shifts.
 _FIRST, _TIMES = 6, 4
 
 
 class Seen:
-    """Accesses to one buffer, by place; `latest` are those of the last event that may still grow."""
+    """The accesses to one buffer, by address; `latest` are the accesses of the last event, which may grow."""
 
     __slots__ = ("_count", "_levels", "latest")
 
@@ -27,13 +28,13 @@ class Seen:
         return sum(len(bucket) for buckets in self._levels.values() for bucket in buckets.values())
 
     def meeting(self, low: int, high: int) -> list[Touch]:
-        """Accesses between two bytes, gaps not counted, the latest first."""
+        """Return the accesses whose bounds overlap a range of bytes, the latest first."""
         found: list[Touch] = []
         for shift, buckets in self._levels.items():
             first, last = (low >> shift) - 1, (high - 1) >> shift
             if last - first < len(buckets):
                 near = [buckets[n] for n in range(first, last + 1) if n in buckets]
-            elif len(buckets) == 1:  # large accesses lie in few
+            elif len(buckets) == 1:  # large accesses lie in few buckets
                 near = buckets.values()
             else:
                 near = [bucket for n, bucket in buckets.items() if first <= n <= last]
@@ -66,7 +67,7 @@ class Seen:
             bucket.append(touch)
 
     def grown(self, touch: Touch) -> None:
-        """An access has more bytes than before."""
+        """Move an access to its bucket after its bounds have grown."""
         assert touch.bucket is not None
         shift, at = touch.bucket
         if touch.low >> shift != at or touch.high - touch.low > 1 << shift:

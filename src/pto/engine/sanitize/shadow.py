@@ -1,11 +1,11 @@
-"""A float64 shadow of a run: every element of a float type has a twin computed without rounding.
+"""A float64 shadow of a run: every element of a float type has a twin, computed in float64 without rounding.
 
-Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The first
-result that is further from its twin than the type explains is reported, and where a NaN or infinity first
-appears: an infinity that the twin is not, or a NaN of operands that hold none.
-How much a type explains follows the coarsest rounding on the way: a float32 product of weights that were
-rounded to half precision is held to half precision. Integers, and what instructions make out of bits, have no
-twin: there the shadow starts anew from the result.
+Each instruction runs twice: in its own types, and on the twins with a port that never rounds. The shadow
+reports the first result that differs from its twin by more than the type explains. It also reports the first
+NaN or infinity: an infinity with a finite twin, or a NaN from operands without one. The tolerance follows the
+coarsest rounding on the way: a float32 product of weights that were rounded to half precision is compared
+with the tolerance of half precision. Integers, and results of instructions on bits, have no twin. There the
+shadow starts again from the result.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .reports import Reports
 if TYPE_CHECKING:
     from ..result import LaunchResult
 
-_EXACT = 52  # mantissa bits of what was never rounded
+_EXACT = 52  # mantissa bits of values without rounding
 _IDS = {name: n + 1 for n, name in enumerate(d.name for d in DTYPES.values() if d.is_float)}
 
 
 def tolerance(mantissa: int) -> float:
-    """Relative departure that a rounding to so many mantissa bits explains: half of them lost."""
+    """Return the relative difference that a rounding to so many mantissa bits explains: half of the bits."""
     return 2.0 ** (-mantissa / 2)
 
 
@@ -41,7 +41,7 @@ def mantissa_bits(dtype: str) -> int:
 
 
 class Shadow(Watcher):
-    """Twins of one launch, the histogram of errors in units of the last place, and the first departure."""
+    """The twins of a launch, the histogram of errors in units of the last place, and the first departure."""
 
     registers = True
     wants = (INSTRUCTION,)
@@ -50,19 +50,19 @@ class Shadow(Watcher):
         self.reports = Reports()
         self.port = _Twins(self)
         self.captured: list[tuple[Place, Any, Array]] | None = None
-        self.written: list[Access] = []  # all that the instruction stored
+        self.written: list[Access] = []  # all stores of the instruction
         #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
         self.histogram: dict[str, np.ndarray[Any, Any]] = {}
         #: Mantissa bits of the coarsest rounding that the operands of an instruction went through.
         self.coarsest = _EXACT
-        self.had_nan = False  # whether an operand of the instruction holds a NaN
+        self.had_nan = False  # has an operand of the instruction a NaN
         self.diverged = False
         self.poisoned = False
 
     # -- an instruction --------------------------------------------------------------------------------
 
     def started(self, event: Event) -> None:
-        """Run the instruction on the twins and keep what it would store."""
+        """Run the instruction on the twins, and keep its stores."""
         self.written, self.captured = [], None
         if not repeatable(event.op):
             return
@@ -78,7 +78,7 @@ class Shadow(Watcher):
         self.written.append(access)
 
     def finished(self, event: Event) -> None:
-        """Compare what was stored with the twins, and store these."""
+        """Compare the stores with their twins, and keep the twins."""
         if not repeatable(event.op):
             return
         for access in self.written:
@@ -129,7 +129,7 @@ class Shadow(Watcher):
             )
 
     def _count(self, dtype: str, error: Array, size: Array, lost: Array) -> None:
-        """Count errors of values of some size."""
+        """Count errors in the histogram, relative to the sizes of the exact values."""
         man = mantissa_bits(dtype)
         _, exponent = np.frexp(np.where(size > 0, size, 1.0))
         ulps = error / np.ldexp(1.0, exponent - 1 - man)
@@ -170,8 +170,8 @@ class Shadow(Watcher):
     # -- twins -----------------------------------------------------------------------------------------
 
     def store_of(self, buffer: Buffer) -> tuple[Array, Array, Array]:
-        """(twins by first byte of the element, type number of the element, mantissa bits of the coarsest
-        rounding on the way to it)."""
+        """Return three arrays by first byte of an element: its twin, the number of its type, and the mantissa
+        bits of the coarsest rounding on the way to it."""
         found = buffer.shadows.get("f64")
         size = buffer.data.size
         if found is None or found[0].size < size:
@@ -182,7 +182,7 @@ class Shadow(Watcher):
         return found
 
     def get(self, place: Place, where: Any, actual: Array) -> Array:
-        """Twins of what was loaded, the values themselves where there is none."""
+        """Return the twins of loaded elements; an element without a twin is its own."""
         values, tags, bits = self.store_of(place.buffer)
         at = _bytes(place, where)
         have = tags[at] == _IDS[place.dtype]
@@ -206,7 +206,7 @@ class Shadow(Watcher):
             tags[at + n] = 0
 
     def text(self) -> str:
-        """The histogram as a table."""
+        """Return the histogram as a table."""
         if not self.histogram:
             return "no floating-point results"
         bounds = ["0", *[f"<= {2.0 ** (n - 2):g}" for n in range(1, 20)], "more", "NaN/inf"]
@@ -221,7 +221,7 @@ class Shadow(Watcher):
 
 
 def _bytes(place: Place, where: Any) -> Array:
-    """First byte of every element."""
+    """Return the first byte of every element."""
     if isinstance(where, Region):
         at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
         return where.base + (at + where.nibble) * where.bits // 8
@@ -230,7 +230,7 @@ def _bytes(place: Place, where: Any) -> Array:
 
 
 class _Twins(Port):
-    """Loads twins, keeps what is stored."""
+    """A port that loads twins, and keeps the stores."""
 
     exact = False
 

@@ -1,5 +1,5 @@
-"""Signals of ranks that are out of step: given and never waited for, left from an earlier launch, taken back
-more often than given. Only those in windows are looked at: what an ordinary array holds is the caller's."""
+"""Reports signals of ranks that are out of step: given without a wait, left from an earlier launch, or below
+zero. It checks only signals in windows, because the values of ordinary arrays belong to the caller."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..watch import WatchedCore, WatchedLaunch
 from .sanitizer import Sanitizer
 from .telling import word_at, words_of
 
-#: A signal: its window, and the byte it begins at.
+#: A signal: its window, and the offset of its first byte.
 Cell = tuple[Buffer, int]
 
-#: Larger windows hold data: of those nobody remembers what was there before the launch.
+#: Larger windows hold data; their contents before the launch are not kept.
 _SIGNALS = 1 << 16
 
 
@@ -27,7 +27,7 @@ class SignalCheck(Sanitizer):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        #: Signals that nobody has waited for so far: who gave them first, where.
+        #: Signals without a wait so far: the core and the operation that gave them first.
         self.given: dict[Cell, tuple[WatchedCore, Operation]] = {}
         self.touched: set[Cell] = set()
         self.before: dict[Buffer, Array] = {}
@@ -50,8 +50,8 @@ class SignalCheck(Sanitizer):
             d = core.diagnostic(
                 op,
                 "PTO-E2217",
-                f"takes the signal at {_named(cell)} to {held}: more than was added to it",
-                help="wait for what is taken back first: 'pto.twait' of at least that much",
+                f"takes the signal at {_named(cell)} to {held}: it subtracts more than was added",
+                help="wait for the signal before it is lowered: 'pto.twait' of at least the subtracted value",
             )
             self.reports.add(("below zero", op), d)
 
@@ -96,9 +96,8 @@ class SignalCheck(Sanitizer):
             d = core.diagnostic(
                 op,
                 "PTO-E2214",
-                f"nobody waits for the signal at {_named(cell)}",
-                help="wait for it with 'pto.twait' where it is meant for, or leave it out: the next launch "
-                "finds it given",
+                f"no rank waits for the signal at {_named(cell)}",
+                help="wait for it with 'pto.twait' on its rank, or remove it: the next launch finds it set",
             )
             d.severity = "warning"
             self.reports.add(("given", op), d)

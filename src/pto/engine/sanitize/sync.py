@@ -1,4 +1,4 @@
-"""Flags, buffer tokens and semaphores that are set twice, held twice, or left over when the kernel ends."""
+"""Reports flags, buffer tokens and semaphores that are set twice, held twice, or left at the end."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ..result import LaunchResult
 from ..watch import GIVE, TAKE, Event, Given, WatchedCore
 from .sanitizer import Sanitizer
 
-#: How far a semaphore counts.
+#: The largest count of a semaphore.
 HIGHEST = 15
 
 Flag = tuple[str, str, int]
 
 
 class _Core:
-    """What is set and held on one core."""
+    """The flags that are set and the tokens that are held on one core."""
 
     def __init__(self) -> None:
-        #: Sets less waits of every flag in the order of issue, and the set issued last.
+        #: For each flag: the number of sets minus the number of waits, in order of issue, and the last set.
         self.balance: dict[Flag, tuple[int, Operation | None]] = {}
         self.flags: dict[Flag, deque[Operation]] = {}
-        self.tokens: dict[int, dict[str, Operation]] = {}  # by id: who holds it, since where
+        self.tokens: dict[int, dict[str, Operation]] = {}  # by id: the pipes that hold it, and their gets
 
 
 class Sync(Sanitizer):
@@ -36,9 +36,9 @@ class Sync(Sanitizer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.cores: defaultdict[WatchedCore, _Core] = defaultdict(_Core)
-        #: Semaphores that are raised, by block and then by core and id.
+        #: The semaphores that are raised, by block, and then by core and id.
         self.raised: defaultdict[int, dict[tuple[str, int], deque[Operation]]] = defaultdict(dict)
-        #: Flags that were set twice: the report and both operations.
+        #: Flags that were set twice: the report, and both operations.
         self.twice: list[tuple[Diagnostic, Operation, Operation]] = []
         self.left: dict[int, int] = {}  # cores of a block that have not ended
 
@@ -105,11 +105,11 @@ class Sync(Sanitizer):
         return f"{place}, or use another event id"
 
     def launch_ended(self, result: LaunchResult) -> None:
-        for d, first, second in self.twice:  # C++ shows its calls as they are made
+        for d, first, second in self.twice:  # the operations of C++ are complete only now
             d.help = self._between(first, second)
 
     def _put(self, place: Callable[..., str], *ops: Operation) -> str:
-        """Where to put what is missing around operations on one flag or token, if the program says its id."""
+        """Return the advice of `place` for operations on one flag or token; empty if its id is not known."""
         things = {thing_of(op) for op in ops}
         thing = things.pop()
         return "" if things or thing is None or thing.id is None else place(self.launch, thing, *ops)
@@ -119,7 +119,7 @@ class Sync(Sanitizer):
         d = event.core.diagnostic(event.op, "PTO-E0806", what, help=help)
         self.reports.add(("token", event.op), d)
 
-    # -- what is left ----------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------
 
     def core_started(self, core: WatchedCore) -> None:
         self.left[core.index] = self.left.get(core.index, 0) + 1
@@ -151,7 +151,7 @@ class Sync(Sanitizer):
             self._left_raised(core)
 
     def _left_raised(self, core: WatchedCore) -> None:
-        """The last core of a block ends: nobody waits for its semaphores any more."""
+        """Report the raised semaphores of a block after the end of its last core."""
         for (owner, number), left in self.raised.pop(core.index, {}).items():
             if left:
                 d = core.diagnostic(

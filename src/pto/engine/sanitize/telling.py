@@ -1,9 +1,9 @@
-"""Signals in global memory: what whoever waits for one is told of those who gave it.
+"""Signals in global memory: the order between a wait and the sets or additions that it synchronizes with.
 
-A signal that is set tells what was done before it was set last. One that is added to tells less: a wait for
-at least 2 that finds 3 may have gone on without any one of the three additions, and would in another run. So
-an addition counts as waited for only if the wait could not have ended without it, and without the additions
-that themselves come after it.
+A wait for a signal that is set synchronizes with the last set. For a signal that is added to, a wait
+synchronizes only with the additions that it needed: a wait for at least 2 that reads 3 would also end without
+any one of the three additions. The wait is ordered after an addition only if it could not have ended without
+this addition and the additions that happen after it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from .clock import Clock, Token, join, joined, knows
 
 #: Tokens of blocks.
 Tokens = dict[int, Token]
-#: Additions to one signal that are kept apart; older ones count as waited for.
+#: The number of additions to one signal that are kept apart; waits count as ordered after older ones.
 MOST = 64
 
 
 class Given(NamedTuple):
-    """A signal that was given: by an event of an agent of a block, where, by how much, what had been done
-    before, and what had been begun: that would be done, too, had all pipes been drained."""
+    """A set or addition of a signal: the event (block, agent, sequence), the operation and the amount. `done`
+    is the work that happened before; `begun` also has the work that was only started, which would be done if
+    all pipes had been drained."""
 
     block: int
     agent: int
@@ -41,7 +42,7 @@ class Given(NamedTuple):
 
 
 class Word:
-    """A signal: what it held before all that was added to it, and what whoever set it had done."""
+    """A signal: its value and the work done before the additions in `added`, and those additions."""
 
     def __init__(self, held: int) -> None:
         self.held = held
@@ -62,14 +63,14 @@ class Word:
             self.done = _both(self.done, oldest.done)
 
     def told(self, compare: str, wanted: int) -> Tokens:
-        """What is known to have been done once the signal compares as wanted."""
+        """Return the work that happened before a wait which ends when the signal compares as wanted."""
         holds = COMPARED[compare]
         now = self.held + sum(given.amount for given in self.added)
         found = self.done
         settled: set[tuple[int, int]] = set()
         for given in reversed(self.added):
             if (given.block, given.agent) in settled:
-                continue  # a later one of the same core is waited for
+                continue  # the wait is ordered after a later addition of the same core
             without = sum(other.amount for other in self.added if other is given or other.follows(given))
             if not holds(now - without, wanted):
                 settled.add((given.block, given.agent))
@@ -78,16 +79,16 @@ class Word:
 
 
 class Signals:
-    """The signals of a launch, and which of them each block was told by."""
+    """The signals of a launch, and those that each block has waited for."""
 
     def __init__(self) -> None:
         self.words: dict[tuple[Buffer, int], Word] = {}
         self._places: dict[Buffer, list[int]] = {}
-        #: By block that waited: who gave the signals, where.
+        #: For each block that waited: the last sets and additions of its signals.
         self.heard: dict[int, dict[tuple[int, Operation], Given]] = {}
 
     def notify(self, clock: Clock, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
-        """A signal has been given."""
+        """Record a set or an addition of a signal."""
         buffer, offset = signal.buffer, signal.offset
         adds = str(op.attr("notifyOp")) == "AtomicAdd"
         word = self.words.get((buffer, offset))
@@ -105,13 +106,13 @@ class Signals:
             word.set(given)
 
     def stored(self, buffer: Buffer, low: int, high: int) -> None:
-        """Something else has written there: nobody is told by what a signal held before."""
+        """Forget the signals in a range of bytes that another store has overwritten."""
         for offset in self._places.get(buffer, ()):
             if low < offset + 4 and offset < high:
                 self.words[buffer, offset] = Word(word_at(buffer, offset))
 
     def awaited(self, clock: Clock, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
-        """A core has found that a signal compares as wanted."""
+        """Record that a core has waited for a signal, which now compares as wanted."""
         for offset in words_of(signal):
             word = self.words.get((signal.buffer, offset))
             if word is not None:
@@ -119,7 +120,7 @@ class Signals:
                 self.heard.setdefault(clock.block, {}).update(word.last)
 
     def too_early(self, block: int, other: int, agent: int, sequence: int) -> Operation | None:
-        """The signal that told a block of something that another had begun, but perhaps not done."""
+        """Return the signal that another block gave after it began an event, but perhaps before its end."""
         for (teller, op), given in self.heard.get(block, {}).items():
             if teller == other and knows(given.begun, agent, sequence):
                 if not knows(given.done.get(other, []), agent, sequence):
@@ -128,14 +129,14 @@ class Signals:
 
 
 def words_of(signal: View) -> list[int]:
-    """Where the words of a signal begin in its buffer."""
+    """Return the offsets of the words of a signal in its buffer."""
     at = signal.whole()
     words: Any = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
     return [int(n) for n in words.ravel()]
 
 
 def word_at(buffer: Buffer, offset: int) -> int:
-    """What a signal holds."""
+    """Return the value of a signal."""
     return int(buffer.data[offset : offset + 4].view(np.int32)[0])
 
 

@@ -1,4 +1,4 @@
-"""One access of an instruction to memory, as the race checkers see it: what it touches, and what it knows."""
+"""One access of an instruction to memory for the race checkers: its bytes, and its vector clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from .clock import Clock, Token, agent_pipe
 
 
 class Touch:
-    """Bytes `low` to `high` of a buffer, touched by an event of an agent; `region` or `at` give them exactly,
-    where it has gaps; `marks`, from a byte on, where those of a vecscope were joined. `number` and `bucket`
-    are its place among those of its buffer (`seen`)."""
+    """An access of an event to the bytes `low` to `high` of a buffer.
+
+    If there are gaps, `region` or `at` has the exact bytes. If accesses of a vecscope were joined, `marks`
+    has them, as a first byte and a mask. `number` and `bucket` are its position in the index (`seen`).
+    """
 
     __slots__ = (
         "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "issued", "know", "low", "marks",
@@ -45,7 +47,7 @@ class Touch:
             self.dense = self.at.size == self.high - self.low and _steps(access.at)
         self.number = 0
         self.bucket: tuple[int, int] | None = None
-        self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
+        self.replaced = 0  # sequence number of an earlier write of the same agent that this access replaces
         self.op = event.op
         self.issued = (event.scope or event).number  # the order of the program, on one core
         self.pipe = agent_pipe(event.pipe)
@@ -53,7 +55,8 @@ class Touch:
         self.atomic = atomic
 
     def covers(self, old: Touch) -> bool:
-        """Whether every byte of an older access is one of this: it has no gaps, or the same ones."""
+        """Return whether this access is known to touch all bytes of an older one: without gaps, or with the
+        same gaps."""
         if self.dense:
             return self.low <= old.low and old.high <= self.high
         if self.at is not None and old.at is not None:
@@ -65,7 +68,7 @@ class Touch:
         )  # fmt: skip
 
     def join(self, new: Touch) -> bool:
-        """Take in the bytes of another access of the same event, where that is cheap; whether it is done."""
+        """Add the bytes of another access of the same event, if that is cheap; return whether it was."""
         if self.dense and new.dense and self.low <= new.low <= self.high:
             self.region = self.at = None
         elif new.at is not None and (self.at is not None or self.marks is not None):
@@ -77,7 +80,7 @@ class Touch:
         return True
 
     def _mark(self, at: Array, low: int, high: int) -> None:
-        """Scattered bytes that grow in number are marks from some byte on, twice as many where they end."""
+        """Add scattered bytes to the mask, which doubles its size when they leave it."""
         if self.marks is None or low < self.marks[0] or high > self.marks[0] + self.marks[1].size:
             room = high - low if self.marks is None else 2 * (high - low)
             start = max(0, (low + high - room) // 2)
@@ -88,7 +91,7 @@ class Touch:
         marks[at - start] = True
 
     def without(self, new: Touch) -> bool:
-        """Forget the bytes of an access that stands for this one there, where that is cheap; whether some are
+        """Remove the bytes of an access that replaces this one, if that is cheap; return whether any are
         left."""
         if self.dense and new.dense:
             if new.low <= self.low:
@@ -122,18 +125,18 @@ class Touch:
 
 
 def _steps(at: Array) -> bool:
-    """Whether offsets go up one by one."""
+    """Return whether offsets increase by one."""
     flat = at.ravel()
     return flat.size == 1 or bool((flat[1:] - flat[:-1] == 1).all())
 
 
-#: How an instruction may meet others on the same bytes: never; those that are atomic, too; of these, a signal
-#: that is set and one that is added to may not meet.
+#: Kinds of accesses: plain ones need an order. Atomic ones need none among each other, except that additions
+#: to a signal (ADDS) need an order with its sets (SETS).
 APART, ATOMIC, ADDS, SETS = 0, 1, 2, 3
 
 
 def meets(op: Operation) -> int:
-    """How an instruction may meet others on the same bytes."""
+    """Return the kind of an instruction's accesses (APART, ATOMIC, ADDS or SETS)."""
     if op.row is None:
         return APART
     if op.row.name == "tnotify":
@@ -149,12 +152,12 @@ def meets(op: Operation) -> int:
 
 
 def hazard(new_writes: bool, old_writes: bool) -> str:
-    """The kind of a race: read after write, write after read, write after write."""
+    """Return the kind of a race: read after write, write after read, or write after write."""
     return "RAW" if not new_writes else "WAW" if old_writes else "WAR"
 
 
 def overlap(a: Touch, b: Touch) -> tuple[int, int] | None:
-    """The first byte that two accesses share and the one behind the last; None where they share none."""
+    """Return the first byte that two accesses share, and the byte after the last; None if they share none."""
     low, high = max(a.low, b.low), min(a.high, b.high)
     if low >= high:
         return None

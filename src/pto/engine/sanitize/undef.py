@@ -1,6 +1,6 @@
-"""Undefined data: storage nobody wrote, lanes outside a valid region, and all that is computed from them.
+"""Sanitizer undef: follows data that was never written or is padding, and all results computed from it.
 
-Reports come at the first observable use: a store to global memory, a branch, an address.
+It reports the first observable use: a store to global memory, a branch, an address.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Undef(Sanitizer):
     wants = (INSTRUCTION,)
 
     undefined: Undefined
-    #: Whether an instruction had undefined operands: what was found then also depends on the other ones.
+    #: Set after an instruction with undefined operands.
     followed = False
 
     def launch_started(self, launch: WatchedLaunch) -> None:
@@ -39,9 +39,9 @@ class Undef(Sanitizer):
     def started(self, event: Event) -> None:
         self.loads: list[Load] = []
         self.stores: list[tuple[Place, Any, Array]] = []
-        #: What the instruction leaves unspecified, whatever it wrote there.
+        #: The bytes that the instruction leaves unspecified, even if it wrote them.
         self.unspecified: list[Access] = []
-        #: Whether an operand is undefined.
+        #: Set if an operand is undefined.
         self.tainted = bool(event.poison)
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
@@ -58,7 +58,7 @@ class Undef(Sanitizer):
             self.tainted = True
 
     def storing(self, event: Event, access: Access, data: Array) -> None:
-        """Stores may overwrite what loads gave: keep copies where they are still needed."""
+        """Keep a store, and copies of the loaded data, which the store may overwrite."""
         if self.tainted:
             if not self.stores:
                 for load in self.loads:
@@ -91,7 +91,7 @@ class Undef(Sanitizer):
         self.undefined.define(place, region, np.ones(region.shape, bool), number)
 
     def _follow(self, event: Event) -> None:
-        """What the instruction makes of undefined operands."""
+        """Report or propagate the results of an instruction that depend on its undefined operands."""
         undefined = self.undefined
         load = next((n for n in self.loads if n.mask is not None), None)
         if load is not None and load.mask is not None:
@@ -99,12 +99,12 @@ class Undef(Sanitizer):
         else:
             origin = _scalar_origin(event)
         found = dependence(event, self.loads, self.stores)
-        if found.address:  # reported here and once: what comes of it counts as defined
+        if found.address:  # reported once, here: its results count as defined
             undefined.report(event.core, event.op, origin, "an address depends on undefined data")
         elif found.result:
             event.undefined = origin
         number = undefined.number(origin) if any(t.any() for t in found.taints) else 0
-        fifo = event.op.row is not None and event.op.row.fifo == "push"  # its slot carries what is undefined
+        fifo = event.op.row is not None and event.op.row.fifo == "push"  # undefined data may pass a FIFO
         for (place, where, _), taint in zip(self.stores, found.taints, strict=True):
             bad = taint.any() and not found.address
             if place.buffer.space != "gm":
@@ -125,13 +125,13 @@ class Undef(Sanitizer):
         self.undefined.report(core, op, origin, f"{what} depends on undefined data")
 
     def freed(self, core: WatchedCore, op: Operation, tile: Tile) -> None:
-        """The producer may overwrite a popped tile from here on."""
+        """Mark a popped tile as undefined: the producer may overwrite it from here on."""
         if tile.address is not None:
             self._mark(op, tile, tile.region(tile.rows, tile.cols), FREED)
 
 
 def _scalar_origin(event: Event) -> Origin:
-    """Where the first undefined scalar operand comes from."""
+    """Return the origin of the first undefined scalar operand."""
     (name, n), parent = next(iter(event.poison.items()))
     value = event.op.group(name)[n or 0]
     shown = f"%{value.name}" if value.name else ""

@@ -1,9 +1,9 @@
-"""Which bytes are undefined, and where that comes from.
+"""The undefined bytes of buffers, and their origins.
 
-Beside every on-chip buffer lies a shadow of the same size: 0xFF where a byte is undefined. A second one holds
-the number of an origin: why it is, and what it was computed from. Regions that were found or made defined are
-remembered: a loop comes back to the same ones, and nothing becomes undefined but by `define`, which forgets
-them.
+Every on-chip buffer has two shadows of its size. In one, an undefined byte is 0xFF. The other has for each
+byte the number of an origin: why it is undefined, and the origin that it was computed from. A buffer also
+has a set of regions that are known as defined, because a loop comes back to the same regions. Only `define`
+can make bytes undefined again, and then clears the set.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ..region import Region, load_at, store_at
 from ..watch import Event, WatchedCore, WatchedLaunch
 from .reports import Reports
 
-#: Origin number of bytes nobody wrote.
+#: The origin number of bytes that were never written.
 NEVER = 1
-#: The last origin number; it stands for all that find no room.
+#: The last origin number, which all further origins share.
 LAST = 254
 
 #: `Array.any` with one call less.
 _any = np.logical_or.reduce
 
-#: Why an element is undefined, and what to do about it.
-UNWRITTEN = "which nobody wrote"
+#: The reason why an element is undefined.
+UNWRITTEN = "which was never written"
 OUTSIDE = "outside its valid region"
 SCRATCH = "which is scratch of this instruction"
 PADDING = "which this instruction leaves unspecified"
 FREED = "which is given back to the producer here"
-#: Help where a pointer leads to what nobody wrote: for vector instructions, and for copies.
+#: Help for a pointer to unwritten data: for vector instructions, and for copies.
 _UNWRITTEN_LANES = (
     "write what %{name} points to before it is read, or keep the lanes behind the end of the data out of the "
     "result: a mask of pto.plt, or pto.vsel"
@@ -58,7 +58,7 @@ _HELP = {
 
 
 class Origin:
-    """Where undefined elements come from: an operand read by an instruction, and the origin before that."""
+    """The origin of undefined elements: an operand of an instruction, and the origin of that operand."""
 
     __slots__ = ("element", "kind", "name", "op", "parent", "why")
 
@@ -72,7 +72,7 @@ class Origin:
         parent: Origin | None = None,
     ) -> None:
         self.op = op
-        self.name = name  # in words: %tile
+        self.name = name  # as messages show it: %tile
         self.element = element
         self.kind = kind
         self.why = why or kind
@@ -91,11 +91,11 @@ class Origin:
 
 
 def unwritten(buffer: Buffer, undefined: Array) -> None:
-    """Say which bytes of global memory nobody has written (0xFF); what a launch writes is cleared there."""
+    """Declare bytes of global memory as unwritten (0xFF in the mask); stores of a launch clear the mask."""
     buffer.shadows["undef"] = undefined, np.broadcast_to(np.uint8(NEVER), undefined.shape), set()
 
 
-#: Regions of a buffer that are remembered as defined.
+#: The number of regions of a buffer that are kept as known to be defined.
 _MOST_KNOWN = 1024
 
 
@@ -109,15 +109,15 @@ class Undefined:
     # -- shadows ---------------------------------------------------------------------------------------
 
     def shadow(self, buffer: Buffer) -> tuple[Array, Array, set[Any]] | None:
-        """(undefined bytes, origin numbers, regions known as defined) of an on-chip buffer. What was given
-        from outside, as global memory is, is taken as defined, unless somebody knows better (`unwritten`)."""
+        """Return (undefined bytes, origin numbers, regions known as defined) of a buffer. Memory that comes
+        from outside, such as global memory, counts as defined (None), except after `unwritten`."""
         found = buffer.shadows.get("undef")
         if buffer.given:
             return found
         size = buffer.data.size
         if found is None or found[0].size < size:
             undefined, origin = np.empty(size, np.uint8), np.empty(size, np.uint8)
-            undefined.fill(0xFF)  # many a register is as small as a call of `np.full`
+            undefined.fill(0xFF)  # faster than `np.full` for registers
             origin.fill(NEVER)
             if found is not None:
                 undefined[: found[0].size], origin[: found[1].size], known = found
@@ -127,7 +127,7 @@ class Undefined:
         return found
 
     def mask(self, place: Place, region: Region) -> Array | None:
-        """Which elements of a region are undefined; None where none is."""
+        """Return a mask of the undefined elements of a region; None if all are defined."""
         found: Array | None = None
         shadow = self.shadow(place.buffer)
         if shadow is not None and region.key not in shadow[2]:
@@ -156,7 +156,7 @@ class Undefined:
         return marks != 0 if _any(marks, axis=None) else None
 
     def define(self, place: Place, where: Any, taint: Array | None = None, origin: int = NEVER) -> None:
-        """Mark what was written, a region or element offsets: defined, but for the elements of `taint`."""
+        """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
         shadow = self.shadow(place.buffer)
         if shadow is None:
             return
@@ -185,7 +185,7 @@ class Undefined:
     # -- origins ---------------------------------------------------------------------------------------
 
     def origin(self, event: Event, place: Place, where: Any, mask: Array) -> Origin:
-        """Where the first undefined element of a load comes from."""
+        """Return the origin of the first undefined element of a load."""
         first = np.unravel_index(int(np.argmax(mask)), mask.shape)
         element: tuple[int, int] | None = None
         if isinstance(where, Region) and mask.ndim == 2:
@@ -198,7 +198,7 @@ class Undefined:
             element = place.element_at(int(where[first]))
         name = name_of(place)
         home = place.home if isinstance(place, Pointer) else None
-        if home is not None:  # lanes of an instruction, elements of the tile
+        if home is not None:  # the instruction has lanes, the message elements of the tile
             byte = int(first_bytes(place, where)[first]) - home.low
             element, name = home.tile.element_at(byte * 8 // home.tile.bits) or element, f"%{home.name}"
         shadow = self.shadow(place.buffer)
@@ -209,8 +209,8 @@ class Undefined:
         return Origin(event.op, name, element, parent.kind, "which is undefined", parent)
 
     def number(self, origin: Origin) -> int:
-        """A number for the origin shadow; origins that say the same share one. What a loop makes of its own
-        results is the origin it had the first time: the way back does not grow with the iterations."""
+        """Return the number of an origin for the shadow; equal origins share a number. A result of a loop
+        that depends on itself keeps its first origin, so that chains do not grow with the iterations."""
         before = origin.parent
         while before is not None:
             if (before.op, before.name) == (origin.op, origin.name):
@@ -225,7 +225,7 @@ class Undefined:
         return found
 
     def report(self, core: WatchedCore, op: Operation, origin: Origin, what: str) -> None:
-        """Report a use; the notes lead from what it reads back to where that was first undefined."""
+        """Report a use; the notes lead from its operand back to the first undefined data."""
         first = origin.first
         made = _declaration(self.launch, first) if first.kind in (UNWRITTEN, OUTSIDE) else None
         d = core.diagnostic(
@@ -235,10 +235,10 @@ class Undefined:
             help=_help(first, made).replace("%{name}", first.name or "the tile"),
         )
         at: Origin | None = origin if origin.op is not op else origin.parent
-        said: set[tuple[Operation, str]] = set()  # a loop comes by the same instruction again and again
-        while at is not None and len(said) < 8:
-            if at.op is not None and (at.op, at.text()) not in said:
-                said.add((at.op, at.text()))
+        noted: set[tuple[Operation, str]] = set()  # a loop repeats the same instruction
+        while at is not None and len(noted) < 8:
+            if at.op is not None and (at.op, at.text()) not in noted:
+                noted.add((at.op, at.text()))
                 name = at.op.row.name if at.op.row else at.op.name
                 reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
                 d.notes.append((f"{name}{reads} {at.text()}", self.launch.span(at.op)))
@@ -262,7 +262,7 @@ def _help(origin: Origin, made: Operation | None) -> str:
 
 
 def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
-    """What made the tile: in the function that reads it, else in another one."""
+    """Return the operation that made the tile: in the function that reads it, else in another one."""
     scopes: list[Operation] = [launch.module.op]
     function = function_of(origin.op) if origin.op is not None else None
     if function is not None:

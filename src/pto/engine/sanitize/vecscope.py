@@ -1,14 +1,14 @@
-"""Hazards inside a vecscope: a load and a store of the same bytes that neither register nor `mem_bar` orders.
+"""Hazards inside a vecscope: unordered loads and stores of the same bytes.
 
-To other pipes an interval is one event. Inside it, vector loads and stores of the unified buffer may pass
-each other. A load after a store needs a barrier between them; a store after a load needs one unless what is
-stored was computed from what was loaded: in registers, or through memory with a barrier between the store and
-the load there. Two stores stay in order. Scalar accesses of the interval
-(load_scalar, store_scalar) are in order among themselves, and need a barrier against those of the vector
-unit.
+For other pipes, an interval (one execution of a vecscope) is one event. Inside an interval, vector loads and
+stores of the unified buffer may overtake each other. A load after a store needs a barrier between them. A
+store after a load needs a barrier, too, unless the stored value was computed from the loaded value: in
+registers, or through memory with a barrier between the store and the load. Two stores stay in order. Scalar
+accesses (load_scalar, store_scalar) stay in order among themselves, and need a barrier against those of the
+vector unit.
 
-Every byte of the buffer remembers its last store and its last load, by their number in the launch: what is
-older than the last barrier of the right kind is ordered.
+A table has the last store and the last load of each byte of the buffer, by their number in the launch. An
+access is ordered if it is older than the last barrier of the right kind.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ..registers import Align, Register
 from ..watch import Event, WatchedCore, WatchedLaunch
 from .reports import Reports, bytes_of
 
-#: Accesses as the names of barriers spell them, by (on the scalar unit, store).
+#: The kinds of accesses in the names of barriers, by (on the scalar unit, store).
 _WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
 
-#: Loads that registers remember; older ones count as ordered.
+#: The number of loads that registers track; older loads count as ordered.
 REMEMBERED = 4096
 
 
 def _orders(kind: str) -> list[tuple[str, str]]:
-    """The pairs of accesses a barrier orders."""
+    """Return the pairs of access kinds that a barrier orders."""
     first, second = kind.split("_")
     if second != "ALL":
         return [(first, second)]
@@ -51,18 +51,18 @@ class VecscopeHazards:
         self.reports = reports
         self.count = 0  # accesses so far, over all intervals of the launch
         self.begin = 0
-        self.ops: dict[Operation, int] = {}  # the instructions that touched something, numbered
-        #: Of the last access of each byte its number and that of its instruction, by kind of access.
+        self.ops: dict[Operation, int] = {}  # the instructions with accesses, numbered
+        #: For each byte, the numbers of its last access and of that instruction, by kind of access.
         self.last: dict[str, Array] = {}
         self.by: dict[str, Array] = {}
         self.fences: dict[tuple[str, str], int] = {}
-        self.loads = 0  # of this interval: their bits in `Register.past`
-        self.bits: dict[int, int] = {}
-        self.stored = 0  # loads that values stored so far come from
-        self.carried = 0  # those of them that a barrier puts before every load to come
-        self.running: Event | None = None  # the instruction at work, and the accesses before it
+        self.loads = 0  # of this interval
+        self.bits: dict[int, int] = {}  # by access number of a load: its bit in `Register.past`
+        self.stored = 0  # the loads that the values stored so far were computed from
+        self.carried = 0  # those that a barrier between stores and loads orders before all later loads
+        self.running: Event | None = None  # the current instruction, and the number of accesses before it
         self.before = 0
-        self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams that hold bytes back
+        self.streams: dict[int, tuple[Align, Operation]] = {}  # store streams with bytes not yet in memory
 
     def started(self) -> None:
         self.begin = self.count
@@ -89,7 +89,7 @@ class VecscopeHazards:
                 self.carried = self.stored
 
     def access(self, event: Event, access: Access) -> None:
-        """One access of an instruction of the interval to the unified buffer."""
+        """Check and record one access of an instruction of the interval to the unified buffer."""
         place, where = access.place, _bytes(access)
         if where is None:
             return
@@ -133,7 +133,7 @@ class VecscopeHazards:
             latest = int(seen.max())
         if latest <= fence:
             return
-        if (other, word) == ("VLD", "VST"):  # ordered where the value stored comes from the value loaded
+        if (other, word) == ("VLD", "VST"):  # ordered if the stored value comes from the loaded value
             past = _past(event)
             if not isinstance(where, slice) or (seen != latest).any():
                 late = (int(n) for n in np.unique(seen) if n > fence)
@@ -171,12 +171,12 @@ class VecscopeHazards:
         self.reports.add(("interval", op, first), d)
 
     def _before(self, first: Operation, second: Operation) -> str:
-        """The line before which a barrier orders two instructions, of one iteration or of two."""
+        """Return the line before which a barrier orders two instructions of one iteration or of two."""
         met = meeting(self.launch.nesting(first), self.launch.nesting(second))
         return met.second.first if met is not None else self.launch.module.line(second)
 
     def done(self, event: Event) -> None:
-        """Registers know the loads that they come from; streams that hold bytes back are remembered."""
+        """Record the loads that result registers were computed from, and the streams with pending bytes."""
         results = {declared.name for declared in event.op.row.results} if event.op.row else set[str]()
         made: list[Register] = []
         past = 0
@@ -191,7 +191,7 @@ class VecscopeHazards:
         if made:
             n = self.count if self.running is event else self.before
             while n > self.before and n in self.bits:
-                past |= self.bits[n] | self.carried  # what this instruction itself loaded
+                past |= self.bits[n] | self.carried  # the loads of this instruction
                 n -= 1
             for register in made:
                 register.past = past
@@ -200,18 +200,19 @@ class VecscopeHazards:
 
 
 def _sharing(first: Operation, second: Operation) -> str:
-    """What to say first where two pointers that were placed apart meet: that they share bytes."""
+    """Return the beginning of the help if two pointers with different addresses meet: they share bytes."""
     a, b = _placed(first), _placed(second)
     if a is None or b is None or a[1] == b[1]:
         return ""
     return (
-        f"%{a[0]} begins at {a[1]:#x} and %{b[0]} at {b[1]:#x}: as far as they are used they share bytes; "
-        "give one of them another address; where that is meant, "
+        f"%{a[0]} begins at {a[1]:#x} and %{b[0]} at {b[1]:#x}, and the bytes used from them overlap: "
+        "give one of them another address; if the overlap is intended, "
     )
 
 
 def _placed(op: Operation) -> tuple[str, int] | None:
-    """The pointer into the buffer that an instruction goes by, and its address, where the program says it."""
+    """Return the name and address of the pointer behind an instruction's only buffer pointer; None if it is
+    not constant."""
     pointers = [v for v in op.operands if isinstance(v.type, PtrType) and v.type.space == "ub"]
     value = pointers[0] if len(pointers) == 1 else None
     while value is not None and value.op is not None and value.op.name in ("pto.addptr", "pto.castptr"):
@@ -232,7 +233,7 @@ def _past(event: Event) -> int:
 
 
 def _bytes(access: Access) -> Any:
-    """The bytes of an access: a slice where it has no gaps, else their offsets; None where it has none."""
+    """Return the bytes of an access: a slice if it has no gaps, else offsets; None for an empty access."""
     region = access.region
     if region is None:
         return access.bytes() if access.at is not None and access.at.size else None
