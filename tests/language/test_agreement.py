@@ -18,7 +18,7 @@ from tests.seeds import seeds
 from pto.language.problems import LanguageWarning
 
 from .agreement import Compared, comparing
-from .test_touched import Overwrites, Stripes
+from .test_touched import Stripes, overwrites
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GRAPHS = ("03_gemm", "04_graph", "06_paged_attention")  # of the examples
@@ -41,7 +41,7 @@ def test_of_graphs_with_hazards() -> None:
     found: list[Compared] = []
     with comparing(found), warnings.catch_warnings():
         warnings.simplefilter("ignore", LanguageWarning)
-        Overwrites.compile().run([x, y, z])
+        overwrites().compile().run([x, y, z])
         for more in (0, 1):  # in a manual scope, of which explain says nothing
             Stripes.compile().run([np.ones((64, 32), np.float32), more, np.zeros((64, 32), np.float32)])
     assert not any(c.wrong for c in found), found

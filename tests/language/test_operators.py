@@ -20,7 +20,7 @@ from tests.language.batch import compile_together
 from tests.sampling import some
 
 import pto.language as pl
-from pto.language import catalogue, stub
+from pto.language import catalogue
 from pto.language.__main__ import main as listing_main
 from pto.language.operators import OPERATORS
 
@@ -436,25 +436,6 @@ def test_every_operator_has_a_test() -> None:
     used |= set(re.findall(r'"(v\w+)\(', texts))  # the table of test_micro.py
     missing = {op.full_name for op in OPERATORS.values() if op.name not in used | ELSEWHERE}
     assert not missing
-
-
-def test_stub_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    """Operators are made of the index: where that is stale, another process makes the stub of the new one."""
-    assert stub.main(["--check"]) == 0
-    index, begun = tmp_path / "python_names.py", []
-    index.write_text("NAMES = {}\n")
-    monkeypatch.setattr(stub, "INDEX", index)
-    monkeypatch.setattr(stub, "TARGET", tmp_path / "none.pyi")
-    monkeypatch.setattr(
-        stub.subprocess, "run", lambda args: begun.append(args) or SimpleNamespace(returncode=0)
-    )
-    capsys.readouterr()
-    assert stub.main(["--check"]) == 1 and begun == []
-    assert capsys.readouterr().out == "python_names.py is stale: python -m pto.language.stub\n"
-    assert stub.main([]) == 0 and len(begun) == 1 and index.read_text() == stub.index()
-    written = index.stat().st_mtime_ns  # a file that is up to date is not touched
-    assert stub.main([]) == 0 and len(begun) == 1 and index.stat().st_mtime_ns == written
-    assert stub.TARGET.read_text() == stub.text()
 
 
 def test_what_tells_of_operators(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,26 +62,31 @@ def test_under_watch_they_are_errors(more: int, how: str) -> None:
     )
 
 
-@pl.program
-class Overwrites:
-    @pl.function(type=pl.FunctionType.InCore)
-    def copy(self, a: pl.Tensor[[16, 32], pl.FP32], b: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
-        return pl.store(pl.load(a, [0, 0], [16, 32]), [0, 0], b)
+def overwrites() -> Any:
+    """Return a new program: a program warns when it is compiled first."""
 
-    @pl.function(type=pl.FunctionType.Orchestration)
-    def main(
-        self, new: pl.Tensor[[16, 32], pl.FP32], x: pl.InOut[pl.Tensor[[16, 32], pl.FP32]],
-        old: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
-    ):  # fmt: skip
-        old = self.copy(x, old)
-        x = self.copy(new, x)
-        return x
+    @pl.program
+    class Overwrites:
+        @pl.function(type=pl.FunctionType.InCore)
+        def copy(self, a: pl.Tensor[[16, 32], pl.FP32], b: pl.Out[pl.Tensor[[16, 32], pl.FP32]]):
+            return pl.store(pl.load(a, [0, 0], [16, 32]), [0, 0], b)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self, new: pl.Tensor[[16, 32], pl.FP32], x: pl.InOut[pl.Tensor[[16, 32], pl.FP32]],
+            old: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+        ):  # fmt: skip
+            old = self.copy(x, old)
+            x = self.copy(new, x)
+            return x
+
+    return Overwrites
 
 
 def test_a_writer_does_not_wait_for_readers() -> None:
     """No device lets it wait: only the sanitizer says so, and the arguments stay as they were."""
     with pytest.warns(LanguageWarning, match="overwrites 'x', which an earlier task may still use"):
-        program = Overwrites.compile()
+        program = overwrites().compile()
     new, x, old = (np.full((16, 32), n, np.float32) for n in (1, 2, 3))
     (found,) = program.run([new, x, old], sanitize="all").diagnostics
     assert found.code == "PTO-E2611" and "WAR: task 1" in found.message and found.severity == "error"

@@ -42,6 +42,7 @@ class Build:
         self.target = target  # profile
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
+        self.operator = ""  # its name, as the user writes it
         self.in_core = False
         self.said: Any = None  # the annotated type of the name that the result is assigned to
         self.split: Any = None  # the split mode of vector work in the current region

@@ -138,7 +138,7 @@ def _product(
     b: Build, name: str, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False
 ) -> ShapedType:
     """Return the type of a product."""
-    in_core(b, name)
+    in_core(b)
     x, y = _shaped(b, lhs, "lhs"), _shaped(b, rhs, "rhs")
     if x.dtype != y.dtype:
         b.fail(
@@ -225,7 +225,7 @@ def extract(
     b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace = MemorySpace.Vec
 ) -> Value:
     """Copy a window of a tile to another memory."""
-    in_core(b, "tile.extract")
+    in_core(b)
     t = _shaped(b, x, "x")
     sizes = b.static(shape, "shape")
     for o, n, whole in zip((index_row, index_col), sizes, t.shape[-2:], strict=True):
@@ -246,7 +246,7 @@ def extract(
 @operator(level="tile")
 def transpose_view(b: Build, x: Any) -> Value:
     """View a tile in Mat transposed, without a copy."""
-    in_core(b, "tile.transpose_view")
+    in_core(b)
     t = _shaped(b, x, "x")
     return b.op("tile.transpose_view", [transposed(t)], x=x)
 
@@ -269,7 +269,7 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     t = _shaped(b, x, "x")
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
-        b.fail(PLACE, f"cannot use {name} outside of `for lane in pl.split_aiv(2, mode=..)`")
+        b.fail(PLACE, f"cannot use {b.operator} outside of `for lane in pl.split_aiv(2, mode=..)`")
     shape, valid = list(t.shape), list(t.extent)
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
@@ -328,14 +328,14 @@ def _joined(b: Build, valid: Any, half: int, what: str, t: ShapedType) -> Any:
 @operator
 def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
     """Return this vector core's half of a tile of the cube. `split` is the number of a mode."""
-    in_core(b, "aiv_shard")
+    in_core(b)
     return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
 
 
 @operator
 def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
     """Join the halves of both vector cores for the cube. `split` is the number of a mode."""
-    in_core(b, "aic_gather")
+    in_core(b)
     return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)
 
 

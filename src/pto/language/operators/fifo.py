@@ -24,7 +24,7 @@ ARRIVES = {C2V: "vec", V2C: "mat"}
 
 def _push(name: str, side: str) -> Callable[..., Any]:
     def push(b: Build, tile: Any, *, split: int, id: int | None = None) -> None:
-        in_core(b, name)
+        in_core(b)
         if not is_tile(tile):
             b.fail(
                 TYPE,
@@ -42,7 +42,7 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
     def pop(
         b: Build, *, shape: Any = None, dtype: DataType | None = None, split: int = 0, id: int | None = None
     ) -> Value:  # fmt: skip
-        in_core(b, name)
+        in_core(b)
         said = b.said  # `x: pl.Tile[shape, dtype] = pl.tpop..`
         shape = shape if shape is not None or said is None else list(said.shape or ())
         dtype = dtype if dtype is not None or said is None else said.dtype
@@ -66,7 +66,7 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
 
 def _free(name: str, side: str) -> Callable[..., Any]:
     def free(b: Build, tile: Any, *, split: int | None = None, id: int | None = None) -> None:
-        in_core(b, name)
+        in_core(b)
         popped = tile.op if isinstance(tile, Value) else None
         if split is None and popped is not None:
             split = popped.args.get("split")
@@ -89,7 +89,7 @@ def _initialize(name: str) -> None:
         slot_size: int, slot_num: int | None = None, local_slot_num: int | None = None, id: int | None = None,
         gm_slot_buffer: Any = None, gm_offset: Any = 0,
     ) -> None:  # fmt: skip
-        in_core(b, name)
+        in_core(b)
         b.append(name, [], {
             "c2v_consumer_buf": c2v_consumer_buf, "v2c_consumer_buf": v2c_consumer_buf, "dir_mask": dir_mask,
             "slot_size": slot_size, "slot_num": slot_num, "local_slot_num": local_slot_num, "id": id,
@@ -110,14 +110,14 @@ _initialize("aiv_initialize_pipe")
 def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -> Value:
     """Reserve memory for the tiles that arrive in a FIFO. The tools choose the address if `base` is `pl.AUTO`
     or left out."""
-    in_core(b, "reserve_buffer")
+    in_core(b)
     return b.op("reserve_buffer", [ScalarType(INT32)], name=name, size=size, base=base)
 
 
 @operator
 def import_peer_buffer(b: Build, *, name: str, peer_func: Any) -> Value:
     """Return the address of the FIFO memory of the other side."""
-    in_core(b, "import_peer_buffer")
+    in_core(b)
     peer = getattr(getattr(peer_func, "declared", None), "name", peer_func)
     return b.op("import_peer_buffer", [ScalarType(INT32)], name=name, peer_func=peer)
 

@@ -346,7 +346,7 @@ def mgather(
 ) -> Value:  # fmt: skip
     """Gather rows, or elements, of a tensor by index. A gather into Mat takes its indices from memory;
     elements go through `scratch`, a tensor with a place for each."""
-    in_core(b, "mgather")
+    in_core(b)
     t, i = tensor_value(b, mem, "mem").type, _indices(b, idx, "idx").type
     how = _word(b, coalesce, ("row", "elem"), "coalesce")
     beyond = _word(b, gather_oob, ("undefined", "clamp", "wrap", "zero"), "gather_oob")
@@ -385,7 +385,7 @@ def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
 @operator
 def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
     """Write the elements of a tile to the element numbers of a tensor in `idx`; return the tensor."""
-    in_core(b, "mscatter")
+    in_core(b)
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
     i = _indices(b, idx, "idx").type
     if s.dtype != t.dtype or not extents.same_dims(i.shape, s.shape):
@@ -412,7 +412,7 @@ def gather_row(
     valid_shape: Any = None,
 ) -> Value:  # fmt: skip
     """Copy a window of a tensor into a tile at an offset; return the tile."""
-    in_core(b, "gather_row")
+    in_core(b)
     d, t = shaped_value(b, dst, "dst").type, tensor_value(b, src, "src").type
     at = [b.as_index(o) for o in b.dims(dst_offset, "dst_offset", d.rank)]
     start = [b.as_index(o) for o in b.dims(src_offset, "src_offset", t.rank)]
@@ -453,7 +453,7 @@ def paged_gather(
 ) -> Value:  # fmt: skip
     """Gather rows of a paged tensor: row i is `src[block_table[indices[i] // block_size] * block_size +
     indices[i] % block_size]`, `size` columns of it from `col_off` on."""
-    in_core(b, "paged_gather")
+    in_core(b)
     t = tensor_value(b, src, "src").type
     i = shaped_value(b, indices, "indices").type
     o = FUNCTIONS

@@ -52,10 +52,12 @@ def shaped_value(b: Build, value: Any, at: str) -> Value:
     return value
 
 
-def in_core(b: Build, what: str) -> None:
+def in_core(b: Build, what: str = "") -> None:
     """Reject an operator of a core outside of one. A text is exempt: it is read again when it is lowered."""
     if not b.in_core and not b.exact:
-        b.fail(PLACE, f"cannot use {what} in an orchestration: it runs on a core", help=TO_A_CORE)
+        b.fail(
+            PLACE, f"cannot use {what or b.operator} in an orchestration: it runs on a core", help=TO_A_CORE
+        )
 
 
 def fits(
@@ -114,7 +116,7 @@ def load(
 ) -> Value:  # fmt: skip
     """Load a window of a tensor into a new tile; only its valid region is read. `clamp` cuts the window at
     the end of the tensor."""
-    in_core(b, "load")
+    in_core(b)
     t = tensor_value(b, tensor, "tensor").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     sizes = b.dims(shapes, "shapes", t.rank)
@@ -173,7 +175,7 @@ def store(
     *, atomic: AtomicType = AtomicType.None_,
 ) -> Value:  # fmt: skip
     """Store the valid region of a tile to a tensor; return the tensor."""
-    in_core(b, "store")
+    in_core(b)
     if is_shaped(output_tensor) and isinstance(output_tensor.type, TileType) and is_tensor(tile):
         b.fail(TYPE, "arguments swapped", expected="pl.store(tile, offsets, tensor)",
                help="the tile comes first")  # fmt: skip
@@ -365,7 +367,7 @@ def create_tile(
     transpose: Any = None, *, flat_layout: Any = None,
 ) -> Value:  # fmt: skip
     """Create a tile without contents; in Mat, `transpose` makes it column-major."""
-    in_core(b, "create_tile")
+    in_core(b)
     space = "" if target_memory is None else target_memory.isa
     made = TileType(dtype, tuple(b.static(shape, "shape")), None, space, bool(transpose) and space == "mat")
     turned = {"transpose": True} if made.transposed else {}
@@ -399,7 +401,7 @@ def create_tensor(
 @operator
 def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, slayout: Any = None) -> Value:
     """Copy a tile to another memory."""
-    in_core(b, "move")
+    in_core(b)
     t = tile_value(b, tile, "tile").type
     return b.op("move", [t.replace(space=target_memory.isa)], tile=tile, target_memory=target_memory)
 
@@ -469,7 +471,7 @@ def _of_numbers(b: Build, name: str, lhs: Any, rhs: Any) -> Any:
 
 def _identity(name: str, doc: str) -> None:
     def function(b: Build) -> Value:
-        in_core(b, name)
+        in_core(b)
         return b.op(name, [ScalarType(INDEX)])
 
     function.__doc__ = doc

@@ -67,7 +67,7 @@ def _function(row: Row) -> Operator:
     params += [inspect.Parameter(n, kind, default=None) for n in masks]
 
     def function(b: Build, *args: Any, **kwargs: Any) -> Value:
-        in_core(b, f"micro.{row.name}")
+        in_core(b)
         given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
         if b.target is not None and b.target.isa not in row.isas and not b.exact:
             b.fail(
@@ -103,7 +103,7 @@ def _function(row: Row) -> Operator:
 @operator(level="micro")
 def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
     """Load 256 bytes of a tile, from the element at `offset` on, counted in memory."""
-    in_core(b, "micro.vlds")
+    in_core(b)
     if not is_tile(tile):
         b.fail(
             TYPE,
@@ -118,7 +118,7 @@ def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
 @operator(level="micro")
 def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> Value:
     """Store the active lanes of a register to a tile; return the tile."""
-    in_core(b, "micro.vsts")
+    in_core(b)
     t = _vector(b, value, "value")
     if not is_tile(tile) or tile.type.dtype != t.dtype:
         b.fail(TYPE, f"expected a tile of {t.dtype.name} for 'tile'", "tile", got=_shown(tile))
@@ -130,7 +130,7 @@ def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> 
 @operator(level="micro")
 def plt(b: Build, n: Any, dtype: DataType) -> Value:
     """Return a mask with the first `n` lanes active."""
-    in_core(b, "micro.plt")
+    in_core(b)
     if not is_scalar(n) or not getattr(scalar_type(n), "is_int", False):
         b.fail(TYPE, "expected an integer for 'n'", "n", got=_shown(n))
     return b.op("micro.plt", [MaskType(bits=dtype.bits)], n=b.as_index(n), dtype=dtype)
@@ -139,7 +139,7 @@ def plt(b: Build, n: Any, dtype: DataType) -> Value:
 @operator(level="micro")
 def vdup(b: Build, value: Any, dtype: DataType) -> Value:
     """Return a register with a number in every lane."""
-    in_core(b, "micro.vdup")
+    in_core(b)
     if not is_scalar(value):
         b.fail(TYPE, "expected a number for 'value'", "value", got=_shown(value))
     return b.op("micro.vdup", [VectorType(dtype)], value=value, dtype=dtype)
@@ -156,7 +156,7 @@ def vcvt(
 ) -> Value:  # fmt: skip
     """Convert every lane to another element type. If two or four narrow lanes share a wide one, `part`
     selects the one that is read or written; the others are 0."""
-    in_core(b, "micro.vcvt")
+    in_core(b)
     t = _vector(b, value, "value")
     if not isinstance(dtype, DataType):
         b.fail(TYPE, "expected an element type for 'dtype'", "dtype", got=_shown(dtype))

@@ -60,7 +60,7 @@ def _array(b: Build, value: Any, at: str) -> ShapedType:
 
 
 def _product(b: Build, name: str, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> ShapedType:
-    in_core(b, name)
+    in_core(b)
     if b.target is not None and b.target.isa == "a2a3" and not b.exact:
         b.fail(ARGUMENTS, f"unsupported on {b.target.name}: {name}", expected="a target of cpu, a5")
     x, y = _array(b, lhs, "lhs"), _array(b, rhs, "rhs")

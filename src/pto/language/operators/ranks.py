@@ -95,7 +95,7 @@ def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, n
 @ranked("pld", shared)
 def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
     """View a buffer as a tensor: `device=r` of the call that takes it selects the rank."""
-    on_the_host(b, "window")
+    on_the_host(b)
     if not isinstance(buf, Buffer):
         b.fail(TYPE, "expected a buffer of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
     sizes = tuple(b.static(shape, "shape"))
@@ -179,7 +179,7 @@ def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, vali
 
 
 def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any, at: str) -> Value:
-    in_core(b, "remote_store")
+    in_core(b)
     r = _ranks(b, target, "target")
     extent = shaped_value(b, src, at).type.extent
     FUNCTIONS["assemble"](b, r.whole, src, _at(b, r, peer, offsets, extent), atomic=atomic)
@@ -238,7 +238,7 @@ def put(
     pipeline: Any = None,
 ) -> Value:  # fmt: skip
     """Copy a tensor, or a part of it, into the window of another rank."""
-    in_core(b, "put")
+    in_core(b)
     r = _ranks(b, dst, "dst")
     sizes = _sizes(b, shape, src)
     at = _at(b, r, peer, dst_offsets or _zeros(r), sizes)
@@ -253,7 +253,7 @@ def get(
     shape: Any = None, chunk_rows: Any = None, chunk_cols: Any = None, pipeline: Any = None,
 ) -> Value:  # fmt: skip
     """Copy the window of another rank, or a part of it, into a tensor."""
-    in_core(b, "get")
+    in_core(b)
     r = _ranks(b, src, "src")
     sizes = _sizes(b, shape, dst)
     at = _at(b, r, peer, src_offsets or _zeros(r), sizes)
@@ -296,7 +296,7 @@ def notify(
 ) -> Value:
     """Set a signal of another rank, or add to it. A core that waits for the signal sees all earlier writes of
     this core."""
-    in_core(b, "notify")
+    in_core(b)
     r = _signal(b, target, "target")
     at = _at(b, r, peer, offsets)
     FUNCTIONS["system.bar_all"](b)
@@ -307,7 +307,7 @@ def notify(
 @ranked("pld.system", "signal", "signal")
 def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
     """Wait for a signal of this rank."""
-    in_core(b, "wait")
+    in_core(b)
     r = _signal(b, signal, "signal")
     b.append("system.wait", [], {"signal": r.whole, "offset": _at(b, r, r.rank, offsets), "value": expected,
                                  "cmp": cmp})  # fmt: skip

@@ -86,14 +86,15 @@ def no_handle(b: Build, given: Any, at: str) -> NoReturn:
     b.fail(TYPE, f"expected a {HANDLES[kind]} for '{at}'", at, got=_shown(given), help=help)
 
 
-def on_the_host(b: Build, what: str) -> None:
+def on_the_host(b: Build) -> None:
+    """Reject an operator of the host on a core."""
     if b.in_core:
-        b.fail(PLACE, f"cannot use {what} on a core: it runs on the host")
+        b.fail(PLACE, f"cannot use {b.operator} on a core: it runs on the host")
 
 
 def sized(b: Build, size: Any, dtype: Any) -> None:
     """Check the size of memory: bytes without a type, or a shape with a type."""
-    on_the_host(b, "alloc_window_buffer")
+    on_the_host(b)
     number = is_scalar(size)
     if number != (dtype is None):
         b.fail(ARGUMENTS, "unexpected dtype for a number of bytes" if number else "missing dtype for a shape",
@@ -137,7 +138,7 @@ def who(b: Build, args: dict[str, Any]) -> Type:
 
 def shared(b: Build, args: dict[str, Any]) -> Type:
     """Return the type of a window of memory that every rank has."""
-    on_the_host(b, "window")
+    on_the_host(b)
     return DistributedTensorType(args["dtype"], extents(b, args["shape"], "shape"))
 
 

@@ -17,7 +17,7 @@ from .memory import in_core
 
 def _barrier(name: str, pipe: PipeType, doc: str) -> None:
     def function(b: Build) -> None:
-        in_core(b, name)
+        in_core(b)
         b.append(f"system.{name}", [], {})
 
     function.__doc__ = doc
@@ -43,7 +43,7 @@ def sync_dst(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int
 
 
 def _flag(b: Build, name: str, set_pipe: Any, wait_pipe: Any, event_id: Any) -> None:
-    in_core(b, name)
+    in_core(b)
     for at, pipe in (("set_pipe", set_pipe), ("wait_pipe", wait_pipe)):
         _pipe(b, pipe, at)
     if not isinstance(event_id, int) or not 0 <= event_id <= 7:
@@ -65,7 +65,7 @@ def sync_set(
     b: Build, event_id: Any, *, pipe: PipeType, ffts_mode: int | None = None, core_type: str | None = None
 ) -> None:
     """Signal the other cores of the block when a pipe has finished its work so far."""
-    in_core(b, "sync_set")
+    in_core(b)
     _event(b, event_id)
     b.append(
         "system.sync_set",
@@ -82,7 +82,7 @@ def sync_set(
 @operator(level="system")
 def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None = None) -> None:
     """Wait for the signal of another core of the block."""
-    in_core(b, "sync_wait")
+    in_core(b)
     _event(b, event_id)
     b.append(
         "system.sync_wait", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "core_type": core_type}
@@ -100,7 +100,7 @@ def syncall(
     b: Build, *, core_type: str = "mix", mode: str = "hard", gm_workspace: Any = None, used_cores: Any = None
 ) -> None:
     """Let no core continue before all have arrived."""
-    in_core(b, "syncall")
+    in_core(b)
     for at, given, words in (
         ("core_type", core_type, ("mix", "aiv_only", "aic_only")),
         ("mode", mode, ("hard", "soft")),
@@ -117,21 +117,21 @@ def syncall(
 @operator(level="system")
 def fence(b: Build) -> None:
     """Make the memory writes of this core visible to other cores."""
-    in_core(b, "fence")
+    in_core(b)
     b.append("system.fence", [], {})
 
 
 @operator(level="system")
 def cacheinvalid(b: Build, tensor: Any = None, shapes: Any = None, offsets: Any = None) -> None:
     """Invalidate the cache of the scalar unit, so that later reads see writes of other cores."""
-    in_core(b, "cacheinvalid")
+    in_core(b)
     b.append("system.cacheinvalid", [], {})
 
 
 @operator(level="system")
 def set_ffts(b: Build, workspace: Any) -> None:
     """Set the memory of signals between cores, which is not needed here."""
-    in_core(b, "set_ffts")
+    in_core(b)
     if not is_tensor(workspace):
         b.fail(TYPE, "expected a tensor for 'workspace'", "workspace", got=_shown(workspace))
 

@@ -424,8 +424,8 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[s
                 got=_type(value),
                 help=_element_type(value),
             )
-    before = f.build.place_of
-    f.build.place_of = lambda name: _argument(f, node, op.signature, name)
+    before = f.build.place_of, f.build.operator
+    f.build.place_of, f.build.operator = lambda name: _argument(f, node, op.signature, name), op.full_name
     try:
         return op.function(f.build, *bound.args, **bound.kwargs)
     except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, AssertionError) as e:
@@ -433,7 +433,7 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[s
         fail(ARGUMENTS, f"unsupported arguments of {op.full_name}", f.span(node),
              expected=f"{op.full_name}{op.signature}", got=", ".join(map(_type, args)) or str(e))  # fmt: skip
     finally:
-        f.build.place_of = before
+        f.build.place_of, f.build.operator = before
 
 
 def _element_type(value: Any) -> str:
