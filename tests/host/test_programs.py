@@ -158,7 +158,7 @@ def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.M
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "3")
     done = ranks(2, program, "--", "meet")
-    assert done.returncode == 1 and "2 ranks are asked for, but another launcher has started 3" in done.stderr
+    assert done.returncode == 1 and "expected 3 ranks, as another launcher has started, got 2" in done.stderr
     monkeypatch.setenv("PMI_SIZE", "1")
     assert sorted(ranks(2, program, "--", "meet").stdout.splitlines()) == ["rank 0: met 1", "rank 1: met 1"]
 
@@ -189,9 +189,9 @@ CHECKED = {
     "outside": (1, ["error[PTO-E2101]: TLOAD: touches bytes 0..512 of memory 1 (aclrtMalloc) of rank 0, which "
                     "has 256 bytes (rank 0) in launch 1 of add<2>"], "1 finding", ""),
     "stuck": (1, ["checked.cpp:", "error[PTO-E2104]: TWAIT: the program is stuck: waits for signal 'own' ge 1 (holds 0)",
-                  " in launch 1 of take"], "1 finding", "what launch 1 (take) leaves, because it did not end"),
+                  " in launch 1 of take"], "1 finding", "the state at the end of launch 1 (take), because it did not end"),
     "apart": (1, ["error[PTO-E2201]: TADDS", "(rank 0) in launch 2 of add<1>"], "4 launches",
-              "what ranks do to each other, and nan, from launch 1 (take, give) on, because it waits "
+              "effects between ranks, and nan, from launch 1 (take, give) on, because it waits "
               "for what no launch beside it does"),
 }  # fmt: skip
 
@@ -206,9 +206,9 @@ def test_sanitizers_watch_every_rank(checked: str, word: str) -> None:
         assert text in done.stderr
     assert ("error[" in done.stderr or "warning[" in done.stderr) == bool(findings), done.stderr
     assert verdict in done.stderr
-    assert "not checked: tasks, because what a host launches is no graph of tasks" in done.stderr
+    assert "not checked: tasks, because a host program has no graph of tasks" in done.stderr
     assert unchecked in done.stderr
-    assert ("what ranks do to each other" in done.stderr) == (word == "apart")
+    assert ("effects between ranks" in done.stderr) == (word == "apart")
     assert ("launches of different numbers" in done.stderr) == (word in ("again", "race"))
 
 
@@ -276,7 +276,7 @@ int main() {
 def test_what_cannot_be_checked(program: str, checked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = ranks(2, "--sanitize", "all", program, "--", "meet")
     assert done.returncode == 1
-    assert f"error[PTO-E2405]: '{program}' was built without calls that tell of themselves" in done.stderr
+    assert f"error[PTO-E2405]: '{program}' was built without traced calls" in done.stderr
     done = ranks(1, "--sanitize", "tasks", checked, "--", "race")
     assert done.returncode == 0 and "\nchecked: nothing\nnot checked: tasks, because" in f"\n{done.stderr}"
     monkeypatch.setenv("PMI_RANK", "0")

@@ -447,7 +447,7 @@ def test_a_node_listens_at_its_own_address_only(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
-    unreachable = "it has no address that other machines reach"
+    unreachable = "it has no address that other machines can reach"
     for given, why in (
         (
             "0.0.0.0",

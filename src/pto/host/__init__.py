@@ -1,1 +1,1 @@
-"""Whole programs in C++ that allocate, launch and communicate: built here, and started as ranks."""
+"""Build whole C++ programs that allocate, launch and communicate, and run them as ranks."""

@@ -1,4 +1,4 @@
-"""From the sources of a program to the program, at most once per content."""
+"""Build a program from its sources. The result is cached by content."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..engine.cpp.build import at_a_place, included, keep_apart, key_of
 from ..isa.profiles import Profile
 from .rewrite import INCLUDE, mixed_kernels, sources_of, units
 
-#: Sides of mixed kernels, as PTO_HOST_SIDE of pto_host.hpp numbers them from 1 on.
+#: Sides of mixed kernels, in the order of PTO_HOST_SIDE in pto_host.hpp, which counts from 1.
 _SIDES = ("cube", "vector")
 
 
 def compile_flags(profile: Profile, side: str = "") -> list[str]:
-    """Return flags for sources, beside those that every compilation has. A launch has one core per block,
-    which is of both kinds; `side` compiles one side of mixed kernels."""
+    """Return flags for sources, in addition to those of every compilation. A launch has one core per block,
+    which is both a cube and a vector core; `side` compiles one side of mixed kernels."""
     include = compilers.include_dir()
     kind = [f"-DPTO_HOST_SIDE={_SIDES.index(side) + 1}"] if side else ["-D__DAV_CUBE__", "-D__DAV_VEC__"]
     return [
@@ -37,7 +37,7 @@ def link_flags() -> list[str]:
 
 
 def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
-    """Return flags that leave out the headers which neither a source nor a file that it includes uses."""
+    """Return flags that leave out headers of pto that neither a source nor a file that it includes uses."""
     if any(f.startswith("-I") for f in flags):
         return []
     files = [file for _, file in sources_of(source)]
@@ -45,7 +45,7 @@ def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
     ours = compilers.include_dir() / "host"
 
     def unread(text: str, folder: str) -> str:
-        """The text without the includes of files that were read, and of ours."""
+        """Return the text without the includes of files that were read, and of headers of pto."""
         return INCLUDE.sub(
             lambda m: (
                 ""
@@ -60,8 +60,9 @@ def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
 
 
 def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], traced: bool = False) -> Built:
-    """The program of sources, from the cache or built now; raises with what the compiler says. `traced`:
-    every call is recorded (native/host/trace.hpp), and addresses are the same in every run."""
+    """Build the program of sources, or return it from the cache; raise `DiagnosticError` with the messages of
+    the compiler. With `traced`, every call is recorded (native/host/trace.hpp), and addresses are the same in
+    every run."""
     found = compilers.find()
     texts = [text for s in sources for text in (os.path.abspath(s.name), s.text)]
     own: list[str] = []
@@ -91,7 +92,8 @@ def _compiled(
     built = _linked(found, sources, profile, [*flags, compilers.LINKED], work, [common.path])
     if built.ok or at_a_place(built.output):
         return built
-    return _linked(found, sources, profile, flags, work, [])  # the library of common code is damaged
+    # without the library of common code, which is damaged
+    return _linked(found, sources, profile, flags, work, [])
 
 
 def _linked(

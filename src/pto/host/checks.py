@@ -1,13 +1,13 @@
 """Sanitizers over the traces of all ranks: `pto ranks --sanitize`.
 
-When the ranks have ended, the launches that have the same number since the last barrier of all hosts are
-executed together on the reference engine, one rank beside the other, as `pto run --ranks` does: with windows
-that all of them reach, and signals that order what they do. Memory of a rank is what the rank had when the
-launch began. Windows are kept from launch to launch, with what hosts have written to them in between.
+After the ranks have ended, launches with the same number since the last barrier of all hosts are executed
+together on the reference engine, like the ranks of `pto run --ranks`: with windows that all of them can
+access, and signals that order their operations. The memory of a rank has its contents from the start of the
+launch. Windows persist from launch to launch, with the writes of hosts in between.
 
-A launch may wait for what no launch beside it does: for a launch of another number, or for the host. From
-there on ranks are executed one by one, every wait is over where the rank went on, and what needs the contents
-of windows or the order of ranks is not checked (`Checks.unchecked`).
+A launch may wait for an event outside the launches that are executed with it: for a launch of another number,
+or for the host. From there on, ranks are executed one by one, and every wait ends if the rank continued.
+Checks that need the contents of windows or the order of ranks are skipped (`Checks.unchecked`).
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from ..engine.traced.stream import Recorded
 from ..isa.profiles import Profile, profile
 from .trace import Barrier, HostWrite, Launch, Program, Truncated, WindowName, events
 
-#: Needs the contents of windows.
+#: The sanitizer that needs the contents of windows.
 _OF_VALUES = "nan"
 _FAILED, _STUCK = 1, 2
-#: A signal that nobody waits for, and all that is found by holding ranks against each other.
+#: A signal without a wait, and all problems that only a comparison of ranks can find.
 _NOT_AWAITED = "PTO-E2214"
 _BETWEEN_RANKS = {f"PTO-E{n}" for n in range(2212, 2218)}
-#: What is found where a kernel ends.
+#: Problems that are found at the end of a kernel.
 _AT_END = {"PTO-E0805", "PTO-E0807", _NOT_AWAITED}
 _CODE = re.compile(r"\[(PTO-E\d+)\] ")
 
 _Lowered = tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]
-#: The launches with the same number; None for a rank that has none.
+#: Launches with the same number, one per rank; None for a rank without one.
 Beside = Sequence[Launch | None]
 
 
 class _Memories(Memory):
-    """Global memory by the addresses of each rank."""
+    """Global memory, by the addresses of each rank."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
@@ -66,12 +66,12 @@ class _RanksGrid(TracedGrid):
     """Launches of ranks that have ended."""
 
     beside: Beside
-    #: Whether ranks are executed one by one.
+    #: True if ranks are executed one by one.
     alone = False
 
     @property
     def signalled(self) -> bool:
-        """A wait for a signal is over where the rank went on."""
+        """Return True if a wait for a signal ends because the rank continued after it."""
         return self.alone
 
     def begin(self, core: Core, code: Code) -> None:
@@ -83,10 +83,11 @@ class _RanksGrid(TracedGrid):
 
 
 class Checks:
-    """Sanitizers of the launches of all ranks: what they find, and what they could not check."""
+    """Sanitizers of the launches of all ranks: the problems that they find, and the checks that were
+    skipped."""
 
     def __init__(self, program: Program, names: frozenset[str], files: Sequence[int]) -> None:
-        """`files` are the traces of the ranks."""
+        """Prepare the sanitizers `names` for a program; `files` are the traces of the ranks."""
         self._program = program
         self._files = files
         self.names = names - {OF_GRAPHS}
@@ -94,19 +95,19 @@ class Checks:
         self._memory = _Memories(len(files))
         self._lowered: dict[tuple[tuple[str, int], ...], _Lowered] = {}
         self._windows: dict[WindowName, Array] = {}
-        #: The rank that has a window.
+        #: The rank that owns a window.
         self._owners: dict[WindowName, int] = {}
-        #: Launches of all ranks that were checked, and how often some were executed beside each other.
+        #: Number of checked launches of all ranks, and number of steps that execute launches together.
         self.launches = self._most = 0
-        #: What was not checked, and why.
+        #: Checks that were skipped, with the reason.
         self.unchecked: list[str] = []
         if OF_GRAPHS in names:
-            self.unchecked.append("tasks, because what a host launches is no graph of tasks")
+            self.unchecked.append("tasks, because a host program has no graph of tasks")
         self._found: dict[tuple[str, str, tuple[int, int]], tuple[Diagnostic, list[int]]] = {}
         self._damaged: list[Diagnostic] = []
 
     def run(self) -> list[Diagnostic]:
-        """Execute all launches; each problem once."""
+        """Execute all launches. Return each problem once."""
         alone = several = False
         ranks = len(self._files)
         traces = [events(file, ranks) for file in self._files]
@@ -134,11 +135,13 @@ class Checks:
                 "a barrier of all hosts is executed beside the first of the others, and so on"
             )
         if self.launches:
-            self.unchecked.append("loads and stores through C++ pointers, because no call tells of them")
+            self.unchecked.append(
+                "loads and stores through C++ pointers, because they are not calls that a trace records"
+            )
         return [*self._damaged, *self._problems()]
 
     def _next(self, rank: int, trace: Iterator[Launch | Barrier]) -> Launch | Barrier | None:
-        """Return the next event of a rank; None behind the last that can be read."""
+        """Return the next event of a rank; None after the last event that can be read."""
         try:
             return next(trace, None)
         except Truncated:
@@ -147,19 +150,19 @@ class Checks:
             )
         except DiagnosticError as e:
             (d,) = e.diagnostics
-            d.message += f"; what rank {rank} did after launch {self._most} is not checked"
+            d.message += f"; operations of rank {rank} after launch {self._most} are not checked"
             self._damaged.append(d)
         return None
 
     def _step(self, beside: Beside, alone: bool) -> bool:
-        """Execute launches beside each other, or those of ranks one by one. Return whether they have to be
-        executed one by one from now on."""
+        """Execute launches together, or rank by rank if `alone`. Return True if ranks must be executed one by
+        one from now on."""
         self._most += 1
         self.launches += sum(launch is not None for launch in beside)
         self._map_windows(beside)
         if not alone and (why := self._execute(beside)):
             kernels = ", ".join(dict.fromkeys(x.kernel for x in beside if x is not None))
-            lost = "what ranks do to each other" + f", and {_OF_VALUES}," * (_OF_VALUES in self.names)
+            lost = "effects between ranks" + f", and {_OF_VALUES}," * (_OF_VALUES in self.names)
             self.unchecked.append(f"{lost} from launch {self._most} ({kernels}) on, because {why}")
             alone = True
         if alone:
@@ -180,7 +183,7 @@ class Checks:
     # -- memory ------------------------------------------------------------------------------------------
 
     def _map_windows(self, beside: Beside) -> None:
-        """Make the windows that ranks have, and write what hosts have written."""
+        """Make the windows of the launches, and apply the writes of hosts."""
         for rank, launch in enumerate(beside):
             for piece in launch.pieces if launch is not None else ():
                 if piece.window is not None:
@@ -197,7 +200,7 @@ class Checks:
                 self._windows[w.window][w.offset : w.offset + len(w.data)] = np.frombuffer(w.data, np.uint8)
 
     def _memory_of(self, beside: Beside) -> GlobalMemory:
-        """Global memory of launches, and where each rank finds it."""
+        """Return the global memory of launches, and record the addresses of each rank."""
         gm = GlobalMemory()
         buffers: dict[WindowName, Buffer] = {}
         offset = 0
@@ -222,14 +225,14 @@ class Checks:
     # -- launches ----------------------------------------------------------------------------------------
 
     def _execute(self, beside: Beside, alone: bool = False) -> str:
-        """Execute launches beside each other and keep what is found. Return why ranks have to be executed one
-        by one; empty if they need not. `alone`: there is one rank only."""
+        """Execute launches together and keep the problems. Return the reason if ranks must be executed one by
+        one, or an empty text. With `alone`, there is only one rank."""
         there = [launch for launch in beside if launch is not None]
         if not there:
             return ""
         cores = there[0].cores
         if any(launch.cores != cores for launch in there):
-            return "its kernels have other cores on other ranks"
+            return "its kernels use different cores on different ranks"
         names = self.names - {_OF_VALUES} if alone else self.names
         watch = watching(names, None, False)
         if watch is None:
@@ -254,7 +257,7 @@ class Checks:
             over, broken = True, e
             why = "its execution ends with an error" if ended else ""
         if not over and ended and not alone:
-            return "it waits for what no launch beside it does"
+            return "it waits for an event outside the launches with the same number"
         if not over and any(launch.status == _STUCK for launch in there):
             broken = grid.stuck()
         if broken is not None:
@@ -267,11 +270,13 @@ class Checks:
                 self._keep(d, there)
         if not ended:
             kernels = ", ".join(dict.fromkeys(launch.kernel for launch in there))
-            self.unchecked.append(f"what launch {self._most} ({kernels}) leaves, because it did not end")
+            self.unchecked.append(
+                f"the state at the end of launch {self._most} ({kernels}), because it did not end"
+            )
         return why
 
     def _lower(self, cores: Sequence[tuple[str, int]], target: Profile) -> _Lowered:
-        """Return program, cores and call sites, once for all launches."""
+        """Return the lowered module, cores and call sites. They are made once for all launches."""
         key = tuple(cores)
         if key not in self._lowered:
             module = module_of(Source(self._program.path, ""), cores)
@@ -284,7 +289,7 @@ class Checks:
         return self._lowered[key]
 
     def _failures(self, beside: Beside) -> Iterator[Diagnostic]:
-        """Yield the errors that ended kernels themselves, with their places."""
+        """Yield the errors that kernels ended with, with their source locations."""
         for rank, launch in enumerate(beside):
             if launch is not None and launch.status == _FAILED:
                 m = _CODE.match(launch.text)

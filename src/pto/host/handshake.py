@@ -27,9 +27,9 @@ _MAGIC = b"pto-rank"
 _NONCE, _PROOF = 16, 32
 _HELLO = struct.Struct(f"<{len(_MAGIC)}sI{_NONCE}s")
 _IN = b"\x01"
-#: Seconds that a caller has for its part. One that was held up calls again.
+#: Seconds that a caller has to complete the handshake. A delayed caller connects again.
 _GUEST_SECONDS = 5.0
-#: Callers that may be in the middle of a handshake; the oldest gives way to a new one.
+#: Maximum number of unfinished handshakes; a further caller replaces the oldest.
 _MOST_GUESTS = 128
 _CREDENTIALS = struct.Struct("iII")  # process, user, group
 
@@ -41,7 +41,7 @@ def is_own_user(line: socket.socket) -> bool:
 
 
 def stranger(what: str, help: str) -> DiagnosticError:
-    """Return the error for a process that does not belong to the launch, or may not."""
+    """Return the error for a process that does not belong to the launch, or may not belong to it."""
     return DiagnosticError([Diagnostic("PTO-E2423", what, help=help)])
 
 
@@ -58,10 +58,10 @@ class _Guest:
         self.rank = -1
         self._proven = False
         self._data = bytearray()
-        self._want = b""  # the proof
+        self._want = b""  # the expected proof
 
     def goes_on(self) -> bool:
-        """Take what has arrived; False where the handshake is over."""
+        """Read the data that has arrived. Return False if the handshake is over."""
         size = _PROOF if self._want else _HELLO.size
         try:
             data = self.line.recv(size - len(self._data))
@@ -78,7 +78,7 @@ class _Guest:
             return False
 
     def lets_in(self) -> bool:
-        """Tell the caller that it is in, where it has proven that it belongs there."""
+        """Admit the caller if it has proven that it belongs to the launch. Return True if it was admitted."""
         if not self._proven:
             return False
         try:
@@ -102,10 +102,11 @@ class _Guest:
 def admitted(
     listening: socket.socket, own: int, others: Collection[int], secret: bytes, end: float
 ) -> dict[int, socket.socket]:
-    """Accept connections until each of the other ranks has proven itself, or the time is over; return one for
-    each that has. Refuse every other caller: one that proves nothing, has no such rank, or comes twice."""
+    """Accept connections until each of the other ranks has proven itself, or until `end`. Return one
+    connection per admitted rank. Refuse every other caller: a caller without a proof, with an unknown rank,
+    or with a rank that was already admitted."""
     lines: dict[int, socket.socket] = {}
-    guests: dict[socket.socket, _Guest] = {}  # the oldest first
+    guests: dict[socket.socket, _Guest] = {}  # in order of arrival
     listening.setblocking(False)
     with selectors.DefaultSelector() as waiting:
         waiting.register(listening, selectors.EVENT_READ)
@@ -144,7 +145,7 @@ def admitted(
 def _accepted(listening: socket.socket) -> socket.socket | None:
     try:
         line, _ = listening.accept()
-    except OSError:  # the caller is gone
+    except OSError:  # the caller has closed the connection
         return None
     if line.family == socket.AF_UNIX and not is_own_user(line):
         line.close()
@@ -154,7 +155,8 @@ def _accepted(listening: socket.socket) -> socket.socket | None:
 
 
 def introduce(line: socket.socket, own: int, other: int, secret: bytes, end: float) -> None:
-    """Do the caller's part, with the listener that is to be rank `other`. EOFError where it refuses."""
+    """Do the handshake as the caller, with the listener of rank `other`. Raise EOFError if the listener
+    refuses."""
     nonce = os.urandom(_NONCE)
     line.settimeout(left(end))
     line.sendall(_HELLO.pack(_MAGIC, own, nonce))
@@ -183,7 +185,7 @@ def _exactly(line: socket.socket, size: int, end: float) -> bytes:
 
 
 def left(end: float) -> float:
-    """Return the seconds that are left until `end`; TimeoutError where none are."""
+    """Return the seconds until `end`; raise TimeoutError if `end` has passed."""
     found = end - time.monotonic()
     if found <= 0:
         raise TimeoutError("timed out")

@@ -1,7 +1,7 @@
-"""Ranks as processes: started together, watched, and ended together.
+"""Run a program as ranks: start the processes together, watch them, and end them together.
 
-They share a group (native/host/group.hpp), a file without a name whose number each is told: when the last of
-them is gone, so is the memory, whoever was killed.
+The ranks share a group (native/host/group.hpp): an unnamed file whose descriptor each process gets. The
+memory is freed when the last process has ended, even if a process was killed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..isa.record import Record
 from ..signals import deferred
 from .meeting import Meeting, Place, agreed, placed
 
-#: Seconds that the others have to end by themselves when a rank has failed.
+#: Seconds for the other ranks to end by themselves after a rank has failed.
 GRACE = 2.0
-#: Seconds after which a rank is told of that has been stopped, while another one waits.
+#: Seconds after which a stopped rank is reported while another rank waits.
 STOPPED = 5.0
 
 
 class Outcome(Record):
-    """How the ranks ended: the status of each (negative: a signal), and what is to be said of it."""
+    """End of the ranks: the status of each (negative: a signal), and reports about failures."""
 
     statuses: tuple[int, ...]
     reports: tuple[str, ...] = ()
 
 
 class _Ranks:
-    """Processes of a command: all ranks of a group, or the one that this process was started for."""
+    """Processes of a command: all ranks of a group, or the only rank that this process stands for."""
 
     def __init__(
         self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None,
@@ -45,7 +45,7 @@ class _Ranks:
         self.processes: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
         self._printing = threading.Lock()
-        #: Why what the ranks print cannot be printed here.
+        #: Error that prevents the output of the ranks from being printed.
         self.unwritten: OSError | None = None
         try:
             self._start(command, environment, place, traces)
@@ -91,7 +91,7 @@ class _Ranks:
                     return
 
     def said(self, rank: int) -> str:
-        """What a rank is doing, in words."""
+        """Return the state of a rank as text."""
         status = self.processes[rank].poll()
         if status is not None:
             return f"rank {rank} has ended" + (f" with status {status}" if status else "")
@@ -99,7 +99,7 @@ class _Ranks:
         return f"rank {rank} was at work" if what is None else f"rank {rank} waits for {what}"
 
     def end(self) -> None:
-        """End all that are left, whatever they have started."""
+        """Kill all remaining ranks with their process groups."""
         for process in self.processes:
             if process.poll() is None:
                 try:
@@ -119,9 +119,9 @@ def run(
     command: Sequence[str], ranks: int | None, timeout: float | None = None,
     environment: Mapping[str, str] | None = None, traces: Sequence[int] = (),
 ) -> Outcome:  # fmt: skip
-    """Start so many processes of a command (None: one) and wait for them. Under another launcher, which has
-    started this process once for each rank, it is one. `traces`: for each rank the file that it writes its
-    trace to."""
+    """Start `ranks` processes of a command (None: one) and wait for them. Another launcher starts this
+    process once per rank; then only one process is started. `traces` has the file for the trace of each
+    rank."""
     given = os.environ if environment is None else environment
     place = agreed(placed(given), ranks, "leave out -n, or start pto ranks -n N by itself")
     all = _Ranks(command, place.ranks if place is not None else ranks or 1, given, place, traces)
@@ -151,7 +151,7 @@ def _watched(all: _Ranks, timeout: float | None) -> list[str]:
             failed = now
         if failed is not None and now - failed > GRACE:
             left = [all.said(r) for r, s in enumerate(statuses) if s is None]
-            return [*_deaths(statuses), f"{', '.join(left)}: ended, since another rank has failed"]
+            return [*_deaths(statuses), f"{', '.join(left)}: ended, because another rank has failed"]
         if timeout is not None and now - begin > timeout:
             said = ", ".join(all.said(r) for r in range(all.ranks))
             return [f"not done after {timeout:g} s: {said}"]

@@ -1,4 +1,4 @@
-"""Ranks that another launcher (mpiexec) has started, on one machine or several, as a world to launch on."""
+"""Ranks that another launcher (mpiexec) has started on one or several machines, as a world for launches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _met(place: Place) -> Member:
 
 
 def launched_ranks(window_bytes: int = WINDOW_BYTES) -> World:
-    """The ranks that another launcher (mpiexec) has started, this process among them. Each of them makes the
-    same worlds and the same launches, and has what all of them made."""
+    """Return the world of all ranks that another launcher (mpiexec) has started, including this process. Each
+    rank makes the same worlds and launches, and gets the results of all ranks."""
     place = placed(os.environ)
     if place is None and is_alone(os.environ):
         return World(1, window_bytes)
     if place is None:
         raise DiagnosticError([
-            Diagnostic("PTO-E2422", "no launcher has started this process as a rank",
+            Diagnostic("PTO-E2422", "cannot find the rank of this process: no launcher has set it",
                        help="start it with mpiexec -n N, or make ranks in one process with pto.ranks(N)")
         ])  # fmt: skip
     return World(place.ranks, window_bytes, _met(place))

@@ -1,9 +1,10 @@
-"""Ranks of one machine that another launcher (mpiexec) has started: the rank of this process, and the files
-that the first rank makes for all of them.
+"""Ranks on one machine that another launcher (mpiexec) has started: the rank of this process, and files that
+the first rank shares with all ranks.
 
-They meet at a Unix socket in a folder that only this user can enter: `pto` in XDG_RUNTIME_DIR, else `pto-UID`
-in the folder of temporary files. The socket is named after the launcher that has started the ranks and after
-their number. The first rank removes it when all have come, and also sockets that killed ranks have left.
+The ranks meet at a Unix socket in a folder that only this user can enter: `pto` in XDG_RUNTIME_DIR, else
+`pto-UID` in the folder of temporary files. The name of the socket contains the process of the launcher and
+the number of ranks. The first rank removes the socket when all ranks have arrived, and also removes sockets
+of ranks that were killed.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from .handshake import admitted, introduce, is_own_user, left, stranger
 
-#: Variables that launchers set: rank and number of ranks.
+#: Environment variables of launchers: rank and number of ranks.
 _LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
-#: Variables in which they say how many of them are on this machine.
+#: Environment variables of launchers: number of ranks on this machine.
 _HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
-#: Seconds that the ranks have to find each other.
+#: Seconds for the ranks to find each other.
 PATIENCE = 30.0
-#: Seconds after which a rank looks again for the first one.
+#: Seconds between two attempts of a rank to reach the first rank.
 _PAUSE = 0.02
 
 
 class Place(Record):
-    """A rank among others that another launcher has started."""
+    """A rank among ranks that another launcher has started."""
 
     rank: int
     ranks: int
-    name: str  # of the meeting
-    spread: bool = False  # over several machines
+    name: str  # of the socket
+    spread: bool = False  # True for ranks on several machines
 
 
 def placed(environment: Mapping[str, str]) -> Place | None:
-    """Where this process stands; None where nobody but us starts ranks. A launcher of one is nobody."""
+    """Return the rank of this process; None if no other launcher started it, or if the launcher started only
+    one rank."""
     for rank, ranks in _LAUNCHERS:
         if environment.get(rank, "").isdigit() and environment.get(ranks, "1") not in ("", "0", "1"):
             name = f"ranks-{os.getppid()}-{_started(os.getppid())}-{environment[ranks]}"
@@ -53,7 +55,7 @@ def placed(environment: Mapping[str, str]) -> Place | None:
 
 
 def _started(process: int) -> int:
-    """Return when a process was started, in ticks of the system: numbers of processes are used again."""
+    """Return the start time of a process in ticks of the system, because process ids are reused."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as f:
             return int(f.read().rpartition(")")[2].split()[19])
@@ -62,32 +64,33 @@ def _started(process: int) -> int:
 
 
 def is_alone(environment: Mapping[str, str]) -> bool:
-    """Whether a launcher has started this process and no other."""
+    """Return True if a launcher has started this process and no other."""
     return any(environment.get(rank) == "0" and environment.get(ranks) == "1" for rank, ranks in _LAUNCHERS)
 
 
 def agreed(place: Place | None, ranks: int | None, way_out: str) -> Place | None:
-    """A place among as many ranks as are asked for, if any number is."""
+    """Return the place; raise an error if it contradicts the requested number of ranks."""
     if place is not None and ranks not in (None, place.ranks):
         raise DiagnosticError([
-            Diagnostic("PTO-E2422", f"{ranks} ranks are asked for, but another launcher has started "
-                       f"{place.ranks}", help=way_out)
+            Diagnostic("PTO-E2422", f"expected {place.ranks} ranks, as another launcher has started, got "
+                       f"{ranks}", help=way_out)
         ])  # fmt: skip
     return place
 
 
 class Meeting:
-    """The ranks that another launcher has started, as one of them sees them: each has a line to the first."""
+    """The ranks that another launcher has started, from the view of one rank. Each rank has a connection to
+    the first."""
 
-    far = None  # all of them are here
+    far = None  # all ranks are on this machine
 
     def __init__(self, place: Place, secret: bytes = b"") -> None:
         self.rank, self.ranks = place.rank, place.ranks
         self.first = place.rank == 0
-        self.check: Callable[[], None] = lambda: None  # a line that breaks tells
+        self.check: Callable[[], None] = lambda: None  # a broken connection raises an error when it is used
         end = time.monotonic() + PATIENCE
         with _entered() as folder:
-            #: By rank; only the first has one to every other.
+            #: Rank -> connection. Only the first rank has a connection to every other rank.
             self._lines = (
                 _gathered(folder, place, secret, end)
                 if self.first
@@ -95,7 +98,7 @@ class Meeting:
             )
 
     def share(self, make: Callable[[], int]) -> int:
-        """A file that the first rank makes, for all of them."""
+        """Return a file that the first rank makes for all ranks."""
         if self.rank == 0:
             file = make()
             for rank, line in self._lines.items():
@@ -108,8 +111,8 @@ class Meeting:
         return file
 
     def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
-        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
-        `most` bytes."""
+        """Exchange messages: return the message of each rank after all ranks have sent theirs. Refuse a
+        message of more than `most` bytes."""
         if self.rank == 0:
             said = [mine, *(_received(rank, self._lines[rank], most) for rank in range(1, self.ranks))]
             for rank, line in self._lines.items():
@@ -122,8 +125,8 @@ class Meeting:
 
 @contextmanager
 def _entered() -> Iterator[int]:
-    """Open the folder of the sockets, which is made where it is missing. It is refused where another user
-    could enter it: sockets in it are reached by way of the descriptor, so what is checked is what is used."""
+    """Open the folder of the sockets, and make it if it is missing. Refuse a folder that another user could
+    enter. Sockets are accessed through the descriptor, so the checked folder is the folder that is used."""
     path = _folder()
     try:
         with suppress(FileExistsError):
@@ -155,12 +158,12 @@ def _folder() -> str:
 def _unsafe(path: str, why: str) -> DiagnosticError:
     return stranger(
         f"cannot meet the other ranks in '{path}': {why}",
-        f"remove '{path}', or chmod 700 it where it is yours, or set XDG_RUNTIME_DIR to a folder of your own",
+        f"remove '{path}', or chmod 700 it if it is yours, or set XDG_RUNTIME_DIR to a folder of your own",
     )
 
 
 def _path(folder: int, name: str) -> str:
-    return f"/proc/self/fd/{folder}/{name}"  # also short enough for a socket, wherever the folder is
+    return f"/proc/self/fd/{folder}/{name}"  # short enough for a socket address, for every folder
 
 
 def _gathered(folder: int, place: Place, secret: bytes, end: float) -> dict[int, socket.socket]:
@@ -189,14 +192,14 @@ def _bound(folder: int, place: Place, end: float) -> socket.socket:
                 listening.close()
                 if problem.errno != errno.EADDRINUSE:
                     raise
-        if time.monotonic() > end:  # ranks of the same launcher are still meeting there
+        if time.monotonic() > end:  # another launch of the same launcher still uses the socket
             raise _alone(place)
         time.sleep(_PAUSE)
 
 
 @contextmanager
 def _locked(folder: int) -> Iterator[None]:
-    """Hold the folder: sockets appear in it, and are removed, one at a time."""
+    """Lock the folder, so that only one process at a time adds or removes sockets."""
     fcntl.flock(folder, fcntl.LOCK_EX)
     try:
         yield
@@ -205,7 +208,7 @@ def _locked(folder: int) -> Iterator[None]:
 
 
 def _sweep(folder: int) -> None:
-    """Remove sockets at which no process listens any more."""
+    """Remove sockets without a listening process."""
     for name in os.listdir(folder):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
             asking.setblocking(False)
@@ -213,12 +216,12 @@ def _sweep(folder: int) -> None:
                 asking.connect(_path(folder, name))
             except ConnectionRefusedError:
                 _remove(folder, name)
-            except OSError:  # a listener that has much to do
+            except OSError:  # a busy listener
                 continue
 
 
 def _remove(folder: int, name: str) -> None:
-    with suppress(FileNotFoundError):  # the user was faster
+    with suppress(FileNotFoundError):  # the user has removed it
         if stat.S_ISSOCK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             os.unlink(name, dir_fd=folder)
 
@@ -238,7 +241,7 @@ def _connected(folder: int, place: Place, secret: bytes, end: float) -> socket.s
         except TimeoutError:
             asking.close()
             raise _alone(place) from None
-        except (OSError, EOFError):  # the first rank is not there yet, or it is that of another launch
+        except (OSError, EOFError):  # the first rank has not started yet, or belongs to another launch
             asking.close()
             time.sleep(_PAUSE)
         except BaseException:
@@ -268,6 +271,7 @@ def _lost(rank: int) -> Iterator[None]:
 
 def _alone(place: Place) -> DiagnosticError:
     return DiagnosticError([
-        Diagnostic("PTO-E2422", f"rank {place.rank} of {place.ranks} met nobody within {PATIENCE:g} s",
-                   help="all ranks of a machine have to be started by one launcher")
+        Diagnostic("PTO-E2422",
+                   f"rank {place.rank} of {place.ranks} did not meet the others within {PATIENCE:g} s",
+                   help="start all ranks of a machine with one launcher")
     ])  # fmt: skip

@@ -1,9 +1,9 @@
 """Ranks that another launcher has started on several machines (nodes).
 
-They exchange messages before and after a launch over the launcher's MPI. Where they are all on one machine,
-which then stands for several, they use the meeting there. Ranks of one node meet on it and share files. Ranks
-of different nodes have a connection to each other; at its beginning both prove that they know the secret that
-rank 0 has sent to all (handshake.py).
+Before and after a launch, ranks exchange messages over the MPI of the launcher. If all ranks are on one
+machine that stands for several, they exchange messages over its Unix socket instead. Ranks of one node share
+files. Ranks of different nodes have a connection to each other; at its start, both prove that they know the
+secret that rank 0 has sent to all ranks (handshake.py).
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _SECRET = 32
 
 
 class Everyone(Protocol):
-    """All ranks, as one of them sees them."""
+    """All ranks, from the view of one rank."""
 
     rank: int
     ranks: int
-    #: Raises where one of them has left, once that can be known.
+    #: Raises an error if a rank is known to have left.
     check: Callable[[], None]
 
     def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
-        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
-        `most` bytes."""
+        """Exchange messages: return the message of each rank after all ranks have sent theirs. Refuse a
+        message of more than `most` bytes."""
         ...
 
 
 class Mpi:
-    """All ranks by the MPI of their launcher.
+    """All ranks, through the MPI of their launcher.
 
-    MPI knows nothing of a rank that ends before the others want something of it: so who waits looks whether
-    its connections still stand, and one that has found that they do not ends all: MPI would wait for ever.
+    MPI does not report a rank that ends before another rank communicates with it. So a waiting rank checks
+    its connections, and aborts all ranks if a connection is broken; MPI itself would wait forever.
     """
 
     def __init__(self, place: Place) -> None:
@@ -55,7 +55,7 @@ class Mpi:
             from mpi4py import MPI  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise DiagnosticError([
-                Diagnostic("PTO-E2422", "the ranks are on several machines, which needs mpi4py",
+                Diagnostic("PTO-E2422", "missing mpi4py, which ranks on several machines need",
                            help="install mpi4py, built for the MPI whose mpiexec starts the ranks")
             ]) from None  # fmt: skip
         self._world: Any = MPI.COMM_WORLD
@@ -66,9 +66,9 @@ class Mpi:
         self.rank, self.ranks = int(self._world.rank), int(self._world.size)
         if (self.rank, self.ranks) != (place.rank, place.ranks):
             raise DiagnosticError([
-                Diagnostic("PTO-E2422", f"the launcher says rank {place.rank} of {place.ranks}, but mpi4py "
-                           f"says rank {self.rank} of {self.ranks}",
-                           help="mpi4py has to be built for the MPI whose mpiexec starts the ranks")
+                Diagnostic("PTO-E2422", f"expected rank {place.rank} of {place.ranks}, as the launcher has "
+                           f"set, got rank {self.rank} of {self.ranks} from mpi4py",
+                           help="build mpi4py for the MPI whose mpiexec starts the ranks")
             ])  # fmt: skip
 
     def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
@@ -111,14 +111,15 @@ class Nodes:
     def __init__(self, everyone: Everyone, names: Sequence[str]) -> None:
         self.rank, self.ranks = everyone.rank, everyone.ranks
         self._everyone = everyone
-        #: The node of each rank, by its first one.
+        #: The node of each rank, as the number of the first rank there.
         self.nodes = [names.index(name) for name in names]
         near = [rank for rank, node in enumerate(self.nodes) if node == self.nodes[self.rank]]
         self.first = self.rank == near[0]
         secret = everyone.all(os.urandom(_SECRET) if self.rank == 0 else b"")[0]
         if len(secret) != _SECRET:
             raise wire.refused("rank 0", f"expected {_SECRET} bytes, got {len(secret)}")
-        meeting = hmac.digest(secret, b"meeting", "sha256").hex()[:32]  # other users may see the name
+        # derived from the secret, because other users may see the name
+        meeting = hmac.digest(secret, b"meeting", "sha256").hex()[:32]
         place = Place(near.index(self.rank), len(near), f"node-{meeting}-{near[0]}")
         self._near = Meeting(place, secret) if len(near) > 1 else None
         self.far = Far(self.rank, self._connected(secret, one_machine(names)))
@@ -126,14 +127,15 @@ class Nodes:
         atexit.register(self.far.close)  # before MPI waits for the others to end
 
     def share(self, make: Callable[[], int]) -> int:
-        """A file that the first rank of the node makes, for all of them."""
+        """Return a file that the first rank of the node makes for all ranks of the node."""
         return make() if self._near is None else self._near.share(make)
 
     def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
         return self._everyone.all(mine, most)
 
     def _connected(self, secret: bytes, alone: bool) -> list[int | None]:
-        """Return a socket to every rank of another node: the rank with the higher number calls."""
+        """Return a socket to every rank of another node. The rank with the higher number connects to the
+        other."""
         far = [rank for rank, node in enumerate(self.nodes) if node != self.nodes[self.rank]]
         end = time.monotonic() + PATIENCE
         lines: dict[int, socket.socket] = {}
@@ -153,28 +155,28 @@ class Nodes:
         if missing:
             raise DiagnosticError([
                 Diagnostic("PTO-E2422", f"rank {self.rank} has no connection to rank {missing}: {why}",
-                           help="every machine has to be reached at the address of its host name, or at "
-                           "what PTO_NODE_ADDRESS says there")
+                           help="make every machine reachable at the address of its host name, or set "
+                           "PTO_NODE_ADDRESS on each machine to a reachable address")
             ])  # fmt: skip
         return [lines[rank].detach() if rank in lines else None for rank in range(self.ranks)]
 
 
 def _listening(alone: bool, ranks: int) -> socket.socket:
-    """Listen at the address at which other nodes reach this one, and at no other."""
+    """Listen only at the address at which other nodes reach this node."""
     given = "127.0.0.1" if alone else knobs.get("PTO_NODE_ADDRESS")
     name = given or socket.gethostname()
-    why = "it has no address that other machines reach"
+    why = "it has no address that other machines can reach"
     try:
         for family, _, _, _, at in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
             found = ipaddress.ip_address(at[0])
             if not (found.is_unspecified or (not given and (found.is_loopback or found.is_link_local))):
                 return socket.create_server(at, family=family, backlog=ranks)
     except OSError as problem:
-        known = problem.errno is not None and problem.errno > 0  # that of a name is negative
+        known = problem.errno is not None and problem.errno > 0  # errors of name resolution are negative
         why = os.strerror(problem.errno or 0).lower() if known else str(problem.strerror).lower()
     raise DiagnosticError([
         Diagnostic("PTO-E2422", f"cannot listen for other machines at '{name}': {why}",
-                   help="set PTO_NODE_ADDRESS to an address of this machine that the others reach")
+                   help="set PTO_NODE_ADDRESS to an address of this machine that other machines can reach")
     ])  # fmt: skip
 
 
@@ -196,7 +198,7 @@ def _called(at: tuple[str, int], own: int, other: int, secret: bytes, end: float
         try:
             introduce(line, own, other, secret, end)
             return line
-        except (EOFError, ConnectionError):  # the listener has waited too long for us
+        except (EOFError, ConnectionError):  # the listener has closed the connection after its time limit
             line.close()
         except BaseException:
             line.close()
@@ -204,7 +206,8 @@ def _called(at: tuple[str, int], own: int, other: int, secret: bytes, end: float
 
 
 def own_name() -> str:
-    """The name of the node of this process: that of its machine, and what stands for one of several."""
+    """Return the name of the node of this process: the host name, and PTO_NODE, which makes one machine stand
+    for several."""
     return f"{socket.gethostname()}\n{knobs.get('PTO_NODE')}"
 
 

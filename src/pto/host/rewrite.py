@@ -1,9 +1,9 @@
-"""Launches as C++: `kernel<T><<<blocks, nullptr, stream>>>(arguments)` in the sources of a program.
+"""Rewrite launches in the sources of a program: `kernel<T><<<blocks, nullptr, stream>>>(arguments)`.
 
-No compiler of ours reads that, so every such launch becomes a call that pto_host.hpp has. What stands before,
-between and behind stays where it was, so lines are those of the file.
+Host compilers do not accept this syntax, so every launch becomes a call of a function in pto_host.hpp. All
+other text stays at its position, so line numbers are those of the file.
 
-A kernel is mixed if it asks for both kinds of core (`__DAV_CUBE__`, `__DAV_VEC__`), itself or in a function
+A kernel is mixed if it tests for both kinds of core (`__DAV_CUBE__`, `__DAV_VEC__`), itself or in a function
 that it calls.
 """
 
@@ -27,12 +27,13 @@ def has_launches(text: str) -> bool:
     return "<<<" in without_comments(text)
 
 
-#: Macros that ask for a kind of core, and the constants that many programs make of them.
+#: Macros that test for a kind of core, and the constants that many programs derive from them.
 _KINDS = [re.compile(rf"(?:__|\b)DAV_(?:\w+_)?{kind}(?:__|\b)") for kind in ("CUBE", "VEC")]
 
 
 def rewritten(source: Source, mixed: Collection[str] = ()) -> str:
-    """A file whose launches are calls; raises where one cannot be read. `mixed` are the names of kernels."""
+    """Return a file with its launches as calls; raise `DiagnosticError` for an invalid launch. `mixed` are
+    names of kernels."""
     text, bare = source.text, without_comments(source.text)
     parts: list[str] = []
     at = 0
@@ -42,9 +43,9 @@ def rewritten(source: Source, mixed: Collection[str] = ()) -> str:
         open = _skip(bare, end + 3) if end >= 0 else len(bare)
         if callee is None or end < 0 or bare[open : open + 1] != "(":
             raise DiagnosticError([
-                Diagnostic("PTO-E2421", "a launch that cannot be read", Span(source, begin, begin + 3),
+                Diagnostic("PTO-E2421", "cannot parse this launch", Span(source, begin, begin + 3),
                            expected="kernel<<<blocks, nullptr, stream>>>(arguments)",
-                           help="write the name of a kernel before it, with its template arguments")
+                           help="write the name of a kernel before <<<, with its template arguments")
             ])  # fmt: skip
         parts.append(text[at:callee])
         called = text[callee:begin]
@@ -59,7 +60,8 @@ def rewritten(source: Source, mixed: Collection[str] = ()) -> str:
 
 
 def _callee(bare: str, end: int) -> int | None:
-    """Where the name begins that a launch calls, with its template arguments and namespaces."""
+    """Return the start of the name that a launch calls, including namespaces and template arguments; None
+    without a name."""
     at = end
     while at > 0 and bare[at - 1].isspace():
         at -= 1
@@ -82,11 +84,11 @@ def _skip(bare: str, at: int) -> int:
 
 
 def sources_of(source: Source) -> list[tuple[str, Source]]:
-    """A source and the files that it includes by relative names, each with the name that includes it."""
+    """Return a source and the files that it includes by relative names, each with the name in the include."""
     path = os.path.abspath(source.name)
     found = [(os.path.basename(path), Source(path, source.text))]
     seen = {path}
-    for _, file in found:  # it grows
+    for _, file in found:  # the list grows in the loop
         for relative in INCLUDE.findall(file.text):
             inner = os.path.realpath(os.path.join(os.path.dirname(file.name), relative))
             if inner in seen or not os.path.isfile(inner) or len(seen) > 500:
@@ -98,7 +100,7 @@ def sources_of(source: Source) -> list[tuple[str, Source]]:
 
 
 def mixed_kernels(sources: Collection[Source]) -> set[str]:
-    """Return the functions that ask for both kinds of core, themselves or in what they call."""
+    """Return the functions that test for both kinds of core, themselves or in functions that they call."""
     words: dict[str, set[str]] = {}
     kinds: dict[str, set[int]] = {}
     for source in sources:
@@ -120,8 +122,8 @@ def mixed_kernels(sources: Collection[Source]) -> set[str]:
 
 
 def units(source: Source, mixed: Collection[str] = ()) -> Iterator[tuple[str, str]]:
-    """Name and text of a source and of the files that it includes by relative names, as far as they have
-    launches; the first is the source itself, as it is where it has none."""
+    """Yield name and text of a source, and of the files with launches that it includes by relative names. The
+    first is the source; without launches, its text only includes the file."""
     (name, whole), *others = sources_of(source)
     begins = f'{_HEADER}#line 1 "{whole.name}"\n'
     yield (

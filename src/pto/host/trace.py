@@ -1,8 +1,8 @@
-"""Traces of whole programs, which ranks write to files of their launcher (native/host/trace.hpp).
+"""Read the traces of whole programs, which ranks write to files of their launcher (native/host/trace.hpp).
 
-`events` reads the launches of a rank, each with its memory at the start and the records of its cores, and the
-barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are
-the same in every rank, and records name its constants by address.
+`events` yields the launches of a rank, each with its memory at the start and the records of its cores, and
+the barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are the same in
+every rank, and records name its constants by address.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ..image.elf import DYNSYM, BadElf, Elf
 from ..isa.record import Record
 
 _ARRAY, _MEMORY, _WINDOW, _LAUNCH, _RECORDS, _ENDED, _BARRIER = range(1, 8)
-#: Kind and size of a message, and the checksum behind it.
+#: Kind and size before a message, and the checksum after it.
 _HEAD, _SUM = struct.Struct("<QQ"), struct.Struct("<Q")
 _KINDS = ("mix", "cube", "vector")
-#: A segment with contents, and a program whose addresses are fixed.
+#: ELF constants: a segment with contents, and a program with fixed addresses.
 _LOADED, _FIXED = 1, 2
 
-#: A window: its group and its rank there.
+#: A window: its group, and its rank in the group.
 WindowName = tuple[int, int]
 #: Memory of a rank: its name and its address.
 PieceName = tuple[str, int]
 
 
 class Piece(Record):
-    """Memory that a kernel may touch; `window` is None for memory of the rank alone."""
+    """Memory that a kernel may access; `window` is None for private memory of the rank."""
 
     address: int
     size: int
@@ -44,12 +44,12 @@ class Piece(Record):
 
     @property
     def key(self) -> PieceName:
-        """The identity of this memory within the rank."""
+        """Return the identity of this memory within the rank."""
         return self.name, self.address
 
 
 class HostWrite(Record):
-    """Bytes that the host of a rank has written to a window."""
+    """Bytes that the host of a rank wrote to a window."""
 
     window: WindowName
     offset: int
@@ -70,10 +70,10 @@ class Launch:
         self.pieces = pieces
         #: Memory of the rank when the launch began, by its key.
         self.contents = contents
-        #: What the host wrote to windows before it, since the launch or barrier before.
+        #: Writes of the host to windows, since the previous launch or barrier.
         self.host_writes: list[HostWrite] = []
         self._records: dict[tuple[int, str, int], list[bytes]] = {}
-        #: Status, text and return addresses of a launch that is over: 0 done, 1 failed, 2 stuck.
+        #: Status (0 done, 1 failed, 2 stuck), text and return addresses of a launch that has ended.
         self.status: int | None = None
         self.text = ""
         self.frames: tuple[int, ...] = ()
@@ -83,12 +83,12 @@ class Launch:
         self._records.setdefault((block, _KINDS[core & 0xFF], core >> 8), []).append(records)
 
     def words(self, block: int, kind: str, sub: int) -> list[int]:
-        """The records of a core."""
+        """Return the records of a core."""
         return memoryview(b"".join(self._records.get((block, kind, sub), ()))).cast("Q").tolist()
 
 
 class Program:
-    """A program whose ranks are traced."""
+    """A traced program."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as f:
@@ -99,7 +99,7 @@ class Program:
                 raise BadElf("it is not traced")
         except BadElf:
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{path}' was built without calls that tell of themselves",
+                Diagnostic("PTO-E2405", f"'{path}' was built without traced calls",
                            help="give its C++ sources, or build it again: pto ranks --sanitize all -o FILE")
             ]) from None  # fmt: skip
         self.path = path
@@ -108,7 +108,7 @@ class Program:
         self._image = mmap.mmap(-1, max(s[3] + s[6] for s in segments) - first)
         for _, _, offset, address, _, size, _, _ in segments:
             self._image[address - first : address - first + size] = data[offset : offset + size]
-        #: From an address in the program to where the same bytes lie in this process.
+        #: Distance from an address in the program to the same bytes in this process.
         self.shift = np.frombuffer(self._image, np.uint8).ctypes.data - first
 
 
@@ -116,12 +116,12 @@ class Barrier:
     """A barrier of the hosts of all ranks, or the end of a rank."""
 
     def __init__(self, host_writes: list[HostWrite]) -> None:
-        #: What the host wrote to windows since the last launch.
+        #: Writes of the host to windows since the last launch.
         self.host_writes = host_writes
 
 
 class Truncated(Exception):
-    """A trace ends in the middle of a message: the rank was killed, or a disk is full."""
+    """A trace that ends in the middle of a message: the rank was killed, or a disk is full."""
 
 
 def _damaged(at: int, size: int) -> DiagnosticError:
@@ -134,7 +134,7 @@ def _damaged(at: int, size: int) -> DiagnosticError:
 
 
 def _messages(file: int) -> Iterator[tuple[int, bytes]]:
-    """Read kinds and contents of messages."""
+    """Yield kinds and contents of messages."""
     size = os.fstat(file).st_size
     if not size:
         return
@@ -153,7 +153,8 @@ def _messages(file: int) -> Iterator[tuple[int, bytes]]:
 
 
 def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
-    """Read the trace of a rank. Raise `Truncated` at its end if that is in the middle of a message."""
+    """Yield the launches and barriers in the trace of a rank. Raise `Truncated` at the end of a trace that
+    ends in the middle of a message."""
     contents: dict[PieceName, Array] = {}
     pieces: list[Piece] = []
     writes: list[HostWrite] = []

@@ -1,11 +1,10 @@
-"""Search over compile-time parameters of a kernel: what is illegal or does not fit is left out, the rest is
-ranked by the cost model.
+"""Search over compile-time parameters of a kernel. Choices that are illegal or do not fit in memory are left
+out; the others are ranked by the cost model.
 
     pto tune k.pto --param TILE=64,128,256 --param STAGES=1..4
 
-`space` has the parameters and their values, `source` what they change in a program, `measure` how long the
-outcome takes, `explore` goes over all of them, several at a time, and keeps what it found in a file;
-`picture` draws it.
+`space` has the parameters and their values, `source` replaces them in a program, `measure` times one choice,
+`explore` times all choices in parallel and writes the results to a file, and `picture` draws the results.
 """
 
 from __future__ import annotations

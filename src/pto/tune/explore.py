@@ -1,4 +1,4 @@
-"""All choices of a space, several at a time; what is found is kept in a file and not asked again."""
+"""Time all choices of a space in parallel. Results are kept in a file, and a later search reuses them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .measure import TIMED, Outcome, Program, measure
 from .source import check_named, fill, named, parameters
 from .space import Space
 
-#: Told after every choice: how many are done, of how many, the outcome, and the best so far.
+#: Callback after every choice, with the number of choices that are done, the number of all choices, the
+#: outcome, and the best outcome so far.
 Progress = Callable[[int, int, Outcome, "Outcome | None"], object]
 
 
@@ -31,8 +32,9 @@ def search(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[Outcome]:
-    """The outcomes of all choices, the quickest first, then those that could not be timed. With `results`, a
-    file, what it has of the same program is taken from there, and what is found is added."""
+    """Return the outcomes of all choices, the fastest first, then those that could not be timed. With
+    `results`, a file, outcomes of the same program are read from the file, and new outcomes are added to
+    it."""
     _check(program, space)
     points = space.points
     known = _known(results, _digest(program)) if results else {}
@@ -54,7 +56,7 @@ def search(
 
 
 def _check(program: Program, space: Space) -> None:
-    """Every parameter changes something, and every place has a value."""
+    """Check that the program uses every parameter, and that every used parameter has a value."""
     names = set(parameters(program.text, program.path))
     for argument in program.args:
         names |= named(argument)
@@ -72,7 +74,7 @@ def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Gener
     others = set(active_children())
     try:
         with deferred():
-            # Ctrl-C at a terminal goes to every process there, and is for this one to handle.
+            # Ctrl-C at a terminal sends SIGINT to every process in the group; only this process handles it.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 futures: list[Future[Outcome]] = [pool.submit(one, p) for p in points]
@@ -89,7 +91,7 @@ def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Gener
 
 
 def _end_with_parent() -> None:
-    """In a worker, have it end when the process that started it does, in whatever way."""
+    """End this worker process when its parent process ends, for whatever reason."""
     parent = parent_process()
     assert parent is not None
 
@@ -108,7 +110,7 @@ def _key(point: dict[str, object]) -> str:
 
 
 def _digest(program: Program) -> str:
-    """Of everything that an outcome depends on."""
+    """Return a digest of everything that an outcome depends on."""
     parts = [program.text, *program.args, program.entry, program.target, program.blocks]
     if program.machine and os.path.exists(program.machine):
         with open(program.machine, encoding="utf-8") as file:
@@ -119,7 +121,7 @@ def _digest(program: Program) -> str:
 
 
 def _known(path: str, digest: str) -> dict[str, Outcome]:
-    """What a file has of the same program. A last line that was not finished counts as none."""
+    """Read the outcomes of the same program from a file. An unfinished last line is ignored."""
     out: dict[str, Outcome] = {}
     try:
         with open(path, encoding="utf-8") as file:
@@ -135,7 +137,7 @@ def _known(path: str, digest: str) -> dict[str, Outcome]:
                 out[_key(data["params"])] = _outcome(data)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if number < len(lines):
-                message = f"{path}:{number}: no result of a search"
+                message = f"{path}:{number}: expected a result of a search"
                 raise DiagnosticError(
                     [Diagnostic("PTO-E2901", message, help="name another file with --results")]
                 ) from None
@@ -143,18 +145,18 @@ def _known(path: str, digest: str) -> dict[str, Outcome]:
 
 
 def _outcome(data: dict[str, Any]) -> Outcome:
-    """Make an outcome of what a file has; `TypeError` where a value is of another type than outcomes have."""
+    """Return the outcome of a line in the file; raise `TypeError` or `ValueError` for an invalid field."""
     found = Outcome(**data)
     texts, numbers = (found.status, found.busy, found.code, found.why), (found.us, found.share, found.guessed)
     if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int | float) for n in numbers):
-        raise TypeError("no outcome")
+        raise TypeError("invalid outcome")
     if not all(0 <= n < 1e18 for n in numbers):
-        raise ValueError("no outcome")
+        raise ValueError("invalid outcome")
     return found
 
 
 class _Kept:
-    """A file that outcomes are added to as they come, or none."""
+    """File that receives outcomes as they arrive; without a path, outcomes are not written."""
 
     def __init__(self, path: str | None, digest: str) -> None:
         self._path, self._digest = path, digest
@@ -174,7 +176,7 @@ class _Kept:
         return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write '{self._path}': {why}")])
 
     def _end_line(self) -> None:
-        """Forget the line that an interrupted search began to write."""
+        """Remove an unfinished last line of an interrupted search."""
         assert self._file is not None
         self._file.seek(0)
         self._file.truncate(self._file.read().rfind(b"\n") + 1)

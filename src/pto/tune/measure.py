@@ -1,5 +1,5 @@
-"""How long a program takes for one choice of parameters: by the timeline of its launch, or, where it is a
-graph of tasks, by a run in virtual time. Nothing that is illegal or does not fit is timed."""
+"""Time of a program for one choice of parameters. A kernel is timed by the timeline of its launch, a graph of
+tasks by a run in virtual time. Choices that are illegal or too large are not timed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..ir.core import Module
 from .source import fill, load_python
 from .space import Point, refuse
 
-#: What came of a choice: it was timed; rules forbid it; its tiles do not fit; it ended with an error.
+#: Status of a choice: timed, forbidden by a rule, with tiles that do not fit, or ended by an error.
 TIMED, ILLEGAL, TOO_LARGE, FAILED = "timed", "illegal", "too large", "failed"
 
 
 class Outcome(NamedTuple):
-    """Of one choice. `busy` is the pipe that worked most, and for which share of the time; `guessed` says
-    that some cost has no evidence."""
+    """Result of one choice. `busy` is the pipe with the most work, and `share` is the share of the time that
+    it works; `guessed` is True if a cost has no evidence."""
 
     params: Point
     status: str
@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is searched: its text and where that is from, and how it is launched. `arguments` makes values of
-    the texts of arguments, which may have parameters."""
+    """Program to search: its text, path and launch. `arguments` turns the texts of arguments, which may
+    contain parameters, into values."""
 
     text: str
     path: str
@@ -48,7 +48,7 @@ class Program(NamedTuple):
 
 
 def measure(program: Program, point: Point) -> Outcome:
-    """One choice; what is wrong with it is part of the outcome."""
+    """Time one choice. Its errors become part of the outcome."""
     try:
         made, values = _made(program, point)
         return _timed(program, point, made, values)
@@ -61,17 +61,18 @@ def measure(program: Program, point: Point) -> Outcome:
 
 def _status(problem: Diagnostic) -> str:
     family = problem.code[:7]
-    if family == "PTO-E07" or problem.code == "SA-0352":  # tiles beyond a buffer, or larger than one
+    # tiles beyond the end of a buffer, or larger than a buffer
+    if family == "PTO-E07" or problem.code == "SA-0352":
         return TOO_LARGE
     return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
 
 
-#: Functions of the language that others call.
+#: Kinds of functions that only other functions of the language call.
 _PARTS = ("inline", "incore", "extern")
 
 
 def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
-    """A program, or a function of the language, and its arguments."""
+    """Return a program or a function of the language, with its arguments."""
     from ..language.jit import JitFunction
     from ..reading import parse
 
@@ -89,7 +90,8 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
             choices = ", or name a function: " if functions else ""
             choices += " or ".join(f"--entry {n}" for n in whole or functions)
             raise refuse(
-                f"{program.path} has no function build, and not one function of the language",
+                f"cannot choose a program in {program.path}: expected a function build, or one function "
+                "of the language",
                 f"define build(TILE), which returns a program{choices}",
             )
         found = functions[wanted[0]]
@@ -112,7 +114,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
         try:
             graph = made.compile(*values)
         except WrongArguments as e:
-            raise refuse(str(e), "arguments are behind '--', or are what inputs() returns") from None
+            raise refuse(str(e), "give arguments after '--', or return them from inputs()") from None
         run = graph.execute(values, virtual_time=True, machine=program.machine, record=True)
         return Outcome(point, TIMED, run.stats["virtual_ns"] / 1e3, *_busiest_cores(run.records))
     from ..engine.launch import plain
@@ -121,7 +123,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
         result: Any = launched.run(*values, **options, dry=True)
-    except DiagnosticError:  # what it does depends on what it reads; anything else is said again
+    except DiagnosticError:  # its control flow may depend on array values; a full run repeats any other error
         result = launched.run(*values, **options)
     if not result.ok:
         raise DiagnosticError(list(result.diagnostics))
@@ -130,7 +132,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
 
 
 def _busiest_pipe(timeline: Any) -> tuple[str, float]:
-    """The pipe that worked most, and for which share of the time."""
+    """Return the pipe with the most work, and the share of the time that it works."""
     most = max(timeline.pipes, key=lambda use: use.busy, default=None)
     return (most.pipe, most.busy / timeline.cycles) if most is not None and timeline.cycles else ("", 0.0)
 

@@ -1,5 +1,5 @@
-"""Outcomes of a search as a picture: a grid of colours where two parameters were searched, bars otherwise; as
-SVG, or as a page with the table below it that needs nothing from elsewhere."""
+"""Draw the outcomes of a search: a colored grid for two parameters, bars otherwise. The output is an SVG
+file, or a self-contained page with the drawing and a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .measure import TIMED, Outcome
 from .space import Space, refuse
 
 _CELL, _ROW, _TOP, _WIDE = 84, 22, 58, 760
-#: Of what lies on a colour, in any theme.
+#: Color of text on a colored cell, in every theme.
 _INK = "#1a1a1a"
 _MOST_BARS = 60
-_HEAD = 28  # what a title takes
+_HEAD = 28  # height of the title
 _STYLE = """\
 :root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }
 body { margin: 2rem; max-width: 60rem }
@@ -36,11 +36,12 @@ def write(path: str, title: str, space: Space, outcomes: Sequence[Outcome]) -> N
     elif kind in (".html", ".htm"):
         write_text(path, html(title, space, outcomes))
     else:
-        raise refuse(f"'{path}' is no name of a picture", "a file .svg or .html")
+        raise refuse(f"expected a file name that ends in .svg or .html, got '{path}'")
 
 
 def svg(title: str, space: Space, outcomes: Sequence[Outcome], page: bool = False) -> str:
-    """The picture; on a `page`, which has a title and a background, without these."""
+    """Return the drawing as SVG. On a `page`, which has its own title and background, the drawing has
+    neither."""
     several = [name for name, values in space.params.items() if len(values) > 1]
     if len(several) == 2 and len(space.params) == 2:
         return _grid(title, space, outcomes, page)
@@ -48,7 +49,7 @@ def svg(title: str, space: Space, outcomes: Sequence[Outcome], page: bool = Fals
 
 
 def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
-    """A page."""
+    """Return the drawing and the table as a page."""
     head = "".join(f"<th>{escaped(n)}</th>" for n in (*space.params, "us", "x best", "busiest", "what"))
     best = _best(outcomes)
     rows = "\n".join(
@@ -59,7 +60,7 @@ def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
     )
     body = f"""\
 <h1>Search of <code>{escaped(title)}</code></h1>
-<p>Microseconds by the cost model; colours from the quickest to the slowest, by their ratio.</p>
+<p>Microseconds by the cost model; colors from the fastest to the slowest, by their ratio.</p>
 {svg(title, space, outcomes, True)}
 <table><thead><tr>{head}</tr></thead>
 <tbody>
@@ -97,8 +98,8 @@ def _open(title: str, width: float, height: float, page: bool) -> list[str]:
 
 
 def _colour(us: float, best: float, worst: float) -> str:
-    """Green for the best, through yellow to red, by how many times it takes: half as quick is as far from the
-    best, wherever the worst one is."""
+    """Return a color from green for the best through yellow to red for the worst, by the logarithm of the
+    ratio to the best. Equal ratios have equal distances in color."""
     at = log(us / best) / log(worst / best) if worst > best > 0 else 0.0
     return f"hsl({120 - 120 * at:.0f} 65% 70%)"
 
@@ -137,7 +138,7 @@ def _bars(title: str, outcomes: Sequence[Outcome], page: bool) -> str:
     best, worst = _best(outcomes), max((o.us for o in timed), default=1.0) or 1.0
     labels = [", ".join(f"{k}={v}" for k, v in o.params.items()) for o in timed]
     left = 24 + 7 * max((len(text) for text in labels), default=0)
-    wide = max(_WIDE, left + 290)  # long labels leave room for bars
+    wide = max(_WIDE, left + 290)  # keep room for bars beside long labels
     out = _open(title, wide, 44 + _ROW * len(timed) + 12, page)
     for n, (o, label) in enumerate(zip(timed, labels, strict=True)):
         y = 40 + _ROW * n

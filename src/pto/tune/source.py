@@ -1,12 +1,12 @@
-"""What parameters change in a program.
+"""Replacement of parameters in a program.
 
-In a text (`.pto`, and arguments of a launch) `${TILE}` is the value of a parameter, `${TILE * 2}` that of an
-expression, and `${TILE=128}` says which value it has where it is no parameter of the search; from there on
-`${TILE}` is that one as well.
+In a text (`.pto`, and arguments of a launch) `${TILE}` is the value of a parameter, and `${TILE * 2}` the
+value of an expression. `${TILE=128}` gives the parameter a value for runs that do not search it; `${TILE}` in
+the rest of the text has the same value.
 
-A Python file has a function `build(TILE, STAGES)` that gets parameters by name and returns a program, with
-the arguments of a launch if they depend on it; or constants of those names, which are replaced, and a
-function of the language (`@pl.jit`).
+A Python file has a function `build(TILE, STAGES)` that gets the parameters by name. It returns a program, or
+a program and the arguments of its launch. Instead of `build`, a file can have constants of those names, which
+are replaced, and a function of the language (`@pl.jit`).
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ _DEFAULT = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([^=].*)")
 
 
 def fill(text: str, point: Point, name: str = "<text>") -> str:
-    """The text with the values of parameters. What it names and nobody gives is an error at its place."""
+    """Return the text with the values of parameters; raise an error at the source location of a parameter
+    without a value."""
     names = {**defaults(text), **point}
 
     def value(found: re.Match[str]) -> str:
         inside = default[1] if (default := _DEFAULT.fullmatch(found[1])) else found[1]
         try:
             return str(evaluate(inside, names))
-        except (DiagnosticError, ValueError) as e:  # the latter of a number with too many digits to print
+        except (DiagnosticError, ValueError) as e:  # ValueError: a number has too many digits to print
             problem = e.diagnostics[0] if isinstance(e, DiagnosticError) else Diagnostic("PTO-E2901", str(e))
             span = Span(Source(name, text), found.start(), found.end())
             raise DiagnosticError(
@@ -45,7 +46,7 @@ def fill(text: str, point: Point, name: str = "<text>") -> str:
 
 
 def defaults(text: str) -> Point:
-    """What a text says of parameters itself."""
+    """Return the values that a text gives to parameters itself."""
     out: Point = {}
     for found in _PLACE.finditer(text):
         if default := _DEFAULT.fullmatch(found[1]):
@@ -54,21 +55,21 @@ def defaults(text: str) -> Point:
 
 
 def named(text: str, name: str = "<text>") -> set[str]:
-    """The names of parameters that a text has places for."""
+    """Return the names of the parameters that a text uses."""
     out: set[str] = set()
     for found in _PLACE.finditer(text):
         inside = default[1] if (default := _DEFAULT.fullmatch(found[1])) else found[1]
         try:
             out |= {n.id for n in ast.walk(ast.parse(inside.strip(), mode="eval")) if isinstance(n, ast.Name)}
-        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: it nests too deep
-            message = f"'{found[0][:200]}' is no expression over parameters"
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two for deep nesting
+            message = f"expected an expression over parameters, got '{found[0][:200]}'"
             span = Span(Source(name, text), found.start(), found.end())
             raise DiagnosticError([Diagnostic("PTO-E2901", message, span)]) from None
     return out - {"min", "max"}
 
 
 def check_named(names: Collection[str], point: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters that change nothing."""
+    """Refuse parameters that the program does not use."""
     for name in point:
         if name not in names:
             hint = did_you_mean(name, names) or (f"it has {', '.join(sorted(names))}" if names else "")
@@ -84,8 +85,8 @@ def check_named(names: Collection[str], point: Mapping[str, Any], where: str) ->
 
 
 def parameters(text: str, path: str) -> dict[str, str]:
-    """The parameters of a file, each with the value that it has without a search, or an empty text. Those of
-    a Python file are the arguments of `build`, or constants."""
+    """Return the parameters of a file, each with its value outside a search or an empty text. The parameters
+    of a Python file are the arguments of `build`, or its constants."""
     if not path.endswith(".py"):
         known = defaults(text)
         return {name: str(known.get(name, "")) for name in sorted(named(text, path))}
@@ -102,7 +103,7 @@ def parameters(text: str, path: str) -> dict[str, str]:
 
 
 def listing(text: str, path: str) -> str:
-    """The parameters of a file, as a user is told of them."""
+    """Return the parameters of a file as text for a message."""
     known = [f"{name}={value}" if value else name for name, value in parameters(text, path).items()]
     return f"it has {', '.join(known)}" if known else ""
 
@@ -124,7 +125,7 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
 
 
 def load_python(text: str, path: str, point: Point) -> ModuleType:
-    """The module of a file whose constants are those of a point."""
+    """Return the module of a file with the values of a point for its constants."""
     tree = _tree(text, path)
     for name, constant in _constants(tree):
         if name in point:

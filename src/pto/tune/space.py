@@ -32,7 +32,8 @@ def _shifted(value: Any, by: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a result; refuse one that grows as names refer to each other, each twice as long as the last."""
+    """Return a result, or raise `ValueError` if it is too large. Names can refer to each other, so that each
+    text is twice as long as the previous one."""
     if (
         len(value) > _LONGEST
         if isinstance(value, str)
@@ -59,8 +60,8 @@ def refuse(message: str, help: str = "") -> DiagnosticError:
 
 
 class Space:
-    """Combinations of values: `points` are those for which the conditions hold, the last parameter fastest;
-    `left_out` is how many others there are."""
+    """Combinations of values. `points` are the combinations that satisfy the conditions, with the last
+    parameter varying fastest; `left_out` is the number of other combinations."""
 
     def __init__(self, params: Mapping[str, Sequence[Any]], where: Iterable[str] = ()) -> None:
         self.params = {name: list(dict.fromkeys(values)) for name, values in params.items()}
@@ -68,20 +69,20 @@ class Space:
         size = 1
         for name, values in self.params.items():
             if not name.isidentifier():
-                raise refuse(f"'{name}' is no name of a parameter", "--param TILE=64,128")
+                raise refuse(f"expected the name of a parameter, got '{name}'", "--param TILE=64,128")
             if not values:
                 raise refuse(f"parameter {name} has no values", "--param TILE=64,128")
             size *= len(values)
         if size > _MOST:
-            raise refuse(f"{size} combinations are more than {_MOST}", "give fewer values")
+            raise refuse(f"expected at most {_MOST} combinations, got {size}", "give fewer values")
         if not self.params:
-            raise refuse("there is nothing to search", "--param TILE=64,128")
+            raise refuse("missing parameters to search", "--param TILE=64,128")
         self.points = [p for p in self._all() if all(evaluate(c, p) for c in self.where)]
         self.left_out = size - len(self.points)
 
     @classmethod
     def parse(cls, texts: Iterable[str], where: Iterable[str] = ()) -> Space:
-        """As a command line has them."""
+        """Return the space that options of a command line describe."""
         params: dict[str, list[Any]] = {}
         for text in texts:
             name, equals, values = text.partition("=")
@@ -111,7 +112,7 @@ def _values(text: str, values: str) -> Iterator[Any]:
         elif word:
             yield _value(word)
         else:
-            raise refuse(f"--param {text}: a value is missing", "--param TILE=64,128")
+            raise refuse(f"--param {text}: missing value", "--param TILE=64,128")
 
 
 def _value(word: str) -> Any:
@@ -124,11 +125,12 @@ def _value(word: str) -> Any:
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """An expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min, max."""
+    """Evaluate an expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min,
+    max."""
     try:
         return _evaluate(ast.parse(text.strip(), mode="eval").body, names)
-    except (SyntaxError, RecursionError, MemoryError):  # the parser raises them for deep nesting
-        raise refuse(f"'{text[:200]}' is no expression") from None
+    except (SyntaxError, RecursionError, MemoryError):  # the parser raises the last two for deep nesting
+        raise refuse(f"expected an expression, got '{text[:200]}'") from None
     except (TypeError, ZeroDivisionError, ValueError, OverflowError) as e:
         raise refuse(f"'{text}': {e}") from None
 
@@ -139,12 +141,13 @@ def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:
             return value
         case ast.Name(id=name):
             if name not in names:
-                hint = did_you_mean(name, names) or f"the parameters are {', '.join(names)}"
-                raise refuse(f"there is no parameter '{name}'", hint)
+                hint = did_you_mean(name, names) or f"expected one of {', '.join(names)}"
+                raise refuse(f"unknown parameter '{name}'", hint)
             return names[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             lhs, rhs = _evaluate(left, names), _evaluate(right, names)
-            if str in (type(lhs), type(rhs)) and not isinstance(op, ast.Add):  # could be as long as memory
+            # a repeated text could fill the memory
+            if str in (type(lhs), type(rhs)) and not isinstance(op, ast.Add):
                 raise TypeError("cannot compute with a text: expected a number")
             return _bounded(_BINARY[type(op)](lhs, rhs))
         case ast.UnaryOp(op=ast.USub(), operand=inner):
@@ -162,4 +165,4 @@ def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
             return _FUNCTIONS[name](*(_evaluate(a, names) for a in args))
         case _:
-            raise refuse(f"'{ast.unparse(node)}' is no expression over parameters")
+            raise refuse(f"expected an expression over parameters, got '{ast.unparse(node)}'")

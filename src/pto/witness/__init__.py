@@ -1,7 +1,7 @@
-"""One legal program for every instruction, and its illegal neighbours.
+"""One legal program for every instruction, and illegal variants of it.
 
-The documentation shows them as examples; the tests prove with them that every row is complete, that every
-rule has a program it accepts and one it refuses, and that every instruction survives each text form.
+The documentation shows these programs as examples. The tests use them to prove that every row is complete,
+that every rule accepts one program and refuses another, and that every instruction survives each text form.
 """
 
 from .programs import example_forms, example_text, witness

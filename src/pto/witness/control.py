@@ -1,4 +1,4 @@
-"""Example programs of the instructions that structure a program: they make sense only with others around."""
+"""Example programs of instructions that structure a program and need other instructions around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Neighbours of a witness: every plan that differs in one thing. Each legality rule must refuse one."""
+"""Variants of a witness: all plans that differ from it in one point. Each legality rule must refuse one of
+them."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ Mutant = tuple[str, Plan]
 
 
 def variants(made: Plan, names: Collection[str] | None = None) -> Iterator[Mutant]:
-    """Every single change of a plan, of the named operands, results and attributes only if given."""
+    """Yield every single change of a plan. With `names`, change only the named operands, results and
+    attributes."""
     row = made.row
     for declared in row.operands:
         if names is None or declared.name in names:
@@ -90,7 +92,7 @@ def _operand(made: Plan, declared: Operand) -> Iterator[Mutant]:
 
 
 def _presence(made: Plan, declared: Operand, types: tuple[Type, ...]) -> Iterator[Mutant]:
-    """The operand left out or added, or another number of values."""
+    """Yield plans without the operand, with the operand, or with another number of its values."""
     name = declared.name
     if types and (declared.optional or declared.variadic):
         rest = {n: t for n, t in made.operands.items() if n != name}
@@ -110,7 +112,8 @@ def _ordered(made: Plan, name: str, types: tuple[Type, ...]) -> dict[str, tuple[
 
 
 def _some_dtype(made: Plan) -> str:
-    """Element type of an added operand: that of the first operand the row's dtypes speak of."""
+    """Return the element type of an added operand: the type of the first operand that the dtypes of the row
+    name."""
     given = {**made.operands, **made.results}
     named = [*made.row.dtype_of, *(n for c in made.row.combos for n in c.operands)]
     for types in (*(given[n] for n in named if n in given), *given.values()):
@@ -138,7 +141,8 @@ def _result(made: Plan, declared: Operand) -> Iterator[Mutant]:
 
 
 def _types(type: Type, made: Plan, declared: Operand) -> Iterator[tuple[str, Type]]:
-    """Types that differ from `type` in one thing, and one of every other kind the operand may have."""
+    """Yield types that differ from `type` in one point, and one type of every other kind that the operand may
+    have."""
     for dtype in DTYPES if hasattr(type, "elem") else ():
         if str(type.dtype) != dtype:  # type: ignore[attr-defined]
             yield f"elements {dtype}", with_element(type, dtype)

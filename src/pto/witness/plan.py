@@ -1,10 +1,11 @@
-"""What one legal instance of an instruction looks like: operand types, attributes and constants.
+"""Plan of one legal instance of an instruction: its operand types, attributes and constants.
 
-A row says so in its `types`, else defaults hold. Keys: an operand or result name, `*` for tiles not named, or
-`attr:NAME`; each may end in `@ISA` and may begin with `FORM/` for a further form of the instruction (an empty
-value leaves the thing out there). In a type, `{T}` is the operand's element type, `{NAME}` that of another
-operand, `{I}` and `{U}` the signed and unsigned integer of its width, `{N}` the lanes of a register of it and
-`{W}` the granularity of a mask for it. A comma separates the values of a variadic operand.
+The `types` of a row override the defaults. Keys are the name of an operand or result, `*` for tiles not
+named, or `attr:NAME`. A key may end in `@ISA`, and may begin with `FORM/` for a further form of the
+instruction; an empty value then leaves the operand or attribute out. In a type, `{T}` is the operand's
+element type, `{NAME}` the element type of another operand, `{I}` and `{U}` the signed and unsigned integer of
+the same width, `{N}` the lanes of a register, and `{W}` the granularity of a mask. A comma separates the
+values of a variadic operand.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from ..isa.rule_trees import names_in
 from ..isa.rules import Rule, broken, holds
 from .control import PROGRAMS
 
-#: Default type of an operand by its kind.
+#: Kind of an operand -> its default type.
 DEFAULTS: dict[str, str] = {
     "tile": "!pto.tile_buf<vec, 16x64x{T}>",
     "conv_tile": "!pto.conv_tile<mat, 1x4x8x8x16x{T}, NC1HWC0>",
@@ -75,7 +76,7 @@ DEFAULTS: dict[str, str] = {
     "vector": "vector<16x{T}>",
 }
 
-#: Values tried for an operand of which a rule asks the constant, in this order.
+#: Values to try, in this order, for an operand whose constant a rule needs.
 _CONSTANTS = (0, 1, 2, 16, 64, 3 << 8)
 
 
@@ -96,12 +97,12 @@ class Plan(Record):
 
 
 def forms(row: Row) -> tuple[str, ...]:
-    """Names of the forms `types` shows; the first is the unnamed one."""
+    """Return the names of the forms that `types` lists; the first is the unnamed form."""
     return tuple(dict.fromkeys(("", *(key.partition("/")[0] for key in row.types if "/" in key))))
 
 
 def shown(row: Row, isa: str, form: str) -> dict[str, str]:
-    """What `types` say for one form and legality column, most specific key last."""
+    """Return the texts of `types` for one form and legality column; the most specific key wins."""
     merged: dict[str, str] = {}
     for prefix in ("", f"{form}/") if form else ("",):
         for suffix in ("", f"@{isa}"):
@@ -113,7 +114,8 @@ def shown(row: Row, isa: str, form: str) -> dict[str, str]:
 
 
 def dtype_choices(row: Row, isa: str) -> Iterator[dict[str, str]]:
-    """Every legal choice of element types: operand -> dtype, with "" for the operands not named."""
+    """Yield every legal choice of element types: operand -> dtype, with "" for operands that are not
+    named."""
     for combos in row.combos:
         for combo in combos.legal.get(isa, ()):
             yield {**dict(zip(combos.operands, combo, strict=True)), "": combo[0]}
@@ -124,23 +126,23 @@ def dtype_choices(row: Row, isa: str) -> Iterator[dict[str, str]]:
 
 
 def plans(row: Row, isa: str, choice: Mapping[str, str] | None = None) -> Iterator[Plan]:
-    """The legal plans, form by form, of one choice of element types or of all."""
+    """Yield the legal plans of all forms, for one choice of element types or for all choices."""
     for form in forms(row):
         yield from plans_of(row, isa, form, choice)
 
 
 def plans_of(row: Row, isa: str, form: str, choice: Mapping[str, str] | None = None) -> Iterator[Plan]:
-    """The legal plans of one form."""
+    """Yield the legal plans of one form."""
     for c in (choice,) if choice is not None else dtype_choices(row, isa):
         made = plan(row, isa, c, form)
-        if form and not _whole_blocks(made):  # a form is for the element types that its tiles suit
+        if form and not _whole_blocks(made):  # only element types that fit the tiles of the form
             continue
         if not violated(made) and _legal_dtypes(made) and _uses(made, c[""]):
             yield made
 
 
 def _whole_blocks(made: Plan) -> bool:
-    """Whether the lines of all flat tiles take whole blocks of 32 bytes."""
+    """Return True if the lines of all flat tiles are multiples of 32-byte blocks."""
     return all(
         (t.cols if t.blayout == "row_major" else t.rows) * (t.bits or 8) % 256 == 0
         for types in made.operands.values()
@@ -150,7 +152,7 @@ def _whole_blocks(made: Plan) -> bool:
 
 
 def violated(made: Plan) -> list[Rule]:
-    """The rules of the row that a plan breaks."""
+    """Return the rules of the row that a plan violates."""
     env = environment(made)
     return [r for r in made.row.rules if (not r.on or made.isa in r.on) and broken(r, env)]
 
@@ -172,19 +174,19 @@ def _legal_dtypes(made: Plan) -> bool:
 
 
 def _uses(made: Plan, dtype: str) -> bool:
-    """Whether a dtype listed for some operands is that of one of them."""
+    """Return True if a dtype that is listed for some operands is the dtype of one of them."""
     names = made.row.dtype_of if dtype in made.row.dtypes.get(made.isa, ()) else ()
     types = [t for n in names for t in (*made.operands.get(n, ()), *made.results.get(n, ()))]
     return not types or any(getattr(t, "dtype", None) == dtype for t in types)
 
 
 def first_plan(row: Row, isa: str) -> Plan:
-    """The plan of the first legal element type."""
+    """Return the plan of the first legal element type."""
     return next(plans(row, isa))
 
 
 def plan(row: Row, isa: str, choice: Mapping[str, str], form: str = "") -> Plan:
-    """Types, attributes and constants of one instance with the given element types."""
+    """Return types, attributes and constants of one instance with the given element types."""
     texts = shown(row, isa, form)
     operands: dict[str, tuple[Type, ...]] = {}
     for declared in row.operands:
@@ -220,7 +222,7 @@ def plan(row: Row, isa: str, choice: Mapping[str, str], form: str = "") -> Plan:
 def operand_types(
     row: Row, isa: str, declared: Operand, text: str | None, choice: Mapping[str, str]
 ) -> tuple[Type, ...]:  # fmt: skip
-    """The types of one operand from its text, or from the default of its kind."""
+    """Return the types of one operand from its text, or from the default of its kind."""
     dtype = choice.get(declared.name, choice[""])
     if text is None:
         kind = declared.kinds[0]
@@ -252,14 +254,14 @@ def operand_types(
     types = (
         tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
     )
-    if declared.name in choice:  # the choice of element types goes before an element type written out
+    if declared.name in choice:  # the choice of element types overrides an element type in the text
         types = tuple(with_element(t, dtype, elem) for t in types)
     return types
 
 
 @cache
 def _element(scope: str, dtype: str) -> ScalarType:
-    """The element type that instructions have for a dtype: in vector registers 4-bit floats come in pairs."""
+    """Return the element type of operands for a dtype: in vector registers, 4-bit floats come in pairs."""
     info = DTYPES[dtype]
     return in_pairs(info) if scope == "vec" and info.bits == 4 and info.is_float else ScalarType(info.mlir)
 
@@ -270,7 +272,7 @@ def read_type(text: str, isa: str) -> Type:
 
 
 def with_element(type: Type, dtype: str, elem: ScalarType | None = None) -> Type:
-    """The same type with elements of another dtype."""
+    """Return the same type with elements of another dtype."""
     elem = elem or ScalarType(DTYPES[dtype].mlir)
     if isinstance(type, ScalarType):
         return type if type == INDEX else elem
@@ -282,7 +284,7 @@ def with_element(type: Type, dtype: str, elem: ScalarType | None = None) -> Type
 
 
 def _split(text: str) -> list[str]:
-    """Types separated by top-level commas."""
+    """Split a text at top-level commas."""
     parts, depth = [""], 0
     for c in text:
         depth += (c in "<[(") - (c in ">])")
@@ -294,7 +296,7 @@ def _split(text: str) -> list[str]:
 
 
 def make_attribute(attr: Attr, value: Any) -> Attribute:
-    """A value of a declared attribute from its text or Python value."""
+    """Return the value of a declared attribute from its text or Python value."""
     text = str(value)
     if attr.kind in ENUMS:
         return EnumAttr(attr.kind, text)
@@ -323,7 +325,7 @@ def make_attribute(attr: Attr, value: Any) -> Attribute:
 
 
 def _with_constants(made: Plan) -> Plan:
-    """Fix the scalar operands of whose value a rule speaks, so that the rule is tested and not skipped."""
+    """Give constants to scalar operands whose value a rule needs. Otherwise the rule would be skipped."""
     rules = [r for r in made.row.rules if ".const" in r.expr + r.when and (not r.on or made.isa in r.on)]
     for name in dict.fromkeys(n for r in rules for n in sorted(names_in(r.expr) | names_in(r.when or "0"))):
         mine = [r for r in rules if name in names_in(r.expr)]
@@ -342,7 +344,8 @@ def _with_constants(made: Plan) -> Plan:
 
 
 def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, Any]:
-    """What the rules see of a planned instruction, or of the named operands, results and attributes only."""
+    """Return the values that rules read, of a planned instruction or of the named operands, results and
+    attributes."""
     env: dict[str, Any] = {"isa": made.isa}
     target = profile(made.isa)
     for attr in made.row.attrs:
@@ -361,7 +364,7 @@ def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, A
 
 
 def _fact_source(made: Plan, name: str, at: int) -> Value | None:
-    """A value that carries the constant or the layout of an operand, where it has one."""
+    """Return a value that carries the constant or the layout of an operand, or None if it has neither."""
     if made.constants and (name, at) in made.constants:
         constant: dict[str, Attribute] = {"value": IntAttr(made.constants[name, at])}
         return Operation("arith.constant", None, [], [INDEX], constant).result

@@ -1,7 +1,8 @@
-"""A smallest legal program for every row of the table: what the docs show and the matrix test checks.
+"""A minimal legal program for every row of the table, for the documentation and the matrix test.
 
 `build` makes the program around one planned instruction (`plan`): a function whose arguments are the
-operands, with the scope, core and neighbours the instruction needs. `mutate` derives illegal neighbours.
+operands, with the scope, core and other instructions that the instruction needs. `mutate` derives illegal
+variants.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__ = [
     "Plan", "build", "dtype_choices", "example_text", "first_plan", "forms", "plan", "plans", "witness",
 ]  # fmt: skip
 
-#: Instructions that must have run before, in the same function.
+#: Instruction -> the instruction that must run before it, in the same function.
 _BEFORE: dict[str, str] = {
     "tpush_to_aiv": "aic_initialize_pipe",
     "tpop_from_aiv": "aic_initialize_pipe",
@@ -32,15 +33,15 @@ _BEFORE: dict[str, str] = {
     "wait_event": "record_event",
     "rls_buf": "get_buf",
 }
-#: Instructions that must follow, in the same function.
+#: Instruction -> the instruction that must follow, in the same function.
 _AFTER: dict[str, str] = {"set_flag": "wait_flag", "record_event": "wait_event", "get_buf": "rls_buf"}
 
-#: Instructions another function of the module must hold.
+#: Instruction -> name and instruction of another function that the module must have.
 _PEER: dict[str, tuple[str, str]] = {"import_reserved_buffer": ("peer", "reserve_buffer")}
 
 
 def witness(row: Row, isa: str, dtype: str | None = None) -> Module:
-    """A smallest legal program with one instance of the instruction."""
+    """Return a minimal legal program with one instance of the instruction."""
     if dtype is None:
         return build(first_plan(row, isa))
     return build(
@@ -54,24 +55,24 @@ def _has(type: Type, dtype: str) -> bool:
 
 
 def example_text(row: Row, isa: str, form: str = "pto", of: str = "") -> str:
-    """The witness as text, for the documentation; `of` is one of the instruction's `example_forms`."""
+    """Return the witness as text, for the documentation; `of` is one of the instruction's `example_forms`."""
     made = next(plans_of(row, isa, of)) if of else first_plan(row, isa)
     return to_text(build(_sensible(made)), form)
 
 
 def example_forms(row: Row, isa: str) -> list[str]:
-    """The forms of an instruction, beside the first, that are legal on a target."""
+    """Return the forms of an instruction, except the first, that are legal on a target."""
     if row.name in PROGRAMS:
         return []
     return [form for form in forms(row) if form and next(plans_of(row, isa, form), None) is not None]
 
 
-#: What readers expect of a transfer, by a word in the name of the operand: 16 bursts of 256 bytes.
+#: Typical sizes of a transfer, by a word in the name of the operand: 16 bursts of 256 bytes.
 _SENSIBLE = (("stride", 256), ("len", 256), ("n_burst", 16), ("count", 2))
 
 
 def _sensible(made: Plan) -> Plan:
-    """Transfers that move something: a smallest legal one has zeros everywhere."""
+    """Give a transfer typical sizes, because the minimal legal transfer has zeros everywhere."""
     if made.row.family != "dma-copy":
         return made
     for word, value in _SENSIBLE:
@@ -82,7 +83,7 @@ def _sensible(made: Plan) -> Plan:
 
 
 def build(made: Plan) -> Module:
-    """The program around one planned instruction."""
+    """Return the program around one planned instruction."""
     if made.row.name in PROGRAMS:
         return parse(PROGRAMS[made.row.name])
     return _program(made)
@@ -110,7 +111,7 @@ def _row(name: str) -> Row:
 
 
 def _function(b: Builder, name: str, sequence: list[Plan]) -> None:
-    """A function with the planned instructions, in the scope and on the core they need."""
+    """Append a function with the planned instructions, in the scope and on the core that they need."""
     cores = {p.row.core for p in sequence if not p.row.name.startswith("section.")} - {""}
     kind: dict[str, Attribute] = {}
     if len(cores) == 1:
@@ -141,7 +142,8 @@ def _operands(b: Builder, entry: Block, made: Plan) -> dict[str, Value | list[Va
 
 
 def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
-    """An operand: a constant, a view of declared layout, vector state, or an argument of the function."""
+    """Return an operand: a constant, a view with a declared layout, vector state, or an argument of the
+    function."""
     type = made.operands[name][at]
     label = name if len(made.operands[name]) == 1 else f"{name}{at}"
     if (name, at) in made.constants and isinstance(type, ScalarType):
@@ -157,7 +159,8 @@ def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
 
 
 def _vector_state(b: Builder, entry: Block, type: Type, loads: bool, name: str) -> Value:
-    """A register, mask or alignment state, made in place because none may enter a vecscope from outside."""
+    """Return a register, mask or alignment state. It is made here, because a vecscope takes none from
+    outside."""
     if isinstance(type, MaskType):
         op = b.op(f"pto.pset_{type.gran or 'b32'}", [type], {"pattern": StrAttr("PAT_ALL")})
     elif not isinstance(type, VRegType) and not loads:
@@ -174,7 +177,8 @@ def _vector_state(b: Builder, entry: Block, type: Type, loads: bool, name: str) 
 
 
 def _view(b: Builder, entry: Block, type: ViewType, layout: str, name: str) -> Value:
-    """A view made from a pointer, because only its maker can declare a layout."""
+    """Return a view made from a pointer, because only the operation that makes a view can declare a
+    layout."""
     pointer = entry.add_arg(PtrType(type.elem), f"{name}_ptr")
     dims = [d or 16 for d in type.dims]
     strides = [1]
@@ -198,7 +202,7 @@ def _region(op: Operation) -> Block:
 
 
 def _empty_region(op: Operation) -> Region:
-    """A body that does nothing: loops have their counter and a yield, scopes are empty."""
+    """Return a body without effect: loops have their counter and a yield, scopes are empty."""
     block = _region(op)
     if op.name == "scf.for":
         block.add_arg(op.operands[0].type, "i")
