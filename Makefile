@@ -21,7 +21,6 @@ LINTERS := $(VENV)/.setup-lint
 DOCS := $(VENV)/.setup-docs
 # Compiled functions of engine native: those that examples use, or all (native); see CMakeLists.txt.
 PACKS ?= $(if $(wildcard $(TESTS)),native,usual)
-GENERATORS := codegen.machine_facts codegen.intrinsics codegen.legality language.stub
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
@@ -34,7 +33,7 @@ help:
 	@echo 'make smoke     a minute of tests: one path through everything'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make setup     environment in $(VENV), package installed for development; setup-test: with the test tools'
-	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
+	@echo 'make generate  headers and stubs from the instruction table, after a change of it (the build runs it, too)'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
 	@echo 'make mutants   which test files find planted faults (N=300): hours on a small machine'
 	@echo 'make emitted   sanitizers of C++: the whole corpus as emitted C++, kernels under 200 schedules'
@@ -118,9 +117,10 @@ $(DOCS): $(SETUP)
 setup: $(SETUP)
 setup-test: $(TESTS)
 
-# Not after a set-up: that builds what is made of these files.
+# Not after a set-up, which builds from these files.
 generate: | $(BIN)/python
-	@for m in $(GENERATORS); do PYTHONPATH=src $(BIN)/python -m pto.$$m || exit 1; done
+	PYTHONPATH=src $(BIN)/python -m pto.codegen
+	PYTHONPATH=src $(BIN)/python -m pto.language.stub
 
 demo: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh

@@ -38,7 +38,6 @@ ALLOWED = {
     ("language/executable.py", "exec"): _PYTHON,
     ("language/orchestrate.py", "compile"): "generated: names are identifiers, everything else a repr",
     ("language/orchestrate.py", "exec"): "generated: names are identifiers, everything else a repr",
-    ("language/stub.py", "subprocess"): "a tool of developers that calls itself",
     ("language/text.py", "compile"): "pl.parse: " + _PYTHON,
     ("language/text.py", "exec"): "pl.parse: " + _PYTHON,
     ("tune/explore.py", "multiprocessing"): "workers that get values of parameters, by our own code",

@@ -16,7 +16,6 @@ from tests import made
 from tests.each import together
 from tests.sampling import some
 
-from pto.codegen import intrinsics, legality
 from pto.codegen.checks import call_of
 from pto.engine import elements
 from pto.isa import encoding, tile
@@ -251,11 +250,6 @@ def test_instructions_agree_with_the_reference(unit: Unit) -> None:
             if found:
                 failures.append(f"{call} on {_dtypes(plan)[0]} {valid}: {found}")
     assert not failures, "\n".join(failures[:20])
-
-
-def test_the_generated_headers_are_fresh() -> None:
-    assert intrinsics.main(["--check"]) == 0
-    assert legality.main(["--check"]) == 0
 
 
 # ---- what is refused ----

@@ -1,4 +1,4 @@
-"""Generates ops/calls.hpp: the call frames of tile instructions whose meaning is written by hand.
+"""The text of ops/calls.hpp: the call frames of tile instructions whose meaning is written by hand.
 
     template <class Dst, class Src, class Offsets, class... Rest>
     PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
@@ -9,10 +9,9 @@
       return {};
     }
 
-`codegen/intrinsics.py` writes the header. What an instruction does is a function of its family's header, with
-the name of the row's algorithm (or of the row, where it has an expression that gives no C++), the operands of
-the call without scratch, and as template arguments the attributes that are some there. A form that says why
-its frame is written by hand (`Form.by_hand`) is left out.
+The frame calls a function in the header of its family, which has the name of the row's algorithm (or of the
+row, if its expression has no C++). The function takes the operands of the call without scratch. Its template
+arguments are attributes. Forms with a frame written by hand (`Form.by_hand`) are left out.
 """
 
 from __future__ import annotations
@@ -272,7 +271,7 @@ def generate() -> str:
     """The text of ops/calls.hpp."""
     about = "Calls of tile instructions whose meaning is a function of their family's header."
     includes = "".join(f'#include "pto/ops/{name}.hpp"\n' for name in _FAMILIES)
-    out = [head("pto.codegen.intrinsics", about), includes, "namespace pto {\n"]
+    out = [head(about), includes, "namespace pto {\n"]
     for made in written():
         out += [*_frame(made), ""]
     return "\n".join([*out, "}  // namespace pto"]) + "\n"

@@ -12,7 +12,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any
 
@@ -65,13 +65,23 @@ class Check(Record):
     @cached_property
     def values(self) -> tuple[str, ...]:
         """Operands of which a run is asked something."""
-        words = {w for one in asked(self) for w in re.findall(r"\w+", one.condition)}
+        words = {w for one in self.asked for w in re.findall(r"\w+", one.condition)}
         return tuple(n for n in (*self.classes, *self.scalars) if n in words)
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether there is nothing to check."""
-        return not any(assertions(self)) and not self.values
+        """Return True if there is nothing to check."""
+        return not self.assertions and not self.values
+
+    @cached_property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """Conditions over the types of the operands."""
+        return tuple(dict.fromkeys(_assertions(self)))
+
+    @cached_property
+    def asked(self) -> tuple[Assertion, ...]:
+        """Conditions over the values of the operands, which their types do not decide."""
+        return tuple(dict.fromkeys(_asked_of_values(self)))
 
     def called(self, attrs: Iterable[str]) -> str:
         """The line of a frame that checks a call, whose operands have their own names."""
@@ -82,15 +92,22 @@ class Check(Record):
 # ---- forms of a row ----
 
 
-def checks_of(row: Row) -> list[Check]:
-    """The checks of the forms of a row; none where it is no call, or of no operand with a type."""
-    groups: dict[str, list[tuple[Form, Call]]] = {}
-    for form in row.forms:
-        call = call_of(form)
-        if call is not None and row.set == "tile":
-            groups.setdefault(_check_name(row, form, call), []).append((form, call))
-    made = [_check(row, name, group) for name, group in groups.items()]
-    return [check for check in made if check.classes]
+#: The checks of rows, by the ids of these, because a row has no hash.
+_known: dict[int, tuple[Row, tuple[Check, ...]]] = {}
+
+
+def checks_of(row: Row) -> tuple[Check, ...]:
+    """Return the checks of the forms of a row; none if it is not a call or has no operand with a type."""
+    known = _known.get(id(row))
+    if known is None or known[0] is not row:
+        groups: dict[str, list[tuple[Form, Call]]] = {}
+        for form in row.forms:
+            call = call_of(form)
+            if call is not None and row.set == "tile":
+                groups.setdefault(_check_name(row, form, call), []).append((form, call))
+        made = (_check(row, name, group) for name, group in groups.items())
+        known = _known[id(row)] = row, tuple(check for check in made if check.classes)
+    return known[1]
 
 
 def _declared(row: Row) -> dict[str, Operand]:
@@ -306,6 +323,7 @@ class _Known(ast.NodeTransformer):
                 return made
 
 
+@cache
 def _owners(text: str) -> set[str]:
     """Operands whose facts an expression asks for."""
     names: set[str] = set()
@@ -337,7 +355,7 @@ class Assertion(Record):
 def functions(given: Iterable[Check]) -> Iterator[str]:
     """The functions of checks of one call; what several of them ask is asked by one that they call."""
     checks = {check.name: check for check in given}
-    asserted = {name: list(dict.fromkeys(assertions(check))) for name, check in checks.items()}
+    asserted = {name: list(check.assertions) for name, check in checks.items()}
     calls: dict[str, list[str]] = {name: [] for name in checks}
     for k, (users, found) in enumerate(_shared(asserted).items(), 1):
         check = checks[users[0]]
@@ -381,11 +399,10 @@ def _function(check: Check, calls: list[str], found: list[Assertion]) -> Iterato
     yield from filled(f"constexpr void {check.name}(", ", ".join(values) + ") {", "    ")
     yield from (f"  {call}" for call in calls)
     yield from _lines(check, found)
-    at_run_time = list(dict.fromkeys(asked(check)))
-    if at_run_time:
+    if check.asked:
         yield "#ifdef PTO_CHECKED"
         yield from filled("  if (idle(", ", ".join(check.values) + ")) return;", "      ")
-        yield from _lines(check, at_run_time)
+        yield from _lines(check, list(check.asked))
         yield "#endif"
     yield from ("}", "")
 
@@ -420,7 +437,7 @@ def _asserted(check: Check, found: Iterable[Assertion]) -> Iterator[str]:
             yield "  }"
 
 
-def assertions(check: Check) -> Iterator[Assertion]:
+def _assertions(check: Check) -> Iterator[Assertion]:
     """What the types of the operands decide."""
     row, first = check.row, next(iter(check.classes))
     absent = [i for i in ISAS if i not in row.isas]
@@ -606,7 +623,7 @@ def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) 
 # -- what only a run decides
 
 
-def asked(check: Check) -> Iterator[Assertion]:
+def _asked_of_values(check: Check) -> Iterator[Assertion]:
     """What the values of the operands decide, and their types do not."""
     for rule in _by_columns(check.row.rules):
         found = asked_of(check, rule)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cache
 
 from ..isa.dtypes import DTYPES, NUMBERS
 from ..isa.machine import MEMORIES
@@ -85,6 +86,11 @@ def _inner(text: str) -> str:
     return f"({text})" if " " in bare(text) and bare(text) == text else text
 
 
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
 class Scope:
     """What a condition may speak of."""
 
@@ -101,7 +107,7 @@ class Scope:
         self.tiles: set[str] = set()  # operands of several kinds that have to be tiles
 
     def condition(self, text: str) -> str:
-        return self._condition(ast.parse(text, mode="eval").body)
+        return self._condition(_parsed(text))
 
     # -- conditions ---------------------------------------------------------------------------------------
 

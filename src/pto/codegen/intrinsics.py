@@ -1,18 +1,13 @@
-"""Generates ops/meanings.hpp, ops/regular.hpp and ops/calls.hpp: tile instructions in C++, from their rows.
+"""The texts of ops/meanings.hpp and ops/regular.hpp: tile instructions in C++, from their rows.
 
-    python -m pto.codegen.intrinsics            # write the headers
-    python -m pto.codegen.intrinsics --check    # say whether they are up to date
-
-Of every tile row with an expression come a struct with the expression in C++, over the operators of
-core/numbers.hpp, and the intrinsic itself, an overload for each order of its operands. It checks them with
-what `codegen/legality.py` makes of the row. Of the others comes the call alone (`codegen/calls.py`), of
-vector calls what `codegen/vector_headers.py` says.
+A tile row with an expression becomes a struct with the expression in C++, over the operators of
+core/numbers.hpp, and the intrinsic, an overload for each order of its operands, which calls the checks of the
+row (`codegen/legality.py`). Of other rows `codegen/calls.py` generates the call only.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 
 from ..isa import meaning
@@ -23,10 +18,7 @@ from ..isa.row import Form, Operand, Row
 from . import calls
 from .calls import along, type_of
 from .checks import Call, Check, call_of, checks_of
-from .generated import OPS, filled, head, write
-from .vector_headers import MICRO, generate_arithmetic, generate_tags
-
-TARGET = OPS / "meanings.hpp"
+from .generated import filled, head
 
 #: C++ for the operations of `isa.meaning`: functions of core/numbers.hpp, with `<T>` where the element type
 #: matters.
@@ -183,11 +175,10 @@ def _regular(over: bool) -> Iterator[tuple[Row, Check, Form, Call]]:
 
 
 def generate() -> str:
-    """The text of ops/meanings.hpp."""
+    """Return the text of ops/meanings.hpp."""
     about = "Meanings of the regular tile instructions, and entry points of those that go element by element;"
     out = [
         head(
-            "pto.codegen.intrinsics",
             about,
             "core/numbers.hpp has the operators, ops/elementwise.hpp the others.",
         ),
@@ -204,26 +195,10 @@ def generate() -> str:
 
 
 def generate_regular() -> str:
-    """The text of ops/regular.hpp."""
+    """Return the text of ops/regular.hpp."""
     about = "Instructions that compute an expression over rows, columns or parts of tiles."
     includes = "".join(f'#include "pto/ops/{name}.hpp"\n' for name in ("expand", "part", "reduce"))
-    out = [head("pto.codegen.intrinsics", about), includes, "namespace pto {\n"]
+    out = [head(about), includes, "namespace pto {\n"]
     for found in _regular(over=True):
         out += [*_intrinsic(*found), ""]
     return "\n".join([*out, "}  // namespace pto"]) + "\n"
-
-
-def main(args: list[str]) -> int:
-    check = "--check" in args
-    made = {
-        TARGET: generate(),
-        TARGET.with_name("regular.hpp"): generate_regular(),
-        TARGET.with_name("calls.hpp"): calls.generate(),
-        MICRO / "tags.hpp": generate_tags(),
-        MICRO / "arithmetic.hpp": generate_arithmetic(),
-    }
-    return max(write(target, text, "pto.codegen.intrinsics", check) for target, text in made.items())
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

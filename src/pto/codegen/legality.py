@@ -1,27 +1,18 @@
-"""Generates native/include/pto/ops/legality.hpp: what C++ checks of the tile instructions.
+"""The text of ops/legality.hpp: the checks of tile instructions in C++.
 
-    python -m pto.codegen.legality            # write the header
-    python -m pto.codegen.legality --check    # say whether it is up to date
-
-It has a function per overload (`codegen/checks.py`), which the intrinsics in ops/*.hpp call. What several
-overloads of a call ask is a function that these call: the compiler reads it once.
+The header has a function for each overload (`codegen/checks.py`), which the intrinsics in ops/*.hpp call.
+Checks that several overloads share are a function of their own.
 """
 
 from __future__ import annotations
 
-import sys
-
 from .. import isa
 from .checks import Check, checks_of, functions
-from .generated import OPS, head, write
+from .generated import head
 
-TARGET = OPS / "legality.hpp"
+_HEAD = head("The rules of tile instructions, over the types and values of their operands.")
 
-_HEAD = head(
-    "pto.codegen.legality", "What is legal for the tile instructions, by the types of their operands."
-)
-
-#: Programs that were verified skip all of it.
+#: Verified programs skip all checks.
 _BEGIN = """\
 #include "pto/ops/rules.hpp"
 
@@ -40,7 +31,7 @@ _END = """\
 
 
 def generate() -> str:
-    """The text of the header."""
+    """Return the text of the header."""
     out = [_HEAD, _BEGIN]
     calls: dict[str, list[Check]] = {}
     for check in (check for row in isa.rows() for check in checks_of(row)):
@@ -48,11 +39,3 @@ def generate() -> str:
     for checks in calls.values():
         out += functions(checks)
     return "\n".join([*out, _END])
-
-
-def main(args: list[str]) -> int:
-    return write(TARGET, generate(), "pto.codegen.legality", check="--check" in args)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,10 +1,8 @@
-"""Generates micro/tags.hpp and micro/arithmetic.hpp: words of vector calls, and the calls that compute lanes.
+"""The texts of micro/tags.hpp and micro/arithmetic.hpp: tags of vector calls, and calls that compute lanes.
 
-    python -m pto.codegen.intrinsics            # writes these headers, too
-
-Of every vector row with an expression and a call of its own come a struct with the expression in C++, over
-the operators of core/numbers.hpp and micro/operators.hpp, and an overload for each register type that public
-code has the call for. Overloads are functions of registers; only their tags are template parameters.
+A vector row with an expression and a call of its own becomes a struct with the expression in C++, over the
+operators of core/numbers.hpp and micro/operators.hpp, and an overload for each register type that public code
+has the call for. Overloads are functions of registers; only their tags are template parameters.
 """
 
 from __future__ import annotations
@@ -18,9 +16,7 @@ from ..isa.dtypes import DTYPES
 from ..isa.micro_tags import NAMED, TAGS
 from ..isa.row import Form, Row
 from .cpp.spelling import register
-from .generated import OPS, head
-
-MICRO = OPS.parent / "micro"
+from .generated import head
 
 #: C++ for the operations of `isa.meaning` that vector rows use.
 _SPELLED: dict[str, str] = {
@@ -45,7 +41,7 @@ def _expression(expression: meaning.Expression) -> str:
 def generate_tags() -> str:
     """The text of micro/tags.hpp."""
     about = "Words of vector calls: each is an object of a class of its own, a constant of an enumeration."
-    out = [head("pto.codegen.intrinsics", about), "#include <type_traits>\n"]
+    out = [head(about), "#include <type_traits>\n"]
     for tag in TAGS.values():
         numbers = {f"{tag.prefix}{word}": n for word, n in (*tag.words.items(), *tag.unnamed.items())}
         listed = ", ".join(f"{word} = {n}" for word, n in numbers.items())
@@ -188,7 +184,7 @@ def _overloads(row: Row, form: Form) -> Iterator[str]:
 def generate_arithmetic() -> str:
     """The text of micro/arithmetic.hpp."""
     about = "Vector calls that compute lane by lane, from the expressions of their rows."
-    out = [head("pto.codegen.intrinsics", about), '#include "pto/micro/operators.hpp"\n']
+    out = [head(about), '#include "pto/micro/operators.hpp"\n']
     for row in all_rows():
         for form in computed(row)[:1]:
             out += _overloads(row, form)
