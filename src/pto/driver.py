@@ -1,13 +1,13 @@
-"""From a program as it was read to one that can be emitted or executed: verify, decide what the program
-leaves to the tools, run the passes. `ptoas`, `pto check`, `pto run`, `pto build`, the engines, the task
-runtime and the functions of Python all go this way.
+"""Complete a program for emission or execution: verify it, decide which parts the program leaves to the
+tools, and run the passes. `ptoas`, `pto check`, `pto run`, `pto build`, the engines, the task runtime and the
+functions of Python all use this module.
 
     done = lowered(module, "a5", Options(insert_sync=True))
-    done.ok, done.diagnostics    # what is wrong, of every step that ran
-    done.module                  # placed and synchronised
+    done.ok, done.diagnostics    # the diagnostics of every step that ran
+    done.module                  # with addresses and synchronization
 
-A program without addresses leaves its tiles to the tools, and its pipes too if it has no flags. One with
-addresses is its author's: it gets flags only on request, and without them shows what is missing.
+A program without addresses leaves the placement of tiles to the tools; if it also has no flags, it leaves the
+synchronization of pipes to them, too. A program with addresses gets flags only on request.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ __all__ = ["Lowered", "Options", "complete", "lowered", "refuse_illegal", "verif
 
 
 class Lowered(Record):
-    """What became of a program, as far as its errors let it come."""
+    """Result of the steps for a program, up to the first step with errors."""
 
-    module: Module  # the given one where no pass ran on a copy
+    module: Module  # the given module if no pass ran on a copy
     profile: Profile
     diagnostics: list[Diagnostic]
     ran: tuple[str, ...] = ()  # names of the passes, in order
-    manual: bool = True  # whether the author placed the tiles
-    plan: object | None = None  # what memory planning decided, a `plan_memory.MemoryPlan`
-    times: Mapping[str, float] = {}  # seconds of each step, where they were asked for
+    manual: bool = True  # True if the author placed the tiles
+    plan: object | None = None  # result of memory planning, a `plan_memory.MemoryPlan`
+    times: Mapping[str, float] = {}  # seconds of each step, if requested
 
     @property
     def ok(self) -> bool:
         return not has_errors(self.diagnostics)
 
     def sound(self) -> Lowered:
-        """Itself; raises its errors where it has any."""
+        """Return self, or raise the errors if there are any."""
         if not self.ok:
             raise DiagnosticError([d for d in self.diagnostics if d.severity == "error"])
         return self
@@ -53,7 +53,7 @@ class Lowered(Record):
 def verified(
     module: Module, target: str | Profile | None = None, options: Options | None = None
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program as it is written, as far as the options want to know."""
+    """Return the diagnostics of a program before any pass, for the checks that the options select."""
     o = options or Options()
     if o.check == "none":
         return []
@@ -64,8 +64,8 @@ def verified(
 
 
 def refuse_illegal(module: Module, target: str | Profile | None = None) -> None:
-    """Raise the errors of a program, if it has any. A program may be illegal and not verified, which explains
-    an exception better than the exception does."""
+    """Raise the errors of a program, if it has any. An exception in an unverified program may come from an
+    illegal program, and then its errors explain the exception."""
     found = verify(module, target)
     if has_errors(found):
         raise DiagnosticError(found) from None
@@ -80,15 +80,16 @@ def lowered(
     timed: bool = False,
     keep: bool = True,
 ) -> Lowered:
-    """The program in manual form: every tile has its address, every hazard that the tools see to its flag.
+    """Return the program in manual form: every tile has its address, and every hazard its flag if the tools
+    insert flags.
 
-    `after` is called with each pass that ran, `timed` asks for the seconds of every step. Without `keep` the
-    passes run on the module itself: for callers that have no further use for it as it was.
+    `after` is called after each pass, and `timed` requests the seconds of every step. Without `keep`, the
+    passes run on the module itself, for callers that no longer need the original.
     """
     o = options or Options()
     times: dict[str, float] = {}
     profile = module_profile(module, target)
-    if timed and o.passes != "never":  # imports are no step's time
+    if timed and o.passes != "never":  # imports do not belong to the time of a step
         load_passes()
     start = time.perf_counter()
     found = verified(module, target, o)
@@ -117,7 +118,7 @@ def lowered(
 
 
 def _left(module: Module, options: Options) -> Options | None:
-    """What passes have to do for a program; None where they have nothing to do."""
+    """Return the options of the passes that a program needs, or None if it needs no pass."""
     if options.passes != "needed":
         return options if options.passes == "always" else None
     places, orders = complete(module)
@@ -126,13 +127,13 @@ def _left(module: Module, options: Options) -> Options | None:
     return options.replace(insert_sync=not orders)
 
 
-#: Flags and tokens. Barriers and synchronisation between cores are also in programs that leave their pipes to
-#: the tools.
+#: Flags and tokens. Programs that leave their pipes to the tools may still have barriers and synchronization
+#: between cores.
 _ORDERS_PIPES = ("set", "wait", "get", "release")
 
 
 def complete(module: Module) -> tuple[bool, bool]:
-    """Whether a program places its tiles, and whether it orders its pipes."""
+    """Return whether a program places its tiles, and whether it orders its pipes."""
     places = orders = False
     allocates = works = False
     for op in module.walk():

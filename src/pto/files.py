@@ -1,7 +1,7 @@
-"""Files written in one step, files without a name that processes share, and folders that no other user can
+"""Atomic writes of files, unnamed files that processes share, and checks of folders that other users can
 change.
 
-A reader of a file sees the old content or the new, never a part of it.
+A reader of a file sees either the old or the new content.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_LINKS = 40
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: bool = False) -> None:
-    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError with its
-    name, and nothing is left or changed. A pipe or device cannot be replaced: it is written to. Whoever may
-    read an `executable` file may also execute it."""
+    """Write a file (text as UTF-8) atomically: write a temporary file beside it, then rename it. If that
+    fails, raise OSError with the name of the file, and leave no change. A pipe or device is written directly.
+    A user who may read an `executable` file may also execute it."""
     path = os.fspath(path)
     content = data.encode() if isinstance(data, str) else data
     try:
@@ -39,9 +39,10 @@ def _write(path: str, content: bytes, executable: bool) -> None:
         return
     path = _followed(path)
     old = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
-    # tempfile would take longer to import than to write
+    # an import of tempfile would take longer than the write
     temporary = os.path.join(os.path.dirname(path), f".pto-{os.getpid()}-{os.urandom(6).hex()}")
-    # The system applies the umask to a new file. To ask for the umask is to set it, for all threads.
+    # The system applies the umask to a new file. Python can only read the umask by setting it, for all
+    # threads.
     mode = 0o600 if old is not None else 0o777 if executable else 0o666
     created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -57,8 +58,8 @@ def _write(path: str, content: bytes, executable: bool) -> None:
 
 
 def _followed(path: str) -> str:
-    """Follow the links that a path names to the file to replace. PermissionError for a link that another user
-    has made in a folder such as /tmp: the rule of Linux (fs.protected_symlinks), which is only for `open`."""
+    """Follow symbolic links to the file to replace. Raise PermissionError for a link that another user has
+    made in a folder such as /tmp. Linux has this rule for `open` only (fs.protected_symlinks)."""
     for _ in range(_MOST_LINKS):
         if not os.path.islink(path):
             return path
@@ -71,8 +72,8 @@ def _followed(path: str) -> str:
 
 
 def unnamed(title: str, size: int) -> int:
-    """Return the descriptor of a new file of zeros that exists as long as a process has it open. Only this
-    user can open it by way of /proc. Its size is fixed, so that a mapping of it stays valid."""
+    """Return the descriptor of a new file of zeros, which exists as long as a process has it open. Only this
+    user can open it through /proc. Its size is fixed, so that mappings stay valid."""
     file = os.memfd_create(title, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.fchmod(file, 0o600)
@@ -85,7 +86,7 @@ def unnamed(title: str, size: int) -> int:
 
 
 def make_private(path: str) -> None:
-    """Make a folder and those above it that are missing, each for its owner alone."""
+    """Make a folder and its missing parents, each accessible only to its owner."""
     if not os.path.isdir(path):
         make_private(os.path.dirname(path))
         with contextlib.suppress(FileExistsError):
@@ -93,16 +94,16 @@ def make_private(path: str) -> None:
 
 
 def only_theirs(status: os.stat_result, trusted: Collection[int]) -> bool:
-    """Return True if a file or folder belongs to one of some users and no other user can write it."""
+    """Return True if a file or folder belongs to one of the trusted users, and no other user can write it."""
     return status.st_uid in trusted and not status.st_mode & 0o022
 
 
 def weak_folder(path: str, trusted: Collection[int]) -> str:
-    """Return the folder, this one or one above it, in which users who are not trusted can change what `path`
-    leads to; empty if there is none. `path` is absolute and has no symbolic links.
+    """Return the folder, `path` or a parent, in which an untrusted user can replace entries on the way to
+    `path`; empty if there is none. `path` is absolute and has no symbolic links.
 
     The rule is that of StrictModes in sshd. In a folder with the sticky bit, such as /tmp, users cannot
-    replace the files of others, so it may be above `path`.
+    replace files of others, so such a folder may be a parent.
     """
     at = path
     while True:

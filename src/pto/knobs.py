@@ -1,4 +1,5 @@
-"""The only reader of environment variables. Each knob has a name, a default and a line of documentation."""
+"""Registry of environment variables, and their only reader. Each knob has a name, a default and a line of
+documentation."""
 
 from __future__ import annotations
 
@@ -19,43 +20,47 @@ class Knob(Record):
 KNOBS: dict[str, Knob] = {
     k.name: k
     for k in (
-        Knob("PTO_COLOR", "auto", "colour of diagnostics", ("auto", "always", "never")),
-        Knob("NO_COLOR", "", "any value switches colour off"),
+        Knob("PTO_COLOR", "auto", "color of diagnostics", ("auto", "always", "never")),
+        Knob("NO_COLOR", "", "any value switches color off"),
         Knob("PTO_CXX", "", "C++ compiler, with options (default: g++, clang++, c++)"),
         Knob(
             "PTO_NATIVE_COMPILE",
             "auto",
-            "engine native: calls that no pack has are compiled once they are slow, before the first launch "
-            "(always), or never",
+            "engine native: compile calls that its packs lack when they are slow (auto), before the first "
+            "launch (always), or never",
             ("auto", "always", "never"),
         ),
-        Knob("PTO_CACHE_DIR", "", "where compiled kernels are kept (default: pto in XDG_CACHE_HOME)"),
+        Knob("PTO_CACHE_DIR", "", "folder of compiled kernels (default: pto in XDG_CACHE_HOME)"),
         Knob(
             "PTO_CACHE_SHARED",
             "",
-            "a cache of another user's, which is read after one's own; its owner is trusted",
+            "a cache of another user, which is read after the own cache; its owner is trusted",
         ),
         Knob("PTO_CACHE_LIMIT", "2G", "bytes of compiled kernels to keep, such as 500M; see pto cache"),
-        Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
+        Knob("XDG_CACHE_HOME", "", "cache folder of the user (default: ~/.cache)"),
         Knob(
             "XDG_RUNTIME_DIR",
             "",
-            "where processes of the user meet (default: pto-UID in the temporary folder)",
+            "folder of sockets of the user (default: pto-UID in the temporary folder)",
         ),
-        Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),
+        Knob(
+            "PTO_REPRODUCER_DIR",
+            "",
+            "folder for reproducers of internal errors (default: the current folder)",
+        ),
         Knob(
             "PTO_SANITIZE",
             "",
-            "default of --sanitize and sanitize=: names, or all; warn: unordered tasks of Python",
+            "default of --sanitize and sanitize=: names or all; warn reports unordered tasks of Python",
         ),
-        Knob("PTO_BUILD_DIR", "build_output", "where Python programs that are compiled write their folders"),
+        Knob("PTO_BUILD_DIR", "build_output", "folder for the output of compiled Python programs"),
         Knob(
             "PTO_REPORT_FILE",
             "",
-            "what happens to Python programs is appended to this file, as lines of JSON",
+            "append the events of Python programs to this file, as lines of JSON",
         ),
-        Knob("PTO_PYPTO", "", "shadow: stand in for pypto although another package has its name"),
-        Knob("PTO_SIMPLER", "", "shadow: stand in for simpler although another package has its name"),
+        Knob("PTO_PYPTO", "", "shadow: replace pypto even if another package of that name is installed"),
+        Knob("PTO_SIMPLER", "", "shadow: replace simpler even if another package of that name is installed"),
         Knob("PTO2_RING_TASK_WINDOW", "", "task runtime: slots of the task ring (default: 65536)"),
         Knob("PTO2_RING_HEAP", "", "task runtime: bytes of the heap ring (default: 1073741824)"),
         Knob("PTO2_RING_DEP_POOL", "", "task runtime: entries of the dependency pool (default: 65536)"),
@@ -66,15 +71,15 @@ KNOBS: dict[str, Knob] = {
             "aicpu_build_graph: 1 concurrent, 0 sequential (default: 1)",
         ),
         Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: warn)"),
-        Knob("PTO_LOG_FILE", "", "task runtime: messages are appended to this file"),
+        Knob("PTO_LOG_FILE", "", "task runtime: append messages to this file"),
         Knob("PTO_NODE", "", "ranks of another launcher: a name that makes one machine stand for several"),
         Knob(
             "PTO_NODE_ADDRESS",
             "",
-            "ranks on several machines: the address at which this one listens (default: that of its name)",
+            "ranks on several machines: address at which this machine listens (default: that of its name)",
         ),
-        Knob("PA_CASE", "", "pto runtime run: case to run, where --case is not given"),
-        Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, with commas between"),
+        Knob("PA_CASE", "", "pto runtime run: the case to run without --case"),
+        Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, separated by commas"),
     )
 }
 
@@ -82,7 +87,7 @@ _overrides: dict[str, str] = {}
 
 
 def get(name: str) -> str:
-    """Value of a knob; a value outside its choices falls back to the default."""
+    """Return the value of a knob. A value outside its choices falls back to the default."""
     knob = KNOBS[name]
     value = _overrides.get(name, os.environ.get(name, knob.default))
     return knob.default if knob.choices and value not in knob.choices else value

@@ -1,4 +1,4 @@
-"""Reading a program from a path or a text, with every failure as a diagnostic."""
+"""Read a program from a path or a text; every failure is a diagnostic."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from .ir.core import Module
 
 
-#: How files of C++ end that hold kernels; headers, too, are no programs.
+#: Suffixes of C++ kernels, and of other C++ files (headers), which are refused as programs, too.
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
 _CPP_SUFFIXES = (*SUFFIXES, ".hpp", ".h")
 _ELF = b"\x7fELF"
-_IMAGE = b"\1\0\0\0"  # what follows in files of images: relocatable, of no machine
-#: How Python begins, after comments: no text of a PTO program does.
+_IMAGE = b"\1\0\0\0"  # type and machine of image files: relocatable, no machine
+#: Start of a Python text, after comments. No PTO program starts like this.
 _PYTHON_TEXT = r"\s*(?:#.*\n\s*)*(?:\"\"\"|import \w|from \w[\w.]* import\b)"
 _CPP_TEXT = r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b"
 
 
 def is_library(path: str) -> bool:
-    """Whether a file is a library, by its name or by how it begins."""
+    """Return True if a file is a library, by its name or its first bytes."""
     if path.endswith(".so"):
         return True
     try:
@@ -34,7 +34,8 @@ def is_library(path: str) -> bool:
 
 
 def is_image(path: str) -> bool:
-    """Whether a file holds images, by its name or by how it begins: relocatable ELF of no machine."""
+    """Return True if a file contains images, by its name or its first bytes: relocatable ELF without a
+    machine."""
     if path.endswith(".elf"):
         return True
     try:
@@ -46,11 +47,12 @@ def is_image(path: str) -> bool:
 
 
 def foreign(source: Source) -> Diagnostic | None:
-    """C++ or Python where a program is wanted, as an error that says which command takes it."""
+    """Return an error if a source is C++ or Python instead of a program; its help names the right command."""
     if source.name.endswith(".py") or re.match(_PYTHON_TEXT, source.text):
         return _python(source.name)
     if not source.name.endswith(_CPP_SUFFIXES):
-        likely = "__global__" in source.text or "include" in source.text  # the search takes its time
+        # test first, because the search is slow
+        likely = "__global__" in source.text or "include" in source.text
         if not likely or not re.search(_CPP_TEXT, source.text, re.MULTILINE):
             return None
     name = source.name
@@ -68,7 +70,8 @@ def _python(name: str) -> Diagnostic:
 
 
 def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
-    """Bytes of a file as a source: text as it is, bytecode (by its magic) as the text it decodes to."""
+    """Return the bytes of a file as a source: text unchanged, bytecode (by its magic number) as its decoded
+    text."""
     if data[:6] == b"PTOBC\0":
         from .bytecode import to_source
 
@@ -78,7 +81,8 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
             data[16] if len(data) > 16 else 0, "a binary"
         )
         help = (
-            f"'pto run {name} -- ARG...' runs what 'pto build' or 'ptoas -o k.so' made; else give its source"
+            f"'pto run {name} -- ARG...' runs output of 'pto build' or 'ptoas -o k.so'; otherwise, give "
+            "the source"
         )
         if data[16:20] == _IMAGE:
             kind, help = "an image", f"'pto run {name} -- ARG...' runs it, 'pto objdump {name}' prints it"
@@ -94,7 +98,7 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
 
 
 def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
-    """A file as a source."""
+    """Read a file as a source."""
     try:
         with open(path, "rb") as f:
             data = f.read()
@@ -105,15 +109,15 @@ def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
 
 
 def is_text(program: str | os.PathLike[str]) -> bool:
-    """Whether a program is given as text: a string with a line break or a brace, or that starts like a
-    statement; anything else is a path."""
+    """Return True if a program is given as text: a string with a line break or a brace, or one that starts
+    like a statement. Any other string is a path."""
     return isinstance(program, str) and bool(
         set("\n{") & set(program) or program.lstrip()[:1] in tuple('"!#%')
     )
 
 
 def parse(program: str | os.PathLike[str]) -> Module:
-    """Parse a program given as a path or as text (`is_text`); raises `DiagnosticError` holding all
+    """Parse a program given as a path or as text (`is_text`); raise `DiagnosticError` with all
     diagnostics."""
     if is_text(program):
         assert isinstance(program, str)

@@ -16,11 +16,11 @@ from typing import Any
 
 from .diag import Diagnostic, DiagnosticError
 
-#: Bytes of a message that holds no arrays.
+#: Maximum size of a message without arrays.
 SHORT = 1 << 20
 _NUMBERS = {"i": struct.Struct("<q"), "u": struct.Struct("<Q")}
 _SIZE = _NUMBERS["u"]
-#: Bytes that are read at a time: memory grows with what has arrived, not with what was announced.
+#: Bytes per read. Memory use grows with the data that has arrived, not with the announced size.
 _PIECE = 1 << 20
 
 
@@ -45,7 +45,7 @@ def pack(kinds: str, *fields: int | str | bytes) -> bytes:
 
 
 def unpack(kinds: str, data: bytes, sender: str = "another process") -> tuple[Any, ...]:
-    """Decode the fields of a message; refuse one that has other fields, or bytes behind them."""
+    """Decode the fields of a message; refuse a message with other fields, or with bytes after them."""
     fields: list[int | str | bytes] = []
     at = 0
     for kind in kinds:
@@ -75,8 +75,8 @@ def framed(data: bytes) -> bytes:
 
 
 def receive(read: Callable[[int], bytes], most: int, sender: str = "another process") -> bytes:
-    """Read a message of at most so many bytes. `read(n)` returns 1 to n bytes, or none at the end of the
-    stream: an end before that of the message is EOFError."""
+    """Read a message of at most `most` bytes. `read(n)` returns 1 to n bytes, or none at the end of the
+    stream. Raise EOFError if the stream ends inside the message."""
     (size,) = _SIZE.unpack(_exactly(read, _SIZE.size))
     if size > most:
         raise refused(sender, f"expected at most {most} bytes, got {size}")

@@ -11,15 +11,15 @@ from pto.asm import parse
 T = "!pto.tile_buf<vec, 16x16xf32>"
 
 REFUSED = {
-    "no room for an address": f"%t = pto.alloc_tile addr = %a : {T}",
-    "not an operation of v0": "%0 = arith.divsi %n, %n : index",
-    "room for 0 results": "%r = scf.for %i = %n to %n step %n iter_args(%x = %n) -> (index) {\n  scf.yield %x : index\n}",
-    "room for 2 operands, not 3": f"pto.tcvt ins(%v, %v : {T}, {T}) outs(%v : {T})",
-    "room for 3 operands, not 2": f"pto.tcolsum ins(%v : {T}) outs(%v : {T})",
+    "v0 cannot encode an address": f"%t = pto.alloc_tile addr = %a : {T}",
+    "v0 has no number for it": "%0 = arith.divsi %n, %n : index",
+    "v0 expects 0 results": "%r = scf.for %i = %n to %n step %n iter_args(%x = %n) -> (index) {\n  scf.yield %x : index\n}",
+    "v0 expects 2 operands, got 3": f"pto.tcvt ins(%v, %v : {T}, {T}) outs(%v : {T})",
+    "v0 expects 3 operands, got 2": f"pto.tcolsum ins(%v : {T}) outs(%v : {T})",
     "no predicate 'ult'": "%0 = arith.cmpi ult, %n, %n : index",
-    "no constant of this kind": "%0 = arith.constant dense<1> : tensor<2xi32>",
+    "v0 has no constants of this type": "%0 = arith.constant dense<1> : tensor<2xi32>",
     "#pto.sync_op_type": "pto.record_event [#pto.pipe_event_type<TLOAD>, #pto.pipe_event_type<TVEC>, #pto.event<EVENT_ID0>]",
-    "the field's reader has no such operation": f"pto.tstore_fp ins(%v, %v : {T}, {T}) outs(%p : !pto.partition_tensor_view<16x16xf32>)",
+    "the reader of PTOAS lacks the operation": f"pto.tstore_fp ins(%v, %v : {T}, {T}) outs(%p : !pto.partition_tensor_view<16x16xf32>)",
 }  # fmt: skip
 
 HEAD = f"func.func @f(%a: i64, %n: index, %v: {T}, %p: !pto.partition_tensor_view<16x16xf32>) {{\n"
@@ -52,11 +52,11 @@ def test_e1216_all_at_once() -> None:
 @together(
     ("text", "why"),
     [
-        ("func.func @f() -> i32 {\n%0 = arith.constant 1 : i32\nreturn %0 : i32\n}", "func.return: v0 has room for 0 operands"),
-        ("module {\nmodule @a {\n}\n}", "functions only at module level"),
-        ("func.func @f() {\ncf.br ^b\n^b:\nreturn\n}", "cf.br: not an operation of v0"),
-        ("func.func @f(%c: i1) {\n%x = scf.if %c -> (i1) {\nscf.yield %c : i1\n} else {\nscf.yield %c : i1\n}\nreturn\n}", "scf.if: v0 has room for 0 results"),
-        ("func.func @f() {\nscf.yield %x : i32\n^b:\n%x = arith.constant 1 : i32\nreturn\n}", "defined further down"),
+        ("func.func @f() -> i32 {\n%0 = arith.constant 1 : i32\nreturn %0 : i32\n}", "func.return: v0 expects 0 operands"),
+        ("module {\nmodule @a {\n}\n}", "only functions at module level"),
+        ("func.func @f() {\ncf.br ^b\n^b:\nreturn\n}", "cf.br: v0 has no number for it"),
+        ("func.func @f(%c: i1) {\n%x = scf.if %c -> (i1) {\nscf.yield %c : i1\n} else {\nscf.yield %c : i1\n}\nreturn\n}", "scf.if: v0 expects 0 results"),
+        ("func.func @f() {\nscf.yield %x : i32\n^b:\n%x = arith.constant 1 : i32\nreturn\n}", "which is defined later"),
     ],
 )  # fmt: skip
 def test_structure_is_refused(text: str, why: str) -> None:

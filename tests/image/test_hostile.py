@@ -101,7 +101,7 @@ def test_counts_and_ends() -> None:
     for size in range(len(image)):
         with pytest.raises(pto.DiagnosticError):
             format.sole(image[:size])
-    refused("PTO-E1210", format.sole, image + b"\0", message="1 bytes left over", at=len(image))
+    refused("PTO-E1210", format.sole, image + b"\0", message="unexpected 1 bytes", at=len(image))
     refused("PTO-E1209", format.sole, patched(12, b"\xff\xff\0\0", image), message="bytes of a name", at=12)
     refused("PTO-E1207", format.sole, patched(16, b"\xff", image), message="UTF-8", at=16)
 

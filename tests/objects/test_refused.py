@@ -77,7 +77,7 @@ def test_files_that_are_no_objects_of_this_machine(
         "k.so": (whole[: len(whole) // 2], "cut"),
         "other.so": (bytes(other), "another machine"),
         "text.so": (b"hello", "cannot be loaded"),
-        "k.o": (made("control flow", "obj"), "no shared object"),
+        "k.o": (made("control flow", "obj"), "expected a shared object"),
         "lost.so": (whole.replace(b"\0k\0k.so\0", b"\0x\0k.so\0"), "no symbol 'k'"),
         "old.so": (whole.replace(b"PTOIMAGE\1", b"PTOIMAGE\7"), "version 7"),
     }

@@ -15,7 +15,8 @@ from .writer import to_bytecode
 
 
 def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
-    """The module of a bytecode file; operations are where its debug information says, or at their bytes."""
+    """Read the module of a bytecode file. Operations have the source locations of its debug information, or
+    the offsets of their bytes."""
     from .build import Builder
     from .debuginfo import read_debuginfo
     from .file import read_file, read_module
@@ -25,8 +26,8 @@ def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
 
 
 def to_source(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
-    """A bytecode file as canonical text, so that what comes after can point at lines: at those of the files
-    that debug information names, else at those of the text."""
+    """Return a bytecode file as canonical text, so that diagnostics have lines: lines of the files that debug
+    information names, or lines of the text."""
     from ..asm import to_text
 
     try:

@@ -1,7 +1,8 @@
-"""Raw operations to IR: texts parsed, constants and names resolved, every operation checked for its shape.
+"""Build IR from raw operations: parse texts, resolve constants and names, and check the shape of every
+operation.
 
-A few bytes can name a long text again and again. What the program would take as text is therefore counted
-while it is built, and a file that unfolds to more than a program of its size ever does is refused.
+A few bytes can refer to a long text many times. So the builder counts the text that the program would have,
+and refuses a file whose text is far larger than that of any real program of the same size.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from .file import Constant, File, RawBlock, RawModule, RawOp
 from .leb import fail
 from .texts import BadText, default, implied, parse_dict, parse_type
 
-_TEXT_PER_BYTE = 256  # characters of text that one byte of a file may stand for; real programs stay below 60
+_TEXT_PER_BYTE = 256  # characters of text per byte of a file; real programs stay below 60
 _ALLOWANCE = 1 << 20
-_ATTRIBUTE_COST = 64  # in characters: what an attribute of an operation takes in memory
+_ATTRIBUTE_COST = 64  # memory of an attribute of an operation, in characters
 
 
 class Builder:
@@ -35,9 +36,9 @@ class Builder:
         self.file = file
         self._left = _ALLOWANCE + _TEXT_PER_BYTE * len(file.data)
         self._types: dict[int, Type] = {}  # by string id: several ids may share a text
-        self.length: dict[Type, int] = {}  # of each type's text
+        self.length: dict[Type, int] = {}  # of the text of each type
         self._dicts: dict[int, dict[str, Attribute]] = {}
-        self._errors = Parser(Source("", ""))  # what from_generic reports through
+        self._errors = Parser(Source("", ""))  # the parser that from_generic reports through
 
     def module(self, raw: RawModule, debug: DebugInfo | None) -> Module:
         top = Operation("builtin.module", row("builtin.module"), [], attrs=self.attrs(raw.attrs, 0))
@@ -69,7 +70,7 @@ class Builder:
         return Module(top, self.file.source)
 
     def _extra(self, raw: RawModule, body: Block, region: Region, names: dict[int, str]) -> None:
-        """Put the operations that are not functions back to their places."""
+        """Insert the operations that are not functions at their positions."""
         functions = iter(body.ops)
         places = dict(raw.extra)
         total = len(raw.functions) + len(raw.extra)
@@ -92,7 +93,9 @@ class Builder:
     def spend(self, cost: int, at: int) -> None:
         self._left -= cost
         if self._left < 0:
-            self.fail("PTO-E1215", "the file unfolds to far more text than its size allows", at)
+            self.fail(
+                "PTO-E1215", "cannot expand the file: its text is far larger than its size allows", at
+            )
 
     # -------------------------------------------------------------------------------------------- tables
 
@@ -110,7 +113,7 @@ class Builder:
         return found
 
     def attrs(self, id: int, at: int) -> dict[str, Attribute]:
-        """The dictionary of an attribute id, as a new one."""
+        """Return a new dictionary with the attributes of an id."""
         if not id:
             return {}
         string = self.file.attrs[id - 1]
@@ -126,7 +129,7 @@ class Builder:
 
     def constant(self, entry: Constant, at: int) -> Attribute:
         if entry.tag == format.INDEX_VECTOR:
-            self.fail("PTO-E1213", "an index vector is not the value of a constant", at)
+            self.fail("PTO-E1213", "expected a number as the value of a constant, got an index vector", at)
         type = self.type(entry.type, entry.at)
         try:
             if not isinstance(type, ScalarType):
@@ -145,7 +148,7 @@ class Builder:
             self.fail("PTO-E1214", f"{op.name}: {wrong}", at)
 
     def settle(self, op: Operation, raw: RawOp) -> None:
-        """From the generic form that a file holds to ours."""
+        """Convert an operation from the generic form of a file to the form of the IR."""
         r = op.row
         if r is None:
             return
@@ -174,19 +177,21 @@ class Builder:
             given = tuple(v for v in sizes.value if isinstance(v, int))
         groups = format.read_segments(r, given, len(op.operands))
         if groups is None:
-            shown = f"groups {list(given)} do" if given is not None else "that does"
-            self.fail("PTO-E1214", f"{op.name}: {len(op.operands)} operands, {shown} not fit", raw.at)
+            what = f"{op.name}: unexpected number of operands: {len(op.operands)}"
+            if given is not None:
+                what = f"{op.name}: cannot split {len(op.operands)} operands into groups {list(given)}"
+            self.fail("PTO-E1214", what, raw.at)
         op.set_attr(format.SEGMENTS, DenseArrayAttr("i32", groups))
 
 
 class _Scope:
-    """The values of one function, and which of them can be seen where."""
+    """The values of one function, with the region that each is visible in."""
 
     def __init__(self, builder: Builder) -> None:
         self.b = builder
         self.values: list[Value] = []
         self._region_of: list[Region] = []  # of each value
-        self._pending: list[tuple[Operation, RawOp]] = []  # outer before inner: the order of their ids
+        self._pending: list[tuple[Operation, RawOp]] = []  # outer operations first, in the order of their ids
 
     @property
     def ops(self) -> list[Operation]:
@@ -241,7 +246,8 @@ class _Scope:
             attrs[format.SEGMENTS] = DenseArrayAttr("i32", (0, raw.immediate[0] & 1, raw.immediate[0] >> 1))
 
     def finish(self) -> None:
-        """Operands, once every value is there: a branch back may use what is defined further down."""
+        """Set the operands after all values exist, because a branch back may use a value that is defined
+        later."""
         for op, raw in self._pending:
             at = raw.at
             for id in raw.operands:
@@ -302,7 +308,7 @@ class _Scope:
 
 
 def _values(func: Operation) -> list[Value]:
-    """Values of a function in the order of their ids."""
+    """Return the values of a function in the order of their ids."""
     out: list[Value] = []
 
     def visit(region: Region) -> None:
@@ -319,20 +325,20 @@ def _values(func: Operation) -> list[Value]:
 
 
 def record_names(values: list[Value], names: dict[int, str]) -> None:
-    """Give values the names that debug information has for them."""
+    """Name values as the debug information does."""
     seen: dict[object, set[str]] = {}  # by block
     for id, name in names.items():
         if id < len(values) and is_name(name):
             value = values[id]
             block = value.op.parent if value.op else value.owner
             taken = seen.setdefault(block, set())
-            if name not in taken:  # twice in a block cannot be what the program said
+            if name not in taken:  # a program has no name twice in a block
                 taken.add(name)
                 value.name = name
 
 
 def name_constants(values: list[Value]) -> None:
-    """Constants of a function that have no name get one that says their value."""
+    """Name the unnamed constants of a function after their values."""
     counts: dict[str, int] = {}
     for value in values:
         op = value.op

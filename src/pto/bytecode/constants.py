@@ -1,7 +1,7 @@
-"""Constant pool entries: numbers to bytes and back.
+"""Convert numbers to and from entries of the constant pool.
 
-A floating-point constant is stored as its bit pattern. Reading it back gives the shortest decimal that
-denotes this pattern, so `0.1 : f32` is `0.1` again and not the double nearest to the 32-bit value.
+A floating-point constant is stored as its bit pattern. Reading gives the shortest decimal number with this
+pattern, so `0.1 : f32` is `0.1` again and not the double nearest to the 32-bit value.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from .format import FLOAT, INT, MAX_INT_BITS, WIDE_INT
 
 
 class BadConstant(Exception):
-    """A constant pool entry that is no value of its type; the message says why."""
+    """An entry of the constant pool with an invalid value for its type; the message has the reason."""
 
 
 def int_bits(type: ScalarType) -> int | None:
-    """Width of an integer or index type; None for other types and widths that are not stored as numbers."""
+    """Return the width of an integer or index type; None for other types, and for widths that are not stored
+    as numbers."""
     if type.text == "index":
         return 64
     bits = type.bits
@@ -32,7 +33,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def constant_bits(value: Attribute | None) -> tuple[int, int, int] | None:
-    """(tag, number or bit pattern, width in bits); None where the pool has no entry of this kind."""
+    """Return (tag, number or bit pattern, width in bits); None if the pool has no such entries."""
     if isinstance(value, IntAttr):
         bits = int_bits(value.type)
         if bits is None:
@@ -57,7 +58,8 @@ def float_pattern(value: FloatAttr) -> int:
 
 
 def int_attr(number: int, type: ScalarType) -> IntAttr:
-    """The attribute of a stored integer: unsigned types and i1 as they are printed, all others signed."""
+    """Return the attribute of a stored integer. Unsigned types and i1 have unsigned values, as they are
+    printed; all others have signed values."""
     bits = int_bits(type)
     if bits is None:
         raise BadConstant(f"an integer cannot have type {type}")
@@ -73,7 +75,7 @@ def wide_attr(data: bytes, type: ScalarType) -> IntAttr:
     if bits is None or bits <= 64:
         raise BadConstant(f"a wide integer cannot have type {type}")
     if len(data) != (bits + 7) // 8:
-        raise BadConstant(f"{type} takes {(bits + 7) // 8} bytes, not {len(data)}")
+        raise BadConstant(f"expected {(bits + 7) // 8} bytes for {type}, got {len(data)}")
     number = int.from_bytes(data, "little")
     if number >> bits:
         raise BadConstant(f"the number does not fit in {type}")
@@ -85,7 +87,7 @@ def float_attr(data: bytes, type: ScalarType) -> FloatAttr:
     if info is None or not info.is_float:
         raise BadConstant(f"a floating-point number cannot have type {type}")
     if len(data) != (info.bits + 7) // 8:
-        raise BadConstant(f"{type} takes {(info.bits + 7) // 8} bytes, not {len(data)}")
+        raise BadConstant(f"expected {(info.bits + 7) // 8} bytes for {type}, got {len(data)}")
     pattern = int.from_bytes(data, "little")
     if pattern >> info.bits:
         raise BadConstant(f"the bit pattern does not fit in {type}")
@@ -100,7 +102,8 @@ def float_attr(data: bytes, type: ScalarType) -> FloatAttr:
 
 
 def constant_name(value: Attribute | None) -> str:
-    """Name of a constant's value in canonical text: `c4`, `c-1_i32`, `c0x3F800000_f32`; else empty."""
+    """Return the name of a constant in canonical text: `c4`, `c-1_i32`, `c0x3F800000_f32`; empty for other
+    values."""
     found = constant_bits(value)
     if found is None:
         return ""

@@ -1,7 +1,8 @@
 """The DEBUGINFO section: files, value names, operation locations, snippets.
 
-Debug information never changes what a program means: names that cannot be names of values are left out. An
-operation with a location is there, in a file whose text is not at hand; others are at their bytes.
+Debug information never changes the meaning of a program: invalid names of values are ignored. An operation
+with a location points into a file whose text is not available; other operations have the offsets of their
+bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _NAME = re.compile(r"[\w$.\-]{1,256}(?:#\d{1,4})?")
 
 
 def is_name(text: str) -> bool:
-    """Whether `%text` is the name of a value."""
+    """Return True if `%text` is a valid name of a value."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -34,7 +35,7 @@ class DebugInfo:
     snippets: dict[tuple[int, int], str] = field(default_factory=lambda: {})
 
     def places(self) -> dict[tuple[int, int], Span]:
-        """(function, operation) -> where it comes from."""
+        """Return (function, operation) -> its source location."""
         files = [Unread(name) for name in self.files]
         return {key: files[file].at(line, column) for key, (file, line, column) in self.locations.items()}
 
@@ -56,7 +57,7 @@ def read_debuginfo(file: File) -> DebugInfo | None:
         function, op = r.uleb(), r.uleb()
         source = r.index("file", len(out.files))
         out.locations[function, op] = (source, r.uleb(), r.uleb())
-        r.uleb()  # the end of the range: a point range says nothing new
+        r.uleb()  # end of the range; ranges of one point are equal to their start
         r.uleb()
     for _ in range(r.count("snippets", 3)):
         function, op = r.uleb(), r.uleb()
@@ -66,11 +67,11 @@ def read_debuginfo(file: File) -> DebugInfo | None:
 
 
 class DebugWriter:
-    """Collects debug information while a module is written. `intern` gives the id of a string."""
+    """Collect debug information while a module is written. `intern` returns the id of a string."""
 
     def __init__(self, intern: Callable[[str], int], own_names: bool) -> None:
         self._intern = intern
-        self._own_names = own_names  # the program's names; else those of the field, which has lost them
+        self._own_names = own_names  # names of the program; otherwise default names, as PTOAS writes them
         self._files: dict[str, int] = {}
         self._names: list[tuple[int, int, int]] = []
         self._locations: list[tuple[int, ...]] = []
@@ -116,7 +117,8 @@ class DebugWriter:
 
 
 def _name_of(op: Operation) -> Span | None:
-    """Where an operation's name is written; a terminator that the text leaves out is at its parent."""
+    """Return the source location of an operation's name. An implicit terminator has the location of its
+    parent."""
     at: Operation | None = op
     loc = op.loc
     while at is not None and loc is not None and loc.source.text[loc.start : loc.start + 1] == "}":
@@ -125,10 +127,10 @@ def _name_of(op: Operation) -> Span | None:
     if loc is None or isinstance(loc.source, Unread):
         return loc
     text, end = loc.source.text, loc.end
-    if end <= loc.start or end > len(text):  # of a bytecode file, or built
+    if end <= loc.start or end > len(text):  # read from bytecode, or built without a text
         return None
     if text[loc.start] == "%":
         rest = text[loc.start : end].partition("=")[2]
-        if rest:  # a tile made for an SSA result is at its name
+        if rest:  # a tile made for an SSA result points to the operation's name
             return Span(loc.source, end - len(rest.lstrip()), end)
     return loc

@@ -1,6 +1,6 @@
-"""A readable listing of a bytecode file: sections, tables, functions and operations with their offsets.
+"""Readable listing of a bytecode file: sections, tables, functions and operations with their offsets.
 
-Lines come one by one, so that of a damaged file everything up to the damage is shown.
+Lines are generated one by one, so that the listing of a damaged file shows everything before the damage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TAGS = {
 
 
 def dump(data: bytes, name: str) -> Iterator[str]:
-    """Lines of the listing; raises `DiagnosticError` where the file is damaged."""
+    """Yield the lines of the listing; raise `DiagnosticError` at the damage in a file."""
     yield f"{name}: {len(data)} bytes"
     file = read_file(data, name)
     for id, (at, end) in file.sections.items():

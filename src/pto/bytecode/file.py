@@ -1,7 +1,7 @@
-"""A bytecode file as tables and raw operations: everything but the meaning of names and texts.
+"""Read a bytecode file as tables and raw operations, without the meaning of names and texts.
 
-`read_file` checks the container and fills the tables; `read_module` reads the operation stream. Both `build`
-(raw operations to IR) and `dump` start from here. Every failure is a `DiagnosticError` with a byte offset.
+`read_file` checks the container and fills the tables; `read_module` reads the operation stream. `build` (raw
+operations to IR) and `dump` both use the result. Every failure is a `DiagnosticError` with a byte offset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Constant:
 
 @dataclass(slots=True)
 class RawOp:
-    """One operation. `row` is None for an operation of a dialect we do not know."""
+    """One operation. `row` is None for an operation of an unknown dialect."""
 
     at: int
     end: int
@@ -103,7 +103,11 @@ def read_file(data: bytes, name: str) -> File:
 def _container(file: File) -> None:
     r = Reader(file.data, file.source, "the file")
     if file.data[:6] != format.MAGIC:
-        r.fail("PTO-E1201", "this is not PTO bytecode", help="bytecode starts with the bytes 'PTOBC' and 0")
+        r.fail(
+            "PTO-E1201",
+            "missing the magic number of PTO bytecode",
+            help="bytecode starts with the bytes 'PTOBC' and 0",
+        )
     r.at = 6
     version, flags, length = r.u16(), r.u16(), r.u32()
     if version != format.VERSION or flags:
@@ -118,14 +122,18 @@ def _container(file: File) -> None:
             "payload length does not match the file",
             10,
             got=got,
-            help="the file is cut or has grown",
+            help="get the file again: it was truncated or extended",
         )
     order = list(format.SECTION_NAMES)
     next_allowed = 0
     while r.at < r.end:
         at, id = r.at, r.u8()
         if id not in order[next_allowed:]:
-            what = f"section {_section(id)} " + ("is out of order" if id in order else "is not known")
+            what = (
+                f"section {_section(id)} is out of order"
+                if id in order
+                else f"unknown section {_section(id)}"
+            )
             r.fail(
                 "PTO-E1204",
                 what,
@@ -134,7 +142,7 @@ def _container(file: File) -> None:
             )
         skipped = [s for s in order[next_allowed : order.index(id)] if s in format.REQUIRED]
         if skipped:
-            r.fail("PTO-E1204", f"section {_section(skipped[0])} is missing", at, got=_section(id))
+            r.fail("PTO-E1204", f"missing section {_section(skipped[0])}", at, got=_section(id))
         size = r.u32()
         if size > r.end - r.at:
             r.fail("PTO-E1204", f"section {_section(id)} is longer than the file", at, got=f"{size} bytes")
@@ -143,7 +151,7 @@ def _container(file: File) -> None:
         next_allowed = order.index(id) + 1
     missing = [s for s in format.REQUIRED if s not in file.sections]
     if missing:
-        r.fail("PTO-E1204", f"section {_section(missing[0])} is missing")
+        r.fail("PTO-E1204", f"missing section {_section(missing[0])}")
 
 
 def _section(id: int) -> str:
@@ -169,7 +177,7 @@ def _texts(file: File, section: int, what: str) -> list[int]:
     for _ in range(r.count(f"{what}s", 3)):
         at, tag, flags = r.at, r.u8(), r.u8()
         if (tag, flags) != (0, 1):
-            r.fail("PTO-E1212", f"{what} {len(out) + 1} is not stored as text", at, expected="tag 0, flags 1",
+            r.fail("PTO-E1212", f"expected {what} {len(out) + 1} as text", at, expected="tag 0, flags 1",
                    got=f"tag {tag}, flags {flags}")  # fmt: skip
         out.append(r.index("string", len(file.strings)))
     r.finish()
@@ -203,7 +211,9 @@ def read_module(file: File) -> RawModule:
     stream = _Stream(file, r)
     attrs = stream.attr_id()
     if r.uleb():
-        r.fail("PTO-E1211", "module with globals", r.at - 1, help="v0 defines none")
+        r.fail(
+            "PTO-E1211", "module with globals", r.at - 1, help="remove the globals, which v0 does not define"
+        )
     functions: list[RawFunction] = []
     for _ in range(r.count("functions", 4)):
         at = r.at
@@ -221,7 +231,7 @@ def _extra(file: File) -> list[tuple[int, RawOp]]:
         return []
     r = file.reader(format.EXTRA)
     if file.data[r.at : r.at + len(format.EXTRA_TAG)] != format.EXTRA_TAG:
-        return []  # another producer's: readers skip what they do not know
+        return []  # a section of another producer, which readers skip
     r.at += len(format.EXTRA_TAG)
     stream = _Stream(file, r)
     out = [(r.uleb(), stream.op(0)) for _ in range(r.count("operations", 4))]
@@ -230,7 +240,7 @@ def _extra(file: File) -> list[tuple[int, RawOp]]:
 
 
 class _Stream:
-    """Reads regions, blocks and operations."""
+    """Reader of regions, blocks and operations."""
 
     def __init__(self, file: File, r: Reader) -> None:
         self.file = file
@@ -268,7 +278,7 @@ class _Stream:
                 "PTO-E1211",
                 f"unknown opcode {shown}",
                 at,
-                help="v0 has no such operation; the file may be damaged",
+                help="write the file again: v0 has no such operation, so the file may be damaged",
             )
         immediate = self._immediate(found)
         operands = [r.uleb() for _ in range(self._operand_count(found, immediate))]
@@ -314,7 +324,7 @@ class _Stream:
         name_at = r.at
         name = self.file.strings[r.index("string", len(self.file.strings))]
         if not may_name(name):
-            r.fail("PTO-E1211", f"'{name[:40]}' is not the name of an operation", name_at)
+            r.fail("PTO-E1211", f"expected the name of an operation, got '{name[:40]}'", name_at)
         row = format.known(name)
         if row is None and name.startswith("pto."):
             r.fail(

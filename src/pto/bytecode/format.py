@@ -1,9 +1,9 @@
-"""PTO-BC v0 as data: sections, and how each operation lies in the stream.
+"""PTO-BC v0 as data: sections, and the encoding of each operation in the stream.
 
-Opcode numbers, variants, results and regions are those of the instruction table. What v0 alone fixes is
-below: which operands it counts, which immediates it writes, how the field's operations group their operands,
-and which default attributes the field's printer shows. Everything else of our table is written as a generic
-operation (name, types and operands spelled out).
+Opcode numbers, variants, results and regions are those of the instruction table. This module has the facts
+that belong to v0: counted operands, immediates, the operand groups of PTOAS, and the default attributes that
+the printer of PTOAS shows. All other operations of the table are written as generic operations, with name,
+types and operands.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SECTION_NAMES = {
 }  # fmt: skip
 REQUIRED = (STRINGS, TYPES, ATTRS, CONSTS, MODULE)
 
-#: The EXTRA section is skipped by readers that do not know it. Ours starts with this tag and holds what v0
-#: has no place for: module-level operations other than functions.
+#: Readers that do not know the EXTRA section skip it. The EXTRA section of pto starts with this tag, and
+#: contains module-level operations other than functions, which v0 cannot encode.
 EXTRA_TAG = b"pto\x01"
 
 GENERIC = 0xFFFF
 INDEX_WIDTH = 64
 
-#: Key under which a generic operation carries its branch targets: (block, argument count) pairs.
+#: Attribute with the branch targets of a generic operation, as (block, argument count) pairs.
 SUCCESSORS = "ptobc.successors"
 SEGMENTS = "operandSegmentSizes"
 
@@ -49,7 +49,7 @@ PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 
 _LAST = {0x0: 0x0006, 0x1: 0x107D, 0x2: 0x2008, 0x4: 0x4002, 0x6: 0x6001}  # last v0 number of each range
 
-#: Operations whose operand count is written.
+#: Operations with a written operand count.
 _COUNTED = frozenset(
     "scf.yield subset tgather tmrgsort tquant trowexpanddiv trowexpandexpdif trowexpandmax trowexpandmin "
     "trowexpandmul trowexpandsub trsqrt tsort32 tstore tsync".split()
@@ -58,26 +58,27 @@ _IMMEDIATES = {
     "arith.cmpi": PREDICATE, "record_event": EVENT, "wait_event": EVENT, "arith.constant": CONSTANT,
     "make_tensor_view": VIEW, "partition_view": PARTITION, "alloc_tile": VALID_MASK,
 }  # fmt: skip
-#: Fixed counts that include an operand our row calls optional.
+#: Operand counts that include operands which are optional in the table.
 _FIXED = {
     "tcolsum": 3, "tprelu": 4, "trem": 4, "trems": 4, "tscatter": 3, "tsel": 5, "tsels": 5, "txor": 4,
     "txors": 4,
 }  # fmt: skip
-#: Numbers that the field's table has but its dialect does not: its reader cannot build the operation.
+#: Operations with a number in the table of PTOAS but not in its dialect, so that its reader cannot build
+#: them.
 _UNREADABLE = frozenset(
     "timg2col set_img2col_padding set_img2col_rpt setfmatrix sethf32mode settf32mode tstore_fp".split()
 )
-#: Operand counts of the two mode registers, which our rows write as attributes.
+#: Operand counts of the two mode registers, which are attributes in the table.
 _MODE_OPERANDS = {"sethf32mode": 2, "settf32mode": 2}
 
-#: How our operand groups fold into those the field writes (`operandSegmentSizes`): the number of our groups
-#: per group of the field; () where the field writes none. Groups past the sum must be empty.
+#: Operand groups in `operandSegmentSizes` of PTOAS: the number of our groups per group of PTOAS, or () if
+#: PTOAS writes no groups. Further groups must be empty.
 FOLDS: dict[str, tuple[int, ...]] = {
     "textract": (), "tquant": (), "tmov": (1, 1, 1, 1), "tgather": (1, 1, 1, 1, 1, 1),
     "tmrgsort": (4, 1, 1, 1, 1),
 }  # fmt: skip
 
-#: Attributes that are written with their default where the program leaves them out.
+#: Attributes that are written with their default if the program leaves them out.
 IMPLIED: dict[str, tuple[str, ...]] = {
     "tstore": ("atomicType", "reluPreMode", "stPhase"), "tmov": ("reluPreMode",), "mgather": ("gatherOob",),
     "mscatter": ("scatterAtomicOp", "scatterOob"), "tci": ("descending",), "ttri": ("upperOrLower",),
@@ -94,7 +95,7 @@ class Op:
     count: int  # operands in mode FIXED and BY_VARIANT, leading operands in mode SEGMENTED
     immediate: int
     results: int  # types listed in the stream
-    readable: bool  # by the field's reader
+    readable: bool  # by the reader of PTOAS
 
 
 def _op(r: Row) -> Op:
@@ -117,7 +118,7 @@ def _op(r: Row) -> Op:
 
 @cache
 def table() -> dict[tuple[int, int | None], Op]:
-    """(opcode, variant) -> operation, for every number that v0 defines."""
+    """Return (opcode, variant) -> operation, for every number that v0 defines."""
     found: dict[tuple[int, int | None], Op] = {}
     for r in rows():
         if r.opcode <= _LAST.get(r.opcode >> 12, -1) and r.name != "func.func":
@@ -127,7 +128,7 @@ def table() -> dict[tuple[int, int | None], Op]:
 
 @cache
 def variants() -> frozenset[int]:
-    """Opcodes that are followed by a variant byte."""
+    """Return the opcodes that are followed by a variant byte."""
     return frozenset(opcode for opcode, variant in table() if variant is not None)
 
 
@@ -137,7 +138,8 @@ def by_name() -> dict[str, Op]:
 
 
 def spread(r: Row, count: int) -> tuple[int, ...] | None:
-    """Group sizes of `count` operands when nothing says them: optional groups are filled from the left."""
+    """Return the group sizes of `count` operands without explicit sizes: optional groups are filled from the
+    left."""
     spare = count - sum(not o.optional and not o.variadic for o in r.operands)
     out: list[int] = []
     for o in r.operands:
@@ -153,7 +155,7 @@ def spread(r: Row, count: int) -> tuple[int, ...] | None:
 
 
 def written_segments(r: Row, groups: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The group sizes to write for an operation, None where its operand count says it all."""
+    """Return the group sizes to write for an operation, or None if its operand count determines them."""
     fold = FOLDS.get(r.name)
     if fold is None:
         several = sum(o.optional or o.variadic for o in r.operands) > 1
@@ -171,7 +173,7 @@ def written_segments(r: Row, groups: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def read_segments(r: Row, sizes: tuple[int, ...] | None, count: int) -> tuple[int, ...] | None:
-    """Sizes of our groups from what a file says; None where they do not fit."""
+    """Return the sizes of our groups for the sizes in a file, or None if they do not match the row."""
     if sizes is None:
         return spread(r, count)
     fold = FOLDS.get(r.name)
@@ -182,7 +184,7 @@ def read_segments(r: Row, sizes: tuple[int, ...] | None, count: int) -> tuple[in
                 return None
             out.extend([1] * size + [0] * (width - size))
         sizes = tuple(out)
-    sizes += (0,) * (len(r.operands) - len(sizes))  # trailing groups that the writer did not know
+    sizes += (0,) * (len(r.operands) - len(sizes))  # trailing groups that an older writer did not have
     fits = len(sizes) == len(r.operands) and sum(sizes) == count
     for size, o in zip(sizes, r.operands, strict=False):
         fits = fits and size >= 0 and (o.variadic or size <= 1) and (o.optional or o.variadic or size == 1)
@@ -190,6 +192,6 @@ def read_segments(r: Row, sizes: tuple[int, ...] | None, count: int) -> tuple[in
 
 
 def known(name: str) -> Row | None:
-    """The row of an operation name, which is always written with its dialect."""
+    """Return the row of an operation name, which always includes the dialect."""
     found = row(name)
     return found if found is not None and name.startswith(found.dialect + ".") else None

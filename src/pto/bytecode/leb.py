@@ -1,6 +1,8 @@
-"""Bytes in and out: LEB128, little-endian integers, and a reader that fails with a code and a byte offset.
+"""Read and write bytes: LEB128, little-endian integers, and a reader that fails with a code and a byte
+offset.
 
-LEB128 numbers are written in, and read back only in, their shortest form; the reader takes at most 64 bits.
+LEB128 numbers are written in their shortest form, and no other form is accepted. The reader accepts at most
+64 bits.
 """
 
 from __future__ import annotations
@@ -44,14 +46,14 @@ class Reader:
     def take(self, count: int) -> bytes:
         if count > self.end - self.at:
             left = self.end - self.at
-            self.fail("PTO-E1205", f"{self.what} ends here: {count} more bytes expected, {left} left")
+            self.fail("PTO-E1205", f"{self.what} ends here: expected {count} more bytes, got {left}")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def u8(self) -> int:
         at = self.at
         if at >= self.end:
-            self.fail("PTO-E1205", f"{self.what} ends here: one more byte expected")
+            self.fail("PTO-E1205", f"{self.what} ends here: expected one more byte")
         self.at = at + 1
         return self.data[at]
 
@@ -94,18 +96,19 @@ class Reader:
         return value
 
     def count(self, of: str, size: int = 1) -> int:
-        """A count of items that take at least `size` bytes each: it cannot exceed what is left."""
+        """Read a count of items of at least `size` bytes each; refuse a count that exceeds the rest of the
+        window."""
         start = self.at
         value = self.uleb()
         if value * size > self.end - self.at:
             self.fail(
-                "PTO-E1209", f"{value} {of} cannot fit in what is left of {self.what}", start,
+                "PTO-E1209", f"{value} {of} do not fit in the rest of {self.what}", start,
                 expected=f"at most {(self.end - self.at) // size}", got=str(value),
             )  # fmt: skip
         return value
 
     def index(self, of: str, size: int, first: int = 0) -> int:
-        """An id of a table of `size` entries whose ids begin at `first`."""
+        """Read an id of a table of `size` entries whose ids begin at `first`."""
         start = self.at
         value = self.uleb()
         if not first <= value < first + size:
@@ -115,10 +118,11 @@ class Reader:
 
     def finish(self) -> None:
         if self.at != self.end:
-            self.fail("PTO-E1210", f"{self.end - self.at} bytes left over in {self.what}")
+            self.fail("PTO-E1210", f"unexpected {self.end - self.at} bytes at the end of {self.what}")
 
 
 def fail(source: Source, code: str, message: str, at: int, **more: str) -> NoReturn:
-    """Give up on a file; a bytecode file is one line, so its column is the byte offset plus one."""
+    """Raise an error for a file. A bytecode file counts as one line, so the column is the byte offset plus
+    one."""
     span = Span(source, at, at + 1)
     raise DiagnosticError([Diagnostic(code, f"byte {at} (0x{at:x}): {message}", span, **more)])  # type: ignore[arg-type]

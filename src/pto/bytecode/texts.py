@@ -1,7 +1,7 @@
-"""Types and attribute dictionaries as the texts that bytecode stores, and back.
+"""Convert types and attribute dictionaries to and from the texts that bytecode stores.
 
-The texts are those of the field's printer: keys sorted, 64-bit integers with their type, defaults spelled out
-where that printer spells them out (`format.IMPLIED`), comparison predicates as numbers.
+The texts are those of the printer of PTOAS: sorted keys, 64-bit integers with their type, explicit defaults
+(`format.IMPLIED`), comparison predicates as numbers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class BadText(Exception):
-    """A text that is not of its form; the message says why."""
+    """A malformed text; the message has the reason."""
 
 
-@lru_cache(4096)  # programs of one batch have most types in common
+@lru_cache(4096)  # programs of one batch share most types
 def parse_type(text: str) -> Type:
     return _whole(text, Parser.type)
 
@@ -60,7 +60,7 @@ def _whole(text: str, read: Callable[[Parser], T]) -> T:
     except Report as e:
         raise BadText(e.diagnostic.message) from None
     if reader.t[reader.i] != EOF:
-        raise BadText(f"unexpected {reader.shown()} after its end")
+        raise BadText(f"unexpected {reader.shown()} at the end")
     return found
 
 
@@ -68,7 +68,7 @@ def _whole(text: str, read: Callable[[Parser], T]) -> T:
 
 
 def dict_text(items: dict[str, Attribute]) -> str:
-    """A dictionary in the field's spelling; empty for an empty one."""
+    """Return a dictionary in the spelling of PTOAS; empty for an empty dictionary."""
     if not items:
         return ""
     parts = (
@@ -83,15 +83,15 @@ def _value(value: Attribute, typed: bool = True) -> str:
         return f"{value.value} : i64"
     if isinstance(value, DictAttr):
         return dict_text(value.items) or "{}"
-    if isinstance(value, ArrayAttr):  # elements leave 64-bit types out
+    if isinstance(value, ArrayAttr):  # 64-bit elements are written without their type
         return f"[{', '.join(_value(i, typed=False) for i in value.items)}]"
     return str(value)
 
 
 def op_attrs(op: Operation, without: str = "") -> dict[str, Attribute]:
-    """The attributes of an operation as bytecode holds them: generic form, implied defaults included."""
+    """Return the attributes of an operation as in bytecode: in generic form, with implied defaults."""
     row = op.row
-    if row is None or row.dialect == "cf":  # branches say their operand groups with their successors
+    if row is None or row.dialect == "cf":  # operand groups of branches are stored with their successors
         return op.attrs
     out = {k: _generic(row, k, v) for k, v in op.attrs.items() if k != without}
     for attr in implied(row):
@@ -116,13 +116,13 @@ def _generic(row: Row, key: str, value: Attribute) -> Attribute:
 
 
 def implied(row: Row) -> list[Attr]:
-    """Attributes that are written even where the program leaves them to their default."""
+    """Return the attributes that are written even if the program leaves them out."""
     named = IMPLIED.get(row.name, ())
     return [a for a in row.attrs if a.name in named or (a.name in FLAGS and a.default == "none")]
 
 
 def default(attr: Attr) -> Attribute:
-    """The default of an implied attribute as an attribute."""
+    """Return the default value of an implied attribute."""
     if attr.name in FLAGS:
         return OpaqueAttr(f"#arith.{FLAGS[attr.name]}<{attr.default}>")
     if attr.kind == "bool":

@@ -1,7 +1,7 @@
-"""IR to bytecode.
+"""Write IR as bytecode.
 
-An operation is written with its v0 number where v0 can say all of it, else as a generic operation. With
-`strict`, what the field's reader cannot take is refused instead, all places at once.
+An operation is written with its v0 number if v0 can express all of it, otherwise as a generic operation. With
+`strict`, operations that the reader of PTOAS lacks are refused, and all of them are reported at once.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ T = TypeVar("T")
 
 
 def to_bytecode(module: Module, *, strict: bool = False, debuginfo: bool = False) -> bytes:
-    """A module as PTO-BC v0.
+    """Return a module as PTO-BC v0.
 
-    `strict` raises `DiagnosticError` for what the field's reader cannot take; `debuginfo` adds value names
-    and source locations. In strict mode value names are the field's own: those of its canonical text.
+    `strict` raises `DiagnosticError` for operations that the reader of PTOAS lacks. `debuginfo` adds value
+    names and source locations. In strict mode, value names are those of the canonical text of PTOAS.
     """
     return _Writer(module, strict, debuginfo).file()
 
 
 class _Table(Generic[T]):
-    """Entries in first-use order."""
+    """Entries in the order of first use."""
 
     def __init__(self) -> None:
         self.ids: dict[T, int] = {}
@@ -52,8 +52,8 @@ class _Writer:
         self._attrs = _Table[int]()
         self._consts = _Table[bytes]()
         self._ids: dict[Value, int] = {}
-        self._numbers: dict[Block, int] = {}  # of blocks, in their regions
-        self._written = 0  # values whose definition is already in the stream
+        self._numbers: dict[Block, int] = {}  # block -> its number in its region
+        self._written = 0  # number of values that are already defined in the stream
         self._function = 0
         self._next_op = 0
         self._debug: DebugWriter | None = None
@@ -127,7 +127,7 @@ class _Writer:
     # -------------------------------------------------------------------------------------------- module
 
     def _stream(self) -> tuple[bytearray, bytes]:
-        for name in ("func.func", "func.return"):  # the field's encoder has these first
+        for name in ("func.func", "func.return"):  # PTOAS writes these strings first
             self._strings.add(name)
         out = bytearray([0, format.INDEX_WIDTH])
         write_uleb(out, self._dict(self.module.attrs))
@@ -138,7 +138,7 @@ class _Writer:
         for f in functions:
             write_uleb(out, self._strings.add(f.attr("sym_name")))
             write_uleb(out, self._type(f.attr("function_type")))
-            out.append(0)  # flags: the field marks no imports
+            out.append(0)  # flags: PTOAS marks no imports
             write_uleb(out, self._dict(f.attrs))
         for id, f in enumerate(functions):
             self._function, self._next_op, self._written = id, 0, 0
@@ -158,7 +158,7 @@ class _Writer:
         debug, self._debug = self._debug, None  # locations are numbered by function
         values = self._number(self.module.op.regions[0], skip="func.func")
         for position, op in others:
-            self._refuse(op, "v0 has functions only at module level")
+            self._refuse(op, "v0 allows only functions at module level")
             write_uleb(out, position)
             self._op(out, op, 0)
         if debug is not None:
@@ -167,7 +167,8 @@ class _Writer:
         return bytes(out)
 
     def _number(self, region: Region, skip: str = "") -> list[Value]:
-        """Ids of all values of a function: block arguments, then results, before nested regions."""
+        """Return all values of a function in the order of their ids: block arguments, then results, before
+        nested regions."""
         values: list[Value] = []
         stack: list[Region | Block | Operation] = [region]
         while stack:
@@ -185,7 +186,7 @@ class _Writer:
 
     def _refuse(self, op: Operation, why: str) -> None:
         if self.strict:
-            help = "encode without --strict-v0 to write it in our own extension of the format"
+            help = "encode without --strict-v0 to write it as an extension of the format"
             self.problems.append(
                 Diagnostic("PTO-E1216", f"{op.name}: {why}", self.module.span(op), help=help)
             )
@@ -213,7 +214,7 @@ class _Writer:
             self._next_op += 1
         found = format.by_name().get(op.name)
         if found is None:
-            why = "not an operation of v0"
+            why = "v0 has no number for it"
         else:
             why = _misfit(found, op)
         if found is not None and not why:
@@ -268,7 +269,7 @@ class _Writer:
                 message = f"{op.name}: operand '%{value.name}' is not a value of its function"
                 raise DiagnosticError([Diagnostic("PTO-E0201", message, self.module.span(op))])
             if id >= self._written:
-                self._refuse(op, f"uses '%{value.name}', which is defined further down")
+                self._refuse(op, f"uses '%{value.name}', which is defined later")
             write_uleb(out, id)
 
     def _generic(self, out: bytearray, op: Operation) -> None:
@@ -288,7 +289,7 @@ class _Writer:
 
 
 def _text_section(table: _Table[int]) -> bytes:
-    """Types and attributes: each a tag, a flag that says 'text', and the id of the text."""
+    """Return the entries of types or attributes: each has a tag, a flag for text, and the id of the text."""
     out = bytearray()
     write_uleb(out, len(table.ids))
     for string in table.ids:
@@ -298,33 +299,33 @@ def _text_section(table: _Table[int]) -> bytes:
 
 
 def _misfit(found: format.Op, op: Operation) -> str:
-    """Why v0 cannot say an operation that it has a number for; empty if it can."""
+    """Return the reason why v0 cannot express an operation that has a number in v0; empty if v0 can."""
     if not found.readable:
-        return "v0 has a number for it, but the field's reader has no such operation"
+        return "v0 has a number for it, but the reader of PTOAS lacks the operation"
     if len(op.results) != found.results:
-        return f"v0 has room for {found.results} results, not {len(op.results)}"
+        return f"v0 expects {found.results} results, got {len(op.results)}"
     if len(op.regions) != len(found.row.regions):
-        return f"v0 has room for {len(found.row.regions)} regions, not {len(op.regions)}"
+        return f"v0 expects {len(found.row.regions)} regions, got {len(op.regions)}"
     if found.mode in (format.FIXED, format.BY_VARIANT) and len(op.operands) != found.count:
-        return f"v0 has room for {found.count} operands, not {len(op.operands)}"
+        return f"v0 expects {found.count} operands, got {len(op.operands)}"
     if found.immediate == format.VALID_MASK and op.segments and op.segments[0]:
-        return "v0 has no room for an address"
+        return "v0 cannot encode an address"
     if found.immediate == format.PREDICATE and op.attr("predicate") not in format.PREDICATES:
         return f"v0 has no predicate '{op.attr('predicate')}'"
     if found.immediate == format.CONSTANT and constant_bits(op.attrs.get("value")) is None:
-        return "v0 has no constant of this kind"
+        return "v0 has no constants of this type"
     if found.immediate == format.EVENT:
         kinds = [
             v.enum if isinstance(v, EnumAttr) else ""
             for v in map(op.attrs.get, ("src_op", "dst_op", "event_id"))
         ]
         if kinds != ["sync_op_type", "sync_op_type", "event"]:
-            return "v0 takes #pto.sync_op_type operation classes and a fixed event id only"
+            return "v0 expects operation classes of #pto.sync_op_type and a constant event id"
     row = found.row
     if row.has_segments and op.segments is not None and found.mode in (format.FIXED, format.COUNTED):
         written = format.written_segments(row, op.segments)
         if written is None and format.spread(row, len(op.operands)) != op.segments:
-            return "v0 cannot say which of its optional operands these are"
+            return "v0 cannot encode which of its optional operands are present"
     return ""
 
 

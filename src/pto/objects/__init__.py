@@ -1,3 +1,2 @@
-"""Images as machine code: `scalars`, `debug` and `ir` make LLVM IR of them, `machine_code` an object or
-assembly of that, `shared` makes a shared object of an object, `contents` is what ours hold. See
-docs/objects.md."""
+"""Machine code for images: `scalars`, `debug` and `ir` generate LLVM IR, `machine_code` an object or assembly
+from it, `shared` a shared object from an object, and `contents` reads objects of pto. See docs/objects.md."""

@@ -1,4 +1,4 @@
-"""Which files are objects of ours, and which of them can be loaded: found out without loading them."""
+"""Find out which files are objects of pto, and which of them can be loaded, without loading them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import platform
 from ..diag import Diagnostic, DiagnosticError
 from ..image.elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
 
-#: The section of images, as `image.container` has it: to ask for it does not load that module.
+#: The section of images, as in `image.container`. A copy here avoids an import of that module.
 _IMAGES = ".pto"
 
 
 def is_object(path: str) -> bool:
-    """Whether a file is an ELF file of a machine with images in it. A damaged one counts as none."""
+    """Return True if a file is an ELF file with machine code and images. Return False for a damaged file."""
     try:
         with open(path, "rb") as f:
             if f.read(4) != MAGIC:
@@ -24,7 +24,7 @@ def is_object(path: str) -> bool:
 
 
 def check_runnable(data: bytes, name: str, symbol: str) -> None:
-    """Raise `DiagnosticError` unless a file is a shared object for this machine that has a symbol."""
+    """Raise `DiagnosticError` unless a file is a shared object for this machine with a symbol."""
     try:
         if not has_symbol(data, symbol):
             raise BadElf(f"it has no symbol '{symbol}'")
@@ -33,26 +33,27 @@ def check_runnable(data: bytes, name: str, symbol: str) -> None:
 
 
 def has_symbol(data: bytes, symbol: str) -> bool:
-    """Return True if a library has a symbol for others, without loading it: to load a library is to run its
-    constructors. Raises `BadElf` for anything but a whole library of this machine."""
+    """Return True if a library exports a symbol. The library is not loaded, because loading would run its
+    constructors. Raise `BadElf` for a file that is not a complete shared library for this machine."""
     elf = Elf(data)
     if elf.kind != SHARED:
-        raise BadElf("it is no shared object: 'ptoas FILE -o k.so' makes one, or a linker")
+        raise BadElf("expected a shared object, from a linker or 'ptoas FILE -o k.so'")
     if elf.machine != MACHINES.get(platform.machine()):
-        raise BadElf(f"it is for another machine than this {platform.machine()}")
+        raise BadElf(f"expected a library for {platform.machine()}, got another machine")
     check_segments(elf)
     return any(s.name == symbol and s.section for s in elf.symbols(DYNSYM))
 
 
 def check_segments(elf: Elf) -> None:
-    """What the system maps has to be in the file: it would find out by a signal."""
+    """Check that the file contains all segments that the system maps. Access to a missing part would raise a
+    signal."""
     for kind, _, offset, _, _, size, room, _ in elf.segments:
         if kind in (1, 2) and (offset + size > len(elf.data) or size > room):
-            raise BadElf("the file is cut before the end of its segments")
+            raise BadElf("the file is truncated before the end of its segments")
 
 
 def refusal(name: str, why: str) -> DiagnosticError:
     return DiagnosticError([
-        Diagnostic("PTO-E2405", f"'{name}' cannot be run: {why}",
+        Diagnostic("PTO-E2405", f"cannot run '{name}': {why}",
                    help="make it with 'ptoas FILE -o k.so' on this kind of machine, or with 'pto build'")
     ])  # fmt: skip

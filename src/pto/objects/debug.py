@@ -1,16 +1,15 @@
-"""Lines of a program as debug information of its machine code: what `objdump -dl`, debuggers and profilers
-show."""
+"""Debug information of machine code: source lines, for `objdump -dl`, debuggers and profilers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: File, line and column of a place of an image; None where that is not known.
+#: Position in an image -> file, line and column, or None if they are unknown.
 Lines = Callable[[int], tuple[str, int, int] | None]
 
 
 class Debug:
-    """Metadata of LLVM, numbered as it is asked for."""
+    """Metadata of LLVM, numbered in the order of first use."""
 
     def __init__(self, quoted: Callable[[str], str], source: str, first: int) -> None:
         self._quoted = quoted
@@ -29,7 +28,7 @@ class Debug:
         return self._node(f'!DIFile(filename: {self._quoted(name)}, directory: "")')
 
     def function(self, name: str, file: str, line: int) -> str:
-        """A function that begins somewhere."""
+        """Return a function that begins at a line."""
         at = self._file(file)
         return self._node(
             f"distinct !DISubprogram(name: {self._quoted(name)}, scope: {at}, file: {at}, line: {line}, "
@@ -37,7 +36,7 @@ class Debug:
         )
 
     def place(self, function: str, file: str, line: int, column: int) -> str:
-        """A place in a function, which may be in another file."""
+        """Return a source location in a function, which may be in another file."""
         block = self._node(
             f"!DILexicalBlockFile(scope: {function}, file: {self._file(file)}, discriminator: 0)"
         )

@@ -1,10 +1,10 @@
-"""Images as LLVM IR: for each a function per kind of core, and one that a program calls.
+"""Generate LLVM IR for images: per image one function per kind of core, and an entry that programs call.
 
-A function of a kind of core does what the virtual machine does with the words of that kind (`execute` of
-native/vm/vm.cpp): its frame is a pointer, jumps are branches, a call goes through the table of functions,
-with the words of its operands where the machine has them, and its place is marked before. At every jump back
-it counts, and now and then asks the machine whether the launch is to end. So nothing refers to the package:
-what is outside of the object is reached through arguments alone.
+The function of a kind of core does the same as the virtual machine with the words of that kind (`execute` of
+native/vm/vm.cpp). Its frame is a pointer, and jumps are branches. A call goes through the table of functions,
+with the operand words from the machine, after its position has been stored for diagnostics. Every backward
+jump decrements a counter; when the counter is zero, the code asks the machine whether the launch must end.
+The object has no external references: it gets all functions and data of the machine as arguments.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from ..isa.profiles import ISAS, Profile
 from . import scalars
 from .debug import Debug, Lines
 
-#: Version of what an entry hands to a machine: `pto_object` of pto/object.h.
+#: Version of the structure that an entry passes to a machine: `pto_object` of pto/object.h.
 VERSION = 2
 
-#: Where each instruction has its target, by its opcode.
+#: Opcode -> index of the jump target among the words of the instruction.
 _TARGETS = {JUMP: 1, UNLESS: 2, ENTER: 4, NEXT: 5, EQUAL: 4}
 _ENDS = frozenset((END, *_TARGETS))
 
@@ -50,8 +50,8 @@ def text(
     layout: str = "",
     lines: Lines = lambda _: None,
 ) -> str:
-    """The IR of an object: the code of images, and sections beside it; `source` is the name of the program,
-    `lines` say which of its lines a place is."""
+    """Return the IR of an object: the code of images, and further `sections`. `source` is the name of the
+    program, and `lines` returns the source line of a position."""
     out = [f"source_filename = {_quoted(source)}\n"]
     out += [f'target triple = "{triple}"\n'] if triple else []
     out += [f'target datalayout = "{layout}"\n'] if layout else []
@@ -66,7 +66,7 @@ def text(
     for name, (section, data) in zip(kept, sections.items(), strict=True):
         out.append(_constant(name, data, f'section "{section}", align 8'))
     out.append(_constant(_TABLES, bytes(tables.data), "align 64"))
-    if kept:  # nothing refers to them
+    if kept:  # the sections are not referenced by code
         names = ", ".join(f"ptr @{name}" for name in kept)
         out.append(f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{names}]")
         out.append(', section "llvm.metadata"\n')
@@ -77,7 +77,7 @@ def text(
     return "".join(out)
 
 
-#: The constant that holds what machines read of all kernels.
+#: The constant with the data of all kernels that machines read.
 _TABLES = "pto.tables"
 
 
@@ -97,7 +97,7 @@ def _quoted(text: str) -> str:
 
 
 def symbol(name: str) -> str:
-    """A name as IR has it."""
+    """Return a name as an IR symbol."""
     return f"@{_quoted(name)}"
 
 
@@ -106,13 +106,13 @@ def code_symbol(image: Image, code: Code) -> str:
 
 
 class _Tables:
-    """Bytes that machines read, all of an object in one constant."""
+    """Data that machines read, as one constant per object."""
 
     def __init__(self) -> None:
         self.data = bytearray()
 
     def add(self, data: bytes) -> str:
-        """The address of some bytes, as IR has it."""
+        """Add data, and return its address as IR."""
         self.data += bytes(-len(self.data) % 8)
         at = len(self.data)
         self.data += data or bytes(8)
@@ -120,7 +120,7 @@ class _Tables:
 
 
 def _target(profile: Profile) -> bytes:
-    """`pto_target` of native/vm/vm.hpp."""
+    """Return a `pto_target` of native/vm/vm.hpp."""
     capacity = [profile.capacity[loc] for loc in MEMORIES]
     return struct.pack(
         f"<BB6x{len(capacity)}Q", ISAS.index(profile.isa), profile.left_blayout == "col_major", *capacity
@@ -128,7 +128,8 @@ def _target(profile: Profile) -> bytes:
 
 
 def _entry(image: Image, profile: Profile, tables: _Tables) -> Iterator[str]:
-    """What a program calls: it hands the kernel, `pto_object` of pto/object.h, to the machine it is given."""
+    """Yield the entry that programs call: it passes the kernel, `pto_object` of pto/object.h, to a
+    machine."""
     of_image = int.from_bytes(blake2b(to_bytes(image), digest_size=8).digest(), "little")
     keys = struct.pack(f"<{len(image.calls)}Q", *map(key, image.calls))
     names = b"".join(name.encode("utf-8", "surrogateescape") + b"\0" for name in image.calls)
@@ -161,7 +162,7 @@ def _entry(image: Image, profile: Profile, tables: _Tables) -> Iterator[str]:
 
 
 class _Function:
-    """The function of one kind of core being written."""
+    """Generator of the function of one kind of core."""
 
     def __init__(self, image: Image, number: int, code: Code, debug: Debug, lines: Lines) -> None:
         self.image = image
@@ -171,7 +172,7 @@ class _Function:
         self.function = ""
         self.here = ""
         self.base = number << 28
-        self.back: tuple[int, int] | None = None  # a jump back whose block is still to be written
+        self.back: tuple[int, int] | None = None  # a backward jump whose block is not written yet
         self.out: list[str] = []
         self.count = 0
 
@@ -189,7 +190,7 @@ class _Function:
         leaders = {0, *_leaders(self.code)}
         self.out.append("  %left = alloca i32, align 4\n  store i32 1, ptr %left, align 4\n")
         self.out.append("  br label %w0\n")
-        open = False  # whether what is written goes on with the next instruction
+        open = False  # True if execution falls through to the next instruction
         for at, opcode, operands in instructions(self.code):
             if at in leaders:
                 if open:
@@ -205,7 +206,7 @@ class _Function:
         return self.out
 
     def line(self, text: str) -> str:
-        """An instruction of LLVM, whose value gets a name."""
+        """Append an LLVM instruction, and return the name of its value."""
         self.count += 1
         self.out.append(f"  %v{self.count} = {text}\n")
         return f"%v{self.count}"
@@ -243,14 +244,14 @@ class _Function:
         self.asking()
 
     def target(self, at: int, to: int) -> str:
-        """The label of where a jump goes; one that goes back counts first."""
+        """Return the label of a jump target. A backward jump goes to a block that counts first."""
         if to > at:
             return f"w{to}"
         self.back = at, to
         return f"b{at}"
 
     def asking(self) -> None:
-        """The way back, where the last jump goes back: the machine is asked when the count is at its end."""
+        """Write the block of a backward jump. It asks the machine when the count is zero."""
         if self.back is None:
             return
         (at, to), self.back = self.back, None
@@ -269,7 +270,7 @@ class _Function:
         return self.line(f"icmp {how} {type} {self.load(left, type)}, {self.load(right, type)}")
 
     def copy(self, to: int, source: int, size: int) -> None:
-        """Bytes in the largest pieces there are: no function of a library does it."""
+        """Copy bytes in the largest possible pieces, without a library function."""
         for piece, type in ((16, "<2 x i64>"), (8, "i64"), (4, "i32"), (2, "i16"), (1, "i8")):
             while size >= piece:
                 self.store(to, type, self.load(source, type))
@@ -307,12 +308,12 @@ _SIZES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "<2 x 
 
 
 def _alignment(offset: int, type: str) -> int:
-    """What is known of a place: a frame begins at a multiple of 64."""
+    """Return the known alignment of a value. A frame begins at a multiple of 64."""
     return min(_SIZES[type], offset & -offset or 64)
 
 
 def instructions(code: Code) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Index, opcode and operands of every instruction."""
+    """Yield index, opcode and operands of every instruction."""
     at = 0
     while at < len(code.words):
         length = code.words[at] >> 24
@@ -321,7 +322,8 @@ def instructions(code: Code) -> Iterator[tuple[int, int, tuple[int, ...]]]:
 
 
 def _leaders(code: Code) -> Iterator[int]:
-    """Indices that begin a block: targets of jumps, and what follows an instruction that may jump."""
+    """Yield the indices that begin a block: targets of jumps, and instructions after an instruction that may
+    jump."""
     for at, opcode, operands in instructions(code):
         if opcode in _TARGETS:
             yield operands[_TARGETS[opcode] - 1]

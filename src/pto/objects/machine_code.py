@@ -1,6 +1,6 @@
-"""LLVM IR as machine code of this machine, through llvmlite: an object or assembly.
+"""Compile LLVM IR to machine code through llvmlite: an object or assembly.
 
-llvmlite is an extra of the package (`objects`): nothing here imports it before it is needed.
+llvmlite is an optional dependency (`objects`), which is imported at first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _llvm() -> Any:
         import llvmlite.binding as llvm
     except ImportError as e:
         raise DiagnosticError([
-            Diagnostic("PTO-E2406", f"machine code needs llvmlite, which cannot be imported: {e}",
+            Diagnostic("PTO-E2406", f"cannot import llvmlite, which machine code needs: {e}",
                        help="install it: pip install llvmlite")
         ]) from None  # fmt: skip
     llvm.initialize_all_targets()
@@ -32,14 +32,14 @@ def _llvm() -> Any:
 
 @cache
 def _machine(triple: str) -> Any:
-    """What generates code for any processor of a kind, at any address."""
+    """Return a code generator for any processor of a triple, with position-independent code."""
     llvm = _llvm()
     target = llvm.Target.from_triple(triple)
     return target.create_target_machine(opt=2, reloc="pic", codemodel="small")
 
 
 def triple() -> str:
-    """That of this machine."""
+    """Return the triple of this machine."""
     return _llvm().get_process_triple()
 
 
@@ -51,14 +51,14 @@ def text(
     of: str = "",
     lines: Lines = lambda _: None,
 ) -> str:
-    """The IR of kernels for a triple, this machine's where none is named."""
+    """Return the IR of kernels for a triple (default: this machine)."""
     of = of or triple()
     return ir.text(images, profile, sections, source, of, str(_machine(of).target_data), lines)
 
 
 def _module(source: str, of: str) -> Any:
-    """The IR, with values of the frame kept in registers where no call comes in between. Loops over values of
-    one core are short: there is nothing for a vectoriser."""
+    """Return the optimized IR. Values of the frame stay in registers between calls. Loops over values of one
+    core are short, so vectorizers are off."""
     llvm = _llvm()
     made = llvm.parse_assembly(source)
     tuned = llvm.create_pipeline_tuning_options(2)

@@ -1,8 +1,8 @@
-"""Calls that are scalar arithmetic, as LLVM IR in place of the call.
+"""Replace calls that are scalar arithmetic by LLVM IR.
 
-The name of a call is its C++ (`image.calls`): one statement per result, an expression over 32-bit and 64-bit
-integers, conditions and floats that are only compared, chosen or made of integers. Whatever else it holds
-stays a call: a division traps where the machine says, and arithmetic of floats is done by one compiler only.
+The name of a call is its C++ (`image.calls`): one statement per result. An expression has 32-bit and 64-bit
+integers, conditions, and floats that are only compared, selected or converted from integers. Any other call
+remains a call: a division traps through the machine, and only one compiler computes float arithmetic.
 
     int32_t& a0; int32_t& a1; int32_t& a2; a0 = (int32_t) ((uint32_t) a1 + (uint32_t) a2);
 """
@@ -24,7 +24,7 @@ _TYPES = {
 }  # fmt: skip
 _BITS = {"bool": 1, "int32_t": 32, "uint32_t": 32, "int64_t": 64, "uint64_t": 64}
 
-#: Binary operators from those that bind least, with what they are of two integers.
+#: Binary operators by precedence, lowest first -> their LLVM instruction or comparison for integers.
 _LEVELS: tuple[dict[str, str], ...] = (
     {"||": "or"},
     {"&&": "and"},
@@ -41,16 +41,16 @@ _LOGIC = frozenset(("||", "&&"))
 
 
 class _Other(Exception):
-    """Something that stays a call."""
+    """An expression that must remain a call."""
 
 
-#: What a call is: (type, ...) of its places and (place, expression) of its statements. An expression is a
-#: tuple whose first entry says what it is.
+#: A tuple; its first entry is the kind of the expression.
 Expression = tuple[Any, ...]
 
 
 class Scalar(Record):
-    """A call that is arithmetic."""
+    """A call that is scalar arithmetic: the types of its operands, and (operand, expression) per
+    statement."""
 
     types: tuple[str, ...]
     statements: tuple[tuple[int, Expression], ...]
@@ -58,7 +58,7 @@ class Scalar(Record):
 
 @lru_cache(maxsize=4096)
 def scalar(name: str) -> Scalar | None:
-    """What a call computes, where that can stand in its place."""
+    """Return the arithmetic of a call, or None if it must remain a call."""
     types: list[str] = []
     at = 0
     while (m := _DECLARED.match(name, at)) is not None:
@@ -79,7 +79,7 @@ def scalar(name: str) -> Scalar | None:
 
 
 class _Reader:
-    """Reads an expression; every part of it is (what, type, ...)."""
+    """Parser of an expression; every part is a tuple (kind, type, ...)."""
 
     def __init__(self, text: str, types: list[str]) -> None:
         self.types = types
@@ -166,7 +166,8 @@ def _promoted(value: Expression) -> Expression:
 
 
 def _cast(value: Expression, type: str) -> Expression:
-    """A value as one of another type: no float becomes an integer, which says what happens out of range."""
+    """Convert a value to another type. A float is not converted to an integer, because C++ leaves the result
+    out of range undefined."""
     if value[1] == type:
         return value
     if value[0] == "number" and type in _BITS and type != "bool":
@@ -199,7 +200,8 @@ def _binary(operator: str, what: str, left: Expression, right: Expression) -> Ex
 
 def emit(made: Scalar, load: Callable[[int, str], str], store: Callable[[int, str, str], None],
          line: Callable[[str], str]) -> None:  # fmt: skip
-    """The IR of a call: `load` gives the value of a place, `store` sets it, `line` names a value."""
+    """Write the IR of a call. `load` returns the value of an operand, `store` sets it, and `line` appends an
+    instruction and returns the name of its value."""
 
     def value(e: Expression) -> str:
         what, type = e[0], e[1]

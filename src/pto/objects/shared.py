@@ -1,8 +1,8 @@
-"""A shared object from an object of ours, without a linker.
+"""Link an object of pto to a shared object, without a linker.
 
-Nothing in such an object refers to anything outside, so that one symbol table and distances between its own
-sections are all there is to do. It has three segments: what is read, code, and the table by which the
-system finds the symbols.
+Such an object has no references to other files. So a shared object needs only a symbol table, and relocations
+with distances between its own sections. It has three segments: read-only data, code, and the table in which
+the system finds the symbols.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..image.elf import (
     texts,
 )
 
-#: No machine has larger pages.
+#: The largest page size of all machines.
 _PAGE = 0x10000
 _SEGMENTS = 5
 _GLOBAL, _LOCAL = 1, 0
@@ -44,7 +44,7 @@ Fix = Callable[[int, int, int], int]
 
 
 def _low(shift: int) -> Fix:
-    """The low 12 bits of an address in an instruction of Arm that counts in units."""
+    """Return a fix for the low 12 bits of an address in an Arm instruction with scaled offsets."""
     return lambda _, value, word: word | (value & 0xFFF) >> shift << 10
 
 
@@ -61,7 +61,7 @@ def _distance(place: int, value: int, _: int) -> int:
     return value - place
 
 
-#: Relocations that distances decide: machine -> kind -> bytes, and what becomes of them.
+#: Relocations relative to their position: machine -> kind -> size in bytes and fix.
 _FIXES: dict[int, dict[int, tuple[int, Fix]]] = {
     62: {2: (4, _distance), 4: (4, _distance), 24: (8, _distance)},
     183: {
@@ -71,20 +71,20 @@ _FIXES: dict[int, dict[int, tuple[int, Fix]]] = {
 }  # fmt: skip
 
 
-#: Those that debug information has besides, with their bytes: addresses themselves.
+#: Relocations of debug information with absolute addresses: machine -> kind -> size in bytes.
 _ADDRESSES = {62: {1: 8, 10: 4}, 183: {257: 8, 258: 4}}
-_STRINGS = 0x30  # flags of a section of strings that may be joined
+_STRINGS = 0x30  # flags of a section of mergeable strings
 
 
 class _Layout:
-    """Where things are in the file; addresses are offsets, each segment some pages further on."""
+    """Offsets in the file. The address of a section is its offset plus some pages per segment."""
 
     def __init__(self, at: int) -> None:
         self.at = at
         self.parts: list[tuple[int, bytes]] = []
 
     def put(self, data: bytes, alignment: int = 8) -> int:
-        """Some bytes; gives their offset."""
+        """Append data, and return its offset."""
         self.at += -self.at % max(1, alignment)
         self.parts.append((self.at, data))
         self.at += len(data)
@@ -92,22 +92,22 @@ class _Layout:
 
 
 def shared(data: bytes, name: str) -> bytes:
-    """The shared object of an object; `name` is what others call it."""
+    """Return the shared object of an object; `name` becomes its SONAME."""
     elf = Elf(data)
     if elf.machine not in _FIXES:
-        raise BadElf(f"machine {elf.machine} is not known here")
+        raise BadElf(f"unknown machine {elf.machine}")
     symbols = elf.symbols(SYMTAB)
     public = [s for s in symbols if s.binding == _GLOBAL]
     if any(s.section == 0 for s in public):
-        raise BadElf("it needs symbols of others")
+        raise BadElf("it has undefined symbols, which need a linker")
     kept = [n for n, s in enumerate(elf.sections) if s.flags & ALLOC and s.data]
     if any(elf.sections[n].flags & WRITE for n in kept):
-        raise BadElf("it has data that is written")
+        raise BadElf("it has writable data, which needs a linker")
     return _Writer(elf, symbols, public, kept, name).file()
 
 
 class _Writer:
-    """One shared object being written."""
+    """Writer of one shared object."""
 
     def __init__(
         self, elf: Elf, symbols: list[Symbol], public: list[Symbol], kept: list[int], name: str
@@ -118,9 +118,9 @@ class _Writer:
         self.kept = kept
         self.name = name
         self.debug = _debug_sections(elf)
-        self.address: dict[int, int] = {}  # of sections of the object
+        self.address: dict[int, int] = {}  # section of the object -> its address
         self.offset: dict[int, int] = {}
-        self.index: dict[int, int] = {}  # of sections of the object among those of the file
+        self.index: dict[int, int] = {}  # section of the object -> its number in the file
         self.names = bytearray(b"\0")
         self.headers: list[bytes] = [bytes(64)]
 
@@ -155,7 +155,7 @@ class _Writer:
             (1, 4, 0, 0, read_end, _PAGE), (1, 5, code_at, code_at + _PAGE, code_end - code_at, _PAGE),
             (1, 6, dynamic_at, dynamic_at + 2 * _PAGE, len(dynamic), _PAGE),
             (2, 6, dynamic_at, dynamic_at + 2 * _PAGE, len(dynamic), 8),
-            (0x6474E551, 6, 0, 0, 0, 16),  # a stack that is no code
+            (0x6474E551, 6, 0, 0, 0, 16),  # a stack that is not executable
         )  # fmt: skip
         head = HEADER.pack(
             IDENT, SHARED, self.elf.machine, 1, 0, HEADER.size, head_at, 0, HEADER.size, SEGMENT.size,
@@ -172,7 +172,7 @@ class _Writer:
         self, name: str, kind: int, flags: int, address: int, offset: int, size: int, link: int, info: int,
         alignment: int, each: int,
     ) -> int:  # fmt: skip
-        """A section; gives its number."""
+        """Append a section header, and return its number."""
         self.headers.append(
             SECTION.pack(len(self.names), kind, flags, address, offset, size, link, info, alignment, each)
         )
@@ -180,7 +180,8 @@ class _Writer:
         return len(self.headers) - 1
 
     def sections(self, layout: _Layout, code: bool, step: int) -> None:
-        """Sections of the object, code or not, `step` bytes beyond their offsets."""
+        """Append the sections of the object with or without code, at addresses `step` bytes above their
+        offsets."""
         for n in self.kept:
             section = self.elf.sections[n]
             if bool(section.flags & EXECUTE) != code:
@@ -193,7 +194,7 @@ class _Writer:
             )  # fmt: skip
 
     def debug_sections(self, layout: _Layout) -> None:
-        """Lines of the program, which are not loaded: they begin at address 0."""
+        """Append debug information, which is not loaded, at address 0."""
         for n in self.debug:
             section = self.elf.sections[n]
             self.offset[n], self.address[n] = layout.put(section.data, section.alignment), 0
@@ -209,7 +210,7 @@ class _Writer:
 
     def value(self, symbol: Symbol) -> int:
         if symbol.section not in self.address:
-            raise BadElf(f"symbol '{symbol.name}' is in no section that is kept")
+            raise BadElf(f"cannot find the section of symbol '{symbol.name}'")
         return self.address[symbol.section] + symbol.value
 
     def symbol(self, symbol: Symbol, name: int) -> bytes:
@@ -217,7 +218,7 @@ class _Writer:
         return SYMBOL.pack(name, symbol.info, 0, section, self.value(symbol), symbol.size)
 
     def fixed(self, number: int) -> bytes:
-        """A section with its relocations applied."""
+        """Return a section with its relocations applied."""
         out = bytearray(self.elf.sections[number].data)
         for relocations in self.elf.sections:
             if relocations.kind == RELA and relocations.info == number:
@@ -238,7 +239,7 @@ class _Writer:
             out[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
     def symbol_table(self, layout: _Layout) -> None:
-        """All symbols, for those who look: functions of cores are of no one else's concern."""
+        """Append all symbols, including functions of cores, for debuggers and profilers."""
         local = [s for s in self.symbols if s.binding == _LOCAL and s.info & 15 not in (_SECTION, _FILE)]
         local = [s for s in local if s.name and s.section in self.kept]
         strings, at = texts([s.name for s in (*local, *self.public)])
@@ -249,7 +250,7 @@ class _Writer:
         self.header(".strtab", STRTAB, 0, 0, texts_at, len(strings), 0, 0, 1, 0)
 
     def finish(self, layout: _Layout) -> int:
-        """Names of sections, and the table of sections; gives its offset."""
+        """Append the names and headers of sections, and return the offset of the headers."""
         size = len(self.names) + len(".shstrtab") + 1
         self.header(".shstrtab", STRTAB, 0, 0, layout.at, size, 0, 0, 1, 0)
         layout.put(bytes(self.names), 1)
@@ -257,7 +258,7 @@ class _Writer:
 
 
 def _debug_sections(elf: Elf) -> list[int]:
-    """Debug information, as far as no linker is needed for it; then there is none."""
+    """Return the sections of debug information, or no sections if their relocations need a linker."""
     found = [n for n, s in enumerate(elf.sections) if s.name.startswith(".debug_") and s.data]
     for section in elf.sections:
         if section.kind == RELA and section.info in found:
@@ -268,7 +269,7 @@ def _debug_sections(elf: Elf) -> list[int]:
 
 
 def _hash(name: str) -> int:
-    """The hash of a name that ELF prescribes."""
+    """Return the ELF hash of a name."""
     value = 0
     for byte in name.encode("utf-8", "surrogateescape"):
         value = (value << 4) + byte

@@ -152,6 +152,6 @@ def test_a_damaged_table_is_refused_with_a_way_out(tmp_path: Path) -> None:
     (found,) = caught.value.diagnostics
     assert (
         found.code == "PTO-E2405"
-        and found.message == f"'{path}' cannot be run: its table of lines is damaged"
+        and found.message == f"cannot run '{path}': its table of lines is damaged"
     )
     assert found.help is not None and "pto build" in found.help
