@@ -119,7 +119,7 @@ def test_e2409_a_folder_that_others_can_write(
     (folder.parent if level == "folder" else folder).chmod(0o755)
     assert [answer(build)[0] for _ in range(3)] == [42] * 3
     said = capfd.readouterr().err
-    assert said.count("PTO-E2409") == 1 and f"'{folder}' is not used" in said
+    assert said.count("PTO-E2409") == 1 and f"cannot use the cache '{folder}'" in said
     assert f"'{weak}' belongs to user {os.geteuid()} and has mode 0777" in said
     assert f"chmod go-w {weak}" in said and "PTO_CACHE_DIR" in said
     # as it says; what was planted before does not count
@@ -150,7 +150,7 @@ def test_a_link_of_another_user(
     as_other(lambda: (theirs / "cpp").mkdir(parents=True))
     plant(theirs / "cpp", evil)
     as_other(lambda: link.symlink_to(theirs))
-    assert answer(build)[0] == 42 and f"'{theirs / 'cpp'}' is not used" in capfd.readouterr().err
+    assert answer(build)[0] == 42 and f"cannot use the cache '{theirs / 'cpp'}'" in capfd.readouterr().err
     ours = public / "ours"
     ours.mkdir(mode=0o755)
     as_other(lambda: (link.unlink(), link.symlink_to(ours)))
@@ -362,7 +362,7 @@ def test_a_shared_cache_that_is_damaged_or_that_others_can_write(
     with knobs.override(PTO_CACHE_SHARED=str(public / "theirs")):
         theirs.chmod(0o777)
         assert cache.find(KEY) is None and cache.find(KEY) is None
-        assert capfd.readouterr().err.count(f"the cache '{theirs}' is not used") == 1
+        assert capfd.readouterr().err.count(f"cannot use the cache '{theirs}'") == 1
         theirs.chmod(0o755)
         assert cache.find(KEY) is not None
         made = theirs / KEY / "made.so"

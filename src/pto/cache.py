@@ -1,20 +1,22 @@
-"""The one cache of everything that is built: libraries of kernels and orchestrations, and what is known of a
-compiler. `pto cache` shows and empties it.
+"""Cache of all compiled code: libraries of kernels and orchestrations, and facts about compilers. `pto cache`
+shows and empties it.
 
-An entry is a folder named by a digest of all that the result depends on. It appears in one step and holds a
-checksum of itself: any number of processes can share the cache, one of them builds while the others wait, and
-what is damaged counts as missing. Where a build finds out only afterwards which files it depends on (what a
-source includes), their names are an entry of their own, and the digest of the result has their contents too.
+An entry is a folder, named by a digest of everything that the result depends on. An entry appears atomically
+and has a checksum. Any number of processes can share the cache: one process builds an entry while others
+wait, and a damaged entry counts as missing. Some builds find out which files they depend on only when they
+run (the includes of a source). The names of these files are an entry of their own, and their contents are
+part of the digest of the result.
 
-Entries are loaded as code, so no other user may be able to change them. The checksum detects damage, not
-attacks: owners and modes protect the cache. A folder that other users can write is not used, nor one below
-such a folder (`files.weak_folder`). An entry counts only if its folder and its files belong to this user or
-to root, and no other user can write them. A file is loaded through the descriptor of `opened`, which refuses
-every file but the verified one. PTO_CACHE_SHARED names a second cache, which is only read: a user who names
-it trusts its owner.
+Entries are loaded as code, so other users must not be able to change them. The checksum detects damage, not
+attacks: owners and modes protect the cache. A folder that other users can write is not used, and neither is a
+folder below it (`files.weak_folder`). An entry is valid only if its folder and its files belong to this user
+or to root, and no other user can write them. A file is loaded through the descriptor of `opened`, which
+refuses every file but the verified one. PTO_CACHE_SHARED names a second, read-only cache. A user who sets it
+trusts the owner of that cache.
 
-The cache has a limit (PTO_CACHE_LIMIT). What was used longest ago goes first. A library that is loaded stays
-so when its file is removed; what somebody has just been given and may be about to load is not evicted.
+The cache has a size limit (PTO_CACHE_LIMIT), and evicts the least recently used entries first. Libraries that
+are already loaded remain loaded. Entries that were just returned are not evicted, because a process may be
+about to load them.
 """
 
 from __future__ import annotations
@@ -39,14 +41,14 @@ from . import knobs
 from .files import make_private, only_theirs, weak_folder
 from .isa.record import Record
 
-#: Seconds after which the folder of a build belongs to nobody: its process was killed.
+#: Seconds after which the folder of a build counts as abandoned, because its process was killed.
 _ABANDONED = 3600
 #: Seconds for which an entry is not evicted after its last use.
 _GRACE = 600
-#: What describes an entry, in its folder.
+#: The description of an entry, in its folder.
 _ABOUT = "entry.json"
-#: Names of entries are digests; older versions kept files of such names. What is called otherwise is not
-#: ours: a user may have given the cache a folder that holds other things.
+#: Names of entries are digests, and older versions had files with such names. Other names do not belong to
+#: the cache: the user may have given it a folder with other content.
 _OURS = re.compile(r"(?:\w+-)?[0-9a-f]{32,64}(?:\.(?:so|includes|deps))?")
 _LOCKS = ".pto-locks"
 _TOTAL = ".pto-total"
@@ -54,12 +56,12 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class Built(Record):
-    """What a build made: a file, or what its tool said where there is none."""
+    """Result of a build: a file, or the output of the tool if it failed."""
 
     path: str
     output: str = ""
     cached: bool = False
-    files: tuple[str, ...] = ()  # names of what it was made from that the key does not have, see `Files`
+    files: tuple[str, ...] = ()  # names of files that the build read and the key does not contain
 
     @property
     def ok(self) -> bool:
@@ -67,18 +69,18 @@ class Built(Record):
 
 
 class Files:
-    """How files are named that a build finds out about: by their paths, unless a subclass knows better."""
+    """Paths of the files that a build reads. A subclass can map names to other paths."""
 
     def path(self, name: str) -> str:
         return name
 
     def fit(self, names: Sequence[str]) -> bool:
-        """Whether what was made from these files is what is wanted now."""
+        """Return True if a result built from these files is a result for the current request."""
         return True
 
 
 class Found(Record):
-    """An entry that is as it was made: its file, if it has one (path and content), and its facts."""
+    """An undamaged entry: its file, if it has one (path and content), and its facts."""
 
     path: str
     facts: Any
@@ -86,22 +88,23 @@ class Found(Record):
 
 
 class CacheEntry(Record):
-    """An entry as `pto cache` counts it."""
+    """An entry in the statistics of `pto cache`."""
 
     path: str
     kind: str
     size: int  # bytes
-    used: float  # when, in seconds
+    used: float  # time of the last use, in seconds
 
 
 # -- where ------------------------------------------------------------------------------------------------
 
 
 def folder() -> Path:
-    """Return the folder of entries: in PTO_CACHE_DIR, else in the user's cache; a private one where this user
-    cannot write that, or other users can. Its name is that of earlier versions: what they left is evicted."""
+    """Return the folder of entries: in PTO_CACHE_DIR, else in the cache folder of the user. If this user
+    cannot write it, or other users can, return a private temporary folder. The name of the folder is that of
+    earlier versions, so their files are evicted."""
     home = knobs.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    # without symbolic links: whoever owns one could point it elsewhere after the check
+    # without symbolic links, because the owner of a link could change it after the check
     found = os.path.realpath(os.path.join(knobs.get("PTO_CACHE_DIR") or os.path.join(home, "pto"), "cpp"))
     try:
         make_private(found)
@@ -113,7 +116,7 @@ def folder() -> Path:
 
 
 def shared() -> tuple[Path, Collection[int]] | None:
-    """Return the folder of PTO_CACHE_SHARED, if there is one, and the users whose files count there."""
+    """Return the folder of PTO_CACHE_SHARED and the users whose files are trusted there, or None."""
     given = knobs.get("PTO_CACHE_SHARED")
     if not given:
         return None
@@ -140,7 +143,7 @@ def _private() -> Path:
 
 
 def _ours() -> tuple[int, int]:
-    """Users whose files are taken: this one, and root, who can do anything anyway."""
+    """Return the users whose files are trusted: this user and root."""
     return os.geteuid(), 0
 
 
@@ -162,7 +165,7 @@ def _is_safe(path: str, trusted: Collection[int], knob: str) -> bool:
         other = f"name a folder in {knob} that only you can write"
         remedy = f"type: chmod go-w {quote(weak)}; or {other}" if status.st_uid in trusted else other
         problem = Diagnostic(
-            "PTO-E2409", f"the cache '{path}' is not used: other users can write there: {whose}",
+            "PTO-E2409", f"cannot use the cache '{path}': other users can write there: {whose}",
             severity="warning", help=remedy,
         )  # fmt: skip
         sys.stderr.write(render([problem]) + "\n")
@@ -170,13 +173,13 @@ def _is_safe(path: str, trusted: Collection[int], knob: str) -> bool:
 
 
 def size_of(text: str) -> int | None:
-    """A number of bytes as users write it: 1048576, 500M, 2G, 1.5GiB."""
+    """Parse a number of bytes: 1048576, 500M, 2G, 1.5GiB. Return None for any other text."""
     m = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", text.strip().lower())
     return int(float(m[1]) * _UNITS[m[2]]) if m else None
 
 
 def limit() -> int:
-    """Bytes that the cache may hold; a knob that is no size is taken for the usual one."""
+    """Return the maximum size of the cache in bytes. An invalid PTO_CACHE_LIMIT counts as its default."""
     found = size_of(knobs.get("PTO_CACHE_LIMIT"))
     if found is None:
         found = size_of(knobs.KNOBS["PTO_CACHE_LIMIT"].default)
@@ -184,11 +187,11 @@ def limit() -> int:
     return found
 
 
-# -- what is there ----------------------------------------------------------------------------------------
+# -- entries ----------------------------------------------------------------------------------------------
 
 
 def key(*parts: str) -> str:
-    """A digest of all that a result depends on."""
+    """Return a digest of everything that a result depends on."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -197,8 +200,8 @@ def key(*parts: str) -> str:
 
 
 def find(name: str, where: Path | None = None) -> Found | None:
-    """Return the entry of a key, of the cache or of a shared one; None where it is missing, damaged, or could
-    have been changed by another user."""
+    """Return the entry of a key, from the cache or the shared cache. Return None if the entry is missing,
+    damaged, or writable by another user."""
     places: list[tuple[Path, Collection[int]] | None] = [(where or folder(), _ours()), shared()]
     for place, trusted in filter(None, places):
         with contextlib.suppress(OSError, *_DAMAGED):
@@ -238,22 +241,22 @@ def _content(name: str, folder: int, trusted: Collection[int]) -> tuple[bytes, t
         return f.read(), _identity(status)
 
 
-#: What reading a damaged description raises.
+#: Exceptions that a damaged description raises.
 _DAMAGED = (ValueError, KeyError, TypeError, RecursionError)
-#: A pipe in the place of a file must not keep a reader waiting.
+#: Without O_NONBLOCK, a pipe instead of a file would block the reader.
 _READ = os.O_RDONLY | os.O_NONBLOCK
 #: Identities of the files that this process has verified or made, by path.
 _identities: dict[str, tuple[int, ...]] = {}
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Facts that no other file has, nor the same file after a change: no user can set a ctime."""
+    """Return facts that identify a file and its content: no user can set a ctime."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def opened(path: str) -> int:
-    """Open a file to load it; OSError for a file of the cache that is not the verified one. The caller loads
-    from the descriptor: to look up the path again could lead to another file."""
+    """Open a file to load it; raise OSError if a file of the cache is not the verified one. The caller loads
+    from the descriptor, because the path could lead to another file later."""
     file = os.open(path, _READ)
     status = os.fstat(file)
     if not stat.S_ISREG(status.st_mode) or _identities.get(path) not in (None, _identity(status)):
@@ -263,7 +266,7 @@ def opened(path: str) -> int:
 
 
 def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where: Path | None = None) -> str:
-    """Make an entry of a file, which moves there, and of facts; the path of the file."""
+    """Move a file to a new entry, and store facts. Return the new path of the file."""
     where = where or folder()
     place, fresh = where / name, where / f".pto-build-{_unlike_others()}"
     fresh.mkdir(mode=0o700)
@@ -272,7 +275,8 @@ def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where
         if file is not None:
             kept = fresh / file.name
             os.replace(file, kept)
-            os.chmod(kept, stat.S_IMODE(kept.stat().st_mode) & ~0o022)  # whatever the umask of its maker
+            # independent of the umask of the build
+            os.chmod(kept, stat.S_IMODE(kept.stat().st_mode) & ~0o022)
             _settle(kept)
             with open(kept, "rb") as f:
                 data, identity = f.read(), _identity(os.fstat(f.fileno()))
@@ -281,7 +285,7 @@ def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where
         with open(os.open(fresh / _ABOUT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
             f.write(about.encode())
         _settle(fresh / _ABOUT)
-        _drop(place)  # a damaged one
+        _drop(place)  # a damaged entry of the same name
         os.rename(fresh, place)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -295,7 +299,8 @@ def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where
 
 
 def stored(name: str, files: Files | None = None, where: Path | None = None) -> Built | None:
-    """What was built for a key, where it is there; with `files` also as these are now."""
+    """Return the result of a key if it is in the cache. With `files`, it must have been built from their
+    current contents."""
     where, names = where or folder(), list[str]()
     if files is not None:
         listed = find(name, where)
@@ -308,14 +313,14 @@ def stored(name: str, files: Files | None = None, where: Path | None = None) -> 
 
 
 def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | None = None) -> Built:
-    """What is built for a key: from the cache, or made now in the folder that `build` is given. A build that
-    fails leaves nothing."""
+    """Return the result of a key from the cache, or build it in a folder that `build` gets. A failed build
+    leaves no entry."""
 
     def here(where: Path) -> Built:
         if found := stored(name, files, where):
             return found
         with lock(where, name):
-            if found := stored(name, files, where):  # somebody else was faster
+            if found := stored(name, files, where):  # another process has built it
                 return found
             import tempfile  # takes longer than to find something
 
@@ -333,7 +338,7 @@ def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | N
     where = folder()
     try:
         return here(where)
-    except OSError:  # full, or not ours to write
+    except OSError:  # the disk is full, or the folder is not writable
         if where == _private():
             raise
         return here(_private())
@@ -344,7 +349,7 @@ def _with_files(name: str, names: Sequence[str], files: Files) -> str:
 
 
 def file_digest(path: str) -> str:
-    """A digest of a file; of one that is gone, something that no file has."""
+    """Return the digest of a file, or a sentinel for a missing file."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
@@ -357,7 +362,8 @@ def _checksum(data: bytes, facts: Any) -> str:
 
 
 def _settle(path: Path) -> None:
-    """Have the content of a file on the disk before its name: a machine that stops leaves no half of it."""
+    """Write the content of a file to the disk before its name appears, so that a crash leaves no incomplete
+    file."""
     with contextlib.suppress(OSError), open(path, "rb") as f:
         os.fsync(f.fileno())
 
@@ -368,12 +374,13 @@ def _unlike_others() -> str:
 
 @contextlib.contextmanager
 def lock(where: Path, name: str) -> Iterator[None]:
-    """Held by one builder of a key at a time, over threads and processes."""
+    """Lock a key, over threads and processes, so that only one of them builds it at a time."""
     locks = where / _LOCKS
     locks.mkdir(mode=0o700, exist_ok=True)
-    if locks.stat().st_mode & 0o077:  # of an earlier version: a user who can open a file can lock it
+    # a folder of an earlier version; a user who can open a lock file could lock it
+    if locks.stat().st_mode & 0o077:
         locks.chmod(0o700)
-    with open(locks / name[:3], "wb") as held:  # two keys hardly ever share one
+    with open(locks / name[:3], "wb") as held:  # two keys rarely share a lock
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
@@ -382,13 +389,14 @@ def lock(where: Path, name: str) -> Iterator[None]:
 
 
 def entries(where: Path | None = None) -> list[CacheEntry]:
-    """Everything of ours in the cache, what was used longest ago first; also what older versions left."""
+    """Return all entries of the cache, the least recently used first. Files of older versions are
+    included."""
     found: list[CacheEntry] = []
     with contextlib.suppress(OSError), os.scandir(where or folder()) as places:
         for place in places:
             if not _OURS.fullmatch(place.name) and not os.path.isfile(os.path.join(place.path, _ABOUT)):
                 continue
-            with contextlib.suppress(OSError):  # gone since
+            with contextlib.suppress(OSError):  # removed since
                 found.append(_entry(place))
     return sorted(found, key=lambda e: (e.used, e.path))
 
@@ -408,8 +416,8 @@ def _entry(place: os.DirEntry[str]) -> CacheEntry:
 
 
 def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheEntry]:
-    """Remove what was used longest ago until `most` bytes are left, but nothing that was used in the last
-    `grace` seconds; also what killed builds left behind. Returns what is gone."""
+    """Remove the least recently used entries until `most` bytes are left, but no entry that was used in the
+    last `grace` seconds. Also remove folders of killed builds. Return the removed entries."""
     where = where or folder()
     _sweep(where)
     with lock(where, _TOTAL):
@@ -432,8 +440,8 @@ def _evict(where: Path, most: int, grace: float) -> tuple[list[CacheEntry], int]
 
 
 def _account(where: Path, more: int) -> None:
-    """Note what was added. All of the cache is looked at only where it may be above its limit; a fifth is
-    freed then, so that it does not happen with every build."""
+    """Add to the recorded size of the cache. The cache is scanned only if it may exceed its limit. Then a
+    fifth is freed, so that not every build scans it."""
     with contextlib.suppress(OSError), lock(where, _TOTAL):
         try:
             total = int((where / _TOTAL).read_text(encoding="ascii")) + more
@@ -449,7 +457,8 @@ def _note(where: Path, total: int) -> None:
 
 
 def _drop(place: Path) -> bool:
-    """Remove an entry in one step: nobody finds a part of it. False where it is not ours to remove."""
+    """Remove an entry atomically, so that readers never see a part of it. Return False if this user cannot
+    remove it."""
     gone = place.with_name(f".pto-gone-{_unlike_others()}")
     try:
         os.rename(place, gone)
@@ -465,7 +474,7 @@ def _drop(place: Path) -> bool:
 
 
 def _sweep(where: Path) -> None:
-    """Remove what killed processes left behind."""
+    """Remove folders of killed processes."""
     with contextlib.suppress(OSError):
         for pattern in (".pto-build-*", ".pto-gone-*"):
             for work in where.glob(pattern):

@@ -1,6 +1,7 @@
-"""Diagnostics: one record per problem of the user's program, and its text and JSON renderings.
+"""Diagnostics: one record per problem of a user program, rendered as text or JSON.
 
-Every stage collects `Diagnostic`s; nothing here knows about the IR. A place is a `Span` of a `Source`.
+Every stage collects `Diagnostic`s. This module does not depend on the IR. A source location is a `Span` of a
+`Source`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 
 class Source:
-    """A text and the name it is reported under."""
+    """A text and its name in reports."""
 
     __slots__ = ("_lines", "name", "text")
 
@@ -22,7 +23,7 @@ class Source:
         self._lines: list[int] = []
 
     def place(self, offset: int) -> tuple[int, int]:
-        """1-based line and column of a character offset."""
+        """Return the 1-based line and column of a character offset."""
         from bisect import bisect_right
 
         starts = self._starts()
@@ -30,7 +31,8 @@ class Source:
         return line, offset - starts[line - 1] + 1
 
     def bounds(self, number: int) -> tuple[int, int]:
-        """Offsets of the first character of a 1-based line and of its end, the line end left out."""
+        """Return the offsets of the first character of a 1-based line and of its end, without the line
+        break."""
         starts = self._starts()
         end = starts[number] - 1 if number < len(starts) else len(self.text)
         while end > starts[number - 1] and self.text[end - 1] == "\r":
@@ -38,12 +40,13 @@ class Source:
         return starts[number - 1], end
 
     def line(self, number: int) -> str:
-        """Text of a 1-based line, without its line end."""
+        """Return the text of a 1-based line, without its line break."""
         start, end = self.bounds(number)
         return self.text[start:end]
 
     def at(self, line: int, column: int = 0) -> Span:
-        """The rest of a 1-based line from a 1-based column on; without one, what stands on the line."""
+        """Return the rest of a 1-based line from a 1-based column on; without a column, from the first
+        character that is not a space."""
         start, end = self.bounds(line)
         if column:
             start = min(start + column - 1, end)
@@ -53,7 +56,7 @@ class Source:
 
     @property
     def lines(self) -> int:
-        """How many lines there are."""
+        """Return the number of lines."""
         return len(self._starts())
 
     def _starts(self) -> list[int]:
@@ -67,12 +70,13 @@ class Source:
 
 
 class Unread(Source):
-    """A file that is known by its name and by places in it, but not by its text: what a location in a text
-    or in a bytecode file names. Offsets hold line and column, in an order that is theirs."""
+    """A file with known name and locations, but without its text. A location in a program text or in a
+    bytecode file names such a file. An offset encodes line and column, so that offsets have the order of
+    locations."""
 
     __slots__ = ()
 
-    _SHIFT = 64  # the widest number a bytecode file can hold
+    _SHIFT = 64  # bits of the largest number in a bytecode file
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "")
@@ -86,7 +90,7 @@ class Unread(Source):
 
 
 class Span:
-    """A range of characters of a source: where something is written. Compared by value."""
+    """A range of characters of a source. Compared by value."""
 
     __slots__ = ("end", "source", "start")
 
@@ -105,12 +109,13 @@ class Span:
 
     @property
     def head(self) -> Span:
-        """The part of it on its first line."""
+        """Return the part of the span on its first line."""
         newline = self.source.text.find("\n", self.start, self.end)
         return self if newline < 0 else Span(self.source, self.start, newline)
 
     def find(self, word: str, skip: int = 0) -> Span | None:
-        """An occurrence, after `skip` others or the last, of a name or a number in it."""
+        """Return the occurrence of a name or number in the span after `skip` others, or the last
+        occurrence."""
         import re
 
         if not self.source.text:
@@ -131,7 +136,8 @@ class Span:
 
 
 class Diagnostic:
-    """One problem. `severity` is error, warning or note; `notes` are further messages with their places."""
+    """One problem. `severity` is error, warning or note; `notes` are further messages with their source
+    locations."""
 
     __slots__ = ("code", "expected", "got", "help", "message", "notes", "severity", "span")
 
@@ -169,14 +175,14 @@ class Diagnostic:
 
 
 class DiagnosticError(Exception):
-    """Raised by the Python API; holds all diagnostics of the failed stage."""
+    """Raised by the Python API, with all diagnostics of the failed stage."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)
         super().__init__(render(self.diagnostics))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy an error of any subclass as it is: its text is no argument of `__init__`."""
+        """Pickle and copy an error of any subclass. The default would pass the text to `__init__`."""
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
@@ -185,7 +191,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 
 def render(diagnostics: Iterable[Diagnostic], color: bool = False) -> str:
-    """Human-readable text of all diagnostics, in source order."""
+    """Return all diagnostics as text, in source order."""
     return "\n".join(_render_one(d, color) for d in sorted_by_place(diagnostics))
 
 
@@ -199,8 +205,8 @@ def render_json(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def visible(text: str, layout: bool = False) -> str:
-    """Text with escapes (`\\x1b`, `\\u202e`) in place of invisible characters, which may control a terminal,
-    reorder the text, or be unencodable. `layout` keeps newlines and tabs."""
+    """Return text with escapes (`\\x1b`, `\\u202e`) instead of invisible characters, which may control a
+    terminal, reorder the text, or be unencodable. `layout` keeps newlines and tabs."""
     if text.isprintable():
         return text
     kept = "\n\t" if layout else ""
@@ -233,7 +239,7 @@ def to_json(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def from_json(text: str) -> list[Diagnostic]:
-    """Decode what `to_json` encoded."""
+    """Decode the output of `to_json`."""
     import json
 
     names, rows = json.loads(text)
@@ -251,18 +257,18 @@ def from_json(text: str) -> list[Diagnostic]:
 
 
 def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By file and place in it, else in the order found; diagnostics without a place come last."""
+    """Sort by file and location, else in the order of discovery. Diagnostics without a location come last."""
     return sorted(
         diagnostics,
         key=lambda d: (d.span is None, d.span.source.name if d.span else "", d.span.place if d.span else ()),
     )
 
 
-_MOST_NAMES = 2000  # names a suggestion is looked for among; a real program has fewer in one scope
+_MOST_NAMES = 2000  # most names to search for a suggestion; a real program has fewer in one scope
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for a near miss, else an empty string."""
+    """Return `did you mean 'x'?` for a similar name, else an empty string."""
     from difflib import get_close_matches  # costly to import, and needed on errors only
 
     slack = max(2, len(name) // 3)
@@ -271,7 +277,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name, near, n=2, cutoff=0.6 if len(name) <= 4 else 0.72)
     stems = (name.removesuffix("_") + "_", name.removesuffix(".") + ".")
     longer = [k for k in names if k.startswith(stems)] if name else []
-    close = longer[:3] or close  # a family that was named without what tells its members apart
+    close = longer[:3] or close  # prefer the members of a family whose common prefix was given
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
 
 
@@ -304,13 +310,14 @@ def _at(span: Span | None) -> str:
 
 
 def _shown(name: str) -> str:
-    """The name of a file. Python knows its own by their whole paths: those below this folder lose it."""
+    """Return the name of a file in reports. Python files below the current folder are shown by relative
+    paths."""
     if name.endswith(".py"):
         name = name.removeprefix(os.path.join(os.getcwd(), ""))
     return visible(name)
 
 
-_MAX = 120  # widest excerpt; long lines are cut around the place
+_MAX = 120  # width of an excerpt; longer lines are cut around the location
 
 
 def _excerpt(span: Span | None, color: bool) -> list[str]:
@@ -321,7 +328,7 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
     at = column - 1
     length = max(1, min(span.end, last) - span.start)
     prefix = suffix = ""
-    if last - first > _MAX:  # cut before anything else: a line can be the whole file
+    if last - first > _MAX:  # cut first, because one line can be the whole file
         first += max(0, min(at - _MAX // 3, last - first - _MAX))
         prefix = "..." if first > span.start - at else ""
         suffix = "..." if first + _MAX < last else ""
@@ -338,7 +345,7 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
 
 
 def _width(shown: str) -> int:
-    """Columns of a character, or of the escape that stands for it."""
+    """Return the columns of a character or of its escape."""
     import unicodedata
 
     return 2 if len(shown) == 1 and unicodedata.east_asian_width(shown) in "WF" else len(shown)

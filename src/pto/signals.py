@@ -1,4 +1,4 @@
-"""Handlers of signals: what they do, and when."""
+"""Handlers of signals, and deferred signals."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 
 def interrupts(handler: Any) -> bool:
-    """Tell whether a handler is known to raise KeyboardInterrupt."""
+    """Return True if a handler is known to raise KeyboardInterrupt."""
     return handler is signal.default_int_handler or getattr(handler, "interrupts", False)
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Handle SIGINT and SIGTERM at the end only: an interrupt between the start of a process and the note of
-    its number would leave the process behind."""
+    """Defer SIGINT and SIGTERM to the end of the block. Otherwise an interrupt between the start of a process
+    and the record of its id would leave the process running."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # where no handler runs
+        yield  # handlers run only in the main thread
         return
     seen: list[int] = []
 

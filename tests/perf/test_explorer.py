@@ -31,7 +31,7 @@ def test_a_file_to_compare_with(tmp_path: Path):
     path.write_bytes(written(timeline, str(path), "k"))
     assert loaded(str(path)) == json.loads(json.dumps(dataset(timeline, "k")))
     (tmp_path / "no.json").write_text("{}")
-    with pytest.raises(ValueError, match="is no timeline"):
+    with pytest.raises(ValueError, match="expected a timeline"):
         loaded(str(tmp_path / "no.json"))
 
 

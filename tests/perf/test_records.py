@@ -73,8 +73,8 @@ def _changed(field: str, row: int, value: int, of: str = "tasks") -> Records:
     ("records", "words"),
     [
         (_changed("task_id", 3, 4), "task 4 is recorded 2 times"),
-        (_changed("core_type", 3, 2), "task 3 ran on a core_type that does not exist: 2"),
-        (_changed("core", 3, -1), "task 3 ran on a core that does not exist: -1"),
+        (_changed("core_type", 3, 2), "unknown core_type of task 3: 2"),
+        (_changed("core", 3, -1), "unknown core of task 3: -1"),
         (_changed("end", 3, 5), "task 3 ends before it starts"),
         (_changed("kind", 0, 9, "edges"), "unknown kind of dependency 9"),
         (_changed("phase", 0, 7, "phases"), "unknown phase 7"),
@@ -117,7 +117,7 @@ def test_a_dependency_that_was_not_kept_is_found() -> None:
     assert not records.check()
     records.tasks["end"][pred] = records.tasks["start"][succ] + 1
     message = next(d.message for d in records.check() if d.severity == "error")
-    assert "was not kept" in message and f"{edge['pred']} -> {edge['succ']}" in message
+    assert "was violated" in message and f"{edge['pred']} -> {edge['succ']}" in message
 
 
 def test_times_out_of_order_are_a_warning() -> None:
@@ -173,7 +173,7 @@ def test_foreign_layout_is_converted_and_a_missing_field_named() -> None:
     swapped["succ"] = (5, 6)
     records = Records(edges=swapped)
     assert records.edges.dtype == dtype("edges") and records.edges["succ"].tolist() == [5, 6]
-    with pytest.raises(DiagnosticError, match=r"'counters' has no field 'value'"):
+    with pytest.raises(DiagnosticError, match=r"missing field 'value' in table 'counters'"):
         Records(counters=np.zeros(1, np.dtype([("time", "i8"), ("which", "i1")])))
 
 
@@ -181,15 +181,15 @@ def test_foreign_layout_is_converted_and_a_missing_field_named() -> None:
     ("content", "words"),
     [
         (b"", "Expecting value"),
-        (b"[1, 2]", "no JSON object"),
-        (b"{}", "holds no records"),
-        (b'{"format": "pto-runtime-records", "version": 99}', "version 99"),
-        (b'{"format": "pto-runtime-records", "version": 1, "tasks": [1]}', "'tasks' is no table"),
+        (b"[1, 2]", "expected a JSON object"),
+        (b"{}", "expected records in format"),
+        (b'{"format": "pto-runtime-records", "version": 99}', "expected version 1, got 99"),
+        (b'{"format": "pto-runtime-records", "version": 1, "tasks": [1]}', "expected a table of columns in 'tasks'"),
         (b'{"format": "pto-runtime-records", "version": 1, "tasks": {"task_id": [1], "core": [1, 2]}}', "differ in length"),
         (b'{"format": "pto-runtime-records", "version": 1, "edges": {"from": [1]}}', "unknown column 'from'"),
         (b'{"format": "pto-runtime-records", "version": 1, "edges": {"pred": ["x"]}}', "invalid literal"),
-        (b'{"version": 3, "tasks": []}', "expected 1 or 2"),
-        (b'{"version": 2, "tasks": [{"task_id": 1}]}', "no field 'func_id'"),
+        (b'{"version": 3, "tasks": []}', "expected version 1 or 2"),
+        (b'{"version": 2, "tasks": [{"task_id": 1}]}', "missing field 'func_id'"),
         (b"PK\x03\x04 no zip", "not a zip file"),
         (b"\xff\xfe\x00", "decode"),
     ],

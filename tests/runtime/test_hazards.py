@@ -50,7 +50,7 @@ def test_e2611_a_reader_and_a_later_writer(folder: str, capsys: pytest.CaptureFi
     assert main(["run", folder, "--check-hazards"]) == 0  # a warning: the result is what it should be
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "PTO-E2611" in x]
     assert "warning[PTO-E2611]: WAR: task 2 (nothing) at " in line
-    assert "graph.cpp:11 writes, as parameter 0, what task 1 (nothing) at " in line
+    assert "graph.cpp:11 writes, as parameter 0, memory that task 1 (nothing) at " in line
     assert "graph.cpp:9 reads" in line
 
 
@@ -111,9 +111,9 @@ def test_helpers_and_their_callers_have_names(folder: str, capsys: pytest.Captur
     entry = "in aicpu_orchestration_entry"
     assert re.sub(r"at \S*graph", "at graph", line) == (
         "warning[PTO-E2611]: WAR: task 2 (nothing) at graph.cpp:3 in submit, called at graph.cpp:19 "
-        f"{entry}, called at graph.cpp:21 {entry} writes, as parameter 0, what task 1 (nothing) at graph.cpp:3 "
-        f"in submit, called at graph.cpp:8 in reads, called at graph.cpp:16 {entry} reads, and nothing "
-        "orders the two"
+        f"{entry}, called at graph.cpp:21 {entry} writes, as parameter 0, memory that task 1 (nothing) at graph.cpp:3 "
+        f"in submit, called at graph.cpp:8 in reads, called at graph.cpp:16 {entry} reads, and no "
+        "dependency orders them"
     )
 
 
@@ -130,9 +130,9 @@ def test_callers_in_a_graph_of_the_host(folder: str, capsys: pytest.CaptureFixtu
     assert main(["run", folder, "--check-hazards"]) == 0
     shown = capsys.readouterr().err
     said = r"WAW: task 1 \(nothing\) at \S*graph.cpp:4 in task, called at \S*graph.cpp:9 in build writes"
-    assert re.search(said + r".* task 0 \(nothing\) at .*graph.cpp:8 in build writes, and nothing", shown), (
-        shown
-    )
+    assert re.search(
+        said + r".* task 0 \(nothing\) at .*graph.cpp:8 in build writes, and no dependency", shown
+    ), shown
 
 
 def test_track_war_orders_them(folder: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

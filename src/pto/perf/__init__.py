@@ -1,1 +1,1 @@
-"""Finished runs as data, and what is drawn and computed from them: memory maps, traces, swimlanes, graphs."""
+"""Analyses and drawings of finished runs: memory maps, traces, swimlanes, graphs."""

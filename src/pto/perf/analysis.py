@@ -1,13 +1,13 @@
-"""Where the time of a run went: its critical path, functions, cores, parallelism and gaps.
+"""Analysis of the time of a run: its critical path, functions, cores, parallelism and gaps.
 
-`Analysis` computes each of these from `Records` when it is asked for. All of them are about tasks that ran
-to their end, and work on *cleaned* times: what was not recorded is taken from its neighbour, and clocks of
-two threads that disagree by a few nanoseconds never make a duration negative.
+`Analysis` computes each of these on demand from `Records`. All results are about tasks that ran to their end,
+and use *clean* times: a time that was not recorded is taken from its neighbor, and clocks of two threads that
+differ by a few nanoseconds never make a duration negative.
 
-Two chains answer two questions. `path` is what the run actually waited for: back from the last task to the
-dependency that was resolved last, and so on to a task that waited for its submission; its parts fill the
-time of the run exactly. `chain` is the longest sum of executions along dependencies: no schedule with any
-number of cores ends sooner.
+Two chains answer two questions. `path` is the chain that the run waited for: from the last task back to the
+dependency that was resolved last, and so on, up to a task that waited for its submission. Its parts add up to
+the time of the run. `chain` is the longest sum of executions along dependencies: no schedule ends sooner,
+with any number of cores.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from .tables import CORE_TYPES, PHASES, TIMES
 if TYPE_CHECKING:
     from .tables import Array
 
-#: The parts of a path, in the order in which they pass.
+#: The parts of a path, in their order in time.
 PARTS = ("orchestrator", "dependency", "queue", "head", "execution", "tail")
 
 
 class PathStep(NamedTuple):
-    """A task of a path: when it was the next to wait for, and how long each thing then took.
+    """A task of a path: the time from which the run waited for it, and the duration of each part.
 
-    `row` is its row in the tasks; `held_by` that of the task which had its core while it was queued, or -1.
+    `row` is its row in the tasks; `held_by` is the row of the task that occupied its core while it was
+    queued, or -1.
     """
 
     row: int
@@ -47,7 +48,7 @@ class PathStep(NamedTuple):
 
 
 class FunctionStats(NamedTuple):
-    """Times of the tasks of one function, in ns; averages where not said otherwise. Latency is from dispatch
+    """Times of the tasks of one function, in ns; averages unless stated otherwise. Latency is from dispatch
     to finish, head overhead from dispatch to start, tail overhead from end to finish."""
 
     func_id: int
@@ -74,7 +75,7 @@ class CoreStats(NamedTuple):
 
 
 class CoreGap(NamedTuple):
-    """A core without work before `task` (a row): how much of it each thing the task waited for took."""
+    """A core without work before `task` (a row), and the parts of this time."""
 
     core: int
     start: int
@@ -97,7 +98,8 @@ class CoreGap(NamedTuple):
 
 
 def clean(records: Records) -> dict[str, Array]:
-    """The times of all tasks, complete and in order; of a task that did not run they mean nothing."""
+    """Return the times of all tasks, complete and in order. The times of a task that did not run are
+    meaningless."""
     import numpy as np
 
     out = {name: records.tasks[name].astype(np.int64) for name in TIMES}
@@ -109,7 +111,7 @@ def clean(records: Records) -> dict[str, Array]:
 
 
 class Analysis:
-    """Everything that is computed from the records of one run."""
+    """All analyses of the records of one run."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -118,7 +120,7 @@ class Analysis:
 
     @cached_property
     def makespan(self) -> int:
-        """From the start of the run to the finish of the last task."""
+        """Time from the start of the run to the finish of the last task."""
         return int(self.times["finish"][self.ran].max(initial=0))
 
     @cached_property
@@ -136,7 +138,7 @@ class Analysis:
 
     @cached_property
     def binding(self) -> Array:
-        """For each task the one whose completion let it go last, or -1 if it waited for its submission."""
+        """For each task the task whose completion released it last, or -1 if it waited for its submission."""
         import numpy as np
 
         pred, succ = self.links
@@ -145,12 +147,12 @@ class Analysis:
         late = finish[pred] > self.times["submit"][succ]
         pred, succ = pred[late], succ[late]
         order = np.lexsort((-self.records.tasks["task_id"][pred], end[pred], finish[pred], succ))
-        out[succ[order]] = pred[order]  # of several for one task the last one stays
+        out[succ[order]] = pred[order]  # the last assignment for a task wins
         return out
 
     @cached_property
     def path(self) -> list[PathStep]:
-        """What the run waited for, from its start to its end."""
+        """The steps that the run waited for, from its start to its end."""
         import numpy as np
 
         rows = np.flatnonzero(self.ran)
@@ -181,7 +183,7 @@ class Analysis:
 
     @cached_property
     def _by_core(self) -> tuple[Array, Array]:
-        """Rows of the tasks that ran, by core and start; and for each row the one before it on its core."""
+        """Rows of the tasks that ran, by core and start; and for each row the previous row on its core."""
         import numpy as np
 
         rows = np.flatnonzero(self.ran)
@@ -198,11 +200,12 @@ class Analysis:
 
     @cached_property
     def path_parts(self) -> dict[str, int]:
-        """Sum of each part along the path; together they are the makespan."""
+        """Sum of each part along the path. The sums add up to the makespan."""
         return {part: sum(step.parts()[n] for step in self.path) for n, part in enumerate(PARTS)}
 
     def orchestrator_steps(self) -> dict[str, int]:
-        """What the orchestrator did until it had submitted the first task of the path, by phase."""
+        """Return the time of each phase of the orchestrator before it submitted the first task of the
+        path."""
         p = self.records.phases
         until = self.path[0].orchestrator if self.path else 0
         mine = p[(p["actor"] < 0) & (p["start"] < until)]
@@ -223,7 +226,7 @@ class Analysis:
         rows = np.flatnonzero(self.ran)
         by_time = rows[np.argsort(spent[rows], kind="stable")]
         _, task = np.unique(self.records.tasks["task_id"], return_inverse=True)
-        longest = np.zeros(len(task), np.int64)  # of the blocks of each task
+        longest = np.zeros(len(task), np.int64)  # task -> row of its longest block
         longest[task[by_time]] = by_time
         pred, succ = (longest[task[column]].tolist() for column in self.links)
         time = spent.tolist()
@@ -235,7 +238,7 @@ class Analysis:
         length, via = [0] * len(time), [-1] * len(time)
         free = [row for row in np.unique(longest[task[rows]]).tolist() if not open_[row]]
         best = -1
-        while free:  # tasks on a cycle never get free
+        while free:  # tasks on a cycle never become free
             row = free.pop()
             length[row] += time[row]
             if best < 0 or length[row] > length[best]:
@@ -282,14 +285,15 @@ class Analysis:
 
     @cached_property
     def test_time(self) -> int:
-        """From the earliest dispatch to the latest finish, of the tasks that have both; 0 without any."""
+        """Time from the earliest dispatch to the latest finish, of the tasks with both; 0 if there are
+        none."""
         tasks = self.records.tasks[self.ran]
         tasks = tasks[(tasks["dispatch"] >= 0) & (tasks["finish"] >= 0)]
         return int(tasks["finish"].max() - tasks["dispatch"].min()) if len(tasks) else 0
 
     @cached_property
     def cores(self) -> list[CoreStats]:
-        """Every core there is, by its number, also those that had nothing to do."""
+        """All cores by number, including cores without work."""
         import numpy as np
 
         blocks = self.records.block_dim
@@ -308,7 +312,7 @@ class Analysis:
         ]
 
     def utilisation(self, core_type: int | None = None) -> float:
-        """Mean share of the makespan in which the cores (of one type) executed."""
+        """Return the mean share of the makespan during which the cores (of one type) executed."""
         mine = [c.utilisation for c in self.cores if core_type in (None, c.core_type)]
         return sum(mine) / len(mine) if mine else 0.0
 
@@ -330,7 +334,7 @@ class Analysis:
 
     @cached_property
     def profile(self) -> tuple[Array, Array]:
-        """When the number of executing tasks changes, and that number from then on for each core type."""
+        """Times at which the number of executing tasks changes, and the new number for each core type."""
         import numpy as np
 
         start, end = self.times["start"][self.ran], self.times["end"][self.ran]
@@ -345,7 +349,7 @@ class Analysis:
 
     @cached_property
     def parallelism(self) -> dict[int, int]:
-        """Number of tasks executing at once -> time spent so, over the whole makespan."""
+        """Number of tasks that execute at the same time -> duration, over the whole makespan."""
         import numpy as np
 
         when, levels = self.profile
@@ -358,7 +362,7 @@ class Analysis:
         return {level: out[level] for level in sorted(out) if out[level]}
 
     def idle(self, most: int = 10) -> list[tuple[int, int]]:
-        """The longest stretches of the run in which nothing executed."""
+        """Return the longest intervals of the run in which no task executed."""
         import numpy as np
 
         when, levels = self.profile
@@ -370,14 +374,14 @@ class Analysis:
         return sorted(spans, key=lambda s: (s[0] - s[1], s[0]))[:most]
 
     def gaps(self, most: int = 10) -> list[CoreGap]:
-        """The longest times for which one core had nothing to execute before its next task."""
+        """Return the longest idle times of a core before its next task."""
         import numpy as np
 
         rows, before = self._by_core
         t = self.times
         begin = np.where(before[rows] >= 0, t["end"][before[rows]], 0)
         length = t["start"][rows] - begin
-        length[self.records.tasks["core"][rows] < 0] = 0  # what needs no core waits for none
+        length[self.records.tasks["core"][rows] < 0] = 0  # a task without a core does not wait for one
         order = np.lexsort((rows, -length))[:most]
         return [self._gap(int(rows[n]), int(begin[n])) for n in order.tolist() if length[n] > 0]
 

@@ -1,6 +1,6 @@
-"""Array files of unknown origin: NumPy's `.npy` and `.npz`, read without trust.
+"""Array files of unknown origin: read NumPy's `.npy` and `.npz` without trust in their content.
 
-Whatever is malformed is a `ValueError`, and nothing is allocated that the file itself does not hold.
+Malformed content raises `ValueError`, and memory is allocated only for data that the file contains.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-#: Bytes that an archive may unpack to: a thousand times what a large run records.
+#: Maximum unpacked size of an archive: a thousand times the records of a large run.
 MOST_UNPACKED = 1 << 30
 
 
 def read_npy(stream: IO[bytes], size: int) -> Array:
-    """Read an array in NumPy's format from a stream of `size` bytes. The header has to describe numbers, or
-    records of numbers, that are all in the stream."""
+    """Read an array in NumPy's format from a stream of `size` bytes. The header must describe numbers or
+    records of numbers, and the stream must contain all of them."""
     import numpy as np
     from numpy.lib import format
 
     headers = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
     try:
         shape, by_columns, dtype = headers[format.read_magic(stream)](stream)
-    except Exception as e:  # NumPy parses the header as Python, and lets through what the parser raises
+    except Exception as e:  # NumPy parses the header as Python, and does not catch errors of the parser
         raise ValueError(f"malformed header: {e}"[:200]) from None
     count = 1
     for extent in shape:
         if isinstance(extent, bool) or extent < 0:
-            raise ValueError(f"malformed header: {extent} is no extent")
+            raise ValueError(f"malformed header: expected an extent, got {extent}")
         count *= extent
     if dtype.hasobject or not dtype.itemsize or len(shape) > 32:
         raise ValueError(f"cannot read {len(shape)} dimensions of {dtype}")
@@ -46,7 +46,7 @@ def read_npy(stream: IO[bytes], size: int) -> Array:
 
 
 def read_npz(stream: IO[bytes], names: Iterable[str]) -> dict[str, Array]:
-    """Read some arrays of an archive of NumPy's, which together unpack to at most `MOST_UNPACKED` bytes."""
+    """Read some arrays of a NumPy archive. Together they may unpack to at most `MOST_UNPACKED` bytes."""
     import zipfile
 
     with zipfile.ZipFile(stream) as archive:
@@ -57,7 +57,7 @@ def read_npz(stream: IO[bytes], names: Iterable[str]) -> dict[str, Array]:
             raise ValueError(f"missing table '{missing[0]}'")
         found = {name: info for name, info in wanted.items() if info is not None}
         if sum(info.file_size for info in found.values()) > MOST_UNPACKED:
-            raise ValueError(f"it unpacks to more than {MOST_UNPACKED} bytes")
+            raise ValueError(f"expected at most {MOST_UNPACKED} unpacked bytes")
         out: dict[str, Array] = {}
         for name, info in found.items():
             with archive.open(info) as member:

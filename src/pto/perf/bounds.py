@@ -1,11 +1,11 @@
-"""How good a run was, whatever it was: no schedule is shorter than its bounds, and what its schedulers cost.
+"""Quality of a run: lower bounds of its schedule, and the overhead of its schedulers.
 
-A run in virtual time has the cores that it names, so its makespan can be held against what these could do at
-best: the longest chain of executions, and the work of either kind shared out to all its cores.
+A run in virtual time has exactly the cores that it names. So its makespan can be compared with its lower
+bounds: the longest chain of executions, and the work of each kind divided by the number of its cores.
 
-*Scheduler overhead* is the field's measure: an instant counts for a kind of core if one of that kind is idle
-while a task of that kind is ready and not dispatched. A task is ready when the last one it waits for has
-ended.
+*Scheduler overhead* is a measure of simpler: an instant counts for a kind of core if a core of that kind is
+idle while a task of that kind is ready and not dispatched. A task is ready when the last task that it depends
+on has ended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 class Bounds(NamedTuple):
-    """Nanoseconds. `work` has the sum of all executions and the number of cores, by kind of core."""
+    """Bounds in nanoseconds. `work` has the sum of all executions and the number of cores, by kind of
+    core."""
 
     makespan: int
     chain: int
@@ -29,17 +30,17 @@ class Bounds(NamedTuple):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """The work of each kind, shared out to its cores."""
+        """The work of each kind, divided by the number of its cores."""
         return tuple(spent / cores if cores else 0.0 for spent, cores in self.work)
 
     @property
     def least(self) -> float:
-        """No schedule on these cores is shorter."""
+        """Lower bound of all schedules on these cores."""
         return max(float(self.chain), *self.shares)
 
 
 def bounds(analysis: Analysis) -> Bounds:
-    """The bounds of a run; its makespan is up to the end of the last execution."""
+    """Return the bounds of a run. Its makespan ends with the last execution."""
     tasks, blocks = analysis.records.tasks, analysis.records.block_dim
     placed = analysis.ran & (tasks["core"] >= 0)
     spent = analysis.times["end"] - analysis.times["start"]
@@ -51,8 +52,8 @@ def bounds(analysis: Analysis) -> Bounds:
 
 
 class Overhead:
-    """The overhead of schedulers over time. `when` are the instants at which anything changes; `idle`,
-    `ready` and `overhead` hold from each of them on, by kind of core."""
+    """Overhead of schedulers over time. `when` are the instants of changes; `idle`, `ready` and `overhead`
+    are the values from each instant on, by kind of core."""
 
     def __init__(self, analysis: Analysis) -> None:
         import numpy as np
@@ -60,7 +61,7 @@ class Overhead:
         t, tasks = analysis.times, analysis.records.tasks
         rows = np.flatnonzero(analysis.ran & (tasks["core"] >= 0))
         pred, succ = analysis.links
-        free = t["submit"].copy()  # a task that waits for nobody is ready when it is known
+        free = t["submit"].copy()  # a task without dependencies is ready when it is submitted
         np.maximum.at(free, succ, t["end"][pred])
         free = np.minimum(free, t["dispatch"])
         marks = np.concatenate([t["dispatch"][rows], t["end"][rows], free[rows], t["start"][rows]])
@@ -80,7 +81,7 @@ class Overhead:
         self.last = int(t["end"][rows].max(initial=0))
 
     def _between(self, start: Array, end: Array) -> Array:
-        """How many of the stretches hold at each instant."""
+        """Return the number of active intervals at each instant."""
         import numpy as np
 
         change = np.zeros(len(self.when), np.int64)
@@ -90,20 +91,22 @@ class Overhead:
 
     @cached_property
     def _lengths(self) -> Array:
-        """How long each instant lasts, of what lies between the first start and the last end."""
+        """Duration from each instant to the next, clipped to the time between the first start and the last
+        end."""
         import numpy as np
 
         inside = np.clip(self.when, self.first, self.last)
         return np.diff(np.append(inside, self.last))
 
     def share(self, holds: Any) -> float:
-        """Of the time from the first start to the last end."""
+        """Return the share of the time from the first start to the last end."""
         whole = self.last - self.first
         return float(self._lengths[holds].sum()) / whole if whole > 0 else 0.0
 
     @property
     def shares(self) -> dict[str, float]:
-        """By kind of core; `all`: every kind that works has overhead at that instant, `any`: one has."""
+        """Shares by kind of core. At an instant of `all`, every kind with work has overhead; at an instant of
+        `any`, at least one has."""
         out = {kind: self.share(self.overhead[n]) for n, kind in enumerate(CORE_TYPES) if self.works[n]}
         if self.works.any():
             out["all"] = self.share(self.overhead[self.works].all(axis=0))

@@ -1,4 +1,4 @@
-"""Files that views of a run are written to, and the files that pages are made of."""
+"""Output files of views of a run, and packaged files of pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..files import write_whole
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write a file of text, or raise why that cannot be."""
+    """Write a text file; raise `DiagnosticError` if it cannot be written."""
     path = Path(path)
     try:
         write_whole(path, text)
@@ -21,11 +21,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 
 def cannot_write(path: Path, error: OSError) -> DiagnosticError:
-    """What is raised where a file cannot be written."""
+    """Return the error for a file that cannot be written."""
     why = (error.strerror or str(error)).lower()
     return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write '{path}': {why}")])
 
 
 def packaged(name: str) -> str:
-    """A style sheet or script that lies beside this module, also in an installed wheel."""
+    """Return a style sheet or script from the folder of this module, also in an installed wheel."""
     return files("pto.perf").joinpath(name).read_text("utf-8")

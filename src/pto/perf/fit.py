@@ -1,8 +1,8 @@
-"""Fitting the parameters of a machine to measurements.
+"""Fit the parameters of a machine to measurements.
 
-A measurement is a function of the machine that says what the model thinks, and the number that was measured.
-Parameters move by factors, so that rates and latencies count alike, and stay near where they were unless
-measurements say otherwise: what these do not speak of keeps its value.
+A measurement is a function of the machine that returns the prediction of the model, and the measured number.
+Parameters move by factors, so that rates and latencies have the same weight. A penalty keeps them near their
+initial values, so parameters without influence on the measurements do not change.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from ..isa.timing import PARAMETERS, Machine
 
-#: What a machine has, and no fit changes.
+#: Parameters that a fit does not change.
 FIXED = ("mhz", "aic", "aiv", "depth", "l2")
-#: How much a parameter counts that differs by a factor of e from where it was, against an error of 100 %.
+#: Weight of a parameter that moved by a factor of e, relative to an error of 100 %.
 _PULL = 0.03
 _STEPS = 12
 
 
 class Measurement(NamedTuple):
-    """What was measured, and what the model says of it on a machine; both in one unit."""
+    """A measured number, and the prediction of the model for a machine, in the same unit."""
 
     name: str
     truth: float
@@ -39,7 +39,8 @@ def errors(measurements: Sequence[Measurement], machine: Machine) -> list[float]
 
 
 def fit(measurements: Sequence[Measurement], machine: Machine, names: Sequence[str] = ()) -> Fit:
-    """The parameters that meet the measurements best; without names, those that these depend on."""
+    """Return the parameters with the smallest errors. Without names, fit all parameters that affect the
+    measurements."""
     import numpy as np
 
     unknown = [n for n in names if n not in PARAMETERS]
@@ -67,7 +68,7 @@ def fit(measurements: Sequence[Measurement], machine: Machine, names: Sequence[s
     for _ in range(_STEPS):
         here = at(logs)
         jacobian = np.array([_slope(measurements, here, n, list(found)) for n in free]).T
-        # errors, and below them how far parameters are from where they were
+        # errors, followed by the distances of parameters from their initial values
         left = np.vstack([jacobian, _PULL * np.eye(len(free))])
         right = np.concatenate([found, _PULL * logs])
         normal = left.T @ left
@@ -92,7 +93,7 @@ def fit(measurements: Sequence[Measurement], machine: Machine, names: Sequence[s
 def _slope(
     measurements: Sequence[Measurement], machine: Machine, name: str, now: Sequence[float]
 ) -> list[float]:
-    """By how much errors grow with the logarithm of a parameter."""
+    """Return the derivative of the errors with respect to the logarithm of a parameter."""
     by = 0.02
     moved = machine.with_values({name: machine.values[name] * (1 + by)})
     return [(after - before) / by for before, after in zip(now, errors(measurements, moved), strict=True)]

@@ -1,9 +1,9 @@
-"""Accesses of a run that nothing orders: the outcome of the graph depends on the schedule.
+"""Unordered accesses of a run: the result of the graph depends on the schedule.
 
-With tensormap_and_ringbuffer the engine finds them in what tasks say they read and write. Where edges are
-explicit, nobody says it: there it is what kernels did to memory with instructions, or what a Python graph
-says of a kernel that uses none. Either way it is held against the ways through the graph, not against the
-order in which tasks happened to run.
+In tensormap_and_ringbuffer, the engine finds hazards in the declared parameters of tasks. In runtimes with
+explicit edges, parameters are not declared. There, hazards come from recorded accesses of instructions, or
+from the declarations of a Python graph for kernels without instructions. In both cases, accesses are compared
+with the paths through the graph, not with the order in which tasks happened to run.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ if TYPE_CHECKING:
     from .tables import Array
 
 _KINDS = {0: "RAW", 1: "WAW", 2: "WAR", 4: "scope"}
-READ, WRITE = 0, 1  # what is more combines: two of a kind may come in either order
+# larger values combine results; two accesses of the same such kind may run in either order
+#: End of the warning about tasks without recorded accesses.
+_UNSEEN = "no accesses were recorded"
+READ, WRITE = 0, 1
 
-#: First byte, the byte behind the last, task, parameter, use.
+#: First byte, end (exclusive), task, parameter, kind of use.
 Use = tuple[int, int, int, int, int]
 
 
 class Hazard:
-    """Two tasks that touch the same memory, with nothing that orders them.
+    """Two tasks that access the same memory without an order between them.
 
-    `kind` is RAW, WAW, WAR; "scope" for memory that is read after its scope has ended; "input" for a task
-    that writes to what it said it would only read (then both tasks are that one).
+    `kind` is RAW, WAW or WAR; "scope" for memory that is read after its scope has ended; "input" for a task
+    that writes to a parameter that it declared as an input (then `earlier` and `later` are this task).
     """
 
     def __init__(
@@ -45,8 +48,8 @@ class Hazard:
         self.later = later
         self.arg = arg
         self.places = places
-        self.names = names  # of their kernels
-        self.explicit = explicit  # whether edges are what orders tasks
+        self.names = names  # of the kernels
+        self.explicit = explicit  # True if the runtime has explicit edges
 
     def __repr__(self) -> str:
         return f"<Hazard {self.kind} {self.earlier} {self.later}>"
@@ -63,19 +66,19 @@ class Hazard:
         if self.kind == "input":
             return (
                 f"task {self.later}{there} writes to parameter {self.arg}, which it has as an input: "
-                "nobody waits for that"
+                "no task waits for this write"
             )
         what = "reads" if self.kind == "WAR" else "writes"
         does = "reads" if self.kind == "RAW" else "writes"
         return (
-            f"{self.kind}: task {self.later}{there} {does}{as_ or ''} what task "
-            f"{self.earlier}{where} {what}, and nothing orders the two"
+            f"{self.kind}: task {self.later}{there} {does}{as_} memory that task "
+            f"{self.earlier}{where} {what}, and no dependency orders them"
         )
 
 
 def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
-    """For those who read diagnostics: one for each pair of places, however often it is met. `unseen`: tasks
-    of which nobody knows what they did."""
+    """Return one diagnostic for each pair of source locations. `unseen` is the number of tasks without
+    recorded accesses."""
     groups: dict[tuple[Any, ...], list[Hazard]] = {}
     for h in hazards:
         groups.setdefault((h.kind, h.arg, h.places), []).append(h)
@@ -96,16 +99,16 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
             d.notes.append((f"seen {len(others) + 1} times; this is the first", None))
         out.append(d)
     if unseen:
-        message = f"{unseen} task{'s' if unseen > 1 else ''} used no instructions: what they did is not known"
-        help = "TLOAD and TSTORE are seen, what a kernel does with pointers is not"
+        message = f"cannot check {unseen} task{'s' if unseen > 1 else ''}: {_UNSEEN}"
+        help = "use TLOAD and TSTORE; accesses through pointers are not recorded"
         out.append(Diagnostic("PTO-E2611", message, severity="warning", help=help))
     return out
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Make hazards of a graph errors; tasks that could not be checked stay warnings."""
+    """Turn hazards of a graph into errors. Warnings about tasks that could not be checked remain warnings."""
     for d in problems:
-        if d.code == "PTO-E2611" and "used no instructions" not in d.message:
+        if d.code == "PTO-E2611" and not d.message.endswith(_UNSEEN):
             d.severity = "error"
     return list(problems)
 
@@ -116,8 +119,8 @@ def hazards_of(
     sites: Sequence[str],
     name_of: Callable[[int], str],
 ) -> list[Hazard]:
-    """Hazards that a run of tensormap_and_ringbuffer `found` in what its tasks say of their parameters (kind,
-    earlier task, later task, parameter), and tasks that wrote to what they only said they would read."""
+    """Return the hazards that a run of tensormap_and_ringbuffer `found` in declared parameters (kind, earlier
+    task, later task, parameter), and tasks that wrote to parameters that they declared as inputs."""
 
     def place(task: int) -> str:
         return sites[task] if 0 <= task < len(sites) else ""
@@ -137,9 +140,9 @@ def unordered(
     name_of: Callable[[int], str],
     declared: Callable[[set[tuple[int, int]]], Iterable[Use]] = lambda seen: (),
 ) -> list[Hazard]:
-    """Tasks of a graph with explicit edges that use the same memory, one of them to write, with no way along
-    edges between them. `recorded` are the uses that were seen; `declared` gives what is said of parameters,
-    given those of tasks that were seen in use."""
+    """Return pairs of tasks in a graph with explicit edges that access the same memory, at least one of them
+    writing, without a path along edges between them. `recorded` are the observed accesses. `declared` returns
+    accesses from declarations, for the given set of tasks and parameters with observed accesses."""
     uses = list(_united(recorded))
     uses += declared({use[2:4] for use in uses})
     found: dict[tuple[int, int], Hazard] = {}
@@ -153,12 +156,12 @@ def unordered(
 
 
 def tasks_unseen(recorded: Array, ran: Iterable[int]) -> int:
-    """How many of the tasks that ran used no instructions, so that nobody knows what they did."""
+    """Return the number of tasks that ran without recorded accesses."""
     return len(set(ran) - set(recorded["task_id"].tolist()))
 
 
 def _united(uses: Array) -> Iterator[Use]:
-    """What each task did, without what it did twice."""
+    """Yield the accesses of each task, with overlapping ranges united."""
     groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     for task, first, last, arg, use, _ in uses.tolist():
         groups.setdefault((task, arg, use), []).append((first, last))
@@ -175,7 +178,7 @@ def _united(uses: Array) -> Iterator[Use]:
 
 
 class Order:
-    """Which tasks come before which. There is no circle."""
+    """Partial order of tasks, from edges without a cycle."""
 
     def __init__(self, count: int, edges: Iterable[tuple[int, int]]) -> None:
         waits: list[int] = [0] * count
@@ -191,13 +194,13 @@ class Order:
                 waits[n] -= 1
                 if not waits[n]:
                     order.append(n)
-        #: A place for every task, behind all that come before it.
+        #: Position of every task in a topological order.
         self.place = [0] * count
         for i, t in enumerate(order):
             self.place[t] = i
 
     def before(self, task: int, others: set[int]) -> set[int]:
-        """Which of others, all with an earlier place, come before a task."""
+        """Return those of `others`, all at earlier positions, that are ordered before a task."""
         left = set(others)
         least = min((self.place[t] for t in left), default=0)
         seen, todo = {task}, [task]
@@ -211,11 +214,12 @@ class Order:
 
 
 def conflicts(uses: Sequence[Use], order: Order) -> Iterator[tuple[Use, Use]]:
-    """Pairs of tasks that share memory and that nothing orders. What a write comes after need not be looked
-    at again: who is in conflict with that is in conflict with the write as well, or comes after it."""
+    """Yield pairs of accesses to the same memory that are not ordered. A write supersedes the accesses
+    ordered before it: a later access that conflicts with one of those also conflicts with the write, or is
+    ordered after the write."""
     limits = sorted({limit for use in uses for limit in use[:2]})
     index = {limit: i for i, limit in enumerate(limits)}
-    live: list[list[Use]] = [[] for _ in limits]  # by piece of memory between two limits
+    live: list[list[Use]] = [[] for _ in limits]  # for each range of memory between two limits
     by_task: dict[int, list[Use]] = {}
     for use in uses:
         by_task.setdefault(use[2], []).append(use)

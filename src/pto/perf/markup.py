@@ -1,7 +1,7 @@
-"""Safe markup for every writer of HTML or SVG, since names of programs, files and tasks may hold anything.
+"""Safe markup for all HTML and SVG output, because names of programs, files and tasks may contain any text.
 
-`escaped` encodes text and `script_json` encodes data. `document` assembles every page: its Content Security
-Policy loads nothing and runs no script but the page's own.
+`escaped` encodes text, and `script_json` encodes data. `document` assembles a page. Its Content Security
+Policy loads no external content, and runs no script except the page's own.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import Any
 
 from ..diag import visible
 
-#: Escapes of JSON: of a backslash, or of an invisible control, direction or joining character.
+#: JSON escapes of a backslash, or of an invisible control, direction or joining character.
 _ACTING = re.compile(
     r"\\(?:\\|u(00[01].|007f|00[89].|00ad|061c|180e|200[b-f]|202[89a-e]|206.|feff|fff[9ab]))"
 )
 
 
 def escaped(text: object) -> str:
-    """Text for an element or a quoted attribute, in HTML or SVG. Characters that XML forbids or that change
-    the direction of text become visible escapes."""
+    """Return text for an element or a quoted attribute, in HTML or SVG. Characters that XML forbids or that
+    change the direction of text become visible escapes."""
     return escape(visible(str(text), layout=True))
 
 
 def script_json(data: Any) -> str:
-    """JSON for a script element; strings hold the same visible escapes as `escaped` text."""
+    """Return JSON for a script element. Strings have the same visible escapes as `escaped` text."""
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return _ACTING.sub(lambda m: "\\" + visible(chr(int(m[1], 16))) if m[1] else m[0], text)
 
 
 def document(title: str, body: str, style: str, script: str = "", view: str = "") -> str:
-    """A page of a title (text), a body (markup), a style sheet and a module; `view` names its view."""
+    """Return a page from a title (text), a body (markup), a style sheet and a module; `view` names its
+    view."""
     attributes = f' data-view="{escaped(view)}"' if view else ""
     return f"""\
 <!DOCTYPE html>
@@ -57,8 +58,8 @@ def document(title: str, body: str, style: str, script: str = "", view: str = ""
 
 
 def _policy(script: str) -> str:
-    """The Content Security Policy of a page. Trusted types allow the script to parse markup only through its
-    own policy, `pto`."""
+    """Return the Content Security Policy of a page. Trusted types allow the script to parse markup only
+    through its own policy, `pto`."""
     rules = ["default-src 'none'", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'"]
     if script:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,10 +1,11 @@
-"""Who lives where in the on-chip buffers over time; drawn by `explorer.memory`. Filled by a run
-(`engine.sanitize.memory_map`) or from a plan (`passes.explain_memory`).
+"""Map of tiles in the on-chip buffers over time. A run (`engine.sanitize.memory_map`) or a plan
+(`passes.explain_memory`) fills it, and `explorer.memory` draws it.
 
 Time is counted in instructions of the core. A tile holds one value after another: a value is born when an
 instruction writes the valid region of the tile, and lives until the last instruction that reads it. Tiles
-that share bytes may take turns; they *overlap* where one is written while the other still holds a value that
-is read later. A tile that reads what another one wrote (a reshape, a subview) is a view of it, no overlap.
+with disjoint lifetimes may share bytes. Two tiles *overlap* if one is written while the other still holds a
+value that is read later. A tile that reads a value of another tile (a reshape, a subview) is a view of that
+tile, not an overlap.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import numpy as np
 
 from ..isa.profiles import LOCATIONS, Profile
 
-#: Values kept of one tile; later ones count as one.
+#: Maximum number of values per tile; all later values count as one.
 MOST_VALUES = 1 << 14
 
-#: Characters of the bar of a buffer.
+#: Width of the bar of a buffer in characters.
 _BAR = 64
 
 
 class MapStep:
-    """An instruction of a core as it stands in the program."""
+    """An instruction of a core, with its line in the program."""
 
     __slots__ = ("line", "name", "pipe")
 
@@ -36,7 +37,8 @@ class MapStep:
 
 
 class HeldValue:
-    """What a tile holds from one step to another: `written` where it was born by a write, else by a read."""
+    """A value in a tile from one step to another. `written` is True if it was born by a write, False if the
+    first access is a read."""
 
     __slots__ = ("first", "last", "written")
 
@@ -46,7 +48,8 @@ class HeldValue:
 
     @property
     def start(self) -> float:
-        """When it is there: an instruction reads in the first half of its step and writes in the second."""
+        """Begin of the lifetime. An instruction reads in the first half of its step and writes in the second
+        half."""
         return self.first + 0.5 if self.written else self.first
 
     @property
@@ -55,7 +58,7 @@ class HeldValue:
 
 
 class Life:
-    """A tile at an address: all the values it holds there and the instructions that touch it."""
+    """A tile at an address: all its values there, and the instructions that access it."""
 
     __slots__ = (
         "_of", "_part", "_reach", "address", "line", "loc", "name", "peers", "placed", "reads", "seen",
@@ -69,17 +72,17 @@ class Life:
         self.size = size
         self.line = line  # of the first access
         self.shape = shape
-        self.placed = True  # whether the program chose the address
+        self.placed = True  # True if the program chose the address
         self.values: list[HeldValue] = []
         self.reads = self.writes = 0
         self.written = self.seen = -1  # steps of the last write and read
-        #: How often the instruction (name, line) wrote it, or read it.
+        #: Number of writes or reads by each instruction (name, line).
         self.uses: dict[tuple[str, int, bool], int] = {}
-        self.peers: list[Life] = []  # tiles on some of the same bytes
-        self.views: set[Life] = set()  # peers that are the same storage by another name
-        self._part: tuple[int, int] | None = None  # step that wrote a part, and the last one before it
+        self.peers: list[Life] = []  # tiles that share bytes
+        self.views: set[Life] = set()  # peers that alias the same storage
+        self._part: tuple[int, int] | None = None  # step that wrote a part, and the previous last step
         self._reach: tuple[int, int] | None = None  # bytes written through a pointer
-        self._of: HeldValue | None = None  # value of another tile that the last value is a view of
+        self._of: HeldValue | None = None  # value of another tile, of which the last value is a view
 
     @property
     def end(self) -> int:
@@ -95,11 +98,11 @@ class Life:
 
     @property
     def is_view(self) -> bool:
-        """Whether it only reads what another tile wrote."""
+        """True if this tile only reads values of another tile."""
         return self.written < 0 and bool(self.views)
 
     def covers(self, written: tuple[int, int]) -> bool:
-        """Whether bytes written through a pointer are all that was written there so far, or more."""
+        """Return True if bytes written through a pointer cover everything that was written so far."""
         low, high = self._reach or written
         self._reach = min(low, written[0]), max(high, written[1])
         return self._reach == written
@@ -109,11 +112,11 @@ class Life:
         self.written = now
         held = self.values[-1] if self.values else None
         if held is not None and self._part is not None and self._part[0] == now and whole:
-            held.last = self._part[1]  # the padding was written first, then the rest
+            held.last = self._part[1]  # the padding was written first
         if held is None or (whole and held.last < now and len(self.values) < MOST_VALUES):
             self.values.append(HeldValue(now, True))
             self._part = None
-        else:  # in place, or a part of it
+        else:  # written in place, or only a part
             if held.last < now:
                 self._part = (now, held.last)
             held.last = now
@@ -141,7 +144,8 @@ class Life:
 
 
 class Overlap:
-    """Two tiles that share bytes `low`..`high` while both hold values, and when: (first, last) steps."""
+    """Two tiles that share bytes `low`..`high` while both hold values, with the (first, last) steps of each
+    such time."""
 
     __slots__ = ("a", "b", "high", "low", "spans")
 
@@ -158,31 +162,31 @@ class Overlap:
 
 
 class MemoryMap:
-    """Lives of the tiles of the cores of the first block, by core and buffer."""
+    """Lifetimes of the tiles of the first block, by core and buffer."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
-        #: Lives and instructions by core ("core" where a program does not tell them apart).
+        #: Lifetimes and instructions by core ("core" if a program does not distinguish cores).
         self.lives: dict[str, list[Life]] = {}
         self.steps: dict[str, list[MapStep]] = {}
-        #: Of steps of a run, the number of the event in the launch.
+        #: Number of the event in the launch, for the steps of a run.
         self.numbers: dict[str, list[int]] = {}
 
     def capacity(self, loc: str) -> int:
         return self.profile.capacity[loc]
 
     def buffers(self, core: str) -> list[str]:
-        """Locations of a core in which something lives, in the order of the ISA."""
+        """Return the used locations of a core, in the order of the ISA."""
         used = {life.loc for life in self.lives.get(core, ())}
         return [loc for loc in LOCATIONS if loc in used]
 
     def tiles(self, core: str, loc: str, placed: bool | None = None) -> list[Life]:
-        """Lives of a buffer by address: those the program placed, those it did not, or all."""
+        """Return the tiles of a buffer by address: with addresses from the program, without, or all."""
         found = [v for v in self.lives.get(core, ()) if v.loc == loc and placed in (None, v.placed)]
         return sorted(found, key=lambda v: (v.address, v.first, v.size))
 
     def usage(self, core: str, loc: str, placed: bool | None = True) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Bytes that hold a value at each step; bytes of several tiles count once."""
+        """Return the number of bytes with a value at each step. Shared bytes count once."""
         lives = self.tiles(core, loc, placed)
         total = np.zeros(max([len(self.steps.get(core, ())), *[v.last + 1 for v in lives]]), np.int64)
         edges = sorted({e for v in lives for e in (v.address, v.end)})
@@ -196,15 +200,15 @@ class MemoryMap:
         return total
 
     def peak(self, core: str, loc: str, placed: bool | None = True) -> int:
-        """The most bytes that are alive at one time; overlapping tiles count once."""
+        """Return the largest number of live bytes at one time. Shared bytes count once."""
         return int(self.usage(core, loc, placed).max(initial=0))
 
     def top(self, core: str, loc: str) -> int:
-        """The end of the highest tile that the program placed."""
+        """Return the end of the highest tile with an address from the program."""
         return max((v.end for v in self.tiles(core, loc, True)), default=0)
 
     def overlaps(self, core: str, loc: str) -> list[Overlap]:
-        """Pairs that share bytes while both are alive, and are not views of each other."""
+        """Return the pairs of tiles that share bytes while both are alive and are not views of each other."""
         lives = self.tiles(core, loc)
         order = {life: n for n, life in enumerate(lives)}
         found: list[Overlap] = []
@@ -220,7 +224,7 @@ class MemoryMap:
     # -- as text ---------------------------------------------------------------------------------------
 
     def text(self) -> str:
-        """The map as a table per buffer."""
+        """Return the map as one table per buffer."""
         parts = [self._buffer_text(core, loc) for core in self.lives for loc in self.buffers(core)]
         return "\n\n".join(parts) if parts else "no tile was touched"
 
@@ -249,7 +253,7 @@ class MemoryMap:
         return "\n".join(out)
 
     def _bar(self, core: str, loc: str) -> str:
-        """Which part of a buffer is used: '#', '!' where tiles overlap."""
+        """Return a bar of the used part of a buffer: '#', and '!' for overlaps."""
         capacity = self.capacity(loc)
         bar = ["."] * _BAR
 
@@ -265,7 +269,7 @@ class MemoryMap:
 
 
 def _meetings(a: list[HeldValue], b: list[HeldValue]) -> Iterator[tuple[float, float]]:
-    """Spans of time in which both of two tiles hold values."""
+    """Yield the spans of time in which both tiles hold values."""
     m = n = 0
     while m < len(a) and n < len(b):
         low, high = max(a[m].start, b[n].start), min(a[m].end, b[n].end)
@@ -286,7 +290,7 @@ def _percent(part: int, whole: int) -> str:
 
 
 def _table(lives: Iterable[Life], addresses: bool = True) -> list[str]:
-    """Aligned rows; words to the left, numbers to the right."""
+    """Return aligned rows, with text to the left and numbers to the right."""
     head = ["bytes", "tile", "shape", "steps", "line", "writes", "reads", "values"]
     rows = [
         [

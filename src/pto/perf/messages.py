@@ -1,5 +1,5 @@
-"""What ranks send each other, as a picture: a line for each rank, time from top to bottom, data and signals
-as arrows between the lines, and what was waited for."""
+"""Draw the messages between ranks: a line for each rank, time from top to bottom, arrows between the lines
+for data and signals, and marks for waits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..isa.record import Record
 from .markup import escaped
 
 DATA, SIGNAL, WAIT = "data", "signal", "wait"
-#: More than these make no picture.
+#: Maximum number of messages in a drawing.
 MOST = 300
 
 
 class Message(Record):
-    """Something that a rank writes into a window, a signal that it gives, or one that it has waited for."""
+    """Data that a rank writes into a window, a signal that it sets, or a signal that it has waited for."""
 
     kind: str
-    source: int  # the rank that does it
-    target: int  # whose window it is
+    source: int  # the acting rank
+    target: int  # the owner of the window
     text: str
     line: int = 0  # in the program
 
@@ -28,7 +28,7 @@ _LEFT, _LANE, _TOP, _STEP = 60, 310, 84, 30
 
 
 def svg(messages: Sequence[Message], ranks: int, title: str) -> str:
-    """The picture as one file."""
+    """Return the drawing as one file."""
     shown = messages[:MOST]
     width = _LEFT * 2 + _LANE * max(1, ranks - 1) + 130
     height = _TOP + _STEP * (len(shown) + 1) + 40

@@ -1,8 +1,8 @@
-"""One run of the task runtime: its tables, checked, and written and read as `.npz` or `.json`.
+"""Records of one run of the task runtime: checked tables, written and read as `.npz` or `.json`.
 
-The engine hands over four structured arrays (`tables`) and three small ones; `Records` keeps them together.
-Everything that draws or analyses a run works on this class alone. Times are nanoseconds since the start of
-the run; -1 means that a time was not recorded.
+The engine provides four structured arrays (`tables`) and three small ones. Everything that draws or analyses
+a run uses only `Records`. Times are nanoseconds since the start of the run; -1 is a time that was not
+recorded.
 
 NumPy is imported when the first array is made, not with this module.
 """
@@ -24,10 +24,10 @@ from .tables import COUNTERS, FIELDS, KINDS, PHASES, TIMES, dtype, table
 if TYPE_CHECKING:
     from .tables import Array
 
-#: What the engine says of the first of COUNTERS; counters are taken between what changes them.
+#: Fields of `stats` with the exact peaks of the first COUNTERS, whose samples may miss a peak.
 _EXACT = ("task_window_peak", "heap_peak", "dep_pool_peak", "tensormap_peak")
 
-#: Dependencies between blocks that a file may have.
+#: Maximum number of dependencies between blocks in a file.
 MOST_LINKS = 1 << 24
 
 FORMAT = "pto-runtime-records"
@@ -35,8 +35,8 @@ VERSION = 1
 
 
 class Records:
-    """One run. The arrays are those of `FIELDS`; `names` maps func_id to the name of a kernel, `sites` are
-    `file:line` of the submits, `stats` whatever else the engine counted."""
+    """Records of one run. The arrays have the columns of `FIELDS`; `names` maps func_id to the name of a
+    kernel, `sites` are `file:line` of the submissions, and `stats` has all other counts of the engine."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Records:
         return f"<Records: {len(self.tasks)} tasks, {len(self.edges)} edges, {len(self.phases)} phases>"
 
     def of(self, tasks: Sequence[int]) -> Records:
-        """Those of some tasks, and what is between them."""
+        """Return the records of some tasks, and the edges between them."""
         import numpy as np
 
         both = np.isin(self.edges["pred"], tasks) & np.isin(self.edges["succ"], tasks)
@@ -68,18 +68,19 @@ class Records:
         return Records(mine, self.edges[both], None, None, self.names, self.sites, self.stats)
 
     def graph(self) -> dict[str, Any]:
-        """Tasks by number, each with its name and those that wait for it."""
+        """Return tasks by number, each with its name and the tasks that wait for it."""
         after = self.fanouts()
         names = {int(t["task_id"]): self.name(int(t["func_id"])) for t in self.tasks}
         return {"tasks": [{"id": i, "name": n, "fanout": after.get(i, [])} for i, n in names.items()]}
 
-    # -- what they say ---------------------------------------------------------------------------------
+    # -- access ---------------------------------------------------------------------------------------
 
     def name(self, func_id: int) -> str:
         return self.names.get(func_id) or f"Func_{func_id}"
 
     def label(self, task: Any) -> str:
-        """`name(task_id)`, as every view calls a task; `name(task_id)[block]` for one of its blocks."""
+        """Return `name(task_id)`, the label of a task in every view, or `name(task_id)[block]` for a
+        block."""
         block = f"[{int(task['block'])}]" if task["block"] >= 0 else ""
         return f"{self.name(int(task['func_id']))}({int(task['task_id'])}){block}"
 
@@ -88,7 +89,7 @@ class Records:
         return self.sites[number] if 0 <= number < len(self.sites) else ""
 
     def rows(self, task_ids: Any) -> Array:
-        """Row of each of the tasks (its first one), -1 for one that is not recorded."""
+        """Return the (first) row of each task, or -1 for a task that is not recorded."""
         import numpy as np
 
         known = self.tasks["task_id"]
@@ -99,9 +100,10 @@ class Records:
         return np.where(known[at] == task_ids, at, -1)
 
     def links(self) -> tuple[Array, Array, Array]:
-        """The dependencies between recorded tasks: rows of both, and the rows of `edges` they are from.
+        """Return the dependencies between recorded tasks: the rows of both, and their rows in `edges`.
 
-        Every block of a task depends on all blocks of another; the last one to complete stands for them.
+        Every block of a task depends on all blocks of another task; the last block to complete represents
+        them.
         """
         import numpy as np
 
@@ -122,7 +124,7 @@ class Records:
         return np.repeat(pred, times), rows, np.repeat(both, times)
 
     def fanouts(self) -> dict[int, list[int]]:
-        """task_id -> the tasks that wait for it, each once, in order."""
+        """Return task_id -> the tasks that wait for it, without duplicates, in order."""
         out: dict[int, set[int]] = {}
         for pred, succ in zip(self.edges["pred"].tolist(), self.edges["succ"].tolist(), strict=True):
             out.setdefault(pred, set()).add(succ)
@@ -130,17 +132,17 @@ class Records:
 
     @property
     def ran(self) -> Array:
-        """Which tasks began and ended; a run that failed leaves others."""
+        """Mask of the tasks that started and ended; after a failed run, some tasks have not."""
         return (self.tasks["start"] >= 0) & (self.tasks["end"] >= 0)
 
     @property
     def virtual(self) -> bool:
-        """Whether times are those of a model, not of the host that ran the virtual cores."""
+        """True if times are from a model, not from the host that ran the virtual cores."""
         return "virtual_ns" in self.stats
 
     @property
     def block_dim(self) -> int:
-        """Number of blocks: what the engine says, or the fewest that have all the cores seen."""
+        """Number of blocks: from the engine, or the smallest number with all recorded cores."""
         said = self.stats.get("block_dim")
         if isinstance(said, int) and said > 0:
             return said
@@ -151,14 +153,14 @@ class Records:
 
     @property
     def end(self) -> int:
-        """When the last thing of the run ended."""
+        """Time of the last event of the run."""
         seen = [self.tasks[t] for t in TIMES] + [self.phases["end"], self.counters["time"]]
         return max(0, *[int(column.max(initial=0)) for column in seen])
 
     # -- checks ----------------------------------------------------------------------------------------
 
     def peak(self, counter: int) -> int | None:
-        """The largest value of one of COUNTERS; none where it was not recorded."""
+        """Return the largest value of one of COUNTERS, or None if it was not recorded."""
         values = self.counters["value"][self.counters["which"] == counter]
         if not len(values):
             return None
@@ -166,7 +168,7 @@ class Records:
         return max(int(values.max()), int(exact))
 
     def check(self) -> list[Diagnostic]:
-        """What contradicts itself: errors make an analysis meaningless, warnings are only odd."""
+        """Return contradictions in the records. Errors make an analysis meaningless; warnings do not."""
         return [Diagnostic("PTO-E2802", message, severity=severity) for severity, message in self._problems()]
 
     def _problems(self) -> Iterator[tuple[str, str]]:
@@ -184,7 +186,7 @@ class Records:
             bad &= tasks["start"] >= 0
             if bad.any():
                 row = tasks[bad][0]
-                yield "error", f"task {row['task_id']} ran on a {field} that does not exist: {row[field]}"
+                yield "error", f"unknown {field} of task {row['task_id']}: {row[field]}"
         ended = tasks[tasks["end"] >= 0]
         backwards = ended[ended["end"] < ended["start"]]
         if len(backwards):
@@ -209,7 +211,7 @@ class Records:
         yield from self._early()
 
     def _order(self) -> Iterator[tuple[str, str]]:
-        """Times of one task that do not pass in their order, one message for each kind."""
+        """Yield tasks whose times are out of order, one message for each pair of times."""
         known = [(a, b) for n, a in enumerate(TIMES) for b in TIMES[n + 1 :] if (a, b) != ("start", "end")]
         for first, second in known:
             a, b = self.tasks[first], self.tasks[second]
@@ -219,7 +221,7 @@ class Records:
                 yield "warning", f"{len(bad)} tasks out of order, first task {bad['task_id'][0]}: {times}"
 
     def _early(self) -> Iterator[tuple[str, str]]:
-        """Tasks that began before one they depend on had ended: the order was not kept."""
+        """Yield a task that started before a task that it depends on had ended."""
         pred, succ, edge = self.links()
         start, end = self.tasks["start"][succ], self.tasks["end"][pred]
         bad = (start >= 0) & ((end > start) | (end < 0))
@@ -227,12 +229,13 @@ class Records:
             e = self.edges[edge[n]]
             when = f"at {end[n]} ns" if end[n] >= 0 else "never"
             times = f"{e['succ']} starts at {start[n]} ns, {e['pred']} ends {when}"
-            yield "error", f"{_edge(e)} was not kept: {times}"
+            yield "error", f"{_edge(e)} was violated: {times}"
 
     # -- files -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write them to a file whose name ends in `.npz` (small and fast) or `.json` (columns of numbers)."""
+        """Write the records to a file whose name ends in `.npz` (small and fast) or `.json` (columns of
+        numbers)."""
         import numpy as np
 
         path = Path(path)
@@ -249,14 +252,14 @@ class Records:
                 with path.open("wb") as file:
                     np.savez_compressed(file, meta=text, **{t: getattr(self, t) for t in FIELDS})
             else:
-                raise _unreadable(path, "the name of records ends in .npz or .json")
+                raise _unreadable(path, "expected a name that ends in .npz or .json")
         except OSError as error:
             raise cannot_write(path, error) from None
         return path
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Records:
-        """Read what `save` wrote; a `perf_swimlane` JSON file of the field is understood too."""
+        """Read a file that `save` wrote, or a `perf_swimlane` JSON file of simpler."""
         path = Path(path)
         try:
             data = path.read_bytes()
@@ -267,7 +270,7 @@ class Records:
             return cls._from_npz(data) if data[:2] == b"PK" else cls._from_json(data)
         except DiagnosticError as error:
             raise _unreadable(path, error.diagnostics[0].message) from None
-        except Exception as error:  # whatever numpy, zipfile and json make of a broken file
+        except Exception as error:  # any error of numpy, zipfile and json for a broken file
             raise _unreadable(path, str(error) or type(error).__name__) from None
 
     @classmethod
@@ -281,17 +284,17 @@ class Records:
     def _from_json(cls, data: bytes) -> Records:
         content = json.loads(data)
         if not isinstance(content, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("expected a JSON object")
         if "format" not in content and "tasks" in content and "version" in content:
             return cls(*swimlane_tables.tables(content))._bounded()
         tables: dict[str, Array] = {}
         for name in FIELDS:
             columns = content.get(name, {})
             if not isinstance(columns, dict):
-                raise ValueError(f"'{name}' is no table of columns")
+                raise ValueError(f"expected a table of columns in '{name}'")
             unknown = sorted(set(columns) - {field for field, _ in FIELDS[name]})
             if unknown:
-                raise ValueError(f"'{name}' has an unknown column '{unknown[0]}'")
+                raise ValueError(f"unknown column '{unknown[0]}' in '{name}'")
             if len({len(values) for values in columns.values()}) > 1:
                 raise ValueError(f"the columns of '{name}' differ in length")
             tables[name] = table(name, columns)
@@ -300,9 +303,9 @@ class Records:
     @classmethod
     def _assembled(cls, meta: Mapping[str, Any], tables: Mapping[str, Array]) -> Records:
         if meta.get("format") != FORMAT:
-            raise ValueError(f"it holds no records (no format '{FORMAT}')")
+            raise ValueError(f"expected records in format '{FORMAT}'")
         if meta.get("version") != VERSION:
-            raise ValueError(f"it has version {meta.get('version')!r}, this tool reads {VERSION}")
+            raise ValueError(f"expected version {VERSION}, got {meta.get('version')!r}")
         names = {int(k): str(v) for k, v in dict(meta.get("names", {})).items()}
         found = cls(
             **tables, names=names, sites=[str(s) for s in meta.get("sites", ())], stats=meta.get("stats")
@@ -310,8 +313,8 @@ class Records:
         return found._bounded()
 
     def _bounded(self) -> Records:
-        """Return the records; raise `ValueError` if more blocks depend on each other than a run has.
-        Every block of a task depends on all blocks of another (`links`)."""
+        """Return the records; raise `ValueError` if they have too many dependencies between blocks. Every
+        block of a task depends on all blocks of another (`links`)."""
         import numpy as np
 
         ids, count = np.unique(self.tasks["task_id"], return_counts=True)
@@ -319,12 +322,12 @@ class Records:
             at = np.minimum(np.searchsorted(ids, self.edges["succ"]), len(ids) - 1)
             links = int(count[at][ids[at] == self.edges["succ"]].sum())
             if links > MOST_LINKS:
-                raise ValueError(f"{links} dependencies between blocks, expected at most {MOST_LINKS}")
+                raise ValueError(f"expected at most {MOST_LINKS} dependencies between blocks, got {links}")
         return self
 
 
 def _as_table(name: str, array: Array | None) -> Array:
-    """The array with exactly the fields of a table; others that the engine has are dropped."""
+    """Return the array with exactly the fields of a table. Other fields of the engine are dropped."""
     import numpy as np
 
     wanted = dtype(name)
@@ -334,12 +337,12 @@ def _as_table(name: str, array: Array | None) -> Array:
         return array
     missing = [field for field, _ in FIELDS[name] if field not in (array.dtype.names or ())]
     if missing:
-        raise DiagnosticError([Diagnostic("PTO-E2801", f"the table '{name}' has no field '{missing[0]}'")])
+        raise DiagnosticError([Diagnostic("PTO-E2801", f"missing field '{missing[0]}' in table '{name}'")])
     return table(name, {field: array[field] for field, _ in FIELDS[name]})
 
 
 def _plain(value: Any) -> Any:
-    """NumPy numbers in `stats` as JSON numbers."""
+    """Return a NumPy number in `stats` as a JSON number."""
     return value.item() if hasattr(value, "item") else str(value)
 
 

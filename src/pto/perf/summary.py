@@ -1,4 +1,4 @@
-"""A run on one screen: plain text of at most 110 columns."""
+"""Summary of a run: plain text of at most 110 columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import COUNTERS, core_name
 WIDTH = 110
 _NAME = 20
 
-#: What the parts of a critical path are called in words.
+#: Descriptions of the parts of a critical path.
 WORDS = {
     "orchestrator": "until its first task is submitted",
     "dependency": "until the next task is ready",
@@ -25,7 +25,7 @@ WORDS = {
 
 
 def text(records: Records, steps: int = 8, gaps: int = 3) -> str:
-    """The summary; at most so many steps of the critical path and gaps of cores."""
+    """Return the summary, with at most `steps` steps of the critical path and `gaps` gaps of cores."""
     analysis = Analysis(records)
     parts = [
         _head(analysis),
@@ -41,7 +41,7 @@ def text(records: Records, steps: int = 8, gaps: int = 3) -> str:
 
 
 def duration(ns: float) -> str:
-    """A time in the unit a person would use."""
+    """Return a time with a suitable unit."""
     if abs(ns) < 1_000:
         return f"{ns:.0f} ns"
     for limit, unit in ((1e6, "us"), (1e9, "ms")):
@@ -51,7 +51,7 @@ def duration(ns: float) -> str:
 
 
 def meanwhile(a: Analysis) -> str:
-    """What the orchestrator mostly did until the first task of the path was submitted."""
+    """Return the longest phases of the orchestrator before it submitted the first task of the path."""
     steps = sorted(a.orchestrator_steps().items(), key=lambda item: -item[1])[:3]
     return ", ".join(f"{name.removeprefix('orch_')} {duration(spent)}" for name, spent in steps if spent)
 
@@ -77,12 +77,12 @@ def _head(a: Analysis) -> list[str]:
 
 
 def _bounds(a: Analysis) -> Iterator[str]:
-    """What the run is held against, in virtual time: then it had the cores that it names."""
+    """Yield the bounds of the run. Only a run in virtual time has all the cores that it names."""
     found = bounds(a)
     stats = a.records.stats
     yield "Virtual time"
     yield f"  {'durations':<14}{stats.get('durations', '?')}"
-    if "guessed" in stats:  # never without what it rests on
+    if "guessed" in stats:  # always with the reason for a guess
         yield from _wrapped(f"  {'guessed':<14}", str(stats["guessed"]))
     yield f"  {'overheads':<14}{stats.get('overheads', '?')}"
     if not found.makespan:
@@ -101,7 +101,7 @@ def _bounds(a: Analysis) -> Iterator[str]:
 
 
 def _functions(a: Analysis) -> Iterator[str]:
-    """The statistics of the field's converter."""
+    """Yield the statistics per function, in the layout of simpler's converter."""
     if not a.functions:
         return
     yield "Task Statistics by Function"
@@ -166,7 +166,7 @@ def _path(a: Analysis, most: int) -> Iterator[str]:
         waits = s.orchestrator + s.dependency + s.queue + s.head
         reason = PARTS[s.parts().index(max(s.parts()))]
         if reason == "queue" and s.held_by >= 0:
-            reason += f" behind {a.records.label(a.records.tasks[s.held_by])}"
+            reason += f" after {a.records.label(a.records.tasks[s.held_by])}"
         label = _short(a.records.label(task), _NAME + 6)
         core = core_name(int(task["core"]), int(task["core_type"]))
         times = f"{duration(s.since):>12}{duration(waits):>12}{duration(s.execution):>12}"
@@ -211,10 +211,10 @@ def _counters(records: Records) -> Iterator[str]:
 
 
 def _stats(records: Records) -> Iterator[str]:
-    """What else the engine counted; one line for each ring and pool."""
-    told = {"durations", "overheads", "guessed"} if records.virtual else set()  # said above
+    """Yield other counts of the engine, with one line for each ring and pool."""
+    shown = {"durations", "overheads", "guessed"} if records.virtual else set()  # in _bounds
     plain = [f"{key} {value}" for key, value in records.stats.items()
-             if not isinstance(value, dict) and key not in told]  # fmt: skip
+             if not isinstance(value, dict) and key not in shown]  # fmt: skip
     nested = {key: value for key, value in records.stats.items() if isinstance(value, dict)}
     if plain or nested:
         yield "Engine"

@@ -1,4 +1,4 @@
-"""The raw profiling file of the field, `perf_swimlane_<time>.json`, written in version 2 for other tools."""
+"""Write the raw profiling file of simpler, `perf_swimlane_<time>.json`, in version 2, for other tools."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from .tables import CORE_TYPES, PHASES, as_dicts, loop_numbers, us
 
 
 def to_json(records: Records) -> dict[str, Any]:
-    """The raw profiling file of the field, version 2, with the complete fan-out of every task.
+    """Return the content of the raw profiling file of simpler, version 2, with the complete fan-out of every
+    task.
 
-    Virtual cores are ready when the run starts, so that is where its times begin. `submit_time_us` and
-    `ready_time_us` are ours; readers of the field do not look at them.
+    Virtual cores are ready at the start of the run, so its times begin there. `submit_time_us` and
+    `ready_time_us` are additions; the readers of simpler ignore them.
     """
     fanout = records.fanouts()
     out: list[dict[str, Any]] = []

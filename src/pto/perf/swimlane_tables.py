@@ -1,6 +1,6 @@
-"""The raw profiling file of the field, `perf_swimlane_<time>.json`, read in versions 1 and 2.
+"""Read the raw profiling file of simpler, `perf_swimlane_<time>.json`, in versions 1 and 2.
 
-`tables` returns what a run of our own has: it can be analysed, drawn and traced, as `Records`.
+`tables` returns the tables of `Records`, so that the run can be analysed, drawn and traced.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 
 def tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """Return the tasks, edges and phases of a raw profiling file, ours or the field's (versions 1 and 2)."""
+    """Return the tasks, edges and phases of a raw profiling file (versions 1 and 2), written by simpler or
+    `swimlane_json`."""
     if data.get("version") not in (1, 2):
-        raise _bad(f"version {data.get('version')!r} of a perf_swimlane file: expected 1 or 2")
+        raise _bad(f"expected version 1 or 2 of a perf_swimlane file, got {data.get('version')!r}")
     try:
         return _tables(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        what = f"missing field {error}" if isinstance(error, KeyError) else str(error)
         raise _bad(f"not a perf_swimlane file: {what}") from None
 
 
@@ -34,7 +35,7 @@ def _tables(data: Mapping[str, Any]) -> tuple[Array, Array, Array]:
         "core_type": [CORE_TYPES.index(t["core_type"]) for t in raw],
         "start": [_ns(t["start_time_us"]) for t in raw], "end": [_ns(t["end_time_us"]) for t in raw],
     }  # fmt: skip
-    for field in ("dispatch", "finish", "submit", "ready"):  # there 0 says that it was not recorded
+    for field in ("dispatch", "finish", "submit", "ready"):  # in the file, 0 is a time that was not recorded
         columns[field] = [_ns(t.get(f"{field}_time_us", 0)) or -1 for t in raw]
     edges = [(int(t["task_id"]), int(succ)) for t in raw for succ in t.get("fanout", ())]
     numbers = {name: id_ for id_, name in PHASES.items()}

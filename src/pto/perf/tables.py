@@ -1,4 +1,4 @@
-"""The tables that a run of the task runtime leaves behind: their columns, and what the numbers in them mean.
+"""Tables of a run of the task runtime: their columns, and the meaning of numbers in them.
 
 NumPy is imported when the first array is made, not with this module.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 #: Fields of the four tables. `thread` is a host thread, `core` a worker number, `site` an index into `sites`.
-#: A task that ran as several blocks has one row for each of them, with the same `task_id`.
+#: A task that ran as several blocks has one row per block, with the same `task_id`.
 FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     "tasks": (
         ("task_id", "i8"), ("func_id", "i4"), ("core", "i4"), ("core_type", "i1"), ("thread", "i2"),
@@ -29,20 +29,20 @@ FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     "counters": (("time", "i8"), ("which", "i1"), ("value", "i8")),
 }  # fmt: skip
 
-#: What a field holds where the engine or a file says nothing; 0 for all others.
+#: Value of a field that the engine or a file does not provide; 0 for all other fields.
 UNKNOWN: dict[str, int] = dict.fromkeys(
     ("thread", "scheduler", "scope", "cluster", "block", "site", "submit", "ready", "dispatch", "start",
      "end", "finish", "arg"), -1
 )  # fmt: skip
 
-#: The times of a task, in the order in which they pass.
+#: The times of a task, in order.
 TIMES = ("submit", "ready", "dispatch", "start", "end", "finish")
 
 CORE_TYPES = ("aic", "aiv")
 KINDS = ("RAW", "WAW", "WAR", "explicit")
 COUNTERS = ("task ring", "heap bytes", "dep pool", "tensormap entries", "ready aic", "ready aiv")
 
-#: AicpuPhaseId -> name; those of the schedulers are below 16.
+#: AicpuPhaseId -> name; phases of schedulers are below 16.
 PHASES = {
     0: "complete", 1: "dispatch", 2: "scan", 3: "idle",
     16: "orch_sync", 17: "orch_alloc", 18: "orch_params", 19: "orch_lookup", 20: "orch_heap",
@@ -51,14 +51,14 @@ PHASES = {
 
 
 def dtype(table: str) -> np.dtype[Any]:
-    """The structured type of one of the tables."""
+    """Return the structured type of a table."""
     import numpy as np
 
     return np.dtype(list(FIELDS[table]))
 
 
 def table(name: str, columns: Mapping[str, Any]) -> Array:
-    """A table from its columns; columns that are not given are filled with what stands for unknown."""
+    """Return a table from its columns; missing columns get the values of UNKNOWN."""
     import numpy as np
 
     given = {field: np.asarray(values) for field, values in columns.items()}
@@ -70,20 +70,22 @@ def table(name: str, columns: Mapping[str, Any]) -> Array:
 
 
 def as_dicts(table: Array) -> list[dict[str, int]]:
-    """The rows of a table, with numbers of Python: much faster to walk than those of NumPy."""
+    """Return the rows of a table with Python numbers, which are much faster to iterate over than NumPy
+    numbers."""
     names = table.dtype.names or ()
     return [dict(zip(names, row, strict=True)) for row in table.tolist()]
 
 
 def core_name(core: int, core_type: int) -> str:
-    """A core as every view calls it; a task that needs none has -1."""
+    """Return the name of a core in every view. A task without a core has -1."""
     if core < 0:
         return "no core"
     return f"{CORE_TYPES[core_type].upper()}_{core}"
 
 
 def loop_numbers(phases: Array) -> Iterator[int]:
-    """The turn of its scheduler's loop that each phase belongs to: a turn has every phase once, in order."""
+    """Yield the iteration of its scheduler's loop for each phase. An iteration has every phase at most once,
+    in order."""
     turn: dict[int, tuple[int, int]] = {}
     for actor, phase in zip(phases["actor"].tolist(), phases["phase"].tolist(), strict=True):
         loop, last = turn.get(actor, (0, -1))
@@ -93,5 +95,5 @@ def loop_numbers(phases: Array) -> Iterator[int]:
 
 
 def us(ns: int) -> float:
-    """Nanoseconds of a table as the microseconds of trace files."""
+    """Convert nanoseconds of a table to microseconds of trace files."""
     return round(ns / 1000, 3)

@@ -1,8 +1,8 @@
-"""The graph of a run as text: Graphviz DOT, and mermaid in Markdown.
+"""Graph of a run as text: Graphviz DOT, and mermaid in Markdown.
 
-A node is a task, an arrow every dependency between two tasks; the kinds of several between the same two
-share one arrow. Tasks that were submitted to a cluster of cores are drawn inside it. Both can be written
-for tasks that never ran, since the graph is recorded at submit.
+A node is a task, and an arrow stands for all dependencies between two tasks. Tasks that were submitted to a
+cluster of cores are drawn inside the cluster. Graphs include tasks that never ran, because dependencies are
+recorded at submission.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .analysis import Analysis
 from .records import Records
 from .tables import CORE_TYPES, KINDS, as_dicts, core_name
 
-#: Fill of a node by core type, as users of the field's tools know it.
+#: Fill colors of nodes by core type, as in the tools of simpler.
 COLOURS = ("#66A3FF", "#FFB366")
 _CRITICAL = "#C81E2C"
-#: Line of an arrow by the strongest kind in it.
+#: Line of an arrow, by its strongest kind of dependency.
 _LINES = {"RAW": "solid", "WAW": "dashed", "WAR": "dotted", "explicit": "bold"}
 
 
@@ -31,7 +31,7 @@ class Arrow(NamedTuple):
 
 
 def dot(records: Records, critical: bool = True, kinds: bool = True) -> str:
-    """The graph for Graphviz; the critical path is red, `kinds` are written at the arrows."""
+    """Return the graph for Graphviz. The critical path is red, and `kinds` labels the arrows."""
     path = [int(records.tasks["task_id"][step.row]) for step in Analysis(records).path] if critical else []
     on_path, steps = set(path), set(pairwise(path))
     facts = _tasks(records)
@@ -69,9 +69,10 @@ def dot(records: Records, critical: bool = True, kinds: bool = True) -> str:
 
 
 def mermaid(records: Records, style: str = "detailed", direction: str = "TD") -> str:
-    """The graph as a mermaid flowchart in Markdown; `compact` names tasks by their number alone."""
+    """Return the graph as a mermaid flowchart in Markdown. With style `compact`, tasks are labeled only by
+    number."""
     if style not in ("detailed", "compact") or direction not in ("TD", "LR"):
-        raise ValueError("style is 'detailed' or 'compact', direction 'TD' or 'LR'")
+        raise ValueError("expected style 'detailed' or 'compact', and direction 'TD' or 'LR'")
     facts = _tasks(records)
 
     def node(task_id: int) -> str:
@@ -96,7 +97,8 @@ def mermaid(records: Records, style: str = "detailed", direction: str = "TD") ->
 
 
 def arrows(records: Records) -> list[Arrow]:
-    """The dependencies between recorded tasks, one for each pair, in the order they were recorded in."""
+    """Return the dependencies between recorded tasks, one arrow for each pair, in the order of their
+    records."""
     found: dict[tuple[int, int], dict[int, None]] = {}
     pred, succ, edge = records.links()
     ids = records.tasks["task_id"]
@@ -116,7 +118,7 @@ def _nested(
     end: str,
     indent: int = 1,
 ) -> Iterator[str]:
-    """The nodes, those of a cluster of cores inside a subgraph."""
+    """Yield the nodes; nodes of a cluster of cores are inside a subgraph."""
     groups: dict[int, list[int]] = {}
     tasks = _tasks(records).values()
     for task in tasks:
@@ -132,7 +134,7 @@ def _nested(
 
 
 def _tasks(records: Records) -> dict[int, dict[str, int]]:
-    """Each task once, with the number of its blocks."""
+    """Return each task once, with the number of its blocks."""
     out: dict[int, dict[str, int]] = {}
     for task in as_dicts(records.tasks):
         known = out.setdefault(task["task_id"], {**task, "blocks": 0})
@@ -146,7 +148,8 @@ def _label(records: Records, task: dict[str, int]) -> str:
 
 
 def _entities(text: str) -> str:
-    """A mermaid label; characters with a meaning in mermaid, Markdown or HTML become numeric entities."""
+    """Return a mermaid label. Characters with a meaning in mermaid, Markdown or HTML become numeric
+    entities."""
     return re.sub(r"[^\w .,:()\[\]/+=%@-]", lambda m: f"#{ord(m[0])};", visible(text))
 
 
@@ -155,6 +158,6 @@ def _id(task_id: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A DOT string; escapes and entities in the text are not interpreted."""
+    """Return a DOT string. Escapes and entities in the text are not interpreted."""
     plain = visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
     return f'"{plain}"'

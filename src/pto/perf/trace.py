@@ -1,8 +1,8 @@
-"""A run for trace viewers: Chrome trace events, which Perfetto reads too.
+"""Trace of a run for trace viewers: Chrome trace events, which Perfetto reads, too.
 
-It is the merged view that users of the field's converter know (the same processes, thread numbers and names
-of events), with what that lacks: arrows for the complete set of dependencies, counters, and the critical
-path as a lane of its own. `swimlane_json` has the raw file that the converter starts from.
+The trace has the same processes, thread numbers and event names as the merged view of simpler's converter. It
+adds arrows for all dependencies, counters, and a lane for the critical path. `swimlane_json` writes the raw
+file that the converter reads.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .tables import CORE_TYPES, COUNTERS, KINDS, PHASES, as_dicts, core_name, lo
 if TYPE_CHECKING:
     from .windows import Passed
 
-#: Processes of the trace: number, name, place from the top.
+#: Processes of the trace: number, name, position from the top.
 CORES, DISPATCH, SCHEDULER, ORCHESTRATOR, COUNTER, PATH = 1, 2, 3, 4, 5, 6
 _PROCESSES = {
     CORES: ("AICore View", 4), DISPATCH: ("AICPU View", 3), SCHEDULER: ("AICPU Scheduler", 2),
@@ -42,7 +42,8 @@ _PATH_COLOURS = dict(
     zip(PARTS, ("grey", "thread_state_iowait", "yellow", "terrible", "good", "grey"), strict=True)
 )
 
-#: An arrow leaves a bar this long before its end, so that it is bound to that bar and not to the next.
+#: An arrow starts this long before the end of its bar, so that viewers bind it to that bar and not to the
+#: next.
 LEAVE_NS = 10
 
 Event = dict[str, Any]
@@ -56,9 +57,9 @@ def write(records: Records, path: str | os.PathLike[str]) -> Path:
 def write_several(
     runs: Sequence[tuple[str, Records, int]], path: str | os.PathLike[str], passed: Sequence[Passed] = ()
 ) -> Path:
-    """Write several runs that went on side by side: the name of each, what it did, and how many nanoseconds
-    after the first it began. Each has processes of its own, which begin with its name. `passed` are arrows
-    between them."""
+    """Write several concurrent runs: the name of each, its records, and its start in nanoseconds after the
+    first. Each run has its own processes, whose names begin with its name. `passed` are arrows between
+    runs."""
 
     def all_events() -> Iterator[Event]:
         for n, (name, r, later) in enumerate(runs):
@@ -71,7 +72,8 @@ def write_several(
 
 
 def _between(number: int, one: Passed, later: Sequence[int], traces: dict[int, _Trace]) -> Iterator[Event]:
-    """Both ends of an arrow between runs: it leaves while its task runs, and comes while the other does."""
+    """Yield both ends of an arrow between runs. It starts while its source task runs, and ends while its
+    target task runs."""
     ends = []
     for n, row in ((one.run, one.row), (one.to_run, one.to_row)):
         task, trace = traces[n].tasks[row], traces[n]
@@ -86,7 +88,7 @@ def _between(number: int, one: Passed, later: Sequence[int], traces: dict[int, _
 
 
 def _moved(event: Event, number: int, name: str, later: float) -> Event:
-    """An event of the run with that number, among those of others."""
+    """Return an event of run `number`, among the events of other runs."""
     moved = {**event, "pid": event["pid"] + number * len(_PROCESSES)}
     if "ts" in event:
         moved["ts"] = event["ts"] + later
@@ -101,14 +103,14 @@ def _moved(event: Event, number: int, name: str, later: float) -> Event:
 
 def _written(stream: Iterator[Event], path: str | os.PathLike[str]) -> Path:
     encoder = json.JSONEncoder(separators=(",", ":"))
-    # Many events in one call: the encoder is quick, starting it is not.
+    # Encode many events per call, because each call has a high fixed cost.
     chunks = iter(lambda: list(islice(stream, 1000)), [])
     text = ",\n".join(encoder.encode(chunk)[1:-1] for chunk in chunks)
     return write_text(path, '{"displayTimeUnit":"ns","traceEvents":[\n' + text + "\n]}\n")
 
 
 def events(records: Records) -> Iterator[Event]:
-    """All trace events of a run."""
+    """Yield all trace events of a run."""
     trace = _Trace(records)
     yield from trace.processes()
     yield from trace.bars()
@@ -128,7 +130,7 @@ class _Trace:
         self.analysis = Analysis(records)
         self.tasks = as_dicts(records.tasks)
         tasks = records.tasks
-        #: A task that began and did not end is drawn up to the end of the run.
+        #: A task that has not ended is drawn up to the end of the run.
         self.shown = np.flatnonzero(tasks["start"] >= 0)
         self.end = np.where(tasks["end"] >= 0, tasks["end"], np.maximum(records.end, tasks["start"]))
         self.both = (tasks["dispatch"] >= 0) & (tasks["finish"] >= 0) & (tasks["start"] >= 0)
@@ -247,7 +249,7 @@ class _Trace:
                 yield from self._arrow("dependency", (DISPATCH, out, leaves), (DISPATCH, into, dispatch[b]))
 
     def dispatches(self) -> Iterator[Event]:
-        """From the phase in which a scheduler handed a task out to the task."""
+        """Yield arrows from the phase in which a scheduler dispatched a task to the task."""
         import numpy as np
 
         phases = self.records.phases[self.records.phases["phase"] == 1]
@@ -289,7 +291,7 @@ class _Trace:
                    "ts": us(time)}  # fmt: skip
 
     def overhead(self) -> Iterator[Event]:
-        """What schedulers cost, in virtual time, as the field's tools call it."""
+        """Yield the overhead of schedulers in virtual time, with the names of simpler's tools."""
         if not self.records.virtual or not len(self.shown):
             return
         found = Overhead(self.analysis)

@@ -1,4 +1,4 @@
-"""What passed between ranks: which task wrote into a window what a task of another rank read there."""
+"""Data and signals between ranks: a task wrote to a window, and a task of another rank read it there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .records import Records
 if TYPE_CHECKING:
     from .tables import Array
 
-#: Uses that only read (`Use` of native/runtime/exec/records.hpp).
+#: Kind of use that only reads (`Use` of native/runtime/exec/records.hpp).
 _READ = 0
 
-#: Bytes of what is taken for a signal.
+#: Largest read that counts as a signal, in bytes.
 _SIGNAL = 8
 
 
 class Passed(NamedTuple):
-    """From a run and a row of its tasks to another."""
+    """Data or a signal from a row of one run to a row of another run."""
 
     run: int
     row: int
@@ -29,9 +29,9 @@ class Passed(NamedTuple):
 
 
 def passed(ranks: Sequence[int], runs: Sequence[tuple[Records, int]], uses: Sequence[Array]) -> list[Passed]:
-    """By run its rank, what it did and how many nanoseconds after the first it began, and what its tasks did
-    to windows. Of several tasks of a rank that wrote what one has read, the last that began before that one
-    ended."""
+    """Return data and signals between runs. Each run has a rank, its records, its start in nanoseconds after
+    the first, and the uses of windows by its tasks. If several tasks of a rank wrote data that a task read,
+    the last of them that began before the reader ended counts."""
     rows = [{task: row for row, task in enumerate(r.tasks["task_id"].tolist())} for r, _ in runs]
     times = [(r.tasks["start"] + later, r.tasks["end"] + later) for r, later in runs]
     writes: list[tuple[int, int, int, int]] = []  # from, to, run, row
@@ -42,7 +42,7 @@ def passed(ranks: Sequence[int], runs: Sequence[tuple[Records, int]], uses: Sequ
                 (reads if use == _READ else writes).append((first, last, n, row))
     writes.sort()
     begins = [w[0] for w in writes]
-    reach: list[int] = []  # the largest end of this one and all before it
+    reach: list[int] = []  # the largest end of this write and all previous ones
     for w in writes:
         reach.append(max(w[1], reach[-1] if reach else 0))
     best: dict[tuple[int, int, int], tuple[int, Passed]] = {}

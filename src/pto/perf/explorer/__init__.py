@@ -1,6 +1,6 @@
-"""The explorer: one page for what happened when, which needs nothing else.
+"""The explorer: one self-contained page that shows a run over time.
 
-Source on the left, lanes over time, below them memory on the same axis; click, zoom, select a range, compare.
-`kernel` makes a view of a timeline, `page` the page; scripts draw what is visible, so that a million events
-stay fluid.
+The source is on the left, lanes are over time, and memory is below them on the same axis. Users click, zoom,
+select a range, and compare. `kernel` makes a view of a timeline, and `page` makes the page. Scripts draw only
+the visible part, so that a million events stay fluid.
 """

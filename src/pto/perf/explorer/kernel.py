@@ -1,6 +1,6 @@
-"""The view of a kernel: instructions of a timeline by pipe and core, and what is known of them.
+"""The view of a kernel: the instructions of a timeline by pipe and core, and further data about them.
 
-Everything here is arrays: a million events are packed in a few seconds.
+All data are arrays, so that a million events are packed in a few seconds.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from ..timeline.measures import Measures
     from .values import Values
 
-#: Colours of reasons, by their order; those that are left share the last.
+#: Reasons with a color of their own, in order; all others share the last color.
 REASONS = (
     sim.FLAG, sim.BARRIER_, sim.BANDWIDTH, sim.EMPTY, sim.FULL, sim.CROSS, sim.GRID, sim.ISSUE, sim.QUEUE,
     sim.TOKEN, sim.UNIT, sim.TRANSFER, sim.ORDER,
 )  # fmt: skip
 
-_NOTE = "virtual time of the machine, by model: nothing here is time of this computer"
+_NOTE = "virtual time of the machine, by the cost model; not the time of this computer"
 
 
 class Cpp(NamedTuple):
-    """What was emitted for a program, and for each of its lines the file and line that it stands for; or
-    why nothing was."""
+    """The C++ that is emitted for a program, and the source file and line of each of its lines; or the reason
+    why it cannot be emitted."""
 
     text: str = ""
     places: Sequence[tuple[str, int] | None] = ()
@@ -42,7 +42,7 @@ class Cpp(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What is known of a launch beside its timeline."""
+    """Further data about a launch, besides its timeline."""
 
     values: Values | None = None
     memory: MemoryMap | None = None
@@ -53,10 +53,11 @@ NOTHING = Recorded()
 
 
 def dataset(t: Measures, name: str, recorded: Recorded = NOTHING) -> dict[str, Any]:
-    """A timeline as the page reads it; also what `--compare` reads of a file."""
+    """Return a timeline in the form that the page reads, which is also the form that `--compare` reads from a
+    file."""
     trace, columns = t.trace, t.columns
     lane, lanes = _lanes(t)
-    # by lane, in the order of time
+    # by lane, then by time
     shown = np.flatnonzero(lane >= 0)
     shown = shown[np.lexsort((columns.start[shown], lane[shown]))]
     index = np.full(len(trace), -1, np.int64)
@@ -77,7 +78,7 @@ def dataset(t: Measures, name: str, recorded: Recorded = NOTHING) -> dict[str, A
     touched: dict[Any, int] = {(): 0}
     sets = np.zeros(len(trace), np.int64)
     if trace.touched:
-        known: dict[int, int] = {}  # ranges of equal ones are one object
+        known: dict[int, int] = {}  # equal ranges are the same object
         some = [
             known[id(r)] if id(r) in known else known.setdefault(id(r), touched.setdefault(r, len(touched)))
             for r in trace.touched.values()
@@ -144,7 +145,8 @@ def dataset(t: Measures, name: str, recorded: Recorded = NOTHING) -> dict[str, A
 
 
 def _lanes(t: Measures) -> tuple[Array, list[dict[str, Any]]]:
-    """The lane of every event that is drawn, else -1; and the lanes: pipes of a core in the order of data."""
+    """Return the lane of every drawn event (-1 for other events), and the lanes: the pipes of a core in the
+    order of data."""
     trace, columns = t.trace, t.columns
     waits = (columns.kind != INSIDE) & (columns.pipe == 0) & (columns.free > columns.start + 0.5)
     drawn = columns.work | waits
@@ -159,7 +161,7 @@ def _lanes(t: Measures) -> tuple[Array, list[dict[str, Any]]]:
 
 
 def _nearest(t: Measures, index: Array) -> Array:
-    """For events that are not drawn, the one of their pipe that is and came last; -1 where none is."""
+    """Return the last drawn event of the same pipe for events that are not drawn, or -1."""
     columns = t.columns
     order = np.argsort(columns.lane, kind="stable")
     lanes, drawn = columns.lane[order], index[order]
@@ -172,8 +174,8 @@ def _nearest(t: Measures, index: Array) -> Array:
 
 
 def _lines(t: Measures) -> list[list[Any]]:
-    """By file and line of the source: microseconds at work, those on the critical path, those that pipes
-    waited there; of all cores together, and how often."""
+    """Return by file and line of the source: microseconds of work, on the critical path, and of waiting,
+    summed over all cores; and the number of instructions."""
     trace, columns, count = t.trace, t.columns, len(t.trace.sites)
     work, g = columns.work, columns.gaps
     path = t.critical_path()
@@ -182,7 +184,8 @@ def _lines(t: Measures) -> list[list[Any]]:
         np.bincount(columns.site[work], (columns.done - columns.start)[work], count),
         np.bincount(steps, [s.end - s.begin for s in path], count),
         np.bincount(columns.site[g.event], g.high - g.low, count),
-        np.bincount(columns.site[work], minlength=count) * t.machine.mhz,  # as a count, not as cycles
+        # multiplied, because this row is a count, not cycles
+        np.bincount(columns.site[work], minlength=count) * t.machine.mhz,
     )
     found: dict[tuple[str, int], list[float]] = {}
     for site, values in zip(trace.sites, np.stack(by_site).T / t.machine.mhz, strict=True):
@@ -216,8 +219,8 @@ def html(
     t: Measures, name: str = "", other: dict[str, Any] | None = None, recorded: Recorded = NOTHING,
     view: str = "kernel",
 ) -> str:  # fmt: skip
-    """The page of a timeline; `other` is the dataset of one to compare it with, `view` what it opens with:
-    kernel, or memory."""
+    """Return the page of a timeline. `other` is the dataset of a timeline to compare with, and `view` is the
+    initial view: kernel or memory."""
     data = [dataset(t, name or "kernel", recorded)]
     if other is not None:
         data.append(other)

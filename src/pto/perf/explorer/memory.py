@@ -1,7 +1,7 @@
-"""The view of memory: who lives where in on-chip buffers, on the axis of time.
+"""The view of memory: tiles in on-chip buffers over time.
 
-A memory map counts in instructions of a core. Beside a timeline each of them has a time; without one, of a
-plan or of a run that failed, they are the axis themselves.
+A memory map counts time in instructions of a core. With a timeline, every instruction has a time. Without one
+(a plan, or a run that failed), the instructions are the axis.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .page import packed, page
 
 Array = np.ndarray[Any, Any]
 
-#: Instructions of one kind that a tile tells of.
+#: Maximum number of instructions in the list of a tile.
 _MOST_USES = 12
 
 
 def of_core(map: MemoryMap, core: str) -> list[dict[str, Any]]:
-    """Buffers of a core with their tiles, as the page draws them; times are steps."""
+    """Return the buffers of a core with their tiles, in the form that the page draws; times are steps."""
     found: list[dict[str, Any]] = []
     for loc in map.buffers(core):
         lives = map.tiles(core, loc)
@@ -59,7 +59,8 @@ def _life(v: Life) -> dict[str, Any]:
 
 
 def _held(values: list[HeldValue]) -> str:
-    """First and last step of each value, packed; twice the step, and 1 more where it is born by a write."""
+    """Return the first and last step of each value, packed: twice the step, plus 1 if the value is born by a
+    write."""
     pairs = [n for v in values for n in (2 * v.first + v.written, 2 * v.last)]
     return packed(pairs)
 
@@ -78,8 +79,9 @@ def _lines(numbers: list[int]) -> str:
 
 
 def beside(map: MemoryMap, cores: Sequence[tuple[int, str]], index: Array) -> dict[str, Any]:
-    """The map for a page that has a timeline: by core its buffers, and the event of each step. `cores` are
-    those of the first block with their numbers, `index` has the event of every number of the launch."""
+    """Return the map for a page with a timeline: by core, its buffers and the event of each step. `cores` are
+    the cores of the first block with their numbers, and `index` has the event of every number of the
+    launch."""
     found: dict[str, Any] = {}
     for number, name in cores:
         core = name or "core"
@@ -92,7 +94,7 @@ def beside(map: MemoryMap, cores: Sequence[tuple[int, str]], index: Array) -> di
 def dataset(
     map: MemoryMap, name: str, sources: Mapping[str, str] | None = None, file: str = ""
 ) -> dict[str, Any]:
-    """A map alone: steps are the time, two ticks each."""
+    """Return the dataset of a map without a timeline: time is counted in steps of two ticks."""
     cores = list(map.lives)
     lanes: list[dict[str, Any]] = []
     sites: dict[tuple[str, int], int] = {}
@@ -110,7 +112,7 @@ def dataset(
             ]
     columns = np.asarray(table, np.int64).reshape(-1, 3)
     of_lane = np.asarray([lane["core"] for lane in lanes] or [0])
-    of_step: list[str] = []  # by core the event of each step
+    of_step: list[str] = []  # for each core, the event of each step
     for number in range(len(cores)):
         mine = np.flatnonzero(of_lane[columns[:, 0]] == number)
         of_step.append(packed(mine[np.argsort(columns[mine, 1])]))
@@ -133,7 +135,7 @@ def dataset(
 
 
 def html(map: MemoryMap, name: str, about: str = "", sources: Mapping[str, str] | None = None) -> str:
-    """A page of a map without times: `about` replaces what it says of the run."""
+    """Return a page of a map without a timeline; `about` replaces the description of the run."""
     cores = len(map.lives)
     what = f"{map.profile.title} ({map.profile.name}), {cores} core{'s' * (cores != 1)} of block 0"
     note = about or f"{what}; time is counted in instructions of the core, in program order"

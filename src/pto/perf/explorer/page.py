@@ -11,12 +11,12 @@ from typing import Any
 from ..files import packaged
 from ..markup import document, escaped, script_json
 
-#: One after another they are one module.
+#: Concatenated, the scripts are one module.
 _SCRIPTS = ("data", "lanes", "memory", "source", "values", "detail", "totals", "tasks", "input")
 
 
 def tick_of(us: float) -> float:
-    """How many nanoseconds a unit of time has in columns of 32 bits: as fine as the length allows."""
+    """Return the nanoseconds per unit of time in columns of 32 bits: as fine as the length allows."""
     tick = 0.1
     while us * 1000 / tick > 2e9:
         tick *= 10
@@ -24,7 +24,8 @@ def tick_of(us: float) -> float:
 
 
 def packed(values: Any) -> str:
-    """A column of 32-bit numbers. Differences of neighbours compress better, and are added up again."""
+    """Return a column of 32-bit numbers as text. It stores differences of neighbors, which compress better;
+    the page adds them up."""
     import numpy as np
 
     column = np.asarray(values, np.int64).astype("<i4")
@@ -36,8 +37,8 @@ def page(
     data: Sequence[Mapping[str, Any]], heading: str, note: str, view: str = "kernel", parts: str = "",
     below: str = "", style: str = "", sign: str = "@", times: str = "",
 ) -> str:  # fmt: skip
-    """The page of one dataset, or of two to compare. `parts` is markup for scripts that it has beside,
-    `below` what stands below the lanes, `sign` stands before names; `times` says whose times these are."""
+    """Return the page of one dataset, or of two datasets to compare. `parts` is further markup for scripts,
+    `below` is the content below the lanes, `sign` precedes names, and `times` describes the kind of times."""
     title = " and ".join(f"{sign}{d['name']}" for d in data)
     body = f"""\
 <div id="fold">
@@ -82,7 +83,7 @@ def page(
 
 
 def loaded(path: str) -> dict[str, Any]:
-    """The dataset in a file that `--timeline FILE.json` wrote; `ValueError` where there is none."""
+    """Read the dataset from a file of `--timeline FILE.json`; raise `ValueError` if it has none."""
     found: Any = None
     try:
         with open(path, encoding="utf-8") as file:
@@ -93,5 +94,5 @@ def loaded(path: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, RecursionError):
         known = False
     if not known:
-        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json")
+        raise ValueError(f"expected a timeline in '{path}': write one with --timeline FILE.json")
     return found

@@ -1,7 +1,9 @@
-"""The view of a run of the task runtime: what every core did when, and what it and the whole run waited for.
+"""The view of a run of the task runtime: the work of every core over time, and the waits of cores and of the
+whole run.
 
-Lanes are those of the explorer, tables below them are written here. `#task=17`, `#from=0&to=5` (us),
-`#group=type` and `#theme=dark` after its address open it at a place. NumPy is imported when a page is made.
+The explorer draws the lanes; this module writes the tables below them. `#task=17`, `#from=0&to=5` (us),
+`#group=type` and `#theme=dark` after the address of the page open it at a position. NumPy is imported when a
+page is made.
 """
 
 from __future__ import annotations
@@ -22,17 +24,17 @@ from .page import packed, page, tick_of
 if TYPE_CHECKING:
     from ..tables import Array
 
-#: Colours of functions that the style has; more are made.
+#: Number of function colors in the style sheet; further colors are generated.
 HUES = 8
 #: Rows of the table of the critical path, and of the longest gaps.
 MOST_STEPS, MOST_GAPS = 300, 12
-#: Phases and points of a curve that a page holds before neighbours are drawn together.
+#: Maximum number of phases, and of points of a curve; beyond it, neighbors are merged.
 MOST_PHASES, MOST_POINTS = 120_000, 8_000
 
 #: Suffixes of source files that submit tasks.
 _PROGRAMS = (".py", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".cce", ".pto")
 
-#: Counter -> the statistic of the engine that says how large it may get.
+#: Counter -> the statistic of the engine with its limit.
 _LIMITS = {
     "task ring": "task_window",
     "heap bytes": "heap",
@@ -40,10 +42,10 @@ _LIMITS = {
     "tensormap entries": "tensormap_pool",
 }
 
-_OF_THE_HOST = "Times are of the host that ran the virtual cores: cores waited for its processors."
-#: What a core waits for beside a task.
+_OF_THE_HOST = "Times were measured on the host that ran the virtual cores; cores waited for its processors."
+#: Waits before and after a task.
 _WAITS = ("dispatched, not started", "ended, not seen yet")
-#: Fields of a task that its card tells.
+#: Fields of a task that its card shows.
 _ABOUT = ("thread", "scheduler", "scope", "cluster", "block", "site")
 _PHASE_COLOURS = {
     0: "--work", 1: "--load", 2: "--other", 3: "--faint", 16: "--c7", 17: "--bad", 18: "--c1", 19: "--c0",
@@ -57,15 +59,16 @@ def write(records: Records, path: str | os.PathLike[str], title: str = "") -> Pa
 
 
 def _times(records: Records) -> str:
-    """Whose times these are."""
+    """Return a sentence about the kind of times."""
     if not records.virtual:
         return _OF_THE_HOST
-    says = records.stats.get("durations", "a table")
-    return f"Times are virtual, the same in every run: those of a model of the device; of kernels, {says}."
+    source = records.stats.get("durations", "a table")
+    model = "Times are virtual, from a model of the device, and equal in every run"
+    return f"{model}. Durations of kernels: {source}."
 
 
 def html(records: Records, title: str = "", about: str = "") -> str:
-    """The page; `about` is text that replaces what it says of the run."""
+    """Return the page; `about` replaces the description of the run."""
     made = _Page(records)
     a = made.analysis
     what = about or (
@@ -88,11 +91,11 @@ class _Page:
         self.analysis = Analysis(records)
         self.func_ids = sorted(set(records.tasks["func_id"].tolist()))
 
-    # -- what the scripts draw -------------------------------------------------------------------------
+    # -- data of the scripts ---------------------------------------------------------------------------
 
     def data(self, name: str) -> dict[str, Any]:
-        """Lanes of the runtime first (critical path, orchestrator, schedulers), then a lane per core. Tasks,
-        phases and parts of the path are events alike; `task` says which row of the table an event is."""
+        """Return lanes of the runtime (critical path, orchestrator, schedulers), then a lane per core. Tasks,
+        phases and parts of the path are all events; `task` is the row of an event in the table."""
         import numpy as np
 
         r, a = self.records, self.analysis
@@ -100,7 +103,7 @@ class _Page:
         lanes, sites, columns, stretch = self._events()
         event = np.full(len(r.tasks) + 1, -1)
         event[columns[4]] = np.arange(columns.shape[1])
-        event[-1] = -1  # events that are no tasks have row -1
+        event[-1] = -1  # events other than tasks have row -1
 
         def ticks(ns: Any) -> str:
             return packed(np.where(np.asarray(ns) >= 0, np.rint(np.asarray(ns) / tick), -1))
@@ -157,8 +160,8 @@ class _Page:
         }  # fmt: skip
 
     def _events(self) -> tuple[list[dict[str, Any]], list[list[Any]], Array, int]:
-        """Lanes, what events are (name, colour), the events (lane, start, end, what, row of the task; by lane
-        and time), and over how much time short phases were added up."""
+        """Return lanes; kinds of events (name, color); events (lane, start, end, kind, row of the task) by
+        lane and time; and the interval over which short phases were merged."""
         import numpy as np
 
         r, a = self.records, self.analysis
@@ -201,15 +204,15 @@ class _Page:
 
     @property
     def _ends(self) -> Array:
-        """When tasks ended; what did not, is drawn to the end of the run."""
+        """Times at which tasks ended; a task that has not ended is drawn up to the end of the run."""
         import numpy as np
 
         t = self.records.tasks
         return np.where(t["end"] >= 0, t["end"], np.maximum(max(self.records.end, 1), t["start"]))
 
     def _waits(self, columns: Array, event: Array) -> Array:
-        """Between dispatch and start, and between the end and when a scheduler saw it: lane, from, to, which
-        of the two, event; by lane and time."""
+        """Return times between dispatch and start, and between the end and its detection by a scheduler:
+        lane, from, to, kind, event; by lane and time."""
         import numpy as np
 
         t, end = self.records.tasks, self._ends
@@ -229,7 +232,7 @@ class _Page:
         return found[:, np.lexsort((found[1], found[0]))]
 
     def _functions(self) -> list[list[Any]]:
-        """By function: site, name, tasks, mean and total of executions, share of all."""
+        """Return by function: site, name, tasks, mean and total of executions, share of all."""
         number, work = {f: n for n, f in enumerate(self.func_ids)}, self.analysis.work or 1
         return [
             [
@@ -250,19 +253,20 @@ class _Page:
         mine = mine[np.argsort(mine["time"], kind="stable")]
         times, values = _thin(mine["time"], mine["value"], MOST_POINTS)
         peak = self.records.peak(which)
-        most = max([peak or 0, *values])  # between two samples it may have been higher: the engine knows
+        most = max([peak or 0, *values])  # the engine's peak may be between two samples
         return {
             "name": name, "time": [t / tick for t in times], "value": values, "limit": self._limit(name),
             "peak": most,
         }  # fmt: skip
 
     def _limit(self, name: str) -> int:
-        """Size of a ring or pool, where the engine says so."""
+        """Return the size of a ring or pool, or 0 if it is unknown."""
         said = self.records.stats.get(_LIMITS.get(name, ""))
         return int(said) if isinstance(said, (int, float)) else 0
 
     def colours(self) -> str:
-        """A variable for each function: the colours of the style first, then others far from one another."""
+        """Return a style variable for each function: the colors of the style sheet first, then distinct
+        generated colors."""
         out: list[str] = []
         for n in range(len(self.func_ids)):
             hue = n * 137.508 % 360
@@ -270,7 +274,7 @@ class _Page:
             out.append(f"--f{n}: {f'var(--c{n})' if n < HUES else made};")
         return " ".join(out)
 
-    # -- what stands above and below -------------------------------------------------------------------
+    # -- above and below the lanes ----------------------------------------------------------------------
 
     def cards(self) -> Iterable[list[Any]]:
         a = self.analysis
@@ -405,14 +409,14 @@ def _phase(number: int) -> str:
 
 
 def _place(site: str) -> list[Any]:
-    """File and line of a place where tasks are submitted."""
+    """Return file and line of a source location where tasks are submitted."""
     file, _, line = site.rpartition(":")
     return [file, int(line)] if file and line.isdecimal() and len(line) < 10 else [site, 0]
 
 
 def _sources(places: Iterable[Sequence[Any]]) -> dict[str, str]:
-    """Texts of the existing source files that submit tasks. Records may come from elsewhere and name any
-    file: only names of programs are read, so that no other file of this machine gets into a page."""
+    """Return the texts of existing source files that submit tasks. Records may come from another machine and
+    name any file. Only files with suffixes of programs are read, so that no other file gets into a page."""
     found: dict[str, str] = {}
     for file in dict.fromkeys(p[0] for p in places if p[1]):
         path = Path(file)
@@ -424,11 +428,11 @@ def _sources(places: Iterable[Sequence[Any]]) -> dict[str, str]:
     return found
 
 
-# -- less of much ------------------------------------------------------------------------------------------
+# -- reduction --------------------------------------------------------------------------------------------
 
 
 def _thin(times: Array, values: Array, most: int) -> tuple[list[int], list[int]]:
-    """A step curve with few points: of each stretch its first, lowest, highest and last one."""
+    """Return a step curve with few points: the first, lowest, highest and last point of each interval."""
     import numpy as np
 
     if len(times) > most:
@@ -443,8 +447,9 @@ def _thin(times: Array, values: Array, most: int) -> tuple[list[int], list[int]]
 
 
 def _thin_phases(phases: Array, end: int) -> tuple[Array, int]:
-    """The phases of each thread in order. Of very many, the short ones of a kind are added up over stretches
-    of the returned length (otherwise 0); a stretch is finer than a pixel while the whole run is seen."""
+    """Return the phases of each thread in order. If there are very many, short phases of a kind are merged
+    over intervals of the returned length (otherwise 0), which is finer than a pixel when the whole run is
+    shown."""
     import numpy as np
 
     phases = phases[np.lexsort((phases["start"], phases["actor"]))]
@@ -465,7 +470,7 @@ def _thin_phases(phases: Array, end: int) -> tuple[Array, int]:
     return phases[np.lexsort((phases["start"], phases["actor"]))], stretch
 
 
-# -- words -------------------------------------------------------------------------------------------------
+# -- markup ------------------------------------------------------------------------------------------------
 
 
 def _card(name: str, value: str, share: float | None, words: str) -> list[Any]:
@@ -477,7 +482,7 @@ def _section(title: str, about: str, inside: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = ()) -> str:
-    """A table of markup; columns without any word are left out."""
+    """Return a table of markup, without empty columns."""
     rows = list(rows)
     used = [n for n in range(len(head)) if any(row[n] for row in rows)]
     sides = ['class="l"' if n in left else "" for n in range(len(head))]

@@ -1,8 +1,9 @@
-"""Values of operands as a run had them, within a budget of bytes.
+"""Values of operands in a run, within a budget of bytes.
 
-A *snapshot* is a matrix of elements at one moment; equal ones are one. Statistics are kept of each, contents
-only while the budget lasts: they go into chunks that are compressed one by one, so that a page inflates the
-chunk that it shows. What was not kept is counted, and the page says so.
+A *snapshot* is a matrix of elements at one time; equal snapshots are stored once. Statistics are stored for
+every snapshot, but contents only while the budget lasts. Contents go into chunks that are compressed one by
+one, so that a page inflates only the chunk that it shows. Values that are not stored are counted, and the
+page shows the count.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ from .page import packed
 Array = np.ndarray[Any, Any]
 Decode = Callable[[Array], Array]
 
-#: Bytes of contents, compressed, where nobody says how many; bytes of a chunk before it is compressed.
+#: Default budget of compressed contents in bytes; bytes of a chunk before compression.
 BUDGET, CHUNK = 8 << 20, 1 << 18
-#: Elements of a snapshot (its first rows where it has more), and operands that are kept at all.
+#: Maximum number of elements of a snapshot (its first rows), and of operands.
 MOST_ELEMENTS, MOST_OPERANDS = 1 << 18, 60_000
-#: Element types that the page reads; others are kept as f32.
+#: Element types that the page reads; others are stored as f32.
 READ = ("f32", "f16", "bf16", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 
 IN, OUT = 0, 1
 
 
 class Values:
-    """Operands of events, by number of the event in the order of issue."""
+    """Operands of events, by the number of the event in the order of issue."""
 
     def __init__(self, budget: int = BUDGET) -> None:
         self.budget = budget
-        self.spent = 0  # bytes of contents, compressed
-        #: dtype, rows, columns, what it is, chunk (or -1) and offset, statistics, first and last elements
+        self.spent = 0  # compressed bytes of contents
+        #: dtype, rows, columns, kind, chunk (or -1) and offset, statistics, first and last elements
         self.snapshots: list[list[Any]] = []
         self.names: dict[str, int] = {}
         self.scalars: list[str] = []
         self.event: list[int] = []
         self.name: list[int] = []
         self.role: list[int] = []
-        self.of: list[int] = []  # a snapshot, or -1 - number of a scalar
-        self.dropped = 0  # operands of which nothing was kept
+        self.of: list[int] = []  # number of a snapshot, or -1 - number of a scalar
+        self.dropped = 0  # operands that were not stored
         self.chunks: list[str] = []
-        self._known: dict[tuple[Any, ...], int] = {}  # snapshots, and contents, by what they are
+        self._known: dict[tuple[Any, ...], int] = {}  # digest -> number of the snapshot
         self._kept: dict[tuple[Any, ...], tuple[int, int]] = {}
         self._open = bytearray()
 
@@ -56,7 +57,7 @@ class Values:
 
     @property
     def whole(self) -> int:
-        """Snapshots whose contents were kept."""
+        """Number of snapshots with stored contents."""
         return sum(s[4] >= 0 for s in self.snapshots)
 
     def scalar(self, event: int, name: str, role: int, text: str) -> None:
@@ -66,7 +67,7 @@ class Values:
     def matrix(
         self, event: int, name: str, role: int, codes: Array, dtype: str, kind: str, decode: Decode
     ) -> None:
-        """An operand by its bits; `decode` gives their values, `kind` says in words what it is."""
+        """Add an operand by its bits; `decode` returns their values, and `kind` describes the operand."""
         raw = np.ascontiguousarray(codes).tobytes()
         content = dtype, codes.shape, blake2b(raw, digest_size=16).digest()
         known = self._known.get((kind, *content))
@@ -90,7 +91,7 @@ class Values:
         self.of.append(of)
 
     def _keep(self, raw: bytes) -> tuple[int, int]:
-        """Where contents went: a chunk and an offset, or -1 where the budget is spent."""
+        """Store contents, and return their chunk and offset, or -1 if the budget is spent."""
         if self.spent + len(self._open) + len(raw) > self.budget:
             self._close()
             if self.spent + len(raw) > self.budget:
@@ -109,7 +110,8 @@ class Values:
             self._open = bytearray()
 
     def dataset(self, index: Array) -> dict[str, Any]:
-        """For the page; `index` has by number of an event its place there, or -1."""
+        """Return the values for the page; `index` maps the number of an event to its position there, or
+        -1."""
         self._close()
         at = index[np.asarray(self.event, np.int64)] if self.event else np.zeros(0, np.int64)
         order = np.argsort(at, kind="stable")
@@ -123,7 +125,7 @@ class Values:
         }  # fmt: skip
 
     def parts(self) -> str:
-        """Chunks as markup: the page looks them up by number."""
+        """Return chunks as markup; the page looks them up by number."""
         self._close()
         return "".join(
             f'<script type="text/plain" id="values-{n}">{text}</script>\n'
@@ -136,8 +138,8 @@ def _word(value: Any) -> str:
 
 
 def _statistics(values: Array) -> list[Any]:
-    """Least, greatest and mean of what is finite; how many are NaN, infinite, zero. As text where a number
-    would not survive JSON."""
+    """Return minimum, maximum and mean of the finite elements, and the numbers of NaN, infinite and zero
+    elements. The first three are text, because JSON does not represent all numbers exactly."""
     if not values.size:
         return ["", "", "", 0, 0, 0]
     nan = inf = 0

@@ -1,5 +1,5 @@
-"""Time of a kernel on the machine: what was recorded of a launch, simulated pipe by pipe.
+"""Time of a kernel on the machine: a recorded launch, simulated pipe by pipe.
 
-`Trace` is what a launch did and in which order it has to be done, without any time. `simulate` gives every
-event its time on a `Machine`; `Timeline` is what can be asked of that: total, pipes, stalls, critical path.
+`Trace` has the events of a launch and their order, without times. `simulate` computes the times of all events
+on a `Machine`. `Timeline` has the results: total, pipes, stalls, critical path.
 """

@@ -1,15 +1,15 @@
-"""What would make a kernel faster, each tried on its timeline before it is told.
+"""Advice to make a kernel faster. Each change is tried on the timeline before it is reported.
 
-    a barrier that orders nothing      no bytes are touched before and after it that it would have to order
-    a wait that could come later       what it waits for is not touched by the instructions right behind it
-    one more buffer for a tile         who fills it only waits until it is read: the wait then is for the use
-                                       before that one
-    one more slot for a FIFO           the same, where a FIFO is full
+    a barrier that orders nothing      no accesses before and after it need an order
+    a wait that could come later       the next instructions do not access what it protects
+    one more buffer for a tile         a writer only waits for the readers of the tile; with another buffer,
+                                       it waits for the use before that one
+    one more slot for a FIFO           the same for a full FIFO
 
-Each is a change of the trace (`what_if`): the gain is the difference of two simulations, and it leaves
-nothing unordered that was ordered before (`order.py`). What instructions touch is known by their tiles and
-arrays as wholes, so a part of a tile counts as all of it: advice is left out where it might be right, never
-given where it is wrong.
+Each advice is a change of the trace (`what_if`): the gain is the difference of two simulations, and all pairs
+that were ordered before remain ordered (`order.py`). Accesses are recorded for whole tiles and arrays, so an
+access to a part counts as an access to all of it. Valid advice may be missing for this reason, but advice is
+never wrong.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from .trace import BARRIER, DRAIN, GIVE, INSIDE, TAKE, WORK, Range, Trace
 if TYPE_CHECKING:
     from .measures import Measures
 
-#: Candidates that are simulated at most, and the least share of the total that is told.
+#: Maximum number of simulated candidates, and the smallest gain to report, as a share of the total.
 MOST, LEAST = 12, 0.01
-#: Events that are simulated for advice at most, some seconds; longer traces get none.
+#: Maximum number of events that are simulated for advice, which takes some seconds; longer traces get no
+#: advice.
 BUDGET = 300_000
 
 
 class Advice(NamedTuple):
-    """A change in words, the cycles it saves by simulation, the lines it speaks of, the trace with it, and
-    the file of the lines."""
+    """A change as text, the cycles that it saves in the simulation, its lines, the changed trace, and the
+    file of the lines."""
 
     kind: str
     text: str
@@ -48,14 +49,14 @@ class _Candidate(NamedTuple):
     kind: str
     text: str
     lines: tuple[int, ...]
-    worth: float  # cycles that somebody waits there
-    orders: bool  # whether it must leave nothing unordered: it adds no memory
+    worth: float  # cycles of waiting at the instruction
+    orders: bool  # True if it must not remove any order, because it adds no memory
     change: Callable[[Trace], Trace]
     file: str = ""
 
 
 def advise(timeline: Measures) -> list[Advice]:
-    """What helps, the most first."""
+    """Return advice, the largest gain first."""
     trace = timeline.trace
     most = min(MOST, BUDGET // max(1, len(trace)))
     if not most or trace.in_order:
@@ -85,7 +86,7 @@ def advise(timeline: Measures) -> list[Advice]:
 
 
 def chain(timeline: Measures, rounds: int = 3) -> list[list[Advice]]:
-    """What helps, then what would help with the best of that done, and so on."""
+    """Return advice, then the advice that remains after the best change, and so on."""
     out: list[list[Advice]] = []
     known: set[str] = set()
     for _ in range(rounds if len(timeline.trace) * rounds * 2 <= BUDGET else 1):
@@ -100,7 +101,7 @@ def chain(timeline: Measures, rounds: int = 3) -> list[list[Advice]]:
 
 
 def _waited(timeline: Measures) -> dict[int, float]:
-    """Cycles that something waited at, by site of the wait or barrier."""
+    """Return the cycles of waiting by site of the wait or barrier."""
     trace, times = timeline.trace, timeline.times
     found: dict[int, float] = defaultdict(float)
     for e, kind in enumerate(trace.kind):
@@ -114,12 +115,12 @@ def _waited(timeline: Measures) -> dict[int, float]:
 
 
 class _Streams:
-    """Events of every core, and of every pipe of it, in their order."""
+    """Events of every core and of every pipe, in order."""
 
     def __init__(self, trace: Trace) -> None:
         self.cores: dict[int, list[int]] = defaultdict(list)
         self.pipes: dict[tuple[int, int], list[int]] = defaultdict(list)
-        self.place: dict[int, int] = {}  # of an event in its pipe
+        self.place: dict[int, int] = {}  # event -> its position in its pipe
         for e, kind in enumerate(trace.kind):
             if kind == INSIDE:
                 continue
@@ -143,7 +144,7 @@ def _barriers(trace: Trace, waited: dict[int, float]) -> Iterable[_Candidate]:
                     changed.kind[e] = INSIDE
             return changed
 
-        # one that gives something as well, as a signal that drains all pipes does, is no barrier to leave out
+        # an instruction that also signals something, such as a signal that drains all pipes, must stay
         row = find_row(trace.sites[site].name)
         if row is not None and row.order == "barrier":
             text = f"unneeded barrier at line {line}"
@@ -155,7 +156,8 @@ def _barriers(trace: Trace, waited: dict[int, float]) -> Iterable[_Candidate]:
 
 
 def _given_work(trace: Trace, streams: _Streams, giver: int) -> set[Range] | None:
-    """What the pipe of a giver touched since it last gave the same to somebody: what a wait is for."""
+    """Return the ranges that the pipe of a signal accessed since its previous signal at the same site: the
+    accesses that a wait for the signal protects. Return None if they are unknown."""
     stream = streams.pipes[trace.core[giver], trace.pipe[giver]]
     found: set[Range] = set()
     at = streams.place[giver] - 1
@@ -182,7 +184,7 @@ def _waits(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Iterabl
     for site, events in by_site.items():
         if waited.get(site, 0.0) < 1.0:
             continue
-        least: list[int] | None = None  # sites that every instance could let pass
+        least: list[int] | None = None  # sites that every instance of the wait could move below
         for e in events:
             passed = _passing(trace, streams, e)
             if least is None:
@@ -206,8 +208,8 @@ def _waits(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Iterabl
 
 
 def _passing(trace: Trace, streams: _Streams, e: int) -> list[int]:
-    """Sites of the instructions behind a wait that touch nothing of what it is for; none behind which the
-    pipe gives something, for that would promise less."""
+    """Return the sites of the instructions after a wait that do not access the ranges it protects. Stop at an
+    instruction after which the pipe signals something, because a moved wait would weaken that signal."""
     stream = streams.pipes[trace.core[e], trace.pipe[e]]
     held: set[Range] = set()
     for giver, _ in trace.waits[e]:
@@ -227,8 +229,8 @@ def _passing(trace: Trace, streams: _Streams, e: int) -> list[int]:
 
 
 def _moved(trace: Trace, streams: _Streams, events: Sequence[int], count: int) -> Trace:
-    """Waits behind the `count` events of their pipe that follow them."""
-    new: dict[int, int] = {}  # where an event goes
+    """Move waits after the next `count` events of their pipe."""
+    new: dict[int, int] = {}  # event -> its new position
     for e in events:
         stream = streams.pipes[trace.core[e], trace.pipe[e]]
         at = streams.place[e]
@@ -289,7 +291,8 @@ def _buffers(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Itera
 
 
 def _only_refilled(trace: Trace, streams: _Streams, events: Sequence[int]) -> set[Range]:
-    """The tiles that a wait keeps from being overwritten, where that is all it is for; else none."""
+    """Return the tiles that a wait protects from being overwritten, or an empty set if the wait has another
+    purpose."""
     found: set[Range] = set()
     for e in events[:8]:
         stream = streams.pipes[trace.core[e], trace.pipe[e]]
@@ -313,7 +316,8 @@ def _only_refilled(trace: Trace, streams: _Streams, events: Sequence[int]) -> se
 
 
 def one_buffer_more(events: Sequence[int]) -> Callable[[Trace], Trace]:
-    """Every wait takes what the one before it took; the first takes nothing."""
+    """Return a change in which every wait waits for the signal of the previous wait, and the first does not
+    wait."""
 
     def change(trace: Trace) -> Trace:
         before: dict[int, list[tuple[int, str]]] = {}

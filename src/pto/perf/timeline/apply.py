@@ -1,11 +1,11 @@
-"""Advice that is followed by moving lines: a barrier that goes, a wait that comes later.
+"""Apply advice that moves lines: remove a barrier, or move a wait down.
 
     edited = followed(timeline, text)
-    edited.text, edited.cycles              # the program with it, and what is promised of that
+    edited.text, edited.cycles              # the changed program, and its predicted time
 
-The best of all advice is followed first, then what is the best with that done, as long as something helps.
-A buffer more is more than lines: another tile, and flags that take turns. A slot more is memory that the
-caller gives. Both are left to who wrote the program.
+The best advice is applied first, then the best advice for the result, as long as there is a gain. Another
+buffer needs more than moved lines: a further tile, and alternating flags. Another slot is memory from the
+caller. Both are left to the author of the program.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from .advice import Advice, advise
 if TYPE_CHECKING:
     from .measures import Measures
 
-#: So many changes at most.
+#: Maximum number of changes.
 _MOST = 16
 _COMMENT = re.compile(r"//.*")
 _PAIRS = ("()", "[]", "{}", "<>")
 
 
 class Edited(NamedTuple):
-    """A text with advice that was followed, the cycles of a launch that this promises, and advice that was
-    not."""
+    """A text with applied advice, the predicted cycles of a launch, and the advice that was not applied."""
 
     text: str
     done: list[Advice]
@@ -36,7 +35,7 @@ class Edited(NamedTuple):
 
 
 def followed(timeline: Measures, text: str, file: str) -> Edited:
-    """All advice of a timeline that lines of the source `file`, whose text this is, can follow."""
+    """Apply all advice of a timeline that moves lines of the source `file`, whose content is `text`."""
     lines = list(enumerate(text.splitlines(keepends=True), 1))
     done: list[Advice] = []
     left: dict[str, Advice] = {}
@@ -62,7 +61,8 @@ def _same(one: str, other: str) -> bool:
 
 
 def _changed(lines: list[tuple[int, str]], advice: Advice) -> list[tuple[int, str]] | None:
-    """Lines, each with its number in the text, with advice followed; None where that takes more."""
+    """Return lines, each with its number in the text, after applying advice; None if moving lines is not
+    sufficient."""
     place = {number: at for at, (number, _) in enumerate(lines)}
     at = place.get(advice.lines[0])
     if at is None or not _whole(lines[at][1]) or (at + 1 < len(lines) and _goes_on(lines[at + 1][1])):
@@ -72,19 +72,19 @@ def _changed(lines: list[tuple[int, str]], advice: Advice) -> list[tuple[int, st
     below = place.get(advice.lines[-1])
     if advice.kind == "wait" and below is not None and below > at:
         between = lines[at + 1 : below + 1]
-        if all(_even(line) for _, line in between):  # no block begins or ends there
+        if all(_even(line) for _, line in between):  # no block begins or ends between the lines
             return lines[:at] + between + [lines[at]] + lines[below + 1 :]
     return None
 
 
 def _whole(line: str) -> bool:
-    """Whether a line is a statement, and nothing besides."""
+    """Return True if a line is exactly one statement."""
     code = _COMMENT.sub("", line).strip()
     return bool(code) and _even(line) and code.count(";") in (0, int(code.endswith(";")))
 
 
 def _goes_on(line: str) -> bool:
-    """Whether a line is the rest of a statement."""
+    """Return True if a line continues a statement."""
     return line.strip()[:1] in tuple("<[(:,{-")
 
 

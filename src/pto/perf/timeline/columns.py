@@ -1,6 +1,6 @@
-"""A trace and its times as arrays: sums over millions of events, and who waited for what.
+"""A trace and its times as arrays, for sums over millions of events and for the causes of waits.
 
-A *lane* is a pipe of a core, as a number.
+A *lane* is the number of a pipe of a core.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .trace import BARRIER, DRAIN, INSIDE, MEET, TAKE, WORK, Trace
 
 Array = np.ndarray[Any, Any]
 
-#: All reasons, by their numbers here.
+#: All reasons; codes are indices in this tuple.
 REASONS = (
     "", sim.PIPE, sim.ISSUE, sim.QUEUE, sim.FLAG, sim.TOKEN, sim.BARRIER_, sim.EMPTY, sim.FULL, sim.CROSS,
     sim.GRID, sim.LAUNCH, sim.BLOCK, sim.UNIT, sim.ORDER, sim.TRANSFER, sim.BANDWIDTH,
 )  # fmt: skip
 CODES = {name: n for n, name in enumerate(REASONS)}
-#: Reasons that say nothing of a wait: the pipe was busy, or its turn had not come.
+#: Reasons without a wait: the pipe was busy, or the event was not issued yet.
 _IDLE = [CODES[name] for name in (sim.PIPE, sim.ISSUE, sim.QUEUE)]
 
 
 class Gaps(NamedTuple):
-    """Time in which pipes were idle ahead of an event, in the order of events; `of` is whom it waited for,
-    or -1, `why` a number of `REASONS`. Also what transfers lost to others (BANDWIDTH)."""
+    """Idle time of pipes before an event, in the order of events. `of` is the event that it waited for or -1,
+    and `why` is a code of `REASONS`. Time that transfers lose to other transfers is included (BANDWIDTH)."""
 
     event: Array
     low: Array
@@ -63,7 +63,8 @@ class Columns:
 
     @cached_property
     def first(self) -> Array:
-        """When the first event of a core was issued, less what issuing takes; NaN where it has none."""
+        """Time at which the first event of a core was issued, minus the time of issuing; NaN without
+        events."""
         found = np.full(self.cores, np.nan)
         real = np.flatnonzero(self.kind != INSIDE)
         core, at = np.unique(self.core[real], return_index=True)
@@ -73,15 +74,15 @@ class Columns:
 
     @cached_property
     def last(self) -> Array:
-        """When a core was through."""
+        """Time at which a core ended."""
         found = np.zeros(self.cores)
         np.maximum.at(found, self.core, self.done)
         return found
 
     @cached_property
     def _streams(self) -> tuple[Array, Array, Array]:
-        """Work by pipe of a core, in order; until when all before each was done, in its pipe (-1 for the
-        first), and whether it is the first."""
+        """Work by pipe of a core, in order; for each event, the time when all previous events of its pipe
+        were done (-1 for the first); and a mask of first events."""
         at = np.flatnonzero(self.work)
         at = at[np.argsort(self.lane[at], kind="stable")]
         lanes = self.lane[at]
@@ -96,15 +97,15 @@ class Columns:
 
     @cached_property
     def busy(self) -> tuple[Array, Array, Array]:
-        """By pipe of a core that worked: its lane, cycles at work, instructions. The start-up of one may
-        overlap the end of another."""
+        """By pipe of a core with work: its lane, busy cycles, instructions. The start-up of an instruction
+        may overlap the end of another."""
         at, before, _ = self._streams
         spent = np.maximum(0.0, self.done[at] - np.maximum(self.start[at], before))
         lanes, index, count = np.unique(self.lane[at], return_inverse=True, return_counts=True)
         return lanes, np.bincount(index.reshape(-1), spent, len(lanes)), count
 
     def charged(self, pipes: bool = False) -> Array:
-        """How often each charge was due to work; with `pipes` by pipe, too."""
+        """Return the number of work events by charge; with `pipes`, by charge and pipe."""
         if not pipes:
             return np.bincount(self.charge[self.work])
         key = self.charge[self.work].astype(np.int64) * self.pipes + self.pipe[self.work]
@@ -120,7 +121,7 @@ class Columns:
         free = np.where(first, began, free)
         before = np.where(first, began, before)
         why, of = self._reasons(at, start)
-        # what a barrier waits for is the end of what the pipe itself did
+        # a barrier waits for the end of the work of its own pipe
         low = np.where(why == CODES[sim.BARRIER_], free, before)
         real = (start > free + 0.5) & (start > low + 0.5)
         longer = self._times.stretched
@@ -137,12 +138,12 @@ class Columns:
         return Gaps(*(c[order] for c in joined))
 
     def _reasons(self, at: Array, start: Array) -> tuple[Array, Array]:
-        """Why events did not begin earlier, and whom they waited for."""
+        """Return the reasons why events did not start earlier, and the events that they waited for."""
         why, after = self.why[at].astype(np.int64), self.after[at]
         known = after >= 0
         whom = np.where(known, after, 0)
         pipe, issue = CODES[sim.PIPE], CODES[sim.ISSUE]
-        # what the scalar unit waited for just before
+        # the previous wait of the scalar unit
         near = start - self.free[whom] < max(64.0, 8 * self._machine.issue)
         theirs = self.why[whom].astype(np.int64)
         held = (why == issue) & known & near & (theirs != issue)
@@ -168,14 +169,14 @@ class Columns:
         return np.where(late, self.why[mine], found_why), np.where(late, self.after[mine], found_of)
 
     def _pending(self, at: Array) -> Array:
-        """For events, of the waits and barriers in their pipe since the one before, that which they really
-        waited for, or -1."""
+        """Return for each event the last effective wait or barrier in its pipe since the previous event, or
+        -1."""
         waits = np.isin(self.kind, (TAKE, BARRIER)) & (self.pipe > 0) & ~np.isin(self.why, _IDLE)
         waiting = np.flatnonzero(waits)
         found = np.full(len(at), -1, np.int64)
         if not len(waiting) or not len(at):
             return found
-        # the event that comes next in the pipe: by lane, then by number
+        # the next event in the pipe
         size = len(self.core) + 1
         place = np.searchsorted(self.lane[at] * size + at, self.lane[waiting] * size + waiting)
         inside = place < len(at)

@@ -1,4 +1,4 @@
-"""A timeline for other tools: Perfetto (Chrome) traces, JSON of the summary, and the page."""
+"""Export of a timeline: Perfetto (Chrome) traces, a JSON summary, and the page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def perfetto(t: Measures) -> list[dict[str, Any]]:
-    """Events of a Chrome trace in virtual microseconds: a process per core, a thread per pipe; flags and the
-    like as flows between them."""
+    """Return events of a Chrome trace in virtual microseconds: a process per core, a thread per pipe, and
+    flows for flags and other signals."""
     trace, times, us = t.trace, t.times, t.machine.us
     out: list[dict[str, Any]] = []
     for number in range(len(trace.cores)):
@@ -54,7 +54,7 @@ def perfetto(t: Measures) -> list[dict[str, Any]]:
 
 
 def summary(t: Measures) -> dict[str, Any]:
-    """What the text report says, for programs."""
+    """Return the content of the text report as data."""
     from .report import reason
 
     trace = t.trace
@@ -84,7 +84,7 @@ def summary(t: Measures) -> dict[str, Any]:
 
 
 def written(t: Measures, path: str, name: str, other: dict[str, Any] | None = None) -> bytes:
-    """The contents of a file of a timeline, by what its name ends in; `other` is one to compare it with."""
+    """Return the content of a timeline file, by its suffix; `other` is a timeline to compare with."""
     if path.endswith((".html", ".htm")):
         return html(t, name, other).encode()
     about = {"pto": summary(t), "view": dataset(t, name), "note": "virtual time of the machine, by model"}

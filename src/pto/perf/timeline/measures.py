@@ -21,7 +21,7 @@ M = TypeVar("M", bound="Measures")
 
 
 class PipeUse(NamedTuple):
-    """What a pipe of a core did: cycles at work, cycles in which it had nothing to do, instructions."""
+    """Use of a pipe of a core: busy cycles, and number of instructions."""
 
     core: int
     pipe: str
@@ -30,13 +30,13 @@ class PipeUse(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """Cycles that pipes of a place in the program waited for one reason."""
+    """Cycles that pipes waited at a site of the program for one reason."""
 
     reason: str
     pipe: str
-    site: Site  # what waited
-    of: Site | None  # whom it waited for
-    cycles: float  # in all
+    site: Site  # the waiting instruction
+    of: Site | None  # the instruction that it waited for
+    cycles: float  # of all cores
     worst: float  # of one core
     times: int
 
@@ -49,7 +49,7 @@ class _Gap(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A part of the critical path: an event, when it began to matter and how long, and why it began then."""
+    """A part of the critical path: an event, the interval that counts, and the reason for its start."""
 
     event: int
     begin: float
@@ -58,7 +58,7 @@ class Step(NamedTuple):
 
 
 class Measures:
-    """Times of a launch on a machine, and what follows from them."""
+    """Times of a launch on a machine, and results derived from them."""
 
     def __init__(self, trace: Trace, machine: Machine, times: Simulated | None = None) -> None:
         self.trace = trace
@@ -73,7 +73,7 @@ class Measures:
 
     @property
     def cycles(self) -> float:
-        """From the launch to the last event."""
+        """Cycles from the launch to the last event."""
         return self.times.total
 
     @property
@@ -82,7 +82,7 @@ class Measures:
 
     @property
     def kernel_cycles(self) -> float:
-        """Without the launch itself: from the first instruction of a core on."""
+        """Cycles without the launch itself: from the first instruction of a core on."""
         return max(0.0, self.times.total - self.machine.launch)
 
     @property
@@ -91,13 +91,13 @@ class Measures:
 
     @property
     def waves(self) -> int:
-        """How often cores take a further block."""
+        """Number of blocks that a core executes one after another."""
         ranks = len({c.rank for c in self.trace.cores}) or 1
         return -(-self.blocks // max(1, ranks * slots_of(self.trace, self.machine)))
 
     @cached_property
     def pipes(self) -> list[PipeUse]:
-        """By core, then by pipe."""
+        """Use of pipes, by core, then by pipe."""
         pipes = self.trace.pipes
         return [
             PipeUse(lane // len(pipes), pipes[lane % len(pipes)], busy, count)
@@ -106,8 +106,8 @@ class Measures:
 
     @cached_property
     def share(self) -> dict[str, float]:
-        """Busy share of the time of kernels, by pipe: of the busiest core that has the pipe. Where cores take
-        several blocks in turn, that of the time of a block."""
+        """Busy share of the kernel time by pipe, on the busiest core with the pipe. If cores execute several
+        blocks, it is the share of the time of a block."""
         found: dict[str, float] = {}
         for use in self.pipes:
             whole = self._span(use.core)
@@ -116,22 +116,22 @@ class Measures:
         return found
 
     def _span(self, core: int) -> float:
-        """Cycles that shares of a core are of."""
+        """Return the cycles that shares of a core refer to."""
         if self.waves == 1:
             return self.kernel_cycles
         return float(self.columns.last[core] - self.columns.first[core])
 
     @cached_property
     def mean_share(self) -> dict[str, float]:
-        """The same, the mean of all cores that have the pipe."""
+        """Mean busy share of all cores with the pipe."""
         found: dict[str, list[float]] = {}
         for use in self.pipes:
             found.setdefault(use.pipe, []).append(use.busy / (self._span(use.core) or 1.0))
         return {pipe: sum(shares) / len(shares) for pipe, shares in found.items()}
 
     def overlap(self, first: str, second: str) -> float:
-        """How much of the shorter of two pipes is at work at the same time as the other one, over all cores
-        that have both."""
+        """Return the share of the work of the shorter of two pipes that overlaps the other, over all cores
+        with both."""
         work: dict[tuple[int, str], list[tuple[float, float]]] = {}
         trace, times = self.trace, self.times
         for e, kind in enumerate(trace.kind):
@@ -158,7 +158,7 @@ class Measures:
 
     @cached_property
     def flops(self) -> dict[str, float]:
-        """Operations, by pipe: of the cube two per product, of V one per element."""
+        """Operations by pipe: two per product for the cube, one per element for V."""
         found: dict[str, float] = defaultdict(float)
         pipes, counts = self.trace.pipes, self.columns.charged(pipes=True)
         for key in counts.nonzero()[0].tolist():
@@ -180,14 +180,15 @@ class Measures:
 
     @cached_property
     def roofline(self) -> tuple[float, float]:
-        """Operations per cycle that cores and memory allow at this intensity, and those that were done."""
+        """Operations per cycle that cores and memory allow at this intensity, and the achieved operations per
+        cycle."""
         cube = bool(self.flops.get("M"))
         charges = self.trace.charges
         computes = [bool(c.flops and c.busy and (not cube or not c.path)) for c in charges]
         peak = self._at_once(computes) * max(
             (c.flops / c.busy for c, one in zip(charges, computes, strict=True) if one), default=0.0
         )
-        least = 0.0  # cycles that the bytes take, in and out at the same time
+        least = 0.0  # cycles of all transfers; reads and writes overlap
         for paths, cap in ((READS, cap_of(self.trace, self.machine)), (WRITES, self.machine.write_cap)):
             sizes = {path: self.bytes[path] for path in paths if self.bytes.get(path)}
             own = (
@@ -200,7 +201,8 @@ class Measures:
         return roof, work / self.kernel_cycles if work else 0.0
 
     def _at_once(self, wanted: Sequence[bool]) -> float:
-        """How many cores may be at some kind of work at the same time; `wanted` is by charge."""
+        """Return the number of cores that can do some kind of work at the same time; `wanted` selects
+        charges."""
         columns = self.columns
         some = np.asarray(wanted)[columns.charge[columns.work]]
         cores = np.unique(columns.core[columns.work][some]).size
@@ -208,7 +210,7 @@ class Measures:
 
     @property
     def bound(self) -> str:
-        """What limits it: a pipe that is busy four fifths of the time, or that none is."""
+        """The limit of the kernel: a pipe that is busy for most of the time, or latency."""
         if not self.share:
             return "nothing to do"
         pipe = max(self.share, key=lambda p: self.share[p])
@@ -218,7 +220,7 @@ class Measures:
 
     @cached_property
     def guessed(self) -> dict[str, float]:
-        """Busy cycles of instructions whose cost is a guess, by name, of all cores together."""
+        """Busy cycles of instructions with a guessed cost, by name, of all cores."""
         found: dict[str, float] = defaultdict(float)
         trace, columns = self.trace, self.columns
         guesses = np.asarray([c.evidence == GUESSED and bool(c.cycles) for c in trace.charges])
@@ -232,21 +234,21 @@ class Measures:
 
     @property
     def guessed_share(self) -> float:
-        """Their share of all busy cycles."""
+        """Share of all busy cycles with a guessed cost."""
         return sum(self.guessed.values()) / self.busy_cycles if self.busy_cycles else 0.0
 
     @cached_property
     def busy_cycles(self) -> float:
-        """Cycles of all instructions, of all cores together."""
+        """Cycles of all instructions, of all cores."""
         counts = self.columns.charged().tolist()
         return sum(c.cycles * n for c, n in zip(self.trace.charges, counts, strict=False))
 
-    # -- why it takes so long --------------------------------------------------------------------------
+    # -- stalls and causes -----------------------------------------------------------------------------
 
     @cached_property
     def lower_bound(self) -> float:
-        """No order of the same instructions takes less: the launch, then the busiest pipe, or what global
-        memory takes to give or to get all bytes of a device."""
+        """Lower bound for every order of the same instructions: the launch, then the busiest pipe, or the
+        time of global memory for all reads or writes of a device."""
         trace = self.trace
         taken: dict[tuple[int, int], float] = defaultdict(float)
         moved: dict[tuple[int, bool], float] = defaultdict(float)
@@ -262,14 +264,14 @@ class Measures:
 
     @cached_property
     def gaps(self) -> list[tuple[int, float, float, str, int]]:
-        """Time in which a pipe was idle ahead of an event: (event, from, to, reason, whom it waited for);
-        also what transfers lost to others."""
+        """Idle time of a pipe before an event: (event, from, to, reason, event that it waited for); and time
+        that transfers lose to other transfers."""
         g = self.columns.gaps
         event, low, high, why, of = (c.tolist() for c in g)
         return list(zip(event, low, high, [REASONS[w] for w in why], of, strict=True))
 
     def stalls(self) -> list[Stall]:
-        """Time that pipes were idle between their first event and the last, the longest of one core first."""
+        """Return idle time of pipes between their first and last event, the longest of one core first."""
         trace, g, columns = self.trace, self.columns.gaps, self.columns
         givers = np.where(g.of >= 0, columns.site[np.maximum(g.of, 0)], -1)
         kinds = np.stack([g.why.astype(np.int64), columns.pipe[g.event], columns.site[g.event], givers])
@@ -298,13 +300,13 @@ class Measures:
 
     @cached_property
     def causes(self) -> dict[str, float]:
-        """Idle cycles of pipes by what is behind them, of all cores; see `causes_of`."""
+        """Idle cycles of pipes by root cause, of all cores; see `causes_of`."""
         return self.causes_of(range(len(self.trace.cores)))
 
     def causes_of(self, cores: Iterable[int]) -> dict[str, float]:
-        """Idle cycles of the pipes of some cores by what is behind them: who waits for a flag of a pipe that
-        is idle as well waits for what that one waits for. So a FIFO that is full is not hidden by the flags
-        of all pipes that wait for the one in front of it. A flag is the cause where its pipe is at work."""
+        """Return idle cycles of the pipes of some cores by root cause. If a pipe waits for a flag of an idle
+        pipe, the cause is the wait of that pipe. So flags between pipes do not hide a full FIFO at the start
+        of the chain. A flag is the cause if its pipe is working."""
         trace, wanted = self.trace, set(cores)
         found: dict[str, float] = defaultdict(float)
         for e, low, high, reason, of in self.gaps:
@@ -320,14 +322,15 @@ class Measures:
         trace = self.trace
         found: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
         for e, low, high, reason, of in self.gaps:
-            if reason != sim.BANDWIDTH:  # that is no idle time
+            if reason != sim.BANDWIDTH:  # not idle time
                 found[trace.core[e], trace.pipe[e]].append(_Gap(low, high, reason, of))
         return found
 
     def _behind(
         self, gaps: Mapping[tuple[int, int], list[_Gap]], gap: _Gap, most: int
     ) -> Iterator[tuple[str, float]]:
-        """Parts of a gap by their cause. At most so many pipes of a core wait for one another at a time."""
+        """Yield the parts of a gap by root cause. At most `most` pipes of a core can wait for each other in a
+        chain."""
         trace = self.trace
         if not most or gap.of < 0 or gap.reason != sim.FLAG or not trace.pipe[gap.of]:
             yield gap.reason, gap.high - gap.low
@@ -345,7 +348,8 @@ class Measures:
             yield gap.reason, left
 
     def critical_path(self) -> list[Step]:
-        """From the launch to the end, without a hole: what would have to be shorter for the total to be."""
+        """Return the path from the launch to the end, without gaps: to reduce the total, a part of it must
+        become shorter."""
         return self._path
 
     @cached_property
@@ -358,11 +362,11 @@ class Measures:
                 break
             begin = min(times.start[e], end)
             why = times.why[e]
-            if trace.kind[e] in (GIVE, BARRIER):  # what came before it takes the time
+            if trace.kind[e] in (GIVE, BARRIER):  # the previous work takes the time
                 begin = min(times.done[e], end)
             follows = times.after[e]
             if steps and steps[-1].why == sim.ISSUE and trace.pipe[e]:
-                begin = min(begin, max(times.issue[e], 0.0))  # its issue mattered, not its time
+                begin = min(begin, max(times.issue[e], 0.0))  # only its issue is on the path
                 why, follows = sim.QUEUE, times.queued.get(e, follows)
             steps.append(Step(e, begin, end, why))
             end = begin
@@ -370,7 +374,7 @@ class Measures:
         steps.reverse()
         return steps
 
-    # -- what would happen if --------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------
 
     def what_if(
         self: M,
@@ -393,7 +397,7 @@ class Measures:
 
 
 def _common(one: list[tuple[float, float]], other: list[tuple[float, float]]) -> float:
-    """Length that two lists of intervals, each in order, have in common."""
+    """Return the total overlap of two sorted lists of intervals."""
     found, n = 0.0, 0
     for low, high in one:
         while n < len(other) and other[n][1] <= low:

@@ -1,8 +1,8 @@
-"""What a trace leaves unordered: pairs of instructions of a core that may touch the same bytes at once.
+"""Unordered accesses of a trace: pairs of instructions of a core that may access the same bytes concurrently.
 
-Pipes of a core know of each other's work through flags and barriers. Of every pipe this keeps how much of the
-work of each other one is known to be over when its next instruction begins. A change of a trace is safe
-where it leaves no pair unordered that was ordered before.
+Flags and barriers order the pipes of a core. For every pipe, this module tracks which part of each other
+pipe's work happens before its next instruction. A change of a trace is safe if every pair that was ordered
+remains ordered.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from __future__ import annotations
 from ...isa.machine import OVERLAPPING_PIPES
 from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, TAKE, WORK, Range, Trace
 
-#: Events that are looked at in a trace without flags, some seconds.
+#: Maximum number of events of a trace without flags to analyse, which takes some seconds.
 _SOME = 1_000_000
 
 
 def settle(trace: Trace, isa: str) -> None:
-    """Take barriers for an order where a trace has no flags, if they order all that must be: else it is timed
-    one instruction after another."""
+    """For a trace without flags: let the pipes overlap if its barriers order all conflicting accesses.
+    Otherwise the trace is timed one instruction after another."""
     if trace.in_order and DRAIN in trace.kind and len(trace) <= _SOME and not unordered(trace, isa):
         trace.in_order = False
 
 
 class _Core:
-    """Pipes of a core: `known[p][q]` is how much of pipe q is over for what p begins next."""
+    """Pipes of a core: `known[p][q]` is the number of instructions of pipe q that happen before the next
+    instruction of p."""
 
     def __init__(self, pipes: int) -> None:
         self.count = [0] * pipes
@@ -31,7 +32,7 @@ class _Core:
 
 
 def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
-    """Pairs of sites that touch the same bytes, one of them to write, with nothing that orders them."""
+    """Return pairs of sites that access the same bytes without an order, at least one of them writing."""
     width = len(trace.pipes)
     loose = [name in OVERLAPPING_PIPES.get(isa, frozenset()) for name in trace.pipes]
     cores: dict[int, _Core] = {}
@@ -56,7 +57,7 @@ def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
             core.count[p] += 1
             if not loose[p]:
                 known[p] = core.count[p]
-            if not p:  # the scalar unit is through with it before it goes on
+            if not p:  # the scalar unit completes an instruction before the next
                 for other in core.known:
                     other[0] = core.count[0]
         elif kind == BARRIER:
@@ -76,7 +77,7 @@ def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
 def _learn(core: _Core, p: int, snapshot: list[int] | None) -> None:
     if snapshot is None:
         return
-    targets = core.known if not p else [core.known[p]]  # what the scalar unit knows, all that it issues does
+    targets = core.known if not p else [core.known[p]]  # order of the scalar unit holds for all later issues
     for known in targets:
         for q, over in enumerate(snapshot):
             if over > known[q]:
@@ -100,7 +101,7 @@ def _meet(
 
 
 def clash(first: tuple[Range, ...], second: tuple[Range, ...]) -> bool:
-    """Whether two sets of ranges share bytes that one of them writes."""
+    """Return True if two sets of ranges share bytes that at least one of them writes."""
     for a in first:
         for b in second:
             if a.space == b.space and (a.write or b.write) and a.low < b.high and b.low < a.high:

@@ -1,4 +1,4 @@
-"""A timeline as text: how long, what limits it, who waits for what, and what would help."""
+"""A timeline as text: total, limit, stalls with their causes, and advice."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .trace import DRAIN, Site
 if TYPE_CHECKING:
     from .measures import Measures, Stall
 
-#: Order of pipes in tables: the way of data.
+#: Order of pipes in tables: the direction of data flow.
 ORDER = ("MTE2", "MTE1", "M", "FIX", "V", "MTE3", "S")
 _ARROWS = {"gm": "GM", "ub": "UB", "l1": "L1", "l0a": "L0A", "l0b": "L0B", "l0c": "L0C", "bt": "BT"}
 _SHOWN = 8
-#: Gaps whose causes are looked for at most, some seconds.
+#: Maximum number of gaps for an analysis of causes, which takes some seconds.
 _SOME = 200_000
 _CAUSES = {
     sim.TOKEN: "buffer token", sim.QUEUE: "full queue", sim.ORDER: "no order of pipes",
@@ -24,7 +24,7 @@ _CAUSES = {
 
 
 def amount(size: float) -> str:
-    """Bytes or operations, with the prefix that fits."""
+    """Return a number of bytes or operations with a suitable prefix."""
     for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if size >= scale:
             return f"{size / scale:.3g} {unit}"
@@ -40,7 +40,7 @@ def place(site: Site) -> str:
 
 
 def reason(stall: Stall) -> str:
-    """Why a pipe waited, in words."""
+    """Return the reason of a stall as text."""
     of = f" from line {stall.of.line}" if stall.of is not None and stall.of.line else ""
     return {
         sim.FLAG: f"flag{of}",
@@ -53,7 +53,7 @@ def reason(stall: Stall) -> str:
         sim.BANDWIDTH: "bandwidth of global memory",
         sim.ISSUE: "issue: the scalar unit",
         sim.QUEUE: "issue: the queue of the pipe is full",
-        sim.ORDER: "what comes before it: nothing orders the pipes",
+        sim.ORDER: "the previous instruction: no flag orders the pipes",
         sim.UNIT: f"unit flag{of}",
         sim.TRANSFER: f"asynchronous transfer{of}",
     }.get(stall.reason, stall.reason)
@@ -69,10 +69,10 @@ def text(t: Measures, advice: bool = True) -> str:
         f"  launch {us(machine.launch):.2f} us, kernel {us(t.kernel_cycles):.2f} us",
     ]
     if trace.in_order:
-        what = "nothing orders the pipes of"
+        why = "no flag or barrier orders its pipes"
         if DRAIN in trace.kind:
-            what = "barriers do not order all that must be (--sanitize race) in"
-        out.append(f"  {what} this program: it is timed one instruction after another")
+            why = "its barriers do not order all conflicting accesses (--sanitize race)"
+        out.append(f"  this program is timed one instruction after another: {why}")
     order = {p: n for n, p in enumerate(ORDER)}
     shares = sorted(t.share.items(), key=lambda kv: order.get(kv[0], 99))
     whole = t.kernel_cycles or 1.0
@@ -131,12 +131,12 @@ def _stalls(t: Measures) -> list[str]:
     if len(t.gaps) <= _SOME:
         whole = sum(t.causes.values())
         words = [f"{_CAUSES.get(c, c)} {n / whole:.0%}" for c, n in t.causes.items() if n >= 0.005 * whole]
-        out.append(f"  behind all idle time, where who is waited for waits as well: {', '.join(words)}")
+        out.append(f"  root causes of all idle time: {', '.join(words)}")
     return out
 
 
 def _path(t: Measures) -> list[str]:
-    """The critical path, by instruction."""
+    """Return the critical path, by instruction."""
     spent: dict[tuple[str, str, int], float] = {}
     trace = t.trace
     for step in t.critical_path():

@@ -1,15 +1,15 @@
 """Discrete-event simulation of a trace on a machine.
 
-Every core has a scalar unit, which issues in program order and waits where a pipe has its queue full, and
-pipes, which perform in order. A pipe is taken for `busy` cycles by an instruction; the next may begin then,
-although what it did is there only `after` cycles later. Flags, entries of FIFOs and semaphores are given when
-all that their pipe did before is there.
+Every core has a scalar unit and pipes. The scalar unit issues in program order, and waits if the queue of a
+pipe is full. A pipe performs its instructions in order. An instruction occupies its pipe for `busy` cycles;
+then the next may start, although the result is available only `after` cycles later. Flags, FIFO entries and
+semaphores are signaled when the results of all previous work of their pipe are available.
 
-Times are numbers that follow from each other, so most events are done as soon as what they wait for is known,
-in any order. Only transfers of global memory depend on who else is at work: they begin and end in the order
-of time, from a heap. All of a group (reads, writes) go at the same share of their own rates: where these sum
-up to more than the cap of the group, at cap / sum. So a transfer ends when the group has *progressed* by
-what it would take alone, and one number per group says how far that is.
+Times depend only on earlier times, so most events are computed as soon as their dependencies are known, in
+any order. Only transfers of global memory depend on concurrent transfers, and are processed in time order
+from a heap. All transfers of a group (reads, writes) get the same share of their own rates: if the rates add
+up to more than the cap of the group, the share is cap / sum. So a transfer ends when the group has
+*progressed* by the time that the transfer takes alone, and one number per group holds this progress.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ...isa.costs import READS, WRITES
 from ...isa.timing import Machine
 from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, WORK, Trace
 
-#: Why an event did not begin earlier.
+#: Reasons why an event did not start earlier.
 PIPE, ISSUE, QUEUE, FLAG, TOKEN, BARRIER_, EMPTY, FULL, CROSS, GRID, LAUNCH, BLOCK, UNIT, ORDER, TRANSFER = (
     "pipe", "issue", "queue", "flag", "token", "barrier", "FIFO empty", "FIFO full", "cross-core",
     "grid barrier", "launch", "block", "unit flag", "order", "transfer",
 )  # fmt: skip
-#: Not a reason to begin later, but one to take longer.
+#: A reason to take longer, not to start later.
 BANDWIDTH = "bandwidth"
 
-#: Reasons by the kind of what is waited for, as `engine/watch.py` names it.
+#: Kind of wait, with the names of `engine/watch.py` -> reason.
 REASONS = {
     "flag": FLAG, "token": TOKEN, "entry": EMPTY, "slot": FULL, "semaphore": CROSS, "arrival": CROSS,
     "unit flag": UNIT, "transfer": TRANSFER, "signal": CROSS,
@@ -39,7 +39,8 @@ _BEGIN, _END, _BLOCK = 0, 1, 2
 
 
 class Simulated:
-    """Times of all events: issued, begun, pipe free again, done; why each began then, and after whom."""
+    """Times of all events: issue, start, pipe free again, done; the reason for each start, and the event that
+    it waited for."""
 
     def __init__(self, count: int) -> None:
         self.issue = [-1.0] * count
@@ -48,14 +49,15 @@ class Simulated:
         self.done = [0.0] * count
         self.why: list[str] = [""] * count
         self.after = [-1] * count
-        #: Whom the scalar unit had waited for last when it issued an event.
+        #: The last event that the scalar unit had waited for when it issued an event.
         self.held = [-1] * count
-        #: Events that were issued later because the queue of their pipe was full, by whom it was left then.
+        #: Event that was issued later because the queue of its pipe was full -> the event that left the
+        #: queue.
         self.queued: dict[int, int] = {}
-        #: Cycles that a transfer took longer because others were at work.
+        #: Additional cycles of a transfer due to concurrent transfers.
         self.stretched: dict[int, float] = {}
         self.total = 0.0
-        self.last = -1  # the event that ends it
+        self.last = -1  # the last event
         self.block_start: list[float] = []
 
 
@@ -67,12 +69,12 @@ class _Core:
     def __init__(self, block: int) -> None:
         self.block = block
         self.events: list[int] = []
-        self.at = -1  # the next event to issue; -1: not begun
-        self.time = 0.0  # of the scalar unit
-        self.turned = -1  # the event of the scalar unit that it last waited for
+        self.at = -1  # the next event to issue; -1 before the start
+        self.time = 0.0  # time of the scalar unit
+        self.turned = -1  # the last event that the scalar unit waited for
         self.undone = 0
-        self.last_done, self.last_event = 0.0, -1  # of all that is done
-        self.blocked = False  # its scalar unit waits for something
+        self.last_done, self.last_event = 0.0, -1  # latest completion so far
+        self.blocked = False  # True if the scalar unit waits
         self.pipes: dict[int, _Pipe] = {}
 
 
@@ -82,15 +84,15 @@ class _Pipe:
     def __init__(self, core: _Core) -> None:
         self.core = core
         self.events: list[int] = []
-        self.begun = 0  # how many have
+        self.begun = 0  # number of started events
         self.free = 0.0
-        self.owner = -1  # whom it is taken by until then
+        self.owner = -1  # the event that occupies the pipe until `free`
         self.last_done, self.last_event = 0.0, -1
-        self.waiting = False  # for the end of a transfer
+        self.waiting = False  # True until the end of a transfer
 
 
 class _Shared:
-    """Transfers at work that share a cap."""
+    """Concurrent transfers that share a cap."""
 
     __slots__ = ("active", "cap", "progress", "rate", "rates", "time", "version")
 
@@ -113,34 +115,35 @@ class _Shared:
 
 
 class _Stuck(Exception):
-    """With queues of this depth nobody can go on."""
+    """Deadlock because the queues are too short."""
 
 
 def simulate(trace: Trace, machine: Machine) -> Simulated:
-    """Times of a trace. A queue that is too short for the program to go on is taken to be longer."""
+    """Compute the times of a trace. If the queues are too short for the program, the simulation repeats with
+    longer queues."""
     depth = int(machine.depth)
     while True:
         try:
             return _Simulation(trace, machine, depth).run()
         except _Stuck:
             if depth > len(trace):
-                raise AssertionError("a trace waits for what it never gives") from None
+                raise AssertionError("a trace waits for an event that never happens") from None
             depth *= 8
 
 
 def slots_of(trace: Trace, machine: Machine) -> int:
-    """Blocks that are at work at a time."""
+    """Return the number of blocks that run at the same time."""
     kinds = {c.kind for c in trace.cores}
     if kinds == {"vector"}:
         return int(machine.aiv)
-    if "mix" in kinds:  # cores that are not told apart: whichever the pipes are found on
+    if "mix" in kinds:  # kinds of cores are unknown: choose by the pipes in use
         cube = {"M", "MTE1", "FIX"} & {trace.pipes[p] for p in set(trace.pipe)}
         return int(machine.aic if cube else machine.aiv)
     return int(machine.aic)
 
 
 def cap_of(trace: Trace, machine: Machine) -> float:
-    """What reads share: what does not fit L2 comes at the rate of memory behind it."""
+    """Return the bandwidth that reads share. Data beyond the size of L2 has the bandwidth of the memory."""
     if trace.footprint <= machine.l2:
         return machine.read_cap
     beyond = 1 - machine.l2 / trace.footprint
@@ -164,17 +167,17 @@ class _Simulation:
             "slot": machine.cross, "semaphore": machine.cross, "arrival": machine.cross,
             "signal": machine.cross, "transfer": machine.flag,
         }  # fmt: skip
-        # who waits for an event, and how much an event still waits for
+        # waiting events by event, and the number of open waits of each event
         self.waiters: dict[int, list[tuple[int, str]]] = {}
         self.left = [0] * len(trace)
-        self.ready = [0.0] * len(trace)  # when all it waits for was there
+        self.ready = [0.0] * len(trace)  # time of the last awaited event
         self.ready_why: dict[int, tuple[str, int]] = {}
         for e, waits in trace.waits.items():
             for giver, kind in waits:
                 self.waiters.setdefault(giver, []).append((e, kind))
             self.left[e] = len(waits)
         self.meeting = {e: group for group in trace.meets for e in group}
-        self.came: dict[int, int] = {}  # by id of a meeting: how many are there
+        self.came: dict[int, int] = {}  # id of a meeting -> number of arrived cores
         self.poke: list[_Core] = []
         self.pipes_to_try: list[_Pipe] = []
         # cores and their streams
@@ -197,13 +200,13 @@ class _Simulation:
                 pipe.events.append(e)
         self.index = index
         self.barrier_pipe = trace.pipes.index("V") if "V" in trace.pipes else -1
-        self.unfinished = 0  # blocks
+        self.unfinished = 0  # number of blocks
 
     def _competing(self, group_of: dict[str, int]) -> dict[str, int]:
-        """Paths whose transfers may exceed a cap: where all pipes at their highest rate do not, nobody is
-        ever slowed, and nobody need be watched for it."""
+        """Return the paths whose transfers may exceed a cap. If all pipes together cannot exceed it at their
+        highest rates, transfers of the group need no tracking."""
         trace = self.trace
-        most: dict[tuple[int, int, int], float] = {}  # of a pipe of a core, by the cap
+        most: dict[tuple[int, int, int], float] = {}  # (core, pipe, group) -> highest rate
         for c, p, n in set(zip(trace.core, trace.pipe, trace.charge, strict=True)):
             charge = trace.charges[n]
             group = group_of.get(charge.path)
@@ -216,7 +219,7 @@ class _Simulation:
         full = {which % 2 for which, rate in enumerate(rates) if rate > self.groups[which].cap}
         return {path: group for path, group in group_of.items() if group in full}
 
-    # -- the order of time -------------------------------------------------------------------------------
+    # -- events in time order---------------------------------------------------------------------------
 
     def push(self, time: float, what: int, of: int) -> None:
         self.number += 1
@@ -225,14 +228,15 @@ class _Simulation:
     def run(self) -> Simulated:
         machine = self.machine
         waiting = sorted(self.blocks)
-        for block in waiting:  # blocks without an event do nothing
+        for block in waiting:  # blocks without an event need no time
             if not any(core.events for core in self.blocks[block]):
                 self.blocks[block] = []
         waiting = [b for b in waiting if self.blocks[b]]
         slots = slots_of(self.trace, machine)
         if self.trace.meets or self._across(slots, waiting):
-            slots = len(waiting)  # cores that wait for each other are all at work, or nobody gets on
-        self.queue: dict[int, list[int]] = {}  # blocks that wait for cores, by rank
+            # cores that wait for each other must run at the same time, or the simulation would deadlock
+            slots = len(waiting)
+        self.queue: dict[int, list[int]] = {}  # rank -> blocks that wait for cores
         for block in waiting:
             own = self.queue.setdefault(self.rank_of[block], [])
             own.append(block)
@@ -262,7 +266,7 @@ class _Simulation:
         return result
 
     def _across(self, slots: int, waiting: Sequence[int]) -> bool:
-        """Whether blocks wait for each other that are not at work at the same time."""
+        """Return True if blocks wait for each other and cannot all run at the same time."""
         if len(waiting) <= slots:
             return False
         core, cores = self.trace.core, self.cores
@@ -282,7 +286,7 @@ class _Simulation:
             self.poke.append(core)
 
     def go(self) -> None:
-        """All that follows from what has become known."""
+        """Process all consequences of events that have become known."""
         pipes, cores = self.pipes_to_try, self.poke
         while pipes or cores:
             while pipes:
@@ -293,7 +297,7 @@ class _Simulation:
     # -- the scalar unit ---------------------------------------------------------------------------------
 
     def issue(self, core: _Core) -> None:
-        """Let the scalar unit go on as far as it can."""
+        """Advance the scalar unit as far as possible."""
         if core.at < 0:
             return
         core.blocked = False
@@ -316,7 +320,7 @@ class _Simulation:
             pipe = core.pipes[p]
             if in_order and core.undone:
                 core.at, core.time, core.blocked = at, time, True
-                return  # until all before is done
+                return  # until all previous events are done
             if in_order and core.last_done > time:
                 time = core.last_done
                 core.turned = core.last_event
@@ -324,7 +328,7 @@ class _Simulation:
             if back >= 0:
                 if pipe.begun <= back:
                     core.at, core.time, core.blocked = at, time, True
-                    return  # the queue is full; `advance` comes back here
+                    return  # the queue is full; `advance` calls this method again
                 other = pipe.events[back]
                 if result.start[other] > time:
                     time = result.start[other]
@@ -340,7 +344,7 @@ class _Simulation:
         core.at, core.time = at, time
 
     def scalar(self, core: _Core, e: int, time: float) -> bool:
-        """An event of the scalar unit; False where it cannot be performed yet."""
+        """Process an event of the scalar unit. Return False if it cannot run yet."""
         trace, result = self.trace, self.result
         if self.left[e]:
             return False
@@ -383,7 +387,7 @@ class _Simulation:
     # -- pipes -------------------------------------------------------------------------------------------
 
     def advance(self, pipe: _Pipe) -> None:
-        """Let a pipe perform as far as it can."""
+        """Advance a pipe as far as possible."""
         if pipe.waiting:
             return
         trace, result, core = self.trace, self.result, pipe.core
@@ -399,7 +403,7 @@ class _Simulation:
             when = issue_times[e]
             if when < 0 or left[e]:
                 break
-            # the last of what it waits for says why it begins now
+            # the latest of its dependencies is the reason for its start
             start, why, after = when, usual, held[e]
             if pipe.free > start:
                 start, why, after = pipe.free, PIPE, pipe.owner
@@ -456,7 +460,7 @@ class _Simulation:
             self.finish(core, e, done)
 
     def finish(self, core: _Core, e: int, done: float) -> None:
-        """An event is done: tell those who wait."""
+        """Complete an event, and notify the waiting events."""
         self.result.done[e] = done
         core.undone -= 1
         if done > core.last_done:
@@ -475,7 +479,7 @@ class _Simulation:
                 self.push(end + self.machine.block, _BLOCK, waiting.pop(0))
 
     def give(self, e: int, done: float) -> None:
-        """What an event gives is there for those who wait for it."""
+        """Signal an event to the events that wait for it."""
         trace, ready, latency = self.trace, self.ready, self.latency
         for waiter, kind in self.waiters[e]:
             at = done + latency.get(kind, 0.0)
@@ -506,7 +510,7 @@ class _Simulation:
         self.expect(which, now)
 
     def expect(self, which: int, now: float) -> None:
-        """When the first of a group will end, as things are now."""
+        """Schedule the end of the first transfer of a group, at the current rate."""
         group = self.groups[which]
         if group.active:
             left = max(0.0, group.active[0][0] - group.progress)
@@ -516,7 +520,7 @@ class _Simulation:
         which, version = divmod(which, 1 << 40)
         group = self.groups[which]
         if group.version != version:
-            return  # somebody has come or gone since
+            return  # a transfer has started or ended since then
         group.advance(now)
         trace, result = self.trace, self.result
         ended: list[int] = []

@@ -1,10 +1,10 @@
-"""A timeline: what a launch did, with its times on a machine, as people look at it.
+"""Timeline of a launch: its events with their times on a machine, for users.
 
 timeline = kernel.run(a, b, timeline=True).timeline
 timeline.us, timeline.cycles            # of the whole launch
 timeline.pipes                          # busy and idle time by core and pipe
-timeline.stalls()                       # who waited how long, and for what
-timeline.critical_path()                # what the total consists of
+timeline.stalls()                       # waits: pipe, duration and reason
+timeline.critical_path()                # the parts of the total
 timeline.what_if(change)                # the same on another trace or machine
 """
 

@@ -1,7 +1,7 @@
-"""What a launch did, as columns: one entry per event, in the order in which cores issued them.
+"""Events of a launch as columns, in the order in which cores issued them.
 
-It holds no time. Who recorded it (an engine's watcher) tells for every event its core, its pipe, what it
-costs and whom it waits for; `simulate` needs nothing else. A what-if is another trace.
+A trace has no times. The recorder (an observer of an engine) adds for every event its core, its pipe, its
+cost, and the events that it waits for; `simulate` needs no further data. A what-if is another trace.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from ...isa.costs import NOTHING, Charge, charged
 from ...isa.row import Row
 from ...isa.timing import Machine
 
-#: What an event is. WORK takes its pipe, GIVE raises something once all before it is done, TAKE waits,
-#: BARRIER drains its pipe, DRAIN (of the scalar unit) all pipes of the core, MEET all cores of the launch;
+#: Kinds of events. WORK occupies its pipe, GIVE signals when all previous work is done, TAKE waits, BARRIER
+#: drains its pipe, DRAIN (of the scalar unit) drains all pipes of the core, MEET all cores of the launch;
 #: INSIDE is part of another event and has no time of its own.
 WORK, GIVE, TAKE, BARRIER, DRAIN, MEET, INSIDE = range(7)
 
-#: The scalar unit, where a pipe is named.
+#: The name of the scalar unit as a pipe.
 SCALAR = "S"
 
 
 class Site(NamedTuple):
-    """An instruction of the program: what is told of its events."""
+    """An instruction of the program, for reports about its events."""
 
     name: str
     line: int
@@ -33,8 +33,8 @@ class Site(NamedTuple):
 
 
 class CoreInfo(NamedTuple):
-    """A core of the launch: its block (over all ranks), its name in it and its kind (cube, vector, mix).
-    Every rank is a device of its own."""
+    """A core of the launch: its block (over all ranks), its name in the block and its kind (cube, vector,
+    mix). Every rank is a device of its own."""
 
     block: int
     name: str
@@ -43,7 +43,7 @@ class CoreInfo(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Bytes of a buffer of a core that an event reads or writes, and whose tile that is."""
+    """Bytes of a buffer of a core that an event reads or writes, and the name of their tile."""
 
     space: str
     low: int
@@ -53,15 +53,15 @@ class Range(NamedTuple):
 
 
 class Trace:
-    """The columns. `waits[e]` are (event that gives, kind of what it gives); `meets` are groups of events of
-    kind MEET that wait for each other."""
+    """The columns. `waits[e]` are (signaling event, kind of signal); `meets` are groups of events of kind
+    MEET that wait for each other."""
 
     def __init__(self) -> None:
         self.cores: list[CoreInfo] = []
         self.pipes: list[str] = [SCALAR]
         self.sites: list[Site] = []
         self.charges: list[Charge] = [NOTHING]
-        #: What charges were made of, row and operands, to make them again for another machine.
+        #: Row and operands of each charge, to compute it again for another machine.
         self.made_of: list[tuple[Row, Mapping[str, Any]] | None] = [None]
         self.core: list[int] = []
         self.pipe: list[int] = []
@@ -70,19 +70,19 @@ class Trace:
         self.kind: list[int] = []
         self.waits: dict[int, list[tuple[int, str]]] = {}
         self.meets: list[list[int]] = []
-        #: Bytes that events touch, by event; shared by equal ones. Only advice asks for them.
+        #: Event -> bytes that it accesses, shared by equal events. Only advice uses them.
         self.touched: dict[int, tuple[Range, ...]] = {}
-        #: Whether nothing orders the pipes: the scalar unit waits for whatever it issues.
+        #: True if nothing orders the pipes: the scalar unit waits for every instruction that it issues.
         self.in_order = False
         #: Bytes of the arrays in global memory that the launch reads and does not write.
         self.footprint = 0
         self.title = ""
-        #: Bytes of on-chip buffers, by the name ranges have for them.
+        #: Capacities of on-chip buffers in bytes, by the space names of ranges.
         self.capacity: Mapping[str, int] = {}
         #: Texts of the source, by file.
         self.sources: dict[str, str] = {}
         self.dry = False
-        #: By number of an event of the launch, from 1 on, its place in the columns.
+        #: Position in the columns of each event of the launch, by its number from 1.
         self.numbers: list[int] = []
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class Trace:
         return self.pipes.index(name)
 
     def charge_for(self, machine: Machine) -> Trace:
-        """The same with what instructions cost on another machine."""
+        """Return the same trace with the costs of another machine."""
         new = self.copy()
         new.charges = [
             charge if made is None else charged(made[0], machine, made[1])
@@ -103,7 +103,7 @@ class Trace:
         return new
 
     def copy(self) -> Trace:
-        """One to change: columns are its own, what they name is shared."""
+        """Return a copy for changes: it has its own columns, and shares other data."""
         new = Trace()
         new.__dict__.update(self.__dict__)
         for column in ("core", "pipe", "site", "charge", "kind"):
