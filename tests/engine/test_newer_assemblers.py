@@ -91,7 +91,7 @@ def test_an_element_outside_an_array(index: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("index", "column", "words"),
     [("%c2", "%c0", r"element \[2, 0\] of an array on the stack was never set"),
-     ("%far", "%c1", r"element \[99, 1\] of an array of 8x2 elements")],
+     ("%far", "%c1", r"element \[99, 1\] is outside an array of 8x2 elements")],
 )  # fmt: skip
 def test_an_element_that_is_not_there(index: str, column: str, words: str) -> None:
     text = NEWER.format(index=index).replace(f"%array[{index}, %c1] : ", f"%array[{index}, {column}] : ")

@@ -290,7 +290,7 @@ def test_pointers_that_share_bytes_are_told_so_before_any_barrier() -> None:
     """Two of different addresses of which one reaches into the other; not two ways to the same address."""
     y = np.zeros(256, np.float32)
     for address, at, begins in (
-        (3072, "%n", "%b begins at 0x1000 and %c at 0xc00: "),
+        (3072, "%n", "%b begins at 0x1000 and %c at 0xc00, and the bytes used from them overlap: "),
         (4096, "%zero", "put 'pto.mem_bar \"VST_VLD\"'"),
     ):
         place = f"%at = arith.constant {address} : i64\n%c = pto.castptr %at : i64 -> !ub"

@@ -287,7 +287,7 @@ def test_a_bin_that_there_is_not() -> None:
     for name in ("chistv2", "dhistv2"):
         case = VectorCase(plans_of(name)[0])
         case.args["bin"] = 2
-        with pytest.raises(RunError, match="bin is 0 or 1, got 2"):
+        with pytest.raises(RunError, match="expects bin to be 0 or 1, got 2"):
             case.execute()
 
 

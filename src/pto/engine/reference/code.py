@@ -7,13 +7,13 @@ from typing import Any
 
 from ...ir.core import Operation, Value
 
-#: A step gets the core; it gives the next program counter, None for the following step, or one of the answers
-#: of `core.py`.
+#: A step gets the core. It returns the next program counter, None for the following step, or one of the
+#: special results of `core.py`.
 Step = Callable[[Any], int | None]
 
 
 class Code:
-    """The steps of one function, and the operation each came from."""
+    """The steps of one function, and the operation of each."""
 
     def __init__(self, function: Operation) -> None:
         self.function = function
@@ -21,13 +21,13 @@ class Code:
         self.steps: list[Step] = []
         self.ops: list[Operation] = []
         self.registers = 0
-        #: Name and register of the counter of a loop, and the register of its bound.
+        #: By loop: the name and register of its counter, and the register of its bound.
         self.counters: dict[Operation, tuple[str, int, int]] = {}
-        #: Register of every value.
+        #: The register of every value.
         self.slots: dict[Value, int] = {}
-        #: Steps that those who watch hear of as events, if there is something to do.
+        #: Steps that report their own events to observers, unless they have nothing to do.
         self.events: set[int] = set()
 
     def frame(self, args: list[Any]) -> list[Any]:
-        """Registers of a call: the arguments are the first ones."""
+        """Return the registers of a call, with the arguments first."""
         return [*args, *[None] * (self.registers - len(args))]

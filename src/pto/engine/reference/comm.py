@@ -1,6 +1,6 @@
-"""Communication: tensors of all ranks lie in one memory, so a remote copy is a copy.
+"""Communication between ranks. Tensors of all ranks lie in one memory, so a remote copy is a copy.
 
-The order between ranks is given by tnotify and twait; asynchronous copies are in `transfers`.
+tnotify and twait order the ranks; asynchronous copies are in `transfers`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .handles import Group
 from .instr import IllegalInstruction, Instr
 from .registry import executor
 
-#: How a signal is compared, of numbers and of arrays.
+#: The comparisons of signals, for numbers and for arrays.
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "gt", "ge", "lt", "le")
 }
@@ -27,13 +27,13 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 Extents = tuple[int, ...]
 
 
-#: Elements farther apart lie in no array; their offsets could wrap.
+#: A larger stride leads outside of every array, and offsets could wrap.
 _FAR = 1 << 50
 
 
 class _Box:
-    """The elements of a view from row `first` of dimension 3 on, in index order, as the matrix that `Instr`
-    reads and writes: a row per index of the first four dimensions."""
+    """The elements of a view from row `first` of dimension 3 on, in index order, as a matrix for `Instr`,
+    with a row for each index of the first four dimensions."""
 
     def __init__(self, view: View, extents: Extents, first: int = 0) -> None:
         self.view = view
@@ -70,7 +70,7 @@ def _shown(extents: Extents) -> str:
 
 
 def _holding(view: View, extents: Extents, exactly: bool = False) -> None:
-    """Every index of `extents` has to be one of the view."""
+    """Stop if a view does not have every index of `extents`, or, if `exactly`, has other extents."""
     have = _extents(view)
     short = any(h < wanted for h, wanted in zip(have, extents, strict=True))
     if have != extents if exactly else short:
@@ -80,7 +80,7 @@ def _holding(view: View, extents: Extents, exactly: bool = False) -> None:
 
 
 def _read(i: Instr, view: View, extents: Extents | None = None, first: int = 0) -> Array:
-    """A copy of elements of a view: those of the whole, or of a box in it."""
+    """Return a copy of the elements of a view, or of a box in it."""
     place: Any = _Box(view, _extents(view) if extents is None else extents, first)
     return np.array(i.raw(place, place.shape))
 
@@ -96,7 +96,7 @@ def _write(i: Instr, view: View, data: Array, extents: Extents, first: int = 0) 
 
 @executor("copy between ranks")
 def copy(i: Instr) -> None:
-    """Every index of the source; tput may write a part of a larger tensor."""
+    """Copy every index of the source; tput may write a part of a larger tensor."""
     source, target = i.arg("src"), i.arg("dst")
     extents = _extents(source)
     _holding(target, extents, exactly=i.kind == "from")
@@ -130,7 +130,7 @@ def wait_async_event(i: Instr) -> Any:
 
 
 def _group(i: Instr) -> tuple[list[View], int]:
-    """Members and root of a group. What all members have in common, C++ takes from the first one."""
+    """Return the members and the root of a group. All members have the shape and strides of the first."""
     given: Group | None = i.arg("pg")
     members = given.tensors if given is not None else list(i.arg("group") or [])
     root = int(i.attr("root") or 0)
@@ -158,7 +158,7 @@ def _group(i: Instr) -> tuple[list[View], int]:
 
 
 def _common(view: View) -> Any:
-    """Element type, extents, and the strides that matter."""
+    """Return the element type, the extents, and the strides of dimensions with several elements."""
     extents = _extents(view)
     strides = tuple(s for d, s in zip(extents, view.dims5[1], strict=True) if d > 1)
     return view.dtype, extents, strides if 0 not in extents else ()
@@ -189,7 +189,7 @@ def tbroadcast(i: Instr) -> None:
 
 @executor("reduction of ranks")
 def treduce(i: Instr) -> None:
-    """The root's tensor first, then the others by rank, each step rounded to the element type."""
+    """Fold the tensor of the root, then the others by rank; each step is rounded to the element type."""
     members, root = _group(i)
     target = i.arg("dst")
     _same_type(i, target, members)
@@ -214,7 +214,7 @@ def treduce(i: Instr) -> None:
 
 
 def _stacked(i: Instr, whole: View) -> tuple[list[View], Extents]:
-    """Members whose rows lie one below the other in `whole`, and their extents."""
+    """Return the members, whose rows lie one below the other in `whole`, and their extents."""
     members, _ = _group(i)
     _same_type(i, whole, members)
     *outer, rows, cols = extents = _extents(members[0])
@@ -266,10 +266,10 @@ def ttest(i: Instr) -> Any:
 
 
 def held(i: Instr) -> Array:
-    """The elements of the signal."""
+    """Return the elements of the signal."""
     return _read(i, i.arg("signal")).ravel()
 
 
 def holds(i: Instr) -> bool:
-    """Whether every element of the signal compares as asked."""
+    """Return whether the comparison of the instruction holds for every element of the signal."""
     return bool(COMPARED[str(i.attr("cmp"))](held(i), i.arg("cmpValue")).all())

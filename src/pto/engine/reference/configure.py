@@ -2,13 +2,13 @@
 
     FMATRIX_A, FMATRIX_B            feature map of img2col, as one 64-bit word
     IMG2COL_RPT_A, .._B             its repeat settings, a word
-    IMG2COL_PADDING_A, .._B         what it reads outside the feature map, a bit pattern
+    IMG2COL_PADDING_A, .._B         its value outside the feature map, a bit pattern
     QUANT_SCALAR_n, QUANT_VECTOR_n  quantisation word, or tile of words, of FIFO n
-    hf32, tf32                      rounding of f32 matrix operands; None where off
-    CTRL                            control word: `isa/ctrl.py` has its bits, and what the reset leaves
+    hf32, tf32                      rounding of f32 matrix operands; None if off
+    CTRL                            control word: `isa/ctrl.py` has its bits and its reset value
     FFTS                            address of the cross-core flags
 
-A register that no instruction has set is not there.
+A register is missing until an instruction sets it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .registry import executor
 
 
 def _conv_register(i: Instr, name: str, word: int) -> None:
-    """Program register A or B; the automatic modes leave that to timg2col."""
+    """Set register A or B; in the automatic modes timg2col does it."""
     which, _, how = str(i.attr("fmatrix_mode")).removeprefix("FMATRIX_").partition("_")
     if how == "MANUAL":
         i.core.registers[f"{name}_{which}"] = word
@@ -60,7 +60,7 @@ def set_img2col_padding(i: Instr) -> None:
 
 @executor("quantisation scalar")
 def set_quant_scalar(i: Instr) -> None:
-    # Without an output type the sign bit is left to whoever knows what the FIFO carries.
+    # Without an output type the sign bit stays 0.
     word = fixpipe.scalar_word(i.arg("preQuantScalar"), i.attr("out_type"))
     i.core.registers[f"QUANT_SCALAR_{i.attr('id')}"] = word
 

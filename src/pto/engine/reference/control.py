@@ -1,6 +1,6 @@
 """Control flow as jumps: loops, branches, calls and sections of a function become steps of its `Code`.
 
-`Control` knows regions and registers; what a plain operation does is for its subclass in `lower.py`.
+`Control` handles regions and registers; its subclass in `lower.py` handles all other operations.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OTHER = {"cube": "vector", "vector": "cube"}
 
 
 def is_structured(name: str) -> bool:
-    """Whether a row is control flow, which lowering turns into jumps."""
+    """Return whether a row is control flow, which lowering turns into jumps."""
     full = name if name.partition(".")[0] in DIALECTS else f"pto.{name}"
     method = "op_" + full.replace(".", "_")
     return full in SECTIONS or full in _REGION_EXITS or full.startswith("cf.") or hasattr(Control, method)
@@ -38,11 +38,11 @@ class Unsupported(Exception):
 
 
 class Functions(Protocol):
-    """The program a function belongs to: where calls lead."""
+    """The program of a function, which has the code of called functions."""
 
     module: Module
-    track: bool  # whether undefined scalars are followed
-    tell: bool  # whether somebody wants to know of steps that are no events
+    track: bool  # follow undefined scalars
+    tell: bool  # report steps that are not events, too
 
     def code(self, name: str) -> Code: ...
 
@@ -55,7 +55,7 @@ class Control:
         self.code = code
         self.slots = code.slots
         self.missing: list[Diagnostic] = []
-        self.inside = False  # whether what is emitted runs in a vecscope
+        self.inside = False  # emitting steps of a vecscope
 
     def slot(self, value: Value) -> int:
         found = self.slots.get(value)
@@ -65,7 +65,7 @@ class Control:
         return found
 
     def emit(self, op: Operation, step: Step, event: bool = False) -> int:
-        """Append a step; its index. An `event` is told where it happens."""
+        """Append a step and return its index. An `event` is reported by the step itself."""
         if event:
             self.code.events.add(self.here)
         self.code.steps.append(step)
@@ -93,8 +93,8 @@ class Control:
             self._tell()
 
     def _tell(self) -> None:
-        """Let the first step of every operation say that the core has come there. Steps keep their numbers:
-        a launch takes as many of them as one that nobody follows, so schedules and limits are the same."""
+        """Let the first step of every operation report that the core has reached it. The number of steps does
+        not change, so schedules and limits are those of a launch without observers."""
         seen: set[Operation] = set()
         for at, op in enumerate(self.code.ops):
             if op not in seen and op is not self.code.function:
@@ -109,7 +109,7 @@ class Control:
     # -- regions ---------------------------------------------------------------------------------------
 
     def region(self, owner: Operation, region: Region, leave: Callable[[Operation], None] | None) -> None:
-        """The blocks of a region; `leave` emits what its terminator does."""
+        """Emit the blocks of a region; `leave` emits the terminator."""
         starts: dict[Block, int] = {}
         jumps: list[tuple[int, Block, Callable[[int], Step]]] = []
         for block in region.blocks:
@@ -126,7 +126,7 @@ class Control:
             self.code.steps[at] = make(starts[target])
 
     def branch(self, op: Operation, jumps: list[tuple[int, Block, Callable[[int], Step]]]) -> None:
-        """Branches between the blocks of a region."""
+        """Emit a branch between the blocks of a region."""
         tests: list[Step | None] = []
         if op.name == "cf.br":
             tests = [None]
@@ -148,7 +148,7 @@ class Control:
                 self.code.steps[skip] = _bind_skip(test, self.here)  # type: ignore[arg-type]
 
     def copy(self, op: Operation, sources: list[Value], targets: list[Value]) -> None:
-        """Assign values at once, as a branch or a loop does."""
+        """Emit a parallel assignment of values, as branches and loops need it."""
         if not sources:
             return
         pairs = [(self.slot(s), self.slot(t)) for s, t in zip(sources, targets, strict=True)]
@@ -191,7 +191,7 @@ class Control:
             self.instruction(op)
 
     def section(self, op: Operation) -> None:
-        """A section runs on its kind of core; a core that is both runs every section."""
+        """Emit a section, which runs on its kind of core; a core of both kinds runs every section."""
         other = _OTHER[SECTIONS[op.name]]
         skip = self.emit(op, _end)
         self.region(op, op.regions[0], None)
@@ -206,7 +206,7 @@ class Control:
         name = str(op.attr("callee"))
         slots, results = [self.slot(v) for v in op.operands], [self.slot(r) for r in op.results]
         program = self.program
-        code = program.code(name)  # lowered now, so that what it cannot do is known before the run
+        code = program.code(name)  # lowered now, so that unsupported operations are reported before the run
         kind = str(code.function.attr("pto.kernel_kind"))
         other = _OTHER.get(kind)
         needed = other is not None and bool(op.results) and _used_outside(op, f"pto.section.{kind}")
@@ -215,7 +215,7 @@ class Control:
             if core.kind == other:  # a function of the other kind of core is empty here
                 if needed:
                     raise IllegalInstruction(
-                        f"'@{name}' gives results on {kind} cores only, and they are used here"
+                        f"'@{name}' returns results only on {kind} cores, but they are used on other cores"
                     )
                 return None
             args = [core.regs[s] for s in slots]
@@ -315,7 +315,7 @@ class Control:
         self.interval(op, lambda: self.region(op, op.regions[0], None))
 
     def interval(self, op: Operation, body: Callable[[], None]) -> None:
-        """What `body` emits, as one item of pipe V."""
+        """Emit the steps of `body` as one item of pipe V."""
         launch = self.emit(op, _end, event=True)
         self.inside = True
         body()
@@ -339,7 +339,7 @@ class Control:
             self.code.steps[at] = lambda core: after
 
     def leaving(self, op: Operation, region: Region) -> None:
-        """A region whose yields, in whatever block, give the results of `op` and go behind it."""
+        """Emit a region whose yields, in any of its blocks, set the results of `op` and leave it."""
         ends: list[int] = []
 
         def leave(y: Operation) -> None:
@@ -354,7 +354,7 @@ class Control:
     # -- undefined scalars -----------------------------------------------------------------------------
 
     def tracked(self, step: Step, sources: list[int], targets: list[int]) -> Step:
-        """The step, passing on which registers are undefined."""
+        """Return the step, extended to propagate which registers are undefined."""
         if not self.program.track:
             return step
 
@@ -369,7 +369,7 @@ class Control:
         return marking
 
     def decision(self, op: Operation, slot: int, step: Step, what: str = "a branch") -> Step:
-        """The step, reporting where what it decides on is undefined."""
+        """Return the step, extended to report an undefined register that it decides on."""
         if not self.program.track:
             return step
 
@@ -382,8 +382,7 @@ class Control:
 
 
 def _arriving(step: Step, at: int, op: Operation) -> Step:
-    """The step, with the program counter where others find it. What turns out to be no event, as nothing is
-    to be done, is told afterwards."""
+    """Return a step that first publishes the program counter, and reports afterwards if it made no event."""
 
     def arrive(core: Core) -> int | None:
         core.pc = at
@@ -400,7 +399,7 @@ def _arriving(step: Step, at: int, op: Operation) -> Step:
 
 
 def _telling(step: Step, at: int, op: Operation) -> Step:
-    """The step, told before."""
+    """Return a step that first reports its operation."""
 
     def tell(core: Core) -> int | None:
         core.pc = at
@@ -420,7 +419,7 @@ def set_mark(core: Core, slot: int, mark: Any) -> None:
 
 
 def _used_outside(op: Operation, section: str) -> bool:
-    """Whether results of an operation are used outside of sections of a kind."""
+    """Return whether results of an operation are used outside of sections of a kind."""
     results = set(op.results)
     function = function_of(op)
     assert function is not None
@@ -467,7 +466,7 @@ def _unless_equal(slot: int, value: int) -> Step:
 
 
 def _bind_skip(test: Step, target: int) -> Step:
-    """Go on where `test` gave -9, else skip to `target`."""
+    """Return a step that goes on if `test` gave -9, and else jumps to `target`."""
     return lambda core: None if test(core) == -9 else target
 
 

@@ -1,4 +1,4 @@
-"""Convolution tiles: their matrix view, changes of layout, fractal windows, and unfolded feature maps."""
+"""Convolution tiles: their matrix view, changes of layout, fractal windows, and img2col."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ N0 = 16
 
 
 def block_size(tile: ConvTile) -> int:
-    """Channels of a block: 32 bytes of them."""
+    """Return the number of channels in a block of 32 bytes."""
     return tiles.block_elements(tile.bits)
 
 
 def as_view(tile: ConvTile) -> View:
-    """The storage of a convolution tile, described like global memory of the same layout."""
+    """Return the storage of a convolution tile as a view of the same layout."""
     if tile.address is None:
         raise LookupError(tile.name)
     dims, inner = tile.dims, 1
@@ -37,12 +37,12 @@ def as_view(tile: ConvTile) -> View:
 
 
 def matrix_shape(view: View) -> Shape:
-    """Rows and columns of a view as a matrix."""
+    """Return the rows and columns of a view as a matrix."""
     return views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
 
 
 def fractal_window(i: Instr, shape: Shape, start: Shape) -> Array:
-    """`shape` elements (k, n) of a FRACTAL_Z `src`, which is an array of blocks [k / C0, n / 16, 16, C0]."""
+    """Return `shape` elements (k, n) of a FRACTAL_Z `src`, an array of blocks [k / C0, n / 16, 16, C0]."""
     tile = i.arg("src")
     i.require(
         tile.layout.startswith("FRACTAL_Z"),
@@ -57,7 +57,7 @@ def fractal_window(i: Instr, shape: Shape, start: Shape) -> Array:
 
 
 def change_layout(i: Instr) -> None:
-    """`ttrans` of convolution tiles: every element goes to its place in the other layout."""
+    """Perform `ttrans` of convolution tiles: move every element to its offset in the other layout."""
     src, dst = i.arg("src"), i.arg("dst")
     pair = (src.layout, dst.layout)
     if pair in (("NCHW", "NC1HWC0"), ("GNCHW", "GNC1HWC0")):
@@ -83,7 +83,8 @@ def _dense(dims: tuple[int, ...]) -> Array:
 
 
 def _channels_to_blocks(plain: tuple[int, ...], blocks: tuple[int, ...]) -> tuple[Array, Array]:
-    """Offsets of (G)NCHW elements, and of the same elements in (G)NC1HWC0; tail channels have no source."""
+    """Return the offsets of (G)NCHW elements, and of the same elements in (G)NC1HWC0; tail channels have no
+    source."""
     *outer, c, h, w = np.ogrid[tuple(slice(d) for d in plain)]
     image: Array = np.zeros(1, np.intp)
     for index in outer:
@@ -119,7 +120,7 @@ def timg2col(i: Instr) -> None:
     depth, m = np.divmod(m, out_h * out_w)
     taps = f.filter[0] * f.filter[1]
     c1, kk, c0 = k // (c0_ * taps), k // c0_ % taps, k % c0_
-    # Where an output starts (a column), and how far a tap is from there (a row).
+    # The start of an output (a column), and the distance of a tap from it (a row).
     h, dh = m // out_w * f.stride[0] - top, kk // f.filter[1] * f.dilation[0]
     w, dw = m % out_w * f.stride[1] - left, kk % f.filter[1] * f.dilation[1]
     at = (((image * d_ + depth) * c1_ * h_ + h) * w_ + w) * c0_ + (((c1 * h_ + dh) * w_ + dw) * c0_ + c0)
@@ -135,5 +136,5 @@ def timg2col(i: Instr) -> None:
 
 
 def _within(start: Array, step: Array, size: int) -> bool:
-    """Whether all sums of the two are indices below `size`; steps are not negative."""
+    """Return whether all sums of the two are in 0..size - 1; steps are not negative."""
     return int(start.min()) >= 0 and int(start.max()) + int(step.max()) < size

@@ -1,8 +1,8 @@
-"""One core at work: its scalar unit with the frames of the program, its pipes, flags and tokens.
+"""A core that runs: its scalar unit with the frames of the program, its pipes, flags and tokens.
 
 The scalar unit runs the program (`Core.run`) and issues work to pipes. By default a pipe performs an item as
-soon as it is issued, unless it waits for something; then items queue up behind it. Under a schedule (see
-`pto.engine.sanitize.schedule`) every item is queued and the schedule says which pipe goes on next.
+soon as it is issued. If an item has to wait, later items of its pipe are queued. Under a schedule (see
+`pto.engine.sanitize.schedule`) every item is queued, and the schedule selects the next pipe.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from .instr import IllegalInstruction, Instr, Plain, Port
 from .state import CoreState
 from .watched import perform, watched
 
-#: Answers of a step that are not a program counter.
+#: Results of a step that are not program counters.
 BLOCKED = -1
 MOVED = -2  # the frame changed: go on at core.code, core.pc
 ENDED = -3
 
 
 class RunError(Exception):
-    """The program cannot go on; holds the diagnostic."""
+    """An error that ends the program; it has the diagnostic."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
@@ -39,61 +39,61 @@ class RunError(Exception):
 
 
 class Item:
-    """Something queued on a pipe. `movable` items of an unordered pipe may overtake each other."""
+    """An entry in the queue of a pipe. `movable` items of an unordered pipe may overtake each other."""
 
     __slots__ = ("event", "indices", "key", "op")
     movable = False
-    #: Whether there is something to take, and to do.
+    #: Whether the item overrides `take` and `perform`.
     takes = acts = False
-    #: What to say of something that nobody would ever give.
-    nobody = ""
-    #: What it is to those who watch, see `watch.Event`.
+    #: The end of the message if no core or pipe provides the awaited thing.
+    unprovided = ""
+    #: The kind of its event, see `watch.Event`.
     what = TAKE
     kind = ""
 
     def __init__(self, op: Operation, key: Any = None) -> None:
         self.op = op
-        self.key = key  # which flag, token or semaphore it gives or waits for
-        self.event: Any = None  # where somebody watches
-        #: Where it was issued, in words, if it had to wait; see `Core.indices`.
+        self.key = key  # the flag, token or semaphore that it gives or waits for
+        self.event: Any = None  # only with observers
+        #: The loop counters at its issue, if it had to wait; see `Core.indices`.
         self.indices: str | None = None
 
     def ready(self, core: Core, pipe: str) -> bool:
         return True
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
-        """Take what it waited for, as those who watch were told of it."""
+        """Take the awaited things; return them as `watch.Given`, for observers."""
         return ()
 
     def perform(self, core: Core, pipe: str) -> None:
-        """Do it, once it has all that it waits for."""
+        """Perform the item, once it has all that it waits for."""
 
     def to_watch(self, core: Core, pipe: str) -> Event:
-        """What those who watch see of it."""
+        """Return the event of the item for observers."""
         return Event(core, pipe, self.op, self.what, self.kind, self.key)
 
     def __init_subclass__(cls) -> None:
         cls.takes, cls.acts = cls.take is not Item.take, cls.perform is not Item.perform
 
     def waits_for(self, core: Core, pipe: str) -> str:
-        """What a stuck item lacks, in words."""
+        """Return the text for the thing that a stuck item waits for."""
         return "its turn"
 
     def provider(self, core: Core) -> tuple[Core, str] | None:
-        """The core and pipe that would give a stuck item what it lacks, if they were not stuck themselves."""
+        """Return the core and pipe that would provide the awaited thing, but are stuck themselves."""
         return None
 
     def missing(self, core: Core, pipe: str) -> str:
-        """What a stuck item lacks, and why it does not come."""
+        """Return the text for the thing that a stuck item waits for, and why it is missing."""
         provider = self.provider(core)
         if provider is None:
-            return self.waits_for(core, pipe) + self.nobody
+            return self.waits_for(core, pipe) + self.unprovided
         whose = f"PIPE_{provider[1]}" + (f" of {provider[0].name}" if provider[0] is not core else "")
         return f"{self.waits_for(core, pipe)}, which {whose} would give after its own wait"
 
 
 def queued(cores: Iterable[Any], wanted: Callable[[Item], bool]) -> tuple[Core, str] | None:
-    """The core and pipe that have an item queued."""
+    """Return the first core and pipe with a wanted item in the queue."""
     for core in cores:
         for pipe, items in core.queues.items():
             if any(wanted(item) for item in items):
@@ -136,17 +136,17 @@ class Core(CoreState):
         super().__init__(profile, gm, kind, block, sub, out, rank, index)
         self.port: Port = Plain()
         self.eager = True
-        #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
+        #: The scalar unit waits for all work that it issued, because the program does not synchronize its
         #: pipes yet.
         self.in_order = False
-        #: Whether pipes perform nothing: see `dry.py`.
+        #: Pipes perform nothing: see `dry.py`.
         self.dry = False
-        self.at_work: Item | None = None  # what was queued and is performed now
-        self.blocked: Event | None = None  # what the scalar unit waits for, where somebody watches
+        self.at_work: Item | None = None  # the queued item that is performed now
+        self.blocked: Event | None = None  # the wait of the scalar unit, only with observers
 
         self.queues: dict[str, deque[Item]] = {p: deque() for p in QUEUES}
         self.queued = 0
-        # What is given and waited for: `watch.Given` where somebody watches, else None.
+        # Things that are given and waited for: `watch.Given` with observers, else None.
         self.flags: dict[tuple[str, str, int], deque[Any]] = {}
         self.tokens: dict[int, Any] = {}
         #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address.
@@ -160,10 +160,10 @@ class Core(CoreState):
         self.regs: list[Any] = []
         self.frames: list[tuple[Code, int, list[Any], Any]] = []
         self.done = False
-        self.waiting: str | Item = ""  # what the scalar unit waits for
+        self.waiting: str | Item = ""  # the wait of the scalar unit
         self.ticks = 0
         self.performed = 0
-        #: Slots of the current frame that hold undefined scalars, where that is tracked.
+        #: Slots of the current frame with undefined scalars, if these are tracked.
         self.poison: dict[int, Any] = {}
 
     # -- the scalar unit -------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class Core(CoreState):
         self.pc = 0
 
     def run(self, limit: int = 1 << 62) -> None:
-        """Go on until the program ends, the scalar unit blocks, or `limit` steps are done."""
+        """Run until the program ends, the scalar unit blocks, or `limit` steps are done."""
         if self.queued:
             self.drain()
         if self.queued and self.in_order:
@@ -212,7 +212,7 @@ class Core(CoreState):
     # -- pipes -----------------------------------------------------------------------------------------
 
     def issue(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
-        """Hand an instruction to its pipe; one of the scalar unit is executed at once, for its result."""
+        """Issue an instruction to its pipe; execute one of the scalar unit at once, and return its result."""
         queue = self.queues.get(i.pipe)
         if queue is None:
             return self.execute(i, execute)
@@ -228,7 +228,7 @@ class Core(CoreState):
         return None
 
     def enqueue(self, pipe: str, item: Item) -> None:
-        """Queue a synchronisation item."""
+        """Queue a synchronization item, or perform it at once if its pipe is free."""
         queue = self.queues[pipe]
         if self.watch is not None:
             item.event = self.watch.issue(item.to_watch(self, pipe))
@@ -290,7 +290,7 @@ class Core(CoreState):
         return BLOCKED
 
     def _of_scalar_unit(self, watch: Watchers, item: Item) -> Event:
-        """The event of an item of the scalar unit; it is the one before where that had to wait."""
+        """Return the event of an item of the scalar unit; after a wait it is the event of that wait."""
         found, self.blocked = self.blocked, None
         event = item.to_watch(self, "S")
         if found is None or found.op is not item.op:
@@ -301,16 +301,16 @@ class Core(CoreState):
         return found
 
     def give(self, event: Event, kind: str, key: Any, of: Sequence[Any] = ()) -> Any:
-        """Something that others wait for, as those who watch know it."""
+        """Return the `watch.Given` for a thing that others wait for; None without observers."""
         return None if self.watch is None else self.watch.give(event, kind, key, of)
 
     def barrier(self, op: Operation, pipe: str) -> None:
-        """All that a pipe (ALL: every pipe) did is over."""
+        """Report that all earlier work of a pipe (ALL: every pipe) is done."""
         if self.watch is not None:
             self.watch.tell("barrier", self, op, pipe)
 
     def drain(self) -> None:
-        """Perform everything that can be performed, in the order of the pipes."""
+        """Perform all items that are ready, pipe by pipe."""
         if not self.eager:
             return
         went = True
@@ -323,12 +323,12 @@ class Core(CoreState):
 
     @property
     def idle(self) -> bool:
-        """Whether no pipe has work left, nor a session."""
+        """True if no pipe and no session of asynchronous transfers has work left."""
         return not self.queued
 
     @property
     def drained(self) -> bool:
-        """Whether no pipe has work left."""
+        """True if no pipe has work left."""
         return not self.queued or not any(
             queue for pipe, queue in self.queues.items() if not pipe.startswith(SESSION)
         )
@@ -350,7 +350,7 @@ class Core(CoreState):
     # -- problems --------------------------------------------------------------------------------------
 
     def indices(self, op: Operation) -> str:
-        """Counters of the loops that an operation stands in, and of those its function is called from."""
+        """Return the counters of the loops around an operation and around the calls of its function."""
         here = self.at_work
         if here is not None and here.op is op and here.indices is not None:
             return here.indices
@@ -361,7 +361,7 @@ class Core(CoreState):
                 continue
             loops = [code.counters[loop] for loop in enclosing(at) if loop in code.counters]
             for name, slot, bound in reversed(loops):
-                if regs[slot] is not None and regs[slot] < regs[bound]:  # else it is over, or not begun
+                if regs[slot] is not None and regs[slot] < regs[bound]:  # else it has ended, or not begun
                     found.append(f"%{name} = {regs[slot]}")
         return ", ".join(found)
 
@@ -378,10 +378,10 @@ class Core(CoreState):
             + ("; the array given to the launch may be too small" if buffer.space == "gm" else "")
             + ("; no rank has a window there" if buffer.of is not None else ""),
         )
-        self._say_whence(d, i, buffer)
+        self._add_provenance(d, i, buffer)
         return RunError(d)
 
-    def _say_whence(self, d: Diagnostic, i: Instr, buffer: Buffer) -> None:
+    def _add_provenance(self, d: Diagnostic, i: Instr, buffer: Buffer) -> None:
         """Add notes on how the pointers and windows into a buffer were made."""
         for declared, value in i.op.named():
             if getattr(i.args.get(declared.name), "buffer", None) is buffer:
@@ -393,7 +393,7 @@ class Core(CoreState):
             op, problem.code, str(problem), expected=problem.expected, got=problem.got, help=problem.help
         )
         if i is not None and problem.buffer is not None:
-            self._say_whence(d, i, problem.buffer)
+            self._add_provenance(d, i, problem.buffer)
         return RunError(d)
 
     def unplaced(self, op: Operation, missing: LookupError) -> RunError:

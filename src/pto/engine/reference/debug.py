@@ -1,4 +1,4 @@
-"""What a program shows: print, tprint; and trap, which ends it."""
+"""The instructions print and tprint, which show values, and trap, which ends the program."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Trap(IllegalInstruction):
 
 @executor("print tile")
 def tprint(i: Instr) -> None:
-    """A line `TPRINT RxC`, then one line per row."""
+    """Print a line `TPRINT RxC`, then one line per row."""
     source: Tile | View = i.arg("src")
     values = i.values(source, source.valid) if isinstance(source, Tile) else _view_values(i, source)
     i.core.out.write(matrix_text(values, source.dtype, str(i.attr("print_format") or "")))
 
 
 def _view_values(i: Instr, view: View) -> Array:
-    """A view as the matrix that its layout shows; in index order where the layout shows none."""
+    """Return a view as the matrix of its layout; in index order if the layout has none."""
     if len(view.dims) > 5:
         raise IllegalInstruction(f"expects a view of at most 5 dimensions, got {len(view.dims)}")
     extents, c0 = view.dims5[0], tiles.block_elements(view.bits)
@@ -63,7 +63,7 @@ def matrix_text(values: Array, dtype: str, print_format: str) -> str:
 
 @executor("print scalar")
 def print_scalar(i: Instr) -> None:
-    """`format` is a printf format whose first conversion takes the scalar; further ones are text."""
+    """Print a scalar: the first conversion of the printf `format` takes it, further ones are text."""
     scalar = i.op.get("scalar")
     assert scalar is not None
     text = str(i.attr("format") or "%f").replace("\\n", "\n").replace("\\t", "\t")
@@ -71,8 +71,8 @@ def print_scalar(i: Instr) -> None:
 
 
 def formatted(text: str, value: Any, bits: int) -> str:
-    """A text with a value of `bits` bits in it. A conversion that does not fit the kind of the value shows
-    it in its own way: a float is never cut to an integer."""
+    """Return a text with a value of `bits` bits in it. If the conversion does not fit the kind of the value,
+    the value decides: a float is never truncated to an integer."""
     taken = False
 
     def replace(found: re.Match[str]) -> str:
@@ -109,7 +109,7 @@ def _converted(found: re.Match[str], value: Any, bits: int) -> str:
 def _integer(
     flags: str, width: str, precision: str, kind: str, value: int, short: int | None, bits: int
 ) -> str:
-    """An integer as C's printf shows it; Python's `%` differs in signs, `#o` and precisions."""
+    """Return an integer as C's printf shows it; Python's `%` differs in signs, `#o` and precisions."""
     sign = ""
     if kind in "di":
         if short is not None:

@@ -1,8 +1,8 @@
 """DMA copies between global memory, UB and L1: bursts of bytes with strides, loops and padding.
 
-The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms carry them. Values that
-only a run knows obey the rules that the verifier checks on constants: they fit their fields, rows do not
-overlap.
+The older `copy_*` forms take their loops from registers, the grouped `mte_*` forms have them as operands.
+Run-time values have to satisfy the rules that the verifier checks for constants: they fit their fields, and
+rows do not overlap.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .registry import executor
 #: (count, source stride, destination stride), in bytes.
 Loop = tuple[int, int, int]
 
-#: Bytes that one copy may write, which is more than any on-chip buffer has: a wrong count ends the program
-#: and not the machine's memory.
+#: The number of bytes that one copy may write, more than any on-chip buffer has, so that a wrong count ends
+#: the program before it exhausts the memory of this computer.
 LARGEST = 1 << 26
 
-#: Widths of the fields in bits: a length or count of bursts between on-chip buffers, the count of a loop, a
-#: stride in UB, one in GM.
+#: Widths of fields in bits: a length or count of bursts between on-chip buffers, the count of a loop, a
+#: stride in UB, a stride in GM.
 _BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
 
 
 def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
-    """An operand that has to fit an unsigned field."""
+    """Return an operand, which has to fit an unsigned field."""
     found = int(i.arg(name) if value is None else value)
     if not 0 <= found < 1 << bits:
         long = name == "len_burst" and found > 0
@@ -48,7 +48,7 @@ def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
 
 
 def _aligned(i: Instr, *pointers: Pointer) -> None:
-    """On hardware a copy starts at a 32-byte block of an on-chip buffer."""
+    """Stop if a copy on hardware does not start at a 32-byte block of an on-chip buffer."""
     for p in pointers:
         if i.isa != "cpu" and p.buffer.space != "gm" and p.offset % 32:
             raise misaligned("an on-chip address", p, 32)
@@ -58,7 +58,7 @@ def _aligned(i: Instr, *pointers: Pointer) -> None:
 
 
 def _starts(loops: list[Loop], side: int) -> Array:
-    """Offsets of every burst on one side (1: source, 2: destination), in the order they are copied."""
+    """Return the offsets of the bursts on one side (1: source, 2: destination), in the order of copying."""
     at = np.zeros(1, np.intp)
     for loop in loops:  # outermost first
         at = (at[:, None] + np.arange(loop[0], dtype=np.intp) * loop[side]).ravel()
@@ -66,7 +66,8 @@ def _starts(loops: list[Loop], side: int) -> Array:
 
 
 def _inside(pointer: Pointer, loops: list[Loop], side: int, length: int) -> None:
-    """Fault before there are arrays of offsets: wrong counts may be large."""
+    """Raise a fault for a copy that leaves its buffer, before arrays of offsets are made: wrong counts may be
+    large."""
     end = pointer.offset + sum((loop[0] - 1) * loop[side] for loop in loops) + length
     if length and (pointer.offset < 0 or end > pointer.buffer.data.size):
         raise MemoryFault(pointer.buffer, pointer.offset, end)
@@ -82,15 +83,15 @@ def copy_bursts(
     left: int = 0,
     behind: int = 0,
 ) -> None:
-    """Copy bursts of `length` bytes. With `pad`, the bytes of an element, `left` bytes of it come before
-    each burst and `behind` bytes after it. A row is written as a whole: where rows overlap, the later one
-    stays."""
+    """Copy bursts of `length` bytes. With `pad`, the bytes of an element, `left` bytes of padding come before
+    each burst and `behind` bytes after it. A row is written as a whole: if rows overlap, the later one stays.
+    """
     if not all(loop[0] for loop in loops):
         return
     row = left + length + behind
     _inside(source, loops, 1, length)
     _inside(target, loops, 2, row)
-    loops = [loop for loop in loops if any(loop[1:])] or [(1, 0, 0)]  # the same bytes over and over
+    loops = [loop for loop in loops if any(loop[1:])] or [(1, 0, 0)]  # not the same bytes again
     total = row * math.prod(loop[0] for loop in loops)
     i.require(total <= LARGEST, f"expects to write at most {LARGEST} bytes, got {total}")
     unit = _unit(source, target, length, loops)
@@ -107,8 +108,8 @@ def copy_bursts(
 
 
 def _unit(source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> int:
-    """Bytes that move together: whole elements where nothing cuts one in two, so that their shadows move
-    along; else single bytes."""
+    """Return the unit of a copy in bytes: an element if no burst splits one, so that shadows move along; else
+    a single byte."""
     size = DTYPES[target.dtype].bits // 8
     steps = [length, *(n for loop in loops for n in loop[1:])]
     whole = size > 1 and source.dtype == target.dtype and not any(n % size for n in steps)
@@ -120,7 +121,7 @@ def _as(pointer: Pointer, dtype: str) -> Pointer:
 
 
 def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:
-    """A row of nothing but pad elements."""
+    """Return a row of pad elements."""
     size = max(8, DTYPES[dtype].bits) // 8
     codes = np.frombuffer((pad * (row // len(pad) + 1))[: row // size * size], elements.code_dtype(dtype))
     if not i.exact and DTYPES[dtype].is_float:
@@ -129,7 +130,7 @@ def _fill(i: Instr, pad: bytes, row: int, dtype: str) -> Array:
 
 
 def _pattern(i: Instr) -> bytes:
-    """The bytes of the pad value, which has a type of its own; a 4-bit one fills a byte."""
+    """Return the bytes of the pad value, which has its own type; a 4-bit value fills a byte."""
     value, operand = i.arg("pad_value"), i.op.get("pad_value")
     assert operand is not None and isinstance(operand.type, ScalarType)
     d = operand.type.info
@@ -142,14 +143,14 @@ def _pattern(i: Instr) -> bytes:
 
 
 def _nest(i: Instr, source_bits: int, target_bits: int, outer: list[Loop]) -> tuple[int, list[Loop]]:
-    """Length of a burst, and the loops, outermost first."""
+    """Return the length of a burst, and the loops, outermost first."""
     length, count = (_field(i, name, BURST_BITS[i.isa]) for name in ("len_burst", "n_burst"))
     strides = _field(i, "src_stride", source_bits), _field(i, "dst_stride", target_bits)
     return length, [*outer, (count, *strides)]
 
 
 def loop_clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
-    """Loop clauses of a grouped form, outermost first."""
+    """Return the loop clauses of a grouped form, outermost first."""
     widths = (_COUNT, source_bits, target_bits)
     flat = [_field(i, "loop", widths[n % 3], v) for n, v in enumerate(i.arg("loop") or [])]
     return [(flat[n], flat[n + 1], flat[n + 2]) for n in range(0, len(flat), 3)][::-1]
@@ -182,7 +183,7 @@ def mte_gm_ub(i: Instr) -> None:
 
 
 def _padding(i: Instr, name: str, dtype: str) -> int:
-    """A count of pad elements as bytes."""
+    """Return a count of pad elements as a number of bytes."""
     count = _field(i, name, 8) * DTYPES[dtype].bits if i.has(name) else 0
     i.require(count % 8 == 0, f"expects {name} to fill whole bytes, got {i.arg(name)} elements of {dtype}")
     return count // 8
@@ -196,7 +197,7 @@ def mte_ub_gm(i: Instr) -> None:
 
 
 def _bursts_out(i: Instr, source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> None:
-    """Bursts into global memory, which the control register may make updates of it."""
+    """Copy bursts into global memory, or, if the control register says so, update it atomically."""
     update = ctrl.update(i.control)
     if update is None:
         copy_bursts(i, source, target, length, loops)
@@ -226,14 +227,14 @@ def _bursts_out(i: Instr, source: Pointer, target: Pointer, length: int, loops: 
         there = to[:, None] + inside
         i.store_at(place, there, combined(operation, i.values_at(place, there), new))
         return
-    for first, numbers in zip(to.tolist(), new, strict=True):  # bursts meet: one after the other
+    for first, numbers in zip(to.tolist(), new, strict=True):  # bursts overlap: one after another
         there = first + inside
         i.store_at(place, there, combined(operation, i.values_at(place, there), numbers))
 
 
 @executor("copy between buffers")
 def between_buffers(i: Instr) -> None:
-    """Lengths and gaps in blocks of 32 bytes; a gap is what lies between two bursts."""
+    """Copy bursts; lengths and gaps count blocks of 32 bytes, and a gap is the space between two bursts."""
     assert i.op.row is not None
     old = i.kind.startswith("strides")
     source, target = (i.arg(operand.name) for operand in i.op.row.operands[:2])
@@ -247,7 +248,7 @@ def between_buffers(i: Instr) -> None:
 
 
 def _shared(i: Instr, target: Pointer) -> Pointer:
-    """The vector cores of a cluster write the L1 of its cube core."""
+    """Return the pointer of a vector core into L1 as a pointer into the L1 of its cube core."""
     cores = i.core.cluster.cores if i.core.cluster is not None else []
     cubes = [c for c in cores if c.kind == "cube"] if i.core.kind == "vector" else []
     if not cubes or target.buffer is not i.core.buffers["mat"]:
@@ -260,7 +261,7 @@ def _shared(i: Instr, target: Pointer) -> Pointer:
 
 @executor("copy loops")
 def set_loop(i: Instr) -> None:
-    """Copies already issued are not affected: they took the registers with them (see `Instr.frozen`)."""
+    """Set a loop register; copies issued before keep a copy of the old registers (see `Instr.frozen`)."""
     what, _, way = i.kind.rpartition("_")
     if way == "outtol1":  # one word
         low, high = (_COUNT, _COUNT) if what == "loop_size" else (_GM, _UB)
@@ -275,7 +276,7 @@ def set_loop(i: Instr) -> None:
 
 
 def register_loops(i: Instr, way: str) -> list[Loop]:
-    """The loops of the registers: loop 2 (outer) and loop 1, one iteration each where never set."""
+    """Return the loops of the registers: loop 2 (outer) and loop 1, with one iteration if never set."""
     r = i.registers
     inner, outer = r.get(f"loop_size_{way}", (1, 1))
     return [
@@ -285,7 +286,7 @@ def register_loops(i: Instr, way: str) -> list[Loop]:
 
 
 def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
-    """On hardware every row of UB starts at a block of 32 bytes, in these forms."""
+    """Stop if, on hardware, a row in UB does not start at a block of 32 bytes."""
     count, stride = loops[-1][0], loops[-1][side]
     i.require(
         i.isa == "cpu" or count <= 1 or stride % 32 == 0,
@@ -300,7 +301,7 @@ def copy_gm_to_ubuf(i: Instr) -> None:
     _rows_apart(i, length, loops)
     _rows_aligned(i, "dst_stride", loops, 2)
     _aligned(i, target)
-    # No instruction of the table sets the pad value register: it holds 0. The left and right counts of this
+    # No instruction of the table sets the pad value register, so it is 0. The left and right counts of this
     # form have no defined effect.
     pad = b"\0" if i.arg("data_select_bit") else b""
     behind = max(loops[-1][2] - length, 0) if pad else 0

@@ -1,8 +1,8 @@
-"""Dry runs: everything is issued, flags and FIFOs work, but no pipe computes or moves anything. Loads and
-stores are looked at all the same: they stay within their arrays.
+"""Dry runs: all instructions are issued, flags and FIFOs work, but no pipe computes or moves data. Loads and
+stores are still checked against the bounds of their arrays.
 
-What a timeline needs of a launch is which instructions there are and who waits for whom. That follows without
-tiles unless a scalar is read out of one, or a signal of global memory is looked at.
+A timeline needs only the instructions of a launch and the waits between them. These do not depend on data,
+unless the program reads a scalar from a tile, or tests a signal in global memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIDES = {"load": ("dst", "src"), "store": ("src", "dst")}
 
 
 def stays_within(i: Instr) -> None:
-    """What a pipe performs of an instruction: a transfer that leaves its array is a fault."""
+    """Perform an instruction of a dry run: only raise a fault for a transfer that leaves its array."""
     sides = _SIDES.get(i.op.row.algorithm) if i.op.row is not None else None
     if sides is None:
         return
@@ -34,12 +34,12 @@ def stays_within(i: Instr) -> None:
 
 
 def depends_on_data(module: Module) -> Diagnostic | None:
-    """Why a program cannot run dry: the first instruction whose scalar result is what memory holds."""
+    """Return why a program has no dry run: the first instruction with a scalar result from memory."""
     for op in module.walk():
         if _reads(op):
             return Diagnostic(
                 "PTO-E2408",
-                f"{told_as(op)}: a dry run computes no tiles, and this reads what memory holds",
+                f"{told_as(op)}: a dry run computes no data, but this instruction reads a scalar from memory",
                 op.loc.head if op.loc is not None else None,
                 help="run it with its data: leave out dry",
             )
@@ -52,5 +52,5 @@ def _reads(op: Operation) -> bool:
         return False
     if row.family == "signal":
         return True
-    # instructions of vecscopes have registers as results, which a dry run never makes scalars of
+    # results of vecscope instructions are registers; in a dry run they do not become scalars
     return bool(op.results) and row.effect == "memory" and row.set not in ("vector", "predicate")

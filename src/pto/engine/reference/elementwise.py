@@ -1,7 +1,7 @@
-"""Element-wise instructions, tile with tile and tile with scalar, computed as their rows say.
+"""Element-wise instructions of tiles and scalars, computed from the expressions of their rows.
 
-What only chooses between operands moves their bits; anything else computes with numbers. A packed operand has
-a bit per element: a source gives truth values, a destination takes them.
+An expression that only chooses between operands moves their bits; all others compute with numbers. A packed
+operand has a bit per element: a source gives truth values, a destination takes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .meaning import Numbers, RowExpression, compiled, spread
 from .packed import load_bits, load_stream, store_bits, store_stream
 from .registry import Execute, expressed
 
-#: What of an operand an expression reads, of the elements that it computes.
+#: The shape that an expression reads of each operand, by the shape that it computes.
 _READ: dict[str, Callable[[int, int], Shape]] = {
     "column 0": lambda rows, cols: (rows, min(1, cols)),
     "row 0": lambda rows, cols: (min(1, rows), cols),
@@ -31,14 +31,14 @@ _READ: dict[str, Callable[[int, int], Shape]] = {
 @expressed("tile", "column 0")
 @expressed("tile", "row 0")
 def build(row: Row) -> Execute:
-    """The executor of a row with an expression over the elements of its operands."""
+    """Make the executor of a row with an expression over the elements of its operands."""
     once = RowExpression(row.expr)
     others = {text: RowExpression(text) for text in row.expr_on.values()}
     skips = compiled(row.skip) if row.skip else None
     packed, single = row.packed.split(), row.single.split()
     bits = "dst" in packed
     sources = [o for o in row.operands if o.reads and o.name not in packed]
-    tile = next((o.name for o in sources if o.kinds == ("tile",)), "")  # which may be no scalar
+    tile = next((o.name for o in sources if o.kinds == ("tile",)), "")  # an operand that is never a scalar
     wanted = dict.fromkeys(n for f in (once, *others.values(), *((skips,) if skips else ())) for n in f.names)
     floats = row.floats.split()
     read = _READ.get(row.over)
@@ -89,7 +89,7 @@ def build(row: Row) -> Execute:
 
 
 def _copy(row: Row, name: str, otherwise: Execute) -> Execute:
-    """One operand as it is, where it need not be converted."""
+    """Make an executor that copies one operand unchanged, if it needs no conversion."""
     read = _READ.get(row.over)
 
     def execute(i: Instr) -> None:
@@ -105,7 +105,7 @@ def _copy(row: Row, name: str, otherwise: Execute) -> Execute:
 
 
 def _raw(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
-    """An operand as elements to be moved."""
+    """Return an operand as elements to be moved."""
     value = i.args[name]
     if isinstance(value, (int, float)):
         return i.encoded(np.array([numbers.scalar(value)]), numbers.dtype)
@@ -113,7 +113,7 @@ def _raw(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
 
 
 def _elements(i: Instr) -> Shape:
-    """Of a vec tile its valid region, of a mat or convolution tile all there is."""
+    """Return the shape to compute: the valid region of a vec tile, all of a mat or convolution tile."""
     dst = i.arg("dst")
     if isinstance(dst, ConvTile):
         return prod(dst.dims[:-1]), dst.dims[-1]

@@ -1,4 +1,4 @@
-"""Arithmetic with columns that repeat, or with one row for all."""
+"""Arithmetic with repeated columns, or with one row for all rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .registry import Execute, expressed
 
 @expressed("tile", "columns")
 def with_columns(row: Row) -> Execute:
-    """Operands whose columns repeat until the row of dst is full."""
+    """Make the executor of a row whose operands repeat their columns until the row of dst is full."""
     operation = compiled(row.expr)
 
     def execute(i: Instr) -> None:
@@ -29,7 +29,7 @@ def with_columns(row: Row) -> Execute:
 
 @expressed("tile", "row")
 def with_row(row: Row) -> Execute:
-    """A tile, and row 0 of the others."""
+    """Make the executor of a row that combines a tile with row 0 of the other operands."""
     operation = compiled(row.expr)
     whole = next(o.name for o in row.operands if o.reads)
 
@@ -44,7 +44,7 @@ def with_row(row: Row) -> Execute:
 
 
 def _repeated(n: Numbers, name: str, rows: int, cols: int) -> Array:
-    """Columns of an operand for every column of dst; one column is left to broadcasting."""
+    """Return a column of an operand for every column of dst; NumPy broadcasts a single column."""
     have = n.instr.valid(name)[1]
     n.instr.require(have > 0, f"expects {name} to have a valid column")
     found = n.read(name, (rows, min(have, cols)))

@@ -1,9 +1,9 @@
 """FIFOs between the cube core and the vector cores of a cluster: tpush, tpop, tfree, talloc and their set-up.
 
-A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A tile pushed keeps its elements
-as a matrix in its slot (FIFOs in global memory also hold it there, dense and row by row); a pop writes the
-lane's part of it into the consumer's tile, which lies in the consumer's staging buffer unless it was placed
-already. Slots are memory like any other, so that sanitizers and shadows follow what passes through them.
+A `Fifo` is one direction of a TPipe: a ring of slots that both sides see. A slot has the elements of a pushed
+tile as a matrix (a FIFO in global memory also has them there, dense and row by row). A pop writes the part of
+a lane into the consumer's tile, which lies in the consumer's staging buffer unless it has an address. Slots
+are ordinary memory, so sanitizers and shadows follow the data through them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fifo(*names: str) -> Callable[[Handler], Handler]:
 
 
 class Slot:
-    """One entry: its matrix, which lanes have pushed or freed it, and what these gave to those who wait."""
+    """One entry: its matrix, the lanes that have pushed or freed it, and their `watch.Given`s."""
 
     __slots__ = ("data", "freed", "frees", "pushed", "pushes")
 
@@ -52,7 +52,7 @@ class Slot:
         self.frees: list[Any] = []
 
     def matrix(self, name: str, shape: tuple[int, int], dtype: str) -> View:
-        """The elements, in storage of their own."""
+        """Return the view of the elements in the storage of the slot."""
         if self.data is None or self.data.dims != shape or self.data.dtype != dtype:
             size = -(-shape[0] * shape[1] * DTYPES[dtype].bits // 8)
             buffer = Buffer(name, "fifo", np.zeros(size, np.uint8))
@@ -61,7 +61,7 @@ class Slot:
 
 
 class Fifo:
-    """One direction. Counters are per lane: `heads` of pushes issued, `tails` of pops issued."""
+    """One direction. Counters are per lane: `heads` counts issued pushes, `tails` issued pops."""
 
     def __init__(self, key: Any, direction: int, slots: int, size: int, lanes: int, nosplit: bool) -> None:
         self.key = key
@@ -71,7 +71,7 @@ class Fifo:
         self.lanes = lanes  # vector cores of the cluster
         self.nosplit = nosplit
         self.entries: dict[int, Slot] = {}
-        self.freed = 0  # entries given back, all before included
+        self.freed = 0  # the number of first entries that were all given back
         self.heads: dict[int, int] = {}
         self.tails: dict[int, int] = {}
         self.popped: dict[int, deque[tuple[int, Tile | View]]] = {}  # by lane, not freed yet
@@ -82,11 +82,11 @@ class Fifo:
         return f"{'C2V' if self.direction == C2V else 'V2C'} FIFO {self.key}"
 
     def frees(self, index: int) -> Sequence[Any]:
-        """What gave back the slot that an entry takes; nothing where it is the first one there."""
+        """Return the `watch.Given`s of the releases of the previous entry in a slot."""
         return self.entry(index - self.count).frees if index >= self.count else ()
 
     def takers(self, split: int) -> int:
-        """Vector lanes that take part."""
+        """Return the number of vector lanes that take part."""
         return self.lanes if split or self.nosplit else 1
 
     def entry(self, index: int) -> Slot:
@@ -106,9 +106,9 @@ class Fifo:
 
 
 class Ends:
-    """What a core knows of a TPipe: its FIFOs by direction, and where the consumer's tiles lie."""
+    """The TPipe of a core: its FIFOs by direction, and the staging buffers for the consumer's tiles."""
 
-    #: What describes it, its slots in global memory, and where tiles lie by direction: as it was opened.
+    #: The operation that opened it, its slots in global memory, and the staging addresses by direction.
     opened: tuple[Operation, Pointer | None, dict[int, Any]]
 
     def __init__(
@@ -127,7 +127,7 @@ def _directions(mask: int) -> list[int]:
 
 
 def open_ends(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
-    """What a core has of a TPipe that an operation describes; both sides name the same key."""
+    """Return the ends of a TPipe that an operation describes; both sides use the same key."""
     mask = int(op.attr("dir_mask") or C2V)
     size = int(op.attr("slot_size") or 0)
     slots = fifo_slots(op)
@@ -162,12 +162,12 @@ def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
     on_chip = core.profile.isa == "a5" and "gm_slot_tensor" not in args
     if on_chip and any(at is not None for at in buffers.values()):
-        memory = None  # A5 has its slots where the consumer works
+        memory = None  # A5 has its slots in the consumer's buffer
     core.pipes[number] = open_ends(core, op, _meeting_point(op) or number, memory, buffers)
 
 
 def _meeting_point(op: Operation) -> str:
-    """What both ends of a pipe name: the reserved buffer it stands on, and the function that has it."""
+    """Return the key that both ends of a pipe share: its reserved buffer, and the function that has it."""
     mask = int(op.attr("dir_mask") or C2V)
     for direction, name in ((C2V, "c2v_consumer_buf"), (V2C, "v2c_consumer_buf")):
         value = op.get(name) if mask & direction else None
@@ -240,7 +240,7 @@ def _ends(core: Core, op: Operation, args: dict[str, Any]) -> Ends:
 
 
 def _outgoing(core: Core, ends: Ends) -> Fifo:
-    """The direction this core produces for."""
+    """Return the FIFO that this core pushes to."""
     wanted = V2C if core.kind == "vector" else C2V
     return ends.fifos.get(wanted) or next(iter(ends.fifos.values()))
 
@@ -257,7 +257,7 @@ def _lane(core: Core, args: dict[str, Any]) -> int:
 
 
 def _idle_lane(core: Core, pipe: Fifo, split: int) -> bool:
-    """Whether this vector core takes no part: without a split only the first one does."""
+    """Return whether this vector core takes no part: without a split only the first one does."""
     return core.kind == "vector" and not split and core.sub > 0 and not pipe.nosplit
 
 
@@ -280,8 +280,7 @@ class Push(Item):
 
     @property
     def writes(self) -> bool:
-        """Whether it has data: not where it commits the slot that talloc gave, and not on a lane that takes
-        part with nothing to say."""
+        """True if it has data: not for a commit of a talloc, nor on a further lane without a split."""
         empty = self.fifo.direction == V2C and not self.split and self.lane > 0
         return self.instr.args["tile"].__class__ is Tile and not empty
 
@@ -296,7 +295,7 @@ class Push(Item):
 
     def waits_for(self, core: Core, pipe: str) -> str:
         f = self.fifo
-        return f"a free slot of {f.name}: all {f.count} slots hold entries nobody freed"
+        return f"a free slot of {f.name}: all {f.count} slots hold entries that were not freed"
 
     def provider(self, core: Core) -> tuple[Core, str] | None:
         return queued(
@@ -327,7 +326,7 @@ class Push(Item):
             at = (first, 0) if down else (0, first)
         data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, dtype)
         size = data.buffer.data.size
-        # on chip, each of the vector cores has the slots for its part of a tile
+        # on chip, each vector core has slots for its part of a tile
         room = f.size * (f.lanes if self.split and f.memory is None else 1)
         if size > room > 0 and bits >= 8:
             raise IllegalInstruction(f"a tile of {size} bytes does not fit a slot of {f.size}")
@@ -344,12 +343,12 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):
         return None
-    if isinstance(args["tile"], View):  # commits the slot that talloc gave
+    if isinstance(args["tile"], View):  # commit the slot of the talloc
         index = pipe.heads.get(lane, 1) - 1
     else:
         index = pipe.heads.get(lane, 0)
         pipe.heads[lane] = index + 1
-    if isinstance(args["tile"], View):  # what wrote the slot: the fix pipe of a cube core
+    if isinstance(args["tile"], View):  # the pipe that wrote the slot
         where = "FIX" if pipe.direction == C2V else "MTE3"
     else:
         where = pipe_of(op, core.profile)
@@ -359,7 +358,7 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 class Allocate(Item):
-    """Takes the next free slot for what writes it as a view."""
+    """Takes the next free slot, which is then written as a view."""
 
     __slots__ = ("fifo", "index")
     kind = "slot"
@@ -392,9 +391,9 @@ def talloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 def _point(view: View, pipe: Fifo, index: int, split: int, lane: int) -> None:
-    """Bind a view to a slot, or to a lane's part of it."""
+    """Bind a view to a slot, or to the part of a lane in it."""
     if pipe.memory is None:
-        raise IllegalInstruction("entries as views need a FIFO in global memory")
+        raise IllegalInstruction("cannot bind a view to an entry: the FIFO is not in global memory")
     view.buffer = pipe.memory.buffer
     rows, cols = (1, 1, *view.dims)[-2:]
     part = rows * cols * lane if split in (1, 3) else cols * lane if split in (2, 4) else 0
@@ -409,7 +408,7 @@ class Pop(Item):
 
     __slots__ = ("fifo", "frees", "index", "instr", "lane", "split")
     kind = "entry"
-    nobody = ", which nobody has pushed"
+    unprovided = ", which no core has pushed"
 
     def __init__(self, instr: Instr, fifo: Fifo, index: int, lane: int, split: int, frees: bool) -> None:
         super().__init__(instr.op, (fifo.name, index))
@@ -445,7 +444,7 @@ class Pop(Item):
     def perform(self, core: Core, pipe: str) -> None:
         if isinstance(self.instr.args["tile"], Tile):
             core.execute(self.instr, self._read)
-            if pipe == "S":  # the scalar unit stalls: all pipes find the tile there
+            if pipe == "S":  # the scalar unit stalls, so all pipes are ordered after it
                 core.barrier(self.op, "S")
         if self.frees:
             given = core.give(self.event, "slot", self.key)
@@ -455,7 +454,7 @@ class Pop(Item):
         f, data = self.fifo, self.fifo.entry(self.index).data
         tile: Tile = i.args["tile"]
         if data is None:
-            raise IllegalInstruction("pops a slot that was pushed as a view")
+            raise IllegalInstruction("cannot pop a tile: the entry was pushed as a view")
         (r, c), (rows, cols) = (0, 0), (data.dims[0], data.dims[1])
         empty = False
         if f.direction == C2V and i.core.kind == "vector":
@@ -471,7 +470,7 @@ class Pop(Item):
 
 
 def _window(rows: int, cols: int, split: int, lane: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The part of a slot that a vector core reads: its first element, its extents."""
+    """Return the part of a slot that a vector core reads: its first element and its extents."""
     if split in (1, 3):
         half = -(-rows // 2)
         return (lane * half, 0), (half if lane == 0 else rows - half, cols)
@@ -482,7 +481,7 @@ def _window(rows: int, cols: int, split: int, lane: int) -> tuple[tuple[int, int
 
 
 def _pop_frees(core: Core, pipe: Fifo) -> bool:
-    """Whether popping a tile gives its slot back, because it makes a copy."""
+    """Return whether popping a tile gives its slot back, because it makes a copy."""
     return core.profile.isa == "a2a3" or (core.profile.isa == "a5" and pipe.memory is not None)
 
 
@@ -538,7 +537,7 @@ def _stage(core: Core, op: Operation, tile: Tile, ends: Ends, direction: int, in
 
 
 class Free(Item):
-    """Gives a slot back once the pipe that reads popped tiles gets here."""
+    """Gives a slot back when the pipe that reads popped tiles reaches this item."""
 
     __slots__ = ("entry", "fifo", "index", "lane", "split")
     what, kind = GIVE, "slot"
@@ -562,8 +561,8 @@ class Free(Item):
 
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
 def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    """Give the slot popped first back. The signal is queued on the pipe that consumes: MTE2 loads from slots
-    in global memory, V or MTE1 works on those in on-chip memory."""
+    """Give back the slot that was popped first. The item is queued on the consuming pipe: MTE2 for slots in
+    global memory, V or MTE1 for slots on chip."""
     pipe, direction = _incoming(core, _ends(core, op, args))
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):

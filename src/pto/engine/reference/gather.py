@@ -25,7 +25,7 @@ def gather(i: Instr) -> None:
 
 
 def _gather_indexed(i: Instr) -> None:
-    """dst[r, c] = element number indices[r, c] of the static src tile, counted row by row."""
+    """Compute dst[r, c] = element number indices[r, c] of the static src tile, counted row by row."""
     src = i.tile("src")
     index = i.values("indices", i.valid("dst")).astype(np.int64)
     inside = (index >= 0) & (index < src.rows * src.cols)
@@ -34,13 +34,13 @@ def _gather_indexed(i: Instr) -> None:
         i.store_raw("dst", i.raw_at("src", _flat(src, index)))
         return
     found = i.raw_at("src", _flat(src, index[inside]))
-    out = np.zeros(index.shape, found.dtype)  # 0 where the index is out of range
+    out = np.zeros(index.shape, found.dtype)  # 0 for an index out of range
     out[inside] = found
     i.store_raw("dst", out)
 
 
 def _flat(tile: Tile, index: Array) -> Array:
-    """Storage offsets of elements that are counted row by row over the static tile."""
+    """Return the storage offsets of elements that are counted row by row over the static tile."""
     if tile.layout == "ND" and tile.pitch == tile.shape:
         return index
     region = tile.region(tile.rows, tile.cols)
@@ -54,37 +54,38 @@ def _gather_masked(i: Instr) -> None:
         found = found[_selected(i, found.shape[0])]
         i.require(
             found.shape[0] <= dst.rows and found.shape[1] <= dst.cols,
-            f"{found.shape[0]}x{found.shape[1]} elements are selected, dst has {dst.rows}x{dst.cols}",
+            f"expects dst to have room for {found.shape[0]}x{found.shape[1]} selected elements, "
+            f"got {dst.rows}x{dst.cols}",
         )
         i.store_raw("dst", found)
         return
     found = found[:, _selected(i, found.shape[1])].ravel()
     i.require(
         found.size <= dst.rows * dst.cols,
-        f"{found.size} elements are selected, dst has {dst.rows * dst.cols}",
+        f"expects dst to have room for {found.size} selected elements, got {dst.rows * dst.cols}",
     )
     i.store_raw_at("dst", np.arange(found.size), found)  # one run in storage order
 
 
 def _selected(i: Instr, size: int) -> slice:
-    """The indices below `size` that the mask pattern names."""
+    """Return the indices below `size` that the mask pattern selects."""
     period, first = MASK_PATTERNS[i.attr("maskPattern") or "P1111"]
     return slice(first, size, period)
 
 
 def _gather_matches(i: Instr) -> None:
-    """Indices of the elements of each row that compare true, packed to the left, and how many there are."""
+    """Store the indices of matching elements of each row, packed to the left, and their number."""
     src, dst = i.tile("src"), i.tile("dst")
     x = i.values("src")
     rows = x.shape[0]
-    i.require(rows <= dst.rows, f"src has {rows} valid rows, dst has {dst.rows} rows")
+    i.require(rows <= dst.rows, f"expects dst to have {rows} rows for the valid rows of src, got {dst.rows}")
     limit = i.values_at("kTile", np.arange(rows)) if i.has("kTile") else np.full(rows, i.arg("kValue"))
     limit = _as_element(limit, src.dtype).reshape(rows, 1)
     match = x > limit if i.attr("cmpMode") == "gt" else x == limit
     r, c = np.nonzero(match)
     count = match.sum(axis=1)
     rank = np.arange(r.size) - np.repeat(np.cumsum(count) - count, count)
-    fits = rank < dst.cols  # a row of dst that is too short keeps the first
+    fits = rank < dst.cols  # a row of dst that is too short gets the first ones
     region = dst.region(rows, dst.cols)
     at = region.rows.offsets[r[fits]] + region.cols.offsets[rank[fits]]
     i.undefine("dst", (rows, dst.cols))
@@ -93,14 +94,14 @@ def _gather_matches(i: Instr) -> None:
 
 
 def _as_element(values: Array, dtype: str) -> Array:
-    """Integers or floats as numbers of an element type."""
+    """Round integers or floats to numbers of an element type."""
     return elements.decode(dtype, elements.encode(dtype, values))
 
 
 @executor("gather blocks")
 def gather_blocks(i: Instr) -> None:
-    """dst block (r, b) = the 32 bytes of src from byte offsets[r, b] on; a block that does not lie in src
-    leaves dst as it is."""
+    """Copy 32 bytes of src from byte offsets[r, b] on to block (r, b) of dst. An offset outside of src leaves
+    its block of dst unchanged."""
     src, dst = i.tile("src"), i.tile("dst")
     item = dst.bits // 8
     count = BLOCK // item
@@ -125,7 +126,7 @@ def gather_blocks(i: Instr) -> None:
 
 
 def _bytes(tile: Tile) -> Pointer:
-    """The storage of a tile as bytes."""
+    """Return the storage of a tile as bytes."""
     assert tile.address is not None
     return Pointer(tile.buffer, tile.address, "u8", tile.name)
 
@@ -133,7 +134,7 @@ def _bytes(tile: Tile) -> Pointer:
 @executor("scatter")
 def scatter(i: Instr) -> None:
     if i.has("indexes"):
-        # No bounds but those of the buffer: an index is an offset into the storage, whoever lies there.
+        # An index is an offset into the storage; only the bounds of the buffer are checked.
         at = i.values("indexes").astype(np.int64)
         dst = i.tile("dst")
         i.index_elements("indexes", at, dst, dst.pitch[1] if dst.layout == "ND" else dst.cols)
@@ -150,7 +151,7 @@ def scatter(i: Instr) -> None:
     part = (_selected(i, rows), slice(None)) if by_rows else (slice(None), _selected(i, cols))
     i.require(
         out[part].shape == found.shape,
-        f"the pattern selects {out[part].shape} elements of dst, src has {found.shape}",
+        f"expects src to have the {out[part].shape} elements that the pattern selects, got {found.shape}",
     )
     out[part] = found
     if i.isa != "cpu" and (i.attr("maskPattern") or "P1111") != "P1111":

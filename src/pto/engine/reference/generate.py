@@ -1,4 +1,4 @@
-"""Tiles from nothing: counting, triangular masks, random words; and the histogram of a tile's bytes."""
+"""Generated tiles: consecutive numbers, triangular masks, random words; and the histogram of bytes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _HALF = np.uint64(32)
 _MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 
-#: Columns one step of the random generator fills, and the counters it takes for them.
+#: The columns that one step of the random generator fills, and the number of counters for them.
 _COLUMNS = 256
 _LANES = 64
 
 
 @executor("count")
 def count(i: Instr) -> None:
-    """Consecutive numbers in row 0."""
+    """Store consecutive numbers in row 0."""
     cols = i.valid("dst")[1]
     start, dtype = i.arg("S"), i.dtype("dst")
     if DTYPES[dtype].is_float:
@@ -39,7 +39,7 @@ def count(i: Instr) -> None:
 
 @executor("triangle")
 def triangle(i: Instr) -> None:
-    """Ones on one side of a diagonal, zeros on the other."""
+    """Store ones on one side of a diagonal, zeros on the other."""
     rows, cols = i.valid("dst")
     r, c = np.arange(rows)[:, None], np.arange(cols)[None, :]
     edge = r + i.arg("diagonal")
@@ -50,7 +50,7 @@ def triangle(i: Instr) -> None:
 
 @executor("random numbers")
 def random(i: Instr) -> None:
-    """Philox-4x32 words. A step fills `_COLUMNS` columns of a row from `_LANES` counters."""
+    """Store Philox-4x32 words. A step fills `_COLUMNS` columns of a row from `_LANES` counters."""
     rows, cols = i.valid("dst")
     if not rows or not cols:
         return
@@ -64,7 +64,7 @@ def random(i: Instr) -> None:
     first = np.cumsum(steps, dtype=np.uint64) - steps.ravel()
     ahead = (first[:, None] + np.arange(_LANES, dtype=np.uint64)).ravel()
     words = _philox(start, ahead, (int(i.arg("key0")), int(i.arg("key1"))), i.attr("rounds"))
-    # (word, row, loop, lane) -> columns of (loop, word, lane), or as they were made
+    # (word, row, loop, lane) -> columns of (loop, word, lane) on cpu, else of (loop, lane, word)
     order = (1, 2, 0, 3) if i.isa == "cpu" else (1, 2, 3, 0)
     words = words.reshape(4, rows, loops, _LANES).transpose(order).reshape(rows, loops * _COLUMNS)
     i.store_raw("dst", words[:, :cols].view(array_of(i.dtype("dst"))))
@@ -73,13 +73,14 @@ def random(i: Instr) -> None:
 def _philox(
     start: int, ahead: Array, keys: tuple[int, int], rounds: int, *, compiled: bool | None = None
 ) -> Array:
-    """The four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest first."""
+    """Return the four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest
+    first."""
     if fast := elements.loops(compiled):
         low, high, (key0, key1) = start & _MASK64, start >> 64 & _MASK64, (k & 0xFFFFFFFF for k in keys)
         return fast.philox(low, high, ahead, key0, key1, rounds)
     low = np.uint64(start & _MASK64) + ahead
     high = np.uint64(start >> 64) + (low < ahead).astype(np.uint64)
-    # Words 0 and 2 are multiplied, words 1 and 3 are not; 64 bits each, to hold the products.
+    # Words 0 and 2 are multiplied, words 1 and 3 are not; all have 64 bits for the products.
     even = np.stack([low & _MASK, high & _MASK])
     odd = np.stack([low >> _HALF, high >> _HALF])
     product = np.empty_like(even)
@@ -96,7 +97,7 @@ def _philox(
 
 @executor("histogram")
 def histogram(i: Instr) -> None:
-    """Running counts of the values of one byte, per row."""
+    """Store the cumulative counts of the values of one byte, per row."""
     x = i.bits("src")
     rows = x.shape[0]
     top = x.dtype.itemsize - 1
@@ -104,7 +105,7 @@ def histogram(i: Instr) -> None:
     if byte is None:
         byte = top if i.attr("isMSB") else 0
     bins = np.arange(0, rows * 256, 256)[:, None] + (x >> (8 * byte) & 0xFF)
-    if byte < top:  # every byte above must equal the one that an earlier pass chose
+    if byte < top:  # all higher bytes must equal those that earlier passes chose
         high = x >> (8 * byte + 8)
         if top == 1:
             chosen = i.bits("idx", (rows, 1)).astype(x.dtype)

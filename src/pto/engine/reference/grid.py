@@ -1,8 +1,8 @@
-"""A launch: blocks, the cores of each, and who runs when.
+"""A launch: its blocks, their cores, and the order in which cores run.
 
-Blocks run one after another, and the cores of a block take turns whenever one of them blocks, so a run is the
-same every time. A later block starts early only when all earlier ones wait for something (a grid barrier).
-Of several ranks each has blocks of its own, and one of them at work: ranks may wait for each other anyhow.
+Blocks run one after another. The next core of a block runs when one of them blocks, so a run is
+deterministic. A later block starts early only when all earlier ones wait for something (a grid barrier). Each
+rank has its own blocks, and one of them is always active, because ranks may wait for each other.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .semantics import SEMANTICS, Semantics
 from .state import Cluster
 from .watched import port_of
 
-#: Steps a core runs before the others get a turn, so that one may spin on what another writes.
+#: The number of steps after which other cores run, so that a core may poll a value that another one writes.
 QUANTUM = 10_000
 
 
 class _OfRank:
-    """Where a rank prints: every line names it."""
+    """The output of a rank, which begins every line with its name."""
 
     def __init__(self, out: TextIO, rank: int) -> None:
         self._out = out
@@ -49,8 +49,8 @@ class _OfRank:
 
 
 class Grid:
-    """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
-    rank the values of each function, `blocks` those of one rank."""
+    """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` has for
+    each rank the argument values of each function, `blocks` is the number of blocks of one rank."""
 
     words = Words()
 
@@ -95,32 +95,32 @@ class Grid:
         self._steps = 0
         self._meetings: dict[tuple[int, str], set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
-        #: Like cores of a rank that have signalled each other: by block (None: all), kind and id, what each
-        #: released.
+        #: Arrivals of cores of one kind that have signalled each other (`sync.Arrival`), by rank, block
+        #: (None: all blocks), kind of core and id.
         self.arrived: dict[tuple[int, int | None, str, int], dict[Core, deque[Any]]] = {}
         self.active: list[Core] = []
-        self.broken: RunError | None = None  # the first rule that was, where somebody watches
-        self._ended: list[str] = []  # cores, in words
+        self.broken: RunError | None = None  # the first broken rule, only with observers
+        self._ended: list[str] = []  # names of cores
         self._started = [0] * self.ranks  # blocks of each rank
         self._began = False
-        self.moves = 0  # grows whenever something is done
+        self.moves = 0  # a counter of progress
 
     @property
     def module(self) -> Module:
         return self.program.module
 
     def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
-        """Functions around an operation that the module does not show, the innermost first: their names, and
-        where each is at."""
+        """Return the functions around an operation that are not in the module, innermost first: their names,
+        and the present source location in each."""
         return ()
 
     def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
-        """Arguments of the launch that the module does not show: names, values, types."""
+        """Return the arguments of the launch that are not in the module: names, values, types."""
         return ()
 
     @property
     def cores(self) -> int:
-        """Cores of all blocks."""
+        """The number of cores of all blocks."""
         return self.all_blocks * len(self.roles)
 
     @property
@@ -129,18 +129,19 @@ class Grid:
 
     @property
     def signalled(self) -> bool:
-        """Whether waits for signals of global memory are known to be over: who gives them is elsewhere."""
+        """True if waits for signals in global memory count as satisfied: their writers run elsewhere."""
         return False
 
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
 
     def nesting(self, op: Operation) -> list[Statement]:
-        """The statements around an operation up to its function, innermost first, itself included."""
+        """Return the statements around an operation up to its function, innermost first, itself included."""
         return nesting(self.module, op)
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:
-        """Whether one is in a block that the other is not in and the module does not show: it shows all."""
+        """Return whether one is in a block that the other is not in and that is missing in the module. The
+        modules of this engine have all blocks."""
         return False
 
     def function(self, name: str) -> Operation | None:
@@ -149,7 +150,8 @@ class Grid:
     # -- running ---------------------------------------------------------------------------------------
 
     def go(self) -> bool:
-        """As far as it can; whether it is over. What is left waits for somebody outside, or for ever."""
+        """Run as far as possible; return whether the launch has ended. Otherwise it waits for other processes
+        or is stuck."""
         if self.watch is not None and not self._began:
             self.watch.tell("launch_started", self)
         self._began = True
@@ -162,8 +164,8 @@ class Grid:
         return True
 
     def fill(self, together: int = 1) -> bool:
-        """See to it that every rank that is not through has a block at work, and that so many are at work in
-        all; whether any is."""
+        """Start blocks until each unfinished rank has an active block, and `together` blocks are active in
+        all, if there are so many; return whether any is active."""
         busy = {core.rank for core in self.active}
         for rank in range(self.ranks):
             if rank not in busy:
@@ -173,7 +175,7 @@ class Grid:
         return bool(self.active)
 
     def admit(self) -> bool:
-        """Start one more block, of the rank that has begun the fewest; False where none is left."""
+        """Start one more block, of the rank that has started the fewest; return False if none is left."""
         return self._start(self._started.index(min(self._started)))
 
     def _start(self, rank: int) -> bool:
@@ -199,15 +201,15 @@ class Grid:
         return True
 
     def make_core(self, *about: Any) -> Core:
-        """A core of the launch."""
+        """Make a core of the launch."""
         return Core(*about)
 
     def begin(self, core: Core, code: Code) -> None:
-        """Let a core begin with the function that it runs."""
+        """Start the function of a core."""
         core.start(code, [self._spmd(core, v) for v in self.args[core.rank][code.name]])
 
     def _spmd(self, core: Core, value: Any) -> Any:
-        """An argument; a name stands for what only the launch knows of the core."""
+        """Return the value of an argument; a name stands for a property of the core in the launch."""
         if isinstance(value, DealtPointer):
             return value.part(core.block, self.blocks)
         if not isinstance(value, str):
@@ -217,7 +219,7 @@ class Grid:
         )
 
     def _turn(self) -> bool:
-        """Let every active core go as far as it can; whether any did."""
+        """Run every active core as far as possible; return whether any made progress."""
         went = False
         for core in list(self.active):
             before = (core.ticks, core.performed)
@@ -261,7 +263,8 @@ class Grid:
     # -- grid barriers ---------------------------------------------------------------------------------
 
     def meet(self, core: Core, who: str) -> bool:
-        """Whether a core at a grid barrier may go on; it may once all participants have come."""
+        """Let a core arrive at a grid barrier; return whether it may go on, because all participants have
+        arrived."""
         if self._left.pop(core, None) == who:
             return True
         here = self._meetings.setdefault((core.rank, who), set())
@@ -282,7 +285,7 @@ class Grid:
     # -- stuck programs --------------------------------------------------------------------------------
 
     def stuck(self) -> RunError:
-        """Who waits for what, when nobody can go on; first who waits for what nobody would ever do."""
+        """Return the report of a deadlock with all waits, first those that no other core or pipe can end."""
         waits: list[tuple[int, Core, Operation, str, Item | None]] = []
         for core in self.active:
             for pipe, queue in core.queues.items():
@@ -304,10 +307,10 @@ class Grid:
             f"the program is stuck: {what}",
             help=next((line for w in waits if (line := self._missing(w[2]))), "")
             or (
-                "nothing does what is waited for: add it on every path, before the wait"
+                "no instruction ends this wait: add one on every path, before the wait"
                 if waits[0][0] < 3
-                else "those named here wait for each other: let one do its part before it waits (before a "
-                "loop: set the flag back once)"
+                else "these cores and pipes wait for each other: let one do its part before it waits (before "
+                "a loop: set the flag back once)"
             ),
         )
         for _, other, at, why, _ in waits[1:12]:
@@ -321,23 +324,23 @@ class Grid:
         return RunError(d)
 
     def _missing(self, wait: Operation) -> str:
-        """The line that gives the flag or token that is waited for, and where to put it."""
+        """Return the advice to insert a line that gives the awaited flag or token."""
         thing = thing_of(wait)
         if thing is None or thing.id is None or wait.row is None or wait.row.order not in ("wait", "get"):
             return ""
         return (set_before if thing.is_flag else release_before)(self, thing, wait)
 
     def unexpected(self, problem: Exception) -> Diagnostic:
-        """A program that nobody checked met an instruction that cannot run as it stands."""
+        """Return the report of an exception in an unchecked program with an instruction that cannot run."""
         core = next((c for c in self.active if not c.done), self.active[0])
         return core.diagnostic(
             core.code.ops[core.pc],
             "PTO-E2102",
             f"cannot run here: {type(problem).__name__}: {problem}"[:200],
-            help="the program was not checked; `pto check` says what is wrong with it",
+            help="the program was not checked; `pto check` reports its errors",
         )
 
-    # -- what cores report -----------------------------------------------------------------------------
+    # -- reports of cores ------------------------------------------------------------------------------
 
     def allocated(self, core: Core, op: Operation, tile: Any) -> None:
         if self.watch is not None:

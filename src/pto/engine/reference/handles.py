@@ -1,6 +1,6 @@
 """Instructions that make or change descriptors: views, tiles, pointers, arrays of event ids. No data moves.
 
-A handler gets the core, the operation and its operand values, and gives the results. It runs on the scalar
+A handler gets the core, the operation and its operand values, and returns the results. It runs on the scalar
 unit.
 """
 
@@ -42,7 +42,7 @@ def result_name(op: Operation) -> str:
 def make_tile(
     core: Core, type: TileBufType, address: int | None, valid: tuple[int | None, int | None], name: str
 ) -> Tile:
-    """A tile of a type; a valid dimension that neither the type nor `valid` gives is the whole one."""
+    """Make a tile of a type; a valid dimension that neither the type nor `valid` gives is the whole one."""
     layout = left_layout(type, core.profile, "layout") or "" if type.loc == "left" else ""
     rows = type.v_row if type.v_row is not None else type.rows if valid[0] is None else valid[0]
     cols = type.v_col if type.v_col is not None else type.cols if valid[1] is None else valid[1]
@@ -62,7 +62,7 @@ def _valid(args: dict[str, Any]) -> tuple[int | None, int | None]:
 
 
 def home(core: Core, key: Any, buffer: Buffer, size: int) -> int:
-    """The address of storage that no one placed: the same one every time an operation runs."""
+    """Return the address of storage that the program does not place; it is the same for each key."""
     found = core.homes.get(key)
     if found is None:
         check_size(buffer, size)
@@ -71,7 +71,7 @@ def home(core: Core, key: Any, buffer: Buffer, size: int) -> int:
 
 
 def check_size(buffer: Buffer, size: int) -> None:
-    """Storage that only the run knows the size of has to fit its buffer."""
+    """Stop if storage of a run-time size does not fit its buffer."""
     if size > buffer.limit:
         raise IllegalInstruction(f"takes {size} bytes of {buffer.name}, which has {buffer.limit}")
 
@@ -127,7 +127,7 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     v_row = given[0] if given[0] is not None else type.v_row
     v_col = given[1] if given[1] is not None else type.v_col
     assert op.row is not None
-    if op.row.name == "subset":  # what the type leaves open follows the source's valid region
+    if op.row.name == "subset":  # dynamic dimensions follow the valid region of the source
         v_row = min(rows, source.v_row - r % source.v_row) if v_row is None and source.v_row else v_row
         v_col = min(cols, source.v_col - c % source.v_col) if v_col is None and source.v_col else v_col
     new.v_row = rows if v_row is None else v_row
@@ -140,8 +140,8 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 def check_edge(core: Core, op: Operation, tile: Tile) -> None:
-    """Whether a window stays in its source. On hardware instructions touch what is valid, and the rest of a
-    window at the edge may lie outside; on cpu they also pad it."""
+    """Report a window that leaves its source. On hardware instructions touch only the valid region, and the
+    rest of a window at the edge may lie outside; on cpu they also pad the rest."""
     if tile.edge is None:
         return
     source, r, c = tile.edge
@@ -242,7 +242,7 @@ def partition_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 def bytes_from(count: int, bits: int) -> int:
-    """Bytes before element `count`; views and pointers start at whole bytes."""
+    """Return the number of bytes before element `count`; views and pointers start at whole bytes."""
     if count * bits % 8:
         raise IllegalInstruction(f"starts at element {count} of {bits} bits, in the middle of a byte")
     return count * bits // 8
@@ -263,7 +263,7 @@ def get_tensor_view_stride(core: Core, op: Operation, args: dict[str, Any]) -> A
 def _view_and_index(args: dict[str, Any]) -> tuple[View, int]:
     view, index = args.values()
     if not 0 <= index < len(view.dims):
-        raise IllegalInstruction(f"dimension {index} of a view of {len(view.dims)}")
+        raise IllegalInstruction(f"expects a dimension below {len(view.dims)}, got {index}")
     return view, index
 
 
@@ -288,7 +288,7 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         return Pointer(core.buffers[LOCATION_OF[type.space]], source, dtype, result_name(op))
     buffer = core.gm.find(source)
     if buffer is None:
-        raise IllegalInstruction(f"address {source:#x} lies in no array of the launch")
+        raise IllegalInstruction(f"address {source:#x} is not in any array of the launch")
     return Pointer(buffer, source - buffer.base, dtype, buffer.name)
 
 
@@ -325,7 +325,7 @@ def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     given = iter(args.get("dynamicSizes", ()))
     dims = tuple(d if d is not None else next(given, 1) for d in type.dims)
     if min(dims, default=0) < 0:
-        raise IllegalInstruction(f"a negative size: {' x '.join(map(str, dims))}")
+        raise IllegalInstruction(f"expects sizes that are not negative, got {' x '.join(map(str, dims))}")
     size = DTYPES[str(type.dtype)].bits
     for d in dims:
         size *= d
@@ -390,7 +390,7 @@ _DYNAMIC = -(2**63)
 
 
 def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
-    """A list of which some entries are attributes and the others operands."""
+    """Return a list with some entries from attributes, the others from operands."""
     given = iter(args.get(name) or ())
     static = op.attr(f"static_{name}") or ()
     return [next(given) if v == _DYNAMIC else int(v) for v in static]
@@ -407,7 +407,7 @@ def affine_apply(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 class Group:
-    """Tensors of a group of ranks."""
+    """The tensors of a group of ranks, and its root."""
 
     __slots__ = ("root", "tensors")
 
@@ -461,7 +461,7 @@ def eventid_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def eventid_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     array, index = args["array"], args["index"]
     if not 0 <= index < len(array):
-        raise IllegalInstruction(f"entry {index} of an array of {len(array)} event ids")
+        raise IllegalInstruction(f"expects an index below {len(array)}, the number of event ids, got {index}")
     array[index] = args["value"]
 
 
@@ -471,11 +471,11 @@ def declare_local_array(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 def _element(op: Operation, args: dict[str, Any]) -> tuple[int, ...]:
-    """The place of an access to an array on the stack."""
+    """Return the indices of an access to an array on the stack."""
     dims, at = op.operands[0].type.dims, tuple(args["indices"])  # type: ignore[attr-defined]
     if not all(0 <= i < n for i, n in zip(at, dims, strict=True)):
         inside = "x".join(map(str, dims))
-        raise IllegalInstruction(f"element {list(at)} of an array of {inside} elements")
+        raise IllegalInstruction(f"element {list(at)} is outside an array of {inside} elements")
     return at
 
 
@@ -493,7 +493,7 @@ def local_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 def as_tile(core: Core, value: View, type: Type) -> Tile:
-    """A local memref as the tile an instruction takes."""
+    """Return a local memref as a tile for an instruction."""
     assert isinstance(type, MemRefType)
     rows, cols = (1, *value.dims)[-2:]
     elem = type.elem if isinstance(type.elem, ScalarType) else ScalarType("f32")

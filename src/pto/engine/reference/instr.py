@@ -1,4 +1,4 @@
-"""One instruction on its way through a pipe: operands resolved, memory behind accessors.
+"""One instruction that a pipe executes, with its operand values and its access to memory.
 
 An executor is a function of an `Instr`. It reads its operands, computes with NumPy, and stores:
 
@@ -7,11 +7,11 @@ An executor is a function of an `Instr`. It reads its operands, computes with Nu
         x, y = i.values("src0", (rows, cols)), i.values("src1", (rows, cols))
         i.store("dst", x + y)
 
-It touches memory only through these methods, so one executor serves the plain run, the sanitizers (which
+It touches memory only through these methods. So one executor serves the plain run, the sanitizers (which
 watch or replay it) and the float64 shadow run (in which `values` and `raw` give float64 and `round` does
-nothing). Two rules follow: read everything before the first store (what was read may share memory with the
-destination), and keep no state outside the instruction: the mode registers it runs under are `i.registers`,
-and only instructions that set them, on the scalar unit, change `i.core.registers`.
+nothing). Two rules follow. Read everything before the first store, because sources may share memory with the
+destination. Keep no state outside the instruction: read mode registers from `i.registers`; only instructions
+of the scalar unit that set them change `i.core.registers`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Shape = tuple[int, int]
 
 
 class IllegalInstruction(Exception):
-    """What the ISA forbids and only a run can see; the core adds the place."""
+    """An error that only a run can detect; the core adds the source location."""
 
     code = "PTO-E2102"
 
@@ -45,12 +45,13 @@ class IllegalInstruction(Exception):
         super().__init__(message)
         self.help = help
         self.expected = self.got = ""
-        #: Where an address is at fault: pointers into this buffer are told where they come from.
+        #: For a wrong address: notes show the origin of the pointers into this buffer.
         self.buffer = buffer
 
 
 def misaligned(what: str, at: Pointer, align: int, other: str = "") -> IllegalInstruction:
-    """An address that is no multiple of `align` bytes; `other` says what takes any."""
+    """Return the error for an address that is not a multiple of `align` bytes; `other` names an instruction
+    that takes any address."""
     low = at.offset // align * align
     return IllegalInstruction(
         f"expects {what} that is a multiple of {align} bytes, got {at.offset}",
@@ -60,11 +61,11 @@ def misaligned(what: str, at: Pointer, align: int, other: str = "") -> IllegalIn
 
 
 class Port:
-    """The way to memory. Subclasses watch it, replay it, or keep a shadow beside it."""
+    """Access to memory. Subclasses watch it, replay it, or keep a shadow beside it."""
 
-    #: Whether values are the elements themselves; a float64 shadow run has False here.
+    #: Values are the elements themselves; False in a float64 shadow run.
     exact = True
-    #: Whether nobody watches: registers then need not go through the port.
+    #: There are no observers, so register accesses need not go through the port.
     plain = False
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
@@ -96,17 +97,17 @@ class Port:
             raise fault_at(place.buffer, base, at, bits) from None
 
     def undefine(self, i: Instr, place: Place, region: Region) -> None:
-        """The contents of a region are unspecified from here on."""
+        """Report that the contents of a region are unspecified from here on."""
 
     def other_granularity(self, i: Instr, mask: Register, size: int) -> None:
-        """A mask is used for elements of `size` bytes, and was made for others."""
+        """Report a mask that is used for elements of `size` bytes, but was made for other elements."""
 
     def indexed(self, i: Instr, operand: str, index: Array, inside: Array, of: Place, extent: str) -> None:
-        """Indices of an operand lie outside of what is valid of a place."""
+        """Report indices of an operand outside the valid region of a place."""
 
 
 class Plain(Port):
-    """The way to memory of a run that nobody watches."""
+    """Access to memory of a run without observers."""
 
     plain = True
 
@@ -120,14 +121,14 @@ def fault_at(buffer: Buffer, base: int, at: Array, bits: int) -> MemoryFault:
     return MemoryFault(buffer, base + int(at.min()) * bits // 8, base + (int(at.max()) + 1) * bits // 8)
 
 
-#: Elements that an instruction may ask for at once: a wrong count ends the program and not the machine's
-#: memory.
+#: The number of elements that an instruction may access at once, so that a wrong count ends the program
+#: before it exhausts the memory of this computer.
 LARGEST = 1 << 28
 
 
 class Instr:
-    """An operation with the values of its operands. `args` maps operand names to values (lists where
-    variadic, absent ones missing)."""
+    """An operation with the values of its operands. `args` maps the names of present operands to values
+    (lists for variadic operands)."""
 
     __slots__ = ("args", "core", "event", "op", "pipe", "poison", "port", "registers")
 
@@ -139,8 +140,8 @@ class Instr:
         self.port: Port = core.port
         #: Mode registers as they were when the instruction was issued.
         self.registers: Mapping[str, Any] = core.registers
-        self.event: Any = None  # see `watch.Event`; where somebody watches
-        #: Where undefined scalar operands come from, by name and place in the list; where that is tracked.
+        self.event: Any = None  # see `watch.Event`; only with observers
+        #: Origins of undefined scalar operands, by name and index in the list, if these are tracked.
         self.poison: dict[tuple[str, int | None], Any] = {}
 
     # -- facts ------------------------------------------------------------------------------------------
@@ -152,17 +153,17 @@ class Instr:
 
     @property
     def kind(self) -> str:
-        """Which kind of its algorithm the row names."""
+        """The kind of the algorithm that the row names."""
         assert self.op.row is not None
         return kind_of(self.op.row)[1]
 
     @property
     def control(self) -> int:
-        """The control register as it was when the instruction was issued: see `isa/ctrl.py`."""
+        """The control register at the issue of the instruction; see `isa/ctrl.py`."""
         return self.registers.get("CTRL", ctrl.RESET)
 
     def is_atomic(self) -> None:
-        """Say that what it stores are updates, which may meet others: because a register says so."""
+        """Report that the stores are atomic updates, because a register makes them so."""
         if self.event is not None:
             self.event.atomic = True
 
@@ -175,7 +176,7 @@ class Instr:
         return name in self.args
 
     def arg(self, name: str) -> Any:
-        """The value of an operand: Tile, View, Pointer, int, float, a list of them; None where absent."""
+        """Return the value of an operand: Tile, View, Pointer, int, float, a list of them; None if absent."""
         return self.args.get(name)
 
     def tile(self, name: str) -> Tile:
@@ -184,11 +185,11 @@ class Instr:
         return found
 
     def attr(self, name: str) -> Any:
-        """Python value of an attribute, its declared default where absent."""
+        """Return the Python value of an attribute, or its declared default."""
         return self.op.attr(name)
 
     def chosen(self, name: str) -> str:
-        """The value of an attribute that decides what is computed; the first one where it is absent."""
+        """Return an attribute that selects the computation; the default is the first of its domain."""
         found = self.op.attr(name)
         if found is not None:
             return str(found)
@@ -196,7 +197,7 @@ class Instr:
         return str(self.op.row.attr_index[name].domain[0])
 
     def valid(self, name: str) -> Shape:
-        """Valid rows and columns of a tile operand."""
+        """Return the valid rows and columns of a tile operand."""
         found = self.args[name]
         return found.v_row, found.v_col
 
@@ -204,25 +205,25 @@ class Instr:
         return self.args[name].dtype
 
     def require(self, condition: bool, message: str) -> None:
-        """Stop the program where an instruction meets what the ISA calls illegal."""
+        """Stop the program if a condition of the ISA does not hold."""
         if not condition:
             raise IllegalInstruction(message)
 
     @property
     def exact(self) -> bool:
-        """False in a float64 shadow run, where nothing is rounded."""
+        """False in a float64 shadow run, which rounds nothing."""
         return self.port.exact
 
     # -- reading ----------------------------------------------------------------------------------------
 
     def values(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
-        """Elements as numbers: float32 (float64 for f64), or the integer type; `shape` defaults to the valid
-        region. `name` may also be a place itself."""
+        """Return elements as numbers: float32 (float64 for f64), or the integer type; `shape` defaults to the
+        valid region. `name` may also be a place itself."""
         place, region = self._region(name, shape, at)
         return self.decoded(place.dtype, self.port.load(self, place, region, array_of(place.dtype)))
 
     def raw(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
-        """Elements to be moved and not computed with: bit patterns are kept."""
+        """Return elements to be moved, with their bit patterns, not to be computed with."""
         place: Any = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer) and shape is not None:
             found = self._packed(place, shape)
@@ -232,8 +233,8 @@ class Instr:
         return self.port.load(self, place, region, array_of(place.dtype))
 
     def joined(self, parts: Sequence[tuple[str, int]], cols: int) -> Array:
-        """Rows of `cols` elements to be moved, from pointers to one type: so many of each pointer, one behind
-        the other."""
+        """Return rows of `cols` elements to be moved, from pointers to one type: (name of a pointer, number
+        of its rows), one after another."""
         if self.port.plain:
             found: list[Array] = []
             dtype = array_of(self.args[parts[0][0]].dtype)
@@ -249,7 +250,7 @@ class Instr:
         return np.concatenate([self.raw(name, (rows, cols)) for name, rows in parts])
 
     def bits(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
-        """Bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
+        """Return bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
         place: Any = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer) and shape is not None:
             packed = self._packed(place, shape)
@@ -260,17 +261,17 @@ class Instr:
         return found if found.dtype.kind == "u" else self.encoded(found, place.dtype)
 
     def values_at(self, name: str | Place, at: Array) -> Array:
-        """Elements as numbers at element offsets from the start of the storage."""
+        """Return elements as numbers, at element offsets from the start of the storage."""
         place = self._place(name)
         return self.decoded(place.dtype, self.port.load_at(self, place, at, array_of(place.dtype)))
 
     def raw_at(self, name: str | Place, at: Array) -> Array:
-        """Elements to be moved, at element offsets from the start of the storage."""
+        """Return elements to be moved, at element offsets from the start of the storage."""
         place = self._place(name)
         return self.port.load_at(self, place, at, array_of(place.dtype))
 
     def blocks_at(self, place: Pointer, starts: Array, size: int) -> Array:
-        """Elements to be moved, in blocks of `size` bytes at offsets in bytes that are multiples of it."""
+        """Return elements to be moved, in blocks of `size` bytes at byte offsets that are multiples of it."""
         dtype, base, data = array_of(place.dtype), place.offset, place.buffer.data
         if self.port.plain and starts.size and base >= 0 and base + max(starts.tolist()) + size <= data.size:
             blocks = np.ndarray(((data.size - base) // size, size), np.uint8, data, base)
@@ -294,7 +295,7 @@ class Instr:
         self.port.store(self, place, region, self.encoded(values, place.dtype, mode, saturate, nan))
 
     def store_raw(self, name: str | Place, codes: Array, at: Shape = (0, 0)) -> None:
-        """Write elements that `raw` or `bits` gave, or bit patterns of the right width."""
+        """Write elements from `raw` or `bits`, or bit patterns of the right width."""
         place: Any = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer):
             found = self._packed(place, codes.shape)
@@ -305,7 +306,7 @@ class Instr:
         self.port.store(self, place, region, codes)
 
     def store_at(self, name: str | Place, at: Array, values: Array) -> None:
-        """Round numbers and write them at element offsets; where offsets repeat, the last one stays."""
+        """Round numbers and write them at element offsets; if an offset repeats, the last number stays."""
         place = self._place(name)
         self.port.store_at(self, place, at, self.encoded(values, place.dtype))
 
@@ -313,18 +314,18 @@ class Instr:
         self.port.store_at(self, self._place(name), at, codes)
 
     def undefine(self, name: str | Place, shape: Shape, at: Shape = (0, 0)) -> None:
-        """Say that a rectangle is unspecified after this instruction, although bytes were written."""
+        """Report that a rectangle is unspecified after this instruction, although bytes were written."""
         place, region = self._region(name, shape, at)
         self.port.undefine(self, place, region)
 
     def indexed(self, operand: str, index: Array, inside: Array, of: Place, extent: str) -> None:
-        """Say where the indices of an operand lie `inside` of what is valid of a place, `extent` in words;
-        those who watch hear of it where some do not."""
+        """Report the indices of an operand that are not `inside` the valid region of a place; messages show
+        the region as `extent`."""
         if not inside.all():
             self.port.indexed(self, operand, index, inside, of, extent)
 
     def index_elements(self, operand: str, index: Array, of: Tile, cols: int) -> None:
-        """Indices that count the elements of a tile row by row, `cols` to a row."""
+        """Report invalid indices that count the elements of a tile row by row, `cols` to a row."""
         if not self.port.plain:
             r, c = np.divmod(index, cols)
             inside = (index >= 0) & (r < of.v_row) & (c < of.v_col)
@@ -335,14 +336,14 @@ class Instr:
     def encoded(
         self, values: Array, dtype: str, mode: str = "NONE", saturate: bool = False, nan: str = "max"
     ) -> Array:
-        """Numbers as elements of a type, in the array type `array_of` gives (float64 in a shadow run)."""
+        """Return numbers as elements of a type, in the array type of `array_of` (float64 in a shadow run)."""
         target, given = array_of(dtype), values.dtype
         if dtype in _HALVES and values.ndim == 1 and given.char in "fd" and self.port.exact:
             return elements.encode_row(dtype, values, mode, saturate, nan).view(target)
         if not self.port.exact and DTYPES[dtype].is_float:
             return np.asarray(values, np.float64)
         if given == target and (dtype in _PLAIN or target.itemsize >= 4):
-            return values  # not so s4: its codes lie in bytes, which hold other numbers, too
+            return values  # except s4: its codes are bytes, which could also be other numbers
         if given == _F64:
             if target == _F32 and not saturate and mode in ("NONE", "RINT"):
                 return values.astype(np.float32)
@@ -355,16 +356,16 @@ class Instr:
         return codes.view(target) if codes.dtype.itemsize == target.itemsize else codes.astype(target)
 
     def round(self, values: Array, dtype: str, mode: str = "NONE") -> Array:
-        """Numbers rounded to those a type has, still as numbers; does nothing in a shadow run."""
+        """Round numbers to those of a type; the result is numbers again. Does nothing in a shadow run."""
         if not self.port.exact or not DTYPES[dtype].is_float:
             return values
         codes = self.encoded(values, dtype, mode)
         if dtype == "f16" and codes.ndim == 1:
-            return codes.astype(np.float32)  # all NaN are one, which NumPy decodes alike
+            return codes.astype(np.float32)  # there is only one NaN, which NumPy decodes identically
         return self.decoded(dtype, codes)
 
     def decoded(self, dtype: str, found: Array) -> Array:
-        """Elements that `raw` gave, as numbers."""
+        """Return elements from `raw` as numbers."""
         if found.dtype.char in "fd" or (dtype in _PLAIN and found.dtype.kind in "iu"):
             return found
         if found.dtype == _BF16 and found.size <= _FEW:
@@ -379,7 +380,8 @@ class Instr:
         return self.args[name] if isinstance(name, str) else name
 
     def _packed(self, place: Pointer, shape: tuple[int, ...]) -> Array | None:
-        """Rows of elements from a pointer on, in place, where nobody watches and all are in the buffer."""
+        """Return rows of elements at a pointer as a view of the buffer; None with observers, or if some are
+        outside the buffer."""
         if not self.port.plain:
             return None
         (rows, cols), dtype, data = shape, array_of(place.dtype), place.buffer.data
@@ -405,22 +407,21 @@ class Instr:
         return place, place.region(rows, cols, at[0], at[1])
 
     def frozen(self) -> Instr:
-        """The instruction as issued: later changes of a tile's address or valid region, or of mode registers,
-        do not reach it."""
+        """Copy operand descriptors and mode registers, so that later changes have no effect."""
         self.registers = dict(self.core.registers)
         self.args = {k: _copied(v) for k, v in self.args.items()}
         return self
 
 
 def valid_extent(tile: Tile) -> str:
-    """How much of a tile is valid, in words."""
+    """Return the text for the valid region of a tile."""
     part = "" if tile.valid == tile.shape else f" of {tile.rows} x {tile.cols}"
     return f"of which {tile.v_row} x {tile.v_col}{part} elements are valid"
 
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _HALVES, _BF16 = ("f16", "bf16"), elements.ARRAY_DTYPES["bf16"]
-#: Elements for which a call of NumPy is shorter than one of the compiled loops.
+#: Up to this number of elements, NumPy is faster than the compiled loops.
 _FEW = 256
 _PLAIN = frozenset(n for n, t in elements.ARRAY_DTYPES.items() if t.kind in "iu")
 

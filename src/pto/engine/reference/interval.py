@@ -1,7 +1,7 @@
-"""A vecscope at work: one item of pipe V, whose instructions run one after another on the vector core.
+"""An interval (one execution of a vecscope): one item of pipe V, whose instructions run one after another.
 
-The scalar unit launches an interval and goes on. The interval keeps the values it captured as they were at
-the launch; what it computes stays inside, but for what it writes to memory.
+The scalar unit launches an interval and goes on. The interval keeps the values that it captured at the
+launch. Its only results are its stores.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from .code import Code, Step
 from .core import ENDED, MOVED, Core, Item, RunError
 from .instr import IllegalInstruction, Instr, Place, Port, fault_at, start_of
 
-#: Steps between two looks at the limits of the launch.
+#: The number of steps between two checks of the limits of the launch.
 QUANTUM = 10_000
-#: Stores that may be late at a time.
+#: The number of stores that may be late at a time.
 MOST_PENDING = 64
 
 
 class Interval(Item):
-    """One launch of a vecscope. To other instructions it is one event: what happens inside is ordered by
-    registers and by `mem_bar`."""
+    """One launch of a vecscope. For other instructions it is one event; registers and `mem_bar` order the
+    accesses inside."""
 
     __slots__ = ("code", "late", "poison", "regs", "start")
     what = VECSCOPE
@@ -44,7 +44,7 @@ class Interval(Item):
         self.late: Late | None = None
 
     def barrier(self, core: Core, op: Operation, kind: str) -> None:
-        """A `mem_bar` of the interval."""
+        """Perform a `mem_bar` of the interval."""
         if core.watch is not None:
             core.watch.tell("memory_barrier", core, op, kind)
         if self.late is not None and kind in ("VV_ALL", "VS_ALL", "VST_VLD", "VST_LD"):
@@ -99,8 +99,8 @@ class Interval(Item):
 
 
 class Late(Port):
-    """Memory under an adversarial schedule: what vector instructions store may become visible late, in order,
-    at the latest at a barrier or where the interval ends."""
+    """Memory under an adversarial schedule: vector stores may become visible late, in their order, at the
+    latest at a barrier or at the end of the interval."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -145,10 +145,10 @@ class Late(Port):
 
 
 def launch(op: Operation, start: int, after: int) -> Step:
-    """The step that hands the interval from `start` on to pipe V and goes on at `after`."""
+    """Return the step that issues the interval from `start` on to pipe V, and goes on at `after`."""
 
     def step(core: Core) -> int:
-        # a pipe that is free runs it at once, and nothing can change what it captured
+        # a free pipe runs the interval at once, before captured values can change
         at_once = core.eager and not core.queues["V"]
         regs = core.regs if at_once else list(core.regs)
         poison = core.poison if at_once else dict(core.poison)

@@ -1,4 +1,4 @@
-"""A kernel on the reference engine: what it lowers to, and one launch of it, watched as the caller asks."""
+"""A kernel on the reference engine: its lowered program, and its launches with observers."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class ReferenceKernel(Launchable):
         insert_sync: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
-        #: What is run: where tiles have no address, they got one and the pipes their flags.
+        #: The program to run; tiles without an address have got one, and the pipes their flags.
         self.prepared = self.lowered(passes="needed" if check else "never", insert_sync=insert_sync).module
-        #: Whether nothing orders its pipes: a plain run then goes in program order.
+        #: The program does not order its pipes: a plain run then goes in program order.
         self.in_order = not complete(self.prepared)[1]
         self._programs: dict[tuple[bool, bool], LoweredModule] = {}
         self.program(False)
 
     def program(self, track: bool, tell: bool = False) -> LoweredModule:
-        """The lowered functions; raises where one holds what cannot be executed."""
+        """Return the lowered functions; raise `DiagnosticError` for operations that cannot be executed."""
         found = self._programs.get((track, tell))
         if found is None:
             found = LoweredModule(self.prepared, self.profile, track, legal=self.checked, tell=tell)
@@ -64,7 +64,7 @@ class ReferenceKernel(Launchable):
         return found
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
-        """One launch, to its end; options are those of `begin`."""
+        """Run one launch to its end; the options are those of `begin`."""
         world: World | None = options.get("ranks")
         if options.pop("processes", False) or (world is not None and world.member is not None):
             self.refuse({"processes": True})
@@ -90,23 +90,22 @@ class ReferenceKernel(Launchable):
         timeline: Any = False,
         dry: bool = False,
     ) -> Launch:
-        """A launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
-        changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` are for
-        each of them a list of arguments.
+        """Begin a launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
+        changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` has a list
+        of arguments for each rank.
 
-        Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
-        mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
-        `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"); `schedule` seeds an adversarial order
-        of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
-        (default: standard output); `max_steps` ends a run that takes more steps, `timeout` one that takes
-        more seconds; `progress` is called now and then with the blocks begun, all blocks and the steps done.
-        `semantics` ("hw" or "doc") says what
-        vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
-        `engine/watch.py`.
+        Contiguous arrays are used in place. `subblocks` is the number of vector cores of a mixed kernel (by
+        default 2; 1 if its FIFOs have no split and it does not use the number of its vector core).
+        `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"). `schedule` is the seed of an
+        adversarial order of the pipes. `shadow="f64"` adds a float64 shadow run. `out` receives the output of
+        the program (by default standard output). `max_steps` limits the steps of a run, `timeout` its
+        seconds. `progress` is called repeatedly with the number of started blocks, of all blocks, and of
+        steps. `semantics` ("hw" or "doc") selects the semantics of vector instructions for which the manual
+        and the hardware differ. `watchers` observe the run, see `engine/watch.py`.
 
-        `timeline` gives the result a timeline of the machine: True for that of the target, or one by name, by
-        file of parameters or as `isa.timing.Machine`. `dry` issues everything and computes no tile, where no
-        scalar depends on one: arrays keep what they hold.
+        `timeline` adds a timeline of a machine to the result: True for the machine of the target, or a
+        machine by name, by file of parameters or as `isa.timing.Machine`. `dry` issues all instructions and
+        computes no data, which requires that no scalar depends on data; arrays do not change.
         """
         from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
@@ -153,7 +152,7 @@ class ReferenceKernel(Launchable):
 
 
 class Launch:
-    """A launch that has begun. What waits for a signal may go on when others have run."""
+    """A launch that has begun. If it waits for a signal, it may go on after other launches have run."""
 
     def __init__(
         self, kernel: ReferenceKernel, grid: Grid, bindings: list[Binding], result: LaunchResult
@@ -166,11 +165,11 @@ class Launch:
 
     @property
     def moves(self) -> int:
-        """Grows whenever it has done something."""
+        """A counter of progress."""
         return self.grid.moves
 
     def go(self) -> bool:
-        """As far as it can; whether it is over, one way or the other."""
+        """Run as far as possible; return whether the launch has ended, also by an error."""
         if self.over:
             return True
         try:
@@ -180,14 +179,14 @@ class Launch:
         except BaseException as e:
             if not isinstance(e, Exception) or (self.kernel.checked and self.grid.broken is None):
                 self._write_back()
-                raise  # somebody interrupts it, or a bug of ours
+                raise  # an interrupt, or a bug of ours
             self._fail(self.grid.unexpected(e) if self.grid.broken is None else None)
         if self.over:
             self._close()
         return self.over
 
     def end(self) -> LaunchResult:
-        """Go to the end: what it still waits for, nobody does."""
+        """Run to the end; a launch that still waits is stuck."""
         if not self.go():
             self._fail(self.grid.stuck().diagnostic)
             self._close()
@@ -211,12 +210,12 @@ class Launch:
 
 
 def made(request: Request) -> ReferenceKernel:
-    """The kernel that is asked for."""
-    assert isinstance(request.program, Module), "the registry says what the engine takes"
+    """Return the requested kernel."""
+    assert isinstance(request.program, Module), "the registry checks the inputs of an engine"
     return ReferenceKernel(request.program, request.entry, request.target, request.check, request.insert_sync)
 
 
 def remark() -> str:
-    """What `pto doctor` adds."""
+    """Return the remark of this engine for `pto doctor`."""
     how = "C++" if elements.has_compiled() else "NumPy, which is slower: no native module"
     return f"; element conversions in {how}"

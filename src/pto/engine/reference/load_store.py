@@ -1,7 +1,7 @@
-"""Between global memory and tiles: loads, stores, prefetches, and indexed gather and scatter.
+"""Loads, stores, prefetches, and indexed gather and scatter between global memory and tiles.
 
-Both sides are matrices (r, c): the layout of the view says where an element lies in global memory, the layout
-of the tile where it lies on chip.
+Both sides are matrices (r, c): the layout of the view gives the offset of an element in global memory, the
+layout of the tile its offset on chip.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def tload(i: Instr) -> None:
     view = laid_out(i, "src", inferred_layout(i.arg("src"), dst))
     shape = loaded(i, dst, view)
     found = copied(i, view, dst.dtype, shape)
-    # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and on hardware in L1 only.
+    # Custom pads are for tfillpad. Without a pad the rest becomes zero here, but on hardware only in L1.
     pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
     code = tiles.pad_bits(pad, dst.dtype, i.isa)
     for size, at in around(dst, shape) if i.isa == "cpu" else rest_of_blocks(dst, shape):
@@ -60,12 +60,12 @@ def tprefetch(i: Instr) -> None:
 
 @executor("prefetch hint")
 def tprefetch_async(i: Instr) -> int:
-    """Changes no value; the event is the handle 0, which is complete."""
+    """Do nothing, and return the event handle 0, which is complete."""
     return 0
 
 
 def loaded(i: Instr, dst: Tile, view: View) -> Shape:
-    """What a load moves: the valid region of the tile, or what the view has where the device counts that."""
+    """Return the shape that a load moves: the valid region of the tile, or, on some devices, of the view."""
     layout = view.effective_layout()
     extent = _matrix_shape(layout, view.dims5[0], view.bits)
     shape = views.loaded(i.isa, dst.loc, dst.layout, layout, dst.valid, extent)
@@ -79,8 +79,8 @@ def loaded(i: Instr, dst: Tile, view: View) -> Shape:
 
 
 def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) -> View:
-    """The view of an instruction in the layout it gives, which must hold `shape` elements. `layout` is for a
-    view that nothing gives one."""
+    """Return the view of an instruction with its layout, which must have `shape` elements. `layout` is for a
+    view without one."""
     view = laid_out(i, name, layout)
     extent = _matrix_shape(view.effective_layout(), view.dims5[0], view.bits)
     _holds(i, name, shape, extent)
@@ -110,7 +110,7 @@ def _matrix_shape(layout: str, dims: tuple[int, ...], bits: int) -> Shape:
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:
-    """The layout of a view that nothing gives one, where the tile says more than its strides do."""
+    """Return the layout that a tile implies for a view without one; None if the strides decide."""
     if view.layout or len(view.dims) < 3:
         return None
     scales = view.dtype == "f8e8m0" and tile.loc == "mat"
@@ -118,13 +118,13 @@ def inferred_layout(view: View, tile: Tile) -> str | None:
 
 
 def copied(i: Instr, src: str | Place, dtype: str, shape: Shape, at: Shape = (0, 0)) -> Array:
-    """Elements to be stored in a place of type `dtype`, which has their size."""
+    """Return elements to be stored in a place of type `dtype`, which has the same size."""
     place = i.arg(src) if isinstance(src, str) else src
     return i.raw(place, shape, at) if place.dtype == dtype else i.bits(place, shape, at)
 
 
 def around(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
-    """The rectangles (shape, start) of a tile outside its first `inner` elements."""
+    """Yield the rectangles (shape, start) of a tile outside its first `inner` elements."""
     rows, cols = inner
     # Compact tiles have no more rows between their column blocks.
     height = tile.rows if tile.compact == "null" else min(tile.rows, -(-tile.v_row // 16) * 16)
@@ -135,7 +135,8 @@ def around(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
 
 
 def rest_of_blocks(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
-    """The rectangles that share blocks of 32 bytes with the first `inner` elements, which a transfer pads."""
+    """Yield the rectangles that a transfer pads: they share blocks of 32 bytes with the first `inner`
+    elements."""
     rows, cols = inner
     if not rows or not cols:
         return
@@ -151,7 +152,7 @@ def rest_of_blocks(tile: Tile, inner: Shape) -> Iterator[tuple[Shape, Shape]]:
 
 
 def fill_around(i: Instr, name: str, inner: Shape, code: int) -> None:
-    """Write a bit pattern to a whole tile but its first `inner` elements."""
+    """Write a bit pattern to a whole tile except its first `inner` elements."""
     tile = i.tile(name)
     for shape, at in around(tile, inner):
         i.store_raw(name, np.full(shape, code, elements.code_dtype(tile.dtype)), at)
@@ -180,22 +181,22 @@ def tstore(i: Instr) -> None:
 
 
 def _simulated(i: Instr, converts: bool) -> bool:
-    """Whether elements change that hardware would copy: the simulator treats all tiles alike."""
+    """Return whether elements change that hardware would copy, because the simulator converts all tiles."""
     return i.isa == "cpu" and (converts or i.has("preQuantScalar") or fixpipe.is_rectified(i))
 
 
 def element_numbers(i: Instr, numbers: Array, dtype: str) -> Array:
-    """Numbers as a place of type `dtype` would give them back."""
+    """Return numbers after a store to, and a load from, a place of type `dtype`."""
     return i.round(numbers, dtype) if elements.DTYPES[dtype].is_float else i.encoded(numbers, dtype)
 
 
-#: Element types of atomic updates, by the words of instructions and of the control register.
+#: Element types of atomic updates, by their names in instructions and the control register.
 ATOMIC_TYPES = {"f32": "f32", "f16": "f16", "bf16": "bf16", "s32": "i32", "s16": "i16", "s8": "i8"}
 
 
 def combined(how: str, old: Array, new: Array) -> Array:
-    """What an atomic operation leaves; max and min keep the old one unless the new one is beyond it, so a
-    NaN changes nothing."""
+    """Return the results of an atomic operation; max and min keep the old number unless the new one is
+    greater or less, so a NaN changes nothing."""
     if how == "add":
         return old + new
     return np.where(old < new if how == "max" else new < old, new, old)
@@ -247,8 +248,8 @@ def mscatter(i: Instr) -> None:
 
 
 def _indices(i: Instr, shape: Shape) -> tuple[bool, Array, int]:
-    """Whether rows are named, the indices as unsigned numbers (one per row: a column), and how many entries
-    the table has."""
+    """Return whether indices select rows, the indices as unsigned numbers (a column if there is one per row),
+    and the number of entries of the table."""
     mem, idx = i.arg("mem"), i.arg("idx")
     valid = convolution.matrix_shape(idx) if isinstance(idx, View) else idx.valid
     mode = i.attr("coalesce")
@@ -260,13 +261,13 @@ def _indices(i: Instr, shape: Shape) -> tuple[bool, Array, int]:
         found = i.values("idx", shape)
     dims = mem.dims5[0]
     capacity = prod(dims) if mode == "elem" else prod(dims[:4]) if i.isa == "a2a3" else dims[3]
-    # Widened to 64 bits by its sign, then read as unsigned: a negative index is beyond every table.
+    # Sign-extended to 64 bits, then read as unsigned: a negative index is outside every table.
     wide = found.astype(np.int64 if found.dtype.kind == "i" else np.uint64).view(np.uint64)
     return mode == "row", wide, capacity
 
 
 def _check_indices(i: Instr, index: Array, capacity: int, how: str) -> None:
-    """Say which indices leave the table, unless the instruction says what to do with these."""
+    """Report indices outside the table, unless the instruction has a rule for them."""
     if not i.port.plain and how not in ("clamp", "wrap", "zero", "skip"):
         what = "rows" if index.shape[1] == 1 and i.attr("coalesce") != "elem" else "elements"
         inside = index < np.uint64(capacity)
@@ -274,7 +275,7 @@ def _check_indices(i: Instr, index: Array, capacity: int, how: str) -> None:
 
 
 def _bounded(index: Array, capacity: int, how: str) -> Array:
-    """Indices under an out-of-bounds rule; what it does not catch stays, and may fault."""
+    """Apply an out-of-bounds rule to indices; without one they stay, and may fault."""
     size = np.uint64(capacity)
     if how == "clamp":
         index = np.minimum(index, size - np.uint64(1))
@@ -284,7 +285,8 @@ def _bounded(index: Array, capacity: int, how: str) -> Array:
 
 
 def _offsets(mem: View, by_row: bool, index: Array, shape: Shape) -> Array:
-    """Element offsets from the start of a table: rows follow its strides, elements are counted densely."""
+    """Return element offsets from the start of a table: rows follow its strides, elements are counted
+    densely."""
     if not by_row:
         return index
     step, across = mem.dims5[1][3:]
@@ -292,7 +294,7 @@ def _offsets(mem: View, by_row: bool, index: Array, shape: Shape) -> Array:
 
 
 def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
-    """Combine numbers with the elements at `at` one after the other, where offsets repeat too."""
+    """Combine numbers with the elements at `at` one after another; offsets may repeat."""
     if not at.size:
         return
     dtype, old = i.dtype("mem"), i.values_at("mem", at).copy()
@@ -304,11 +306,11 @@ def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
     if how == "add" and (dtype in ("f32", "f64") or old.dtype.kind in "iu" or not i.exact):
         np.add.at(old, slot, numbers.astype(old.dtype))  # in sequence
     else:
-        # Turn k takes the k-th number of every slot, so that each is rounded before the next one comes.
+        # Round k takes the k-th number of every slot, so that each sum is rounded before the next addition.
         order = _sorted(slot)
         starts = np.flatnonzero(np.diff(slot[order], prepend=-1))
-        turn = here - np.repeat(starts, np.diff(starts, append=len(at)))
-        for part in np.split(order[_sorted(turn)], np.cumsum(np.bincount(turn))[:-1]):
+        rounds = here - np.repeat(starts, np.diff(starts, append=len(at)))
+        for part in np.split(order[_sorted(rounds)], np.cumsum(np.bincount(rounds))[:-1]):
             to = slot[part]
             old[to] = element_numbers(i, combined(how, old[to], numbers[part]), dtype)
     last = np.flatnonzero(mine)
@@ -316,7 +318,7 @@ def _accumulate(i: Instr, how: str, at: Array, numbers: Array) -> None:
 
 
 def _slots(at: Array) -> Array:
-    """For every offset the position of its last occurrence."""
+    """Return for every offset the position of its last occurrence."""
     key, here = at - at.min(), np.arange(len(at))
     if int(key.max()) >= 16 * len(at):  # far apart: number them densely first
         key = np.unique(key, return_inverse=True)[1]
@@ -326,5 +328,5 @@ def _slots(at: Array) -> Array:
 
 
 def _sorted(key: Array) -> Array:
-    """The stable order of numbers that are not negative; small ones are sorted by digits."""
+    """Return the stable order of numbers that are not negative; NumPy sorts 16-bit numbers faster."""
     return np.argsort(key.astype(np.uint16) if int(key.max()) < 1 << 16 else key, kind="stable")

@@ -1,7 +1,7 @@
-"""Functions as flat lists of steps, which the scalar unit of a core runs; every SSA value is a register.
+"""Lowers functions to flat lists of steps for the scalar unit of a core; every SSA value is a register.
 
-Control flow becomes jumps in `control.py`; here every other operation becomes a step: a scalar computed, a
-descriptor made, something synchronised, or an instruction issued to its pipe.
+Control flow becomes jumps in `control.py`. Here every other operation becomes a step, which computes a
+scalar, makes a descriptor, synchronizes, or issues an instruction to its pipe.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class LoweredModule:
     ) -> None:
         self.module = module
         self.profile = profile
-        self.track = track  # whether undefined scalars are followed
-        self.tell = tell  # whether somebody wants to know of steps that are no events
-        self.legal = legal  # whether rules are asked again with what only a run knows
+        self.track = track  # follow undefined scalars
+        self.tell = tell  # report steps that are not events, too
+        self.legal = legal  # check legality rules again with run-time values
         self._functions = {str(f.attr("sym_name")): f for f in module.functions}
         self._codes: dict[str, Code] = {}
-        self._waiting: list[Code] = []  # called by what is lowered right now
+        self._waiting: list[Code] = []  # called functions that are not lowered yet
         self._lowering = False
 
     def code(self, name: str) -> Code:
@@ -58,7 +58,7 @@ class LoweredModule:
         return found
 
     def _lower(self) -> None:
-        """Lower what waits and all that it calls: one after the other, since chains of calls may be long."""
+        """Lower the waiting functions and their callees in a loop, because chains of calls may be long."""
         self._lowering = True
         try:
             while self._waiting:
@@ -69,7 +69,7 @@ class LoweredModule:
 
 
 class Lower(Control):
-    """Operations that are not control flow."""
+    """Lowers the operations that are not control flow."""
 
     program: LoweredModule
 
@@ -103,7 +103,7 @@ class Lower(Control):
     def scalar(self, op: Operation) -> None:
         try:
             evaluate = scalars.evaluator(op)
-        except BadMeaning as error:  # of a program that the verifier has not seen
+        except BadMeaning as error:  # in a program without verification
             self.unsupported(op, f"cannot compute '{op.name}': {error}")
             return
         operands, results = [self.slot(v) for v in op.operands], [self.slot(r) for r in op.results]
@@ -123,7 +123,7 @@ class Lower(Control):
             self.emit(op, self.tracked(step, operands, results))
 
     def selecting(self, step: Step, operands: list[int], target: int) -> Step:
-        """A select passes on what it chose; the other value does not matter."""
+        """Return the step of a select, which propagates only the undefined state of the chosen value."""
         condition, then, otherwise = operands
 
         def marking(core: Core) -> int | None:
@@ -135,7 +135,7 @@ class Lower(Control):
         return marking
 
     def arguments(self, op: Operation) -> Callable[[Core], dict[str, Any]]:
-        """What makes the operand dictionary of an operation."""
+        """Return a function that makes the operand dictionary of an operation."""
         single: list[tuple[str, int]] = []
         other: list[tuple[str, Callable[[Core], Any]]] = []
         assert op.row is not None
@@ -234,7 +234,7 @@ class Lower(Control):
             def step(core: Core) -> int | None:
                 i = Instr(op, arguments(core), core, issuing)
                 poison(core, i)
-                if pipe == EVERY_PIPE.name:  # drained before; its last store is left on its way
+                if pipe == EVERY_PIPE.name:  # all pipes drain before it; it does not wait for its own stores
                     if not core.drained:
                         core.waiting = "all its pipes to drain"
                         return BLOCKED
@@ -257,19 +257,20 @@ class Lower(Control):
         self.emit(op, with_result, event=True)
 
     def pipe(self, op: Operation) -> str:
-        """The pipe that an instruction goes to."""
+        """Return the pipe of an instruction."""
         return pipe_of(op, self.program.profile)
 
-    #: Whether it lowers a program, of which more is asked than of C++.
+    #: The input is a program, which has more rules than C++.
     is_text = True
 
     def unasked(self, row: Row) -> Collection[str]:
-        """Operands that no rule is asked of."""
+        """Return the operands that are exempt from run-time rules."""
         return ()
 
     def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
-        """An executor that first asks the rules of a tile instruction that types left open. Who watches sees
-        what comes of a broken one, and says that; the rule is reported where nobody has anything to say."""
+        """Return an executor that first checks the rules of a tile instruction that depend on run-time
+        values. With observers, a broken rule is kept and the run goes on: the rule is reported only if the
+        sanitizers report nothing."""
         row = op.row
         assert row is not None
         open_to = self.program.legal and row.set == "tile"
@@ -290,7 +291,7 @@ class Lower(Control):
         return legal
 
     def vector(self, op: Operation, execute: registry.Execute) -> None:
-        """An instruction of a vecscope: its registers are made here, and it gives its scalar results."""
+        """Emit an instruction of a vecscope; the step makes its registers, and sets its scalar results."""
         arguments = self.arguments(op)
         poison = self.poisoning(op)
         made: list[tuple[str, int, Callable[[], Register]]] = []
@@ -322,7 +323,7 @@ class Lower(Control):
         self.emit(op, step, event=True)
 
     def poisoning(self, op: Operation) -> Callable[[Core, Instr], None]:
-        """What tells an instruction which of its scalar operands are undefined."""
+        """Return a function that marks the undefined scalar operands of an instruction."""
         slots: list[tuple[tuple[str, int | None], int]] = []
         counts: dict[str, int] = {}
         for declared, value in op.named():
@@ -345,7 +346,7 @@ def _nothing(core: Core, i: Instr) -> None: ...
 def _scalar_step(evaluate: Callable[..., Any], operands: list[int], target: int) -> Step:
     if not operands:
         value = evaluate()
-        # a vector: instructions may write into it, so each has its own
+        # a vector: each execution gets a new one, because instructions may write into it
         if not isinstance(value, int | float):
 
             def fresh(core: Core) -> None:

@@ -1,8 +1,8 @@
 """Matrix products of the cube unit: Left x Right into Acc, plain, accumulating, biased, block-scaled.
 
-Float results are those of a chain of fused multiply-adds in f32 with k rising from 0, bit for bit; the addend
-(accumulator or bias) joins once at the end. Integers accumulate in i32 and wrap. In NumPy the chain runs over
-k with one rank-1 update of the whole M x N accumulator per step; the compiled loop gives the same bits.
+Float results have the bits of a chain of fused multiply-adds in f32 with k rising from 0; the accumulator or
+bias is added once at the end. Integers accumulate in i32 and wrap. In NumPy the chain runs over k with one
+rank-1 update of the whole M x N accumulator per step; the compiled loop gives the same bits.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from .registry import executor
 MX_GROUP = 32
 HIF4_GROUP = 64
 
-#: Mantissa bits that TF32 keeps.
+#: The number of mantissa bits of TF32.
 TF32_BITS = {"cpu": 10, "a2a3": 11, "a5": 10}
 
 _F32_MAX = float(np.finfo(np.float32).max)
-#: A rounding to f32 drops 29 bits of a double. Shifted to the top they are this number at a midpoint.
+#: Rounding to f32 drops 29 bits of a double. At a midpoint, these bits shifted to the top are `_MIDPOINT`.
 _SHIFT = 64 - 29
 _MIDPOINT = np.iinfo(np.int64).min
 
 
 @executor("matrix product")
 def product(i: Instr) -> None:
-    """dst = a x b, plus what the form adds. The valid region of a says M and K, that of b says N; dst may be
-    larger, and keeps the rest."""
+    """Compute dst = a x b, plus the accumulator or bias of the form. The valid regions give the size: that of
+    a is M x K, that of b has N columns; a larger dst keeps the rest."""
     left, right = ("lhs", "rhs") if i.has("lhs") else ("a", "b")
     (m, k), (depth, n) = i.valid(left), i.valid(right)
-    i.require(k <= depth, f"{left} has {k} valid columns, {right} has {depth} valid rows")
+    i.require(k <= depth, f"expects {right} to have {k} valid rows for the columns of {left}, got {depth}")
     rows, cols = i.valid("dst")
-    i.require(m <= rows and n <= cols, f"the valid region of dst is {rows}x{cols}, the product is {m}x{n}")
+    i.require(m <= rows and n <= cols, f"expects dst to hold a product of {m}x{n}, got {rows}x{cols}")
     a, b = i.values(left), i.values(right, (k, n))
     if i.kind == "hif4":
         a, b = a * _hif4_scales(i, "a_scale", m, k), b * _hif4_scales(i, "b_scale", n, k)
@@ -55,24 +55,25 @@ def product(i: Instr) -> None:
 
 
 def dot(i: Instr, a: Array, b: Array) -> Array:
-    """The product as the cube unit sums it up; in a float64 shadow run, without rounding."""
+    """Return the product with the sums of the cube unit; in a float64 shadow run, without rounding."""
     if a.dtype.kind in "iu":
         return integer_dot(a, b)
     return fused_dot(a, b) if i.exact else a.astype(np.float64) @ b.astype(np.float64)
 
 
 def integer_dot(a: Array, b: Array) -> Array:
-    """Product of 8-bit integers in i32. Every partial sum is exact as a float, so the order is free."""
+    """Return the product of 8-bit integers in i32. Every partial sum is exact as a float, so the order is
+    free."""
     size = 255**2 if a.dtype.kind == b.dtype.kind == "u" else 2**15
     wide = np.float32 if size * a.shape[1] <= 2**24 else np.float64
     return (a.astype(wide) @ b.astype(wide)).astype(np.int64).astype(np.int32)
 
 
 def fused_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
-    """f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
+    """Return the f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
 
-    The operands are floats whose products are exact in a double: f32 numbers, or scaled small ones.
-    `compiled` means what it means in `pto.engine.elements`.
+    The operands are floats whose products are exact in a double: f32 numbers, or scaled short ones.
+    `compiled` is as in `pto.engine.elements`.
     """
     if fast := elements.loops(compiled):
         short = [_as_single(x) for x in (a, b)]
@@ -86,8 +87,8 @@ def fused_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
 
 
 class _Span:
-    """What the products of two matrices need. `single`: each is exact in f32, so that an f32 product and an
-    f32 sum are a fused step. `deep`: some have bits below the denormals of f32, where sums may vanish."""
+    """The range of the products of two matrices. `single`: all are exact in f32, so an f32 product and an f32
+    sum equal a fused step. `deep`: some have bits below the denormals of f32, where sums may vanish."""
 
     __slots__ = ("deep", "single")
 
@@ -103,13 +104,13 @@ class _Span:
 
 
 def _short(x: Array) -> bool:
-    """Whether all are f32 numbers of at most 12 significant bits, so that two make a product of 24."""
+    """Return whether all are f32 numbers of at most 12 significant bits, so that products have 24."""
     single = _as_single(x)
     return single is not None and not int(np.bitwise_or.reduce(single.view(np.uint32), axis=None)) & 0xFFF
 
 
 def _as_single(x: Array) -> Array | None:
-    """The same numbers in f32, None where it does not have them all."""
+    """Return the same numbers in f32, None if f32 does not have them all."""
     single = np.ascontiguousarray(x, np.float32)
     return single if x.dtype == np.float32 or bool(((single == x) | np.isnan(x)).all()) else None
 
@@ -125,7 +126,7 @@ def _chain_single(a: Array, b: Array) -> Array:
 
 
 def saturated_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
-    """As `fused_dot`, where every sum that leaves the range of f32 becomes its largest number."""
+    """Compute `fused_dot`, with every sum outside the range of f32 replaced by the largest number."""
     out = fused_dot(a, b, compiled=compiled)
     over = ~np.isfinite(out)
     if over.any():
@@ -142,9 +143,9 @@ def saturated_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
 
 
 def _chain_double(a: Array, b: Array, deep: bool) -> Array:
-    """Products and sums in double, each sum rounded to f32. Rounding twice goes wrong only where the double
-    is a midpoint of f32 and was itself rounded: these sums are made odd first (`deep`: all that were rounded,
-    for the midpoints of denormals are elsewhere)."""
+    """Compute products and sums in double, each sum rounded to f32. Rounding twice is wrong only if the
+    double is a midpoint of f32 and was itself rounded: these sums are made odd first. If `deep`, all rounded
+    sums are made odd, because denormals have other midpoints."""
     columns, rows = np.ascontiguousarray(a.T, np.float64), np.ascontiguousarray(b, np.float64)
     acc = np.zeros((a.shape[0], b.shape[1]))
     total = np.empty_like(acc)
@@ -167,8 +168,8 @@ def _chain_double(a: Array, b: Array, deep: bool) -> Array:
 
 
 def _odd(total: Array, x: Array, y: Array) -> Array:
-    """total = x + y in double, with an even last bit moved towards what the sum lost: a later rounding to
-    fewer bits then gives what rounding x + y itself would give."""
+    """Return total = x + y in double, rounded to odd: an even last bit moves towards the exact sum. A later
+    rounding to fewer bits then equals the rounding of the exact sum."""
     part = total - x
     lost = (x - (total - part)) + (y - part)
     even = (total.view(np.int64) & 1) == 0
@@ -180,27 +181,27 @@ def _odd(total: Array, x: Array, y: Array) -> Array:
 
 
 def _mx_scales(i: Instr, name: str, size: int, depth: int) -> Array:
-    """A factor for every element of `a` or `b`."""
+    """Return a factor for every element of `a` or `b`."""
     groups = -(-depth // MX_GROUP)
     axis = 1 if name == "a_scale" else 0
     found = i.values(name, (size, groups) if axis else (groups, size))
-    # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, others mean their own numbers.
+    # The assembler's `scaling` tiles take any type: bytes are e8m0 codes, other elements are numbers.
     if coded := i.dtype(name) in ("i8", "u8"):
         found = elements.decode("f8e8m0", np.ascontiguousarray(found).view(np.uint8))
     return mx_factors(found, axis, depth, powers=coded or i.dtype(name) == "f8e8m0")
 
 
 def mx_factors(found: Array, axis: int, depth: int, powers: bool = True) -> Array:
-    """One scale per group of 32 along `axis`, as a factor for each of `depth` elements."""
-    # Powers of two scale small numbers in f32, unless they leave its range: then products are doubles.
+    """Expand one scale per group of 32 along `axis` to a factor for each of `depth` elements."""
+    # Powers of two scale short numbers in f32, unless the results leave its range: then use doubles.
     if not powers or ((found < 2.0**-100) | (found > 2.0**100)).any():
         found = found.astype(np.float64)
     return np.repeat(found, MX_GROUP, axis=axis)[(slice(None),) * axis + (slice(depth),)]
 
 
 def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
-    """As `_mx_scales`, from the four bytes per 64 elements: Ea, Eb and the two of Ec. The factors have three
-    significant bits and a modest size."""
+    """Return a factor for every element from four bytes per 64 elements: Ea, Eb and the two of Ec. Factors
+    have three significant bits and a small exponent."""
     groups = -(-depth // HIF4_GROUP)
     found = i.values(name, (size, 4 * groups)) if name == "a_scale" else i.values(name, (4 * groups, size)).T
     cell = found.astype(np.uint8).reshape(size, groups, 4)
@@ -215,13 +216,12 @@ def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
 
 
 def reduced(i: Instr, x: Array, control: int) -> Array:
-    """f32 operands as HF32 mode or a control word leaves them. The simulator column keeps their full
-    precision, unless the word has bit 60 clear: then it speaks of this very instruction, and no HF32 goes
-    before TF32."""
-    simulated, told = i.isa == "cpu", not ctrl.bit(control, ctrl.OBEYED)
-    tf32 = ctrl.bit(control, ctrl.TF32) and (told or not simulated)
+    """Round f32 operands as HF32 mode or a control word requires. The simulator column keeps full precision,
+    unless bit 60 of the word is clear: then the word was set for this instruction, and TF32 replaces HF32."""
+    simulated, explicit = i.isa == "cpu", not ctrl.bit(control, ctrl.OBEYED)
+    tf32 = ctrl.bit(control, ctrl.TF32) and (explicit or not simulated)
     mode = i.registers.get("hf32")
-    if mode is not None and not simulated and not (tf32 and told):
+    if mode is not None and not simulated and not (tf32 and explicit):
         x = shortened(x, 11, mode)
     if tf32:
         x = shortened(x, TF32_BITS[i.isa], "ROUND" if ctrl.bit(control, ctrl.TF32_AWAY) else "RINT")
@@ -229,7 +229,7 @@ def reduced(i: Instr, x: Array, control: int) -> Array:
 
 
 def shortened(x: Array, mantissa: int, mode: str) -> Array:
-    """f32 numbers rounded to `mantissa` bits behind the point, the exponent range unchanged."""
+    """Round f32 numbers to `mantissa` bits, without a change of the exponent range."""
     unit = np.maximum(np.frexp(x)[1] - 1, -126) - mantissa
     rounded = np.ldexp(round_integral(np.ldexp(x.astype(np.float64), -unit), mode), unit)
     return np.where(np.isfinite(x), rounded, x).astype(np.float32)

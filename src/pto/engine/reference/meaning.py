@@ -1,16 +1,16 @@
-"""The expression of a row, compiled to steps over arrays.
+"""Expressions of rows, compiled to functions of arrays.
 
     sum = compiled(meaning.read("relu(src0 + src1)"))
     sum(Numbers(i, "f16"), {"src0": ..., "src1": ...})
 
-`OPERATIONS` says what each operation does to arrays. Equal parts are computed once. `Numbers` says how an
-element type computes:
+`OPERATIONS` has the function of arrays for each operation. Equal parts are computed once. `Numbers` has the
+arithmetic of an element type:
 
 * Floats up to 32 bits compute in f32; the store rounds. `exp`, `log` and `pow` are those of
-  `engine/functions.py`, and NumPy's in a float64 shadow run; `sqrt` and what is computed from it stay in f64.
+  `engine/functions.py`, and NumPy's in a float64 shadow run; `sqrt` and results computed from it stay in f64.
 * Integers compute as in C: those below 32 bits in i32, wider ones in their own type, wrapping; the store
-  keeps the low bits. Division truncates. What the ISA leaves undefined: an integer over or modulo zero is 0,
-  and a shift count outside the element shifts everything out.
+  keeps the low bits. Division truncates. Cases that the ISA leaves undefined: an integer over or modulo zero
+  is 0, and a shift count outside the element shifts all bits out.
 * `round(e)` is e as an element of the type. In a float64 shadow run it rounds nothing.
 """
 
@@ -38,22 +38,22 @@ _HALF, _BELOW_HALF, _BELOW_ELEMENT = np.array(1 << 28), np.array((1 << 28) - 1),
 _LEAST_NORMAL = np.array(2.0**-126)
 #: NumPy takes constants faster as arrays.
 _ZERO, _INFINITY = np.array(0.0), np.array(np.inf)
-#: Elements for which fewer calls are worth more than faster ones.
+#: Up to this number of elements, fewer calls are faster than cheaper ones.
 _FEW = 512
 
 
 def spread(values: Array, shape: Shape) -> Array:
-    """Values for every element of a shape, those of one row or column repeated."""
+    """Return values for every element of a shape; a single row or column is repeated."""
     return values if values.shape == shape else np.broadcast_to(values, shape)
 
 
 def computed(values: Array) -> Array:
-    """Elements in the type they compute in."""
+    """Return elements in the type of their arithmetic."""
     return values.astype(np.int32) if values.dtype.kind in "iu" and values.itemsize < 4 else values
 
 
 class Numbers:
-    """How the values of one element type compute."""
+    """The arithmetic of one element type."""
 
     __slots__ = ("dtype", "instr")
 
@@ -62,12 +62,12 @@ class Numbers:
         self.dtype = dtype
 
     def read(self, name: str | Place, shape: Shape) -> Array:
-        """The first `shape` elements of an operand, in the type they compute in."""
+        """Return the first `shape` elements of an operand, in the type of their arithmetic."""
         found = self.instr.values(name, shape)
         return found if found.dtype.kind == "f" else computed(found)
 
     def scalar(self, value: float | int) -> Any:
-        """A scalar operand converted to the element type."""
+        """Return a scalar operand converted to the element type."""
         if not DTYPES[self.dtype].is_float:
             return _integer(self.dtype, value)
         if not self.instr.exact:
@@ -75,20 +75,20 @@ class Numbers:
         return _float(self.dtype, value, math.copysign(1.0, value))
 
     def round(self, values: Array) -> Array:
-        """Values as elements of the type, still as numbers."""
+        """Round values to elements of the type; the result is numbers again."""
         d = DTYPES[self.dtype]
         if d.is_float:
             return self.instr.round(values, self.dtype)
         return values.astype(elements.ARRAY_DTYPES[self.dtype]).astype(values.dtype)
 
     def single(self, values: Array) -> Array:
-        """Values in f32."""
+        """Return values in f32."""
         return values.astype(np.float32 if self.instr.exact else np.float64)
 
 
 @lru_cache(maxsize=4096)
 def _float(dtype: str, value: float | int, sign: float) -> Any:
-    """A scalar as an element of a float type, as a number; zeros differ in `sign` only."""
+    """Return a scalar rounded to a float type, as a number; `sign` distinguishes zeros in the cache."""
     wide = np.array([value], np.float64)
     if dtype in ("f32", "f64"):
         return wide.astype(elements.ARRAY_DTYPES[dtype])[0]
@@ -97,14 +97,14 @@ def _float(dtype: str, value: float | int, sign: float) -> Any:
 
 @lru_cache(maxsize=4096, typed=True)
 def _integer(dtype: str, value: float | int) -> Any:
-    """A scalar as an element of an integer type, in the type it computes in."""
+    """Return a scalar as an element of an integer type, in the type of its arithmetic."""
     d = DTYPES[dtype]
     exact = encoding.decode(d, encoding.encode(d, value))
     return np.int32(exact) if d.bits < 32 else elements.ARRAY_DTYPES[dtype].type(exact)
 
 
 def select(condition: Any, a: Any, b: Any) -> Array:
-    """`np.where`, several times faster where many elements of one type are chosen by an erratic condition."""
+    """Compute `np.where`, several times faster for many elements of one type and an irregular condition."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size <= _FEW:
         return np.where(condition, a, b)
     dtype = (a if isinstance(a, np.ndarray) else np.asarray(b)).dtype
@@ -122,21 +122,21 @@ def select(condition: Any, a: Any, b: Any) -> Array:
 
 def _divided(n: Numbers, a: Any, b: Any) -> Array:
     if isinstance(b, int) and b > 0 and not b & (b - 1) and not _whole(a):
-        return a * (1 / b)  # a power of two has an exact reciprocal, and a product takes less time
+        return a * (1 / b)  # a power of two has an exact reciprocal, and a product is faster
     if not (_whole(a) and _whole(b)):
         return a / b
     return (a - np.fmod(a, b)) // b
 
 
 def _fmod(n: Numbers, a: Any, b: Any) -> Array:
-    """The truncated remainder; it is exact, so the type it is computed in does not matter."""
+    """Return the truncated remainder; it is exact, so any type of arithmetic gives the same result."""
     if _whole(a) or a.dtype == np.float64:
         return np.fmod(a, b)
     wide = a.astype(np.float64)
     count = np.trunc(wide / b)
     rest = wide - count * b
     if (np.abs(count) < _EXACT_QUOTIENT).all() and not np.isnan(rest).any():
-        return np.copysign(rest, wide).astype(a.dtype)  # what NumPy's own fmod gives, ten times faster
+        return np.copysign(rest, wide).astype(a.dtype)  # equals NumPy's fmod, ten times faster
     return np.fmod(a, b)
 
 
@@ -162,18 +162,18 @@ def _pow(n: Numbers, a: Array, b: Any) -> Array:
     found = np.power(a, np.maximum(b, 0))
     if a.dtype.kind == "u":
         return found
-    sign = np.where(a == -1, 1 - 2 * (b & 1), 0)  # what a reciprocal of an integer truncates to
+    sign = np.where(a == -1, 1 - 2 * (b & 1), 0)  # the reciprocal of an integer, truncated
     return np.where(b < 0, np.where(a == 1, 1, sign), found)
 
 
 def _rounds_once(n: Numbers, a: Array) -> bool:
-    """Whether the result of a function stays in f64 until it is stored: of an argument that is f64, for a
-    short type. Else it is an f32, as all that is computed with; for an f32 element that is the same."""
+    """Return whether the result of a function stays in f64 until it is stored: for an f64 argument and a
+    16-bit type. Otherwise it is an f32, like all values of expressions."""
     return a.dtype == np.float64 and n.dtype in ("f16", "bf16")
 
 
 def _cast_power(n: Numbers, found: Array) -> Array:
-    """Powers of integers, to be cast: to u8 plainly, through i32, unlike in a conversion."""
+    """Prepare powers for the cast to integers; the cast to u8 goes through i32, unlike a conversion."""
     return select(np.abs(found) < 2.0**31, found, np.float64(0)) if n.dtype == "u8" else found
 
 
@@ -181,13 +181,13 @@ _BITS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtyp
 
 
 def _extreme(which: Any, a: Any, b: Any) -> Array:
-    """The greater or lesser; a NaN in either stays, and -0 is below +0."""
+    """Return the greater or the lesser; a NaN in either stays, and -0 is below +0."""
     found = which(a, b)
     if _whole(a):
         return found
-    if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so that no -0 is left
+    if which is np.maximum and isinstance(b, int):  # a constant 0 is positive, so no -0 may remain
         return found + 0
-    # equal numbers have equal bits, but for zeros of different signs
+    # equal numbers have equal bits, except zeros of different signs
     if not isinstance(b, np.ndarray) and b != 0:
         return found
     bits = _BITS[found.dtype]
@@ -200,27 +200,27 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
 
 
 def _relu(n: Numbers, a: Any) -> Array:
-    """What is positive, else +0: that of a NaN, too, which `fmax` leaves out."""
+    """Return positive numbers unchanged, +0 for all others and for NaN, which `fmax` skips."""
     found = np.fmax(a, 0)
     if not _whole(found):
-        found += 0  # which makes -0 positive
+        found += 0  # makes -0 positive
     return found
 
 
 def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
-    """a * b + c of lanes, to be rounded once, to the nearest. The product is exact in f64. Where the sum lost
-    something and may be halfway between two elements, its last bit says on which side it is."""
+    """Compute a * b + c of lanes for a single rounding to the nearest. The product is exact in f64. If the
+    sum is inexact and may be halfway between two elements, its last bit moves towards the exact sum."""
     if not n.instr.exact or _whole(a):
         return a * b + c
     if n.dtype == "f16":
-        # A product is exact in f32. A sum of f64 loses something only beside a c at least 2**31 times as
-        # large, itself an element and far from halfway, or where it overflows an f16.
+        # A product is exact in f32. A sum in f64 is inexact only if c is at least 2**31 times as large, so
+        # that the sum is far from halfway, or if it overflows f16.
         return np.add(a * b, c, dtype=np.float64)
     product, wide = np.multiply(a, b, dtype=np.float64), c.astype(np.float64, copy=False)
     total = product + wide
     if n.dtype == "bf16":
-        # A product has 16 bits, so beside a far larger c the same holds; a far smaller c is lost only where
-        # it leaves the product as it is.
+        # A product has 16 bits, so for a far larger c the same holds. A far smaller c is lost only if the sum
+        # equals the product.
         at = ((total == product) & (wide != _ZERO)).nonzero()[0]
         if at.size:
             total[at] = np.nextafter(total[at], np.copysign(_INFINITY, wide[at]))
@@ -250,7 +250,8 @@ def _bit_count(n: Numbers, a: Array) -> Array:
 
 
 def _bit_length(a: Array) -> Array:
-    """Bits of numbers that are not negative, without leading zeros: f64 is exact for half of the longest."""
+    """Return the number of bits of non-negative numbers without leading zeros; f64 is exact for 32 bits, so
+    64-bit numbers go in two halves."""
     if a.itemsize < 8:
         return np.frexp(a.astype(np.float64))[1].astype(np.int64)
     high, low = (np.frexp((part).astype(np.float64))[1] for part in (a >> 32, a & 0xFFFFFFFF))
@@ -262,7 +263,7 @@ def _unsigned(n: Numbers) -> np.dtype[Any]:
 
 
 def _carries(n: Numbers, a: Array, b: Array) -> Array:
-    """Whether a sum as wide as the elements is less than what was added to."""
+    """Return whether an unsigned sum of the width of the elements overflows."""
     left, right = a.astype(_unsigned(n), copy=False), b.astype(_unsigned(n), copy=False)
     return left + right < left
 
@@ -278,7 +279,7 @@ def _whole(a: Any) -> bool:
 
 
 class _Plain:
-    """A function of arrays that computes the same in every type."""
+    """A function of arrays that is the same for every element type."""
 
     __slots__ = ("function",)
 
@@ -289,7 +290,7 @@ class _Plain:
         return self.function(*args)
 
 
-#: What the operations of `isa.meaning` do to arrays. The first argument is the `Numbers` they compute with.
+#: The functions of arrays for the operations of `isa.meaning`. The first argument is the `Numbers` to use.
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": _Plain(operator.add),
     "sub": _Plain(operator.sub),
@@ -343,7 +344,7 @@ _FUNCTIONS = ("exp", "log", "pow")
 
 
 def _narrowed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function computed in f64 whose result is computed with: that is an f32, as anything else is."""
+    """Return a function with its result in f32, because further operations use it."""
 
     def narrowed(n: Numbers, *args: Any) -> Any:
         found = function(n, *args)
@@ -357,7 +358,7 @@ Compute = Callable[[Numbers, Mapping[str, Any]], Any]
 
 
 class Meaning:
-    """A compiled expression. `names` are the values it wants."""
+    """A compiled expression; `names` are its inputs."""
 
     def __init__(self, expression: meaning.Expression) -> None:
         self.names = meaning.names(expression)
@@ -376,7 +377,7 @@ class Meaning:
         return self.compute(numbers, values)
 
     def _function(self) -> Callable[..., Any]:
-        """The steps as one Python function, in which a value that is wanted once has no name."""
+        """Return the steps as one Python function, in which only values with several uses have a name."""
         wanted = Counter(place for _, at in self._steps for place in at)
         values = [f"v[{n!r}]" if isinstance(n, str) else str(n) for n in self._start]
         lines: list[str] = []
@@ -394,12 +395,12 @@ class Meaning:
                 value = f"t{place}"
             values.append(value)
         body = "".join(f"    {line}\n" for line in (*lines, f"return {values[self._result]}"))
-        # Built from the expressions of rows alone; no program can add one.
+        # Built only from the expressions of rows; no text of a program reaches it.
         exec(f"def compute(n, v):\n{body}", known)
         return known["compute"]
 
     def _place(self, part: meaning.Expression) -> int:
-        """Where the value of a part will stand."""
+        """Return the index of the value of a part; add its steps first."""
         if part in self._known:
             return self._known[part]
         assert isinstance(part, meaning.Apply)
@@ -414,13 +415,13 @@ class Meaning:
 
 @lru_cache(maxsize=1024)
 def compiled(text: str) -> Meaning:
-    """The compiled form of an expression."""
+    """Return the compiled form of an expression."""
     return Meaning(meaning.read(text))
 
 
 class RowExpression:
-    """An expression of a row: the values it wants, and its compiled form under an instruction's attributes.
-    `moved` are the operands that it only chooses from."""
+    """An expression of a row: its inputs, and its compiled form for the attributes of an instruction.
+    `moved` are the operands that it only chooses from, without arithmetic."""
 
     def __init__(self, expression: str | meaning.Expression) -> None:
         self.expression = meaning.read(expression) if isinstance(expression, str) else expression

@@ -1,6 +1,6 @@
 """Moves between tiles: copies and windows, padding, transposition, joining, packing, and single elements.
 
-A move keeps the logical position of every element; the layouts of the two tiles say where the bytes go.
+A move keeps the logical position of every element; the layouts of the two tiles decide the offsets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tmov(i: Instr) -> None:
 
 
 def _cast(i: Instr, src: Tile, dst: Tile, at: Shape) -> Array:
-    """The window of src that fills dst, converted. ReLU comes after the conversion here and lets NaN pass."""
+    """Return the window of src that fills dst, converted. ReLU comes after the conversion, and keeps NaN."""
     relu = fixpipe.is_rectified(i)
     if src.dtype == dst.dtype and not relu:
         return i.raw("src", dst.valid, at)
@@ -55,7 +55,7 @@ def _cast(i: Instr, src: Tile, dst: Tile, at: Shape) -> Array:
 
 
 def _scale_boxes(i: Instr) -> None:
-    """Scale exponents into boxes of 16 x 2 (ZZ): along columns, or along rows of the transposed source."""
+    """Store scale exponents in boxes of 16 x 2 (ZZ), along columns, or along rows of the transpose."""
     src = i.tile("src")
     r, c = np.ogrid[: src.v_row, : src.v_col]
     if i.attr("grp_axis") == 1:
@@ -66,7 +66,7 @@ def _scale_boxes(i: Instr) -> None:
 
 
 def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
-    """The tiles `dst` stands for, and where in the source their windows start. A cube core moves to the
+    """Return the destination tiles, and the starts of their windows in the source. A cube core moves to the
     buffers of its vector cores: to one of them, or half the rows or columns to each. A vector core moves to
     the L1 of its cube core."""
     dst = i.tile("dst")
@@ -81,7 +81,7 @@ def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
         return [(dst, (0, 0))]
     i.require(
         dst.address is None or dst.address < dst.buffer.limit,
-        "expects dst to have an address: nothing tells where a tile of auto mode lies on another core",
+        "expects dst to have an address: in auto mode its address on another core is unknown",
     )
     mode = str(i.attr("accToVecMode"))
     places = [dst.copy() for _ in vectors]
@@ -127,7 +127,7 @@ def tinsert(i: Instr) -> None:
 
 
 def _deliver(i: Instr) -> None:
-    """Fill dst from the window of src at (indexRow, indexCol), by way of the fix-pipe."""
+    """Fill dst from the window of src at (indexRow, indexCol), through the fix-pipe."""
     dst, (row, col) = i.tile("dst"), _start(i)
     _inside(i, (row, col), dst, i.tile("src"))
     for place, (down, right) in receivers(i):
@@ -140,7 +140,7 @@ def _start(i: Instr) -> Shape:
 
 
 def _inside(i: Instr, start: Shape, part: Tile, whole: Tile) -> None:
-    """A window lies in the valid region of the whole; hardware knows its shape only."""
+    """Stop if a window leaves the whole tile: its valid region on cpu, its shape on hardware."""
     rows, cols = whole.valid if i.isa == "cpu" else whole.shape
     i.require(
         start[0] >= 0 and start[1] >= 0 and start[0] + part.v_row <= rows and start[1] + part.v_col <= cols,
@@ -161,7 +161,7 @@ def tfillpad(i: Instr) -> None:
     if 0 in dst.valid:
         return
     shape = min(src.v_row, dst.rows), min(src.v_col, dst.cols)
-    # The copy goes first: where both share storage, it must see what src had.
+    # Copy first: if both share storage, the padding would overwrite src.
     i.store_raw("dst", copied(i, "src", dst.dtype, shape))
     fill_around(i, "dst", shape, 0 if dst.loc == "mat" else tiles.pad_bits(dst.pad, dst.dtype, i.isa))
 
@@ -195,11 +195,11 @@ def tconcat(i: Instr) -> None:
 
 
 def _concat_counted(i: Instr, rows: int) -> None:
-    """The form with a count per row, given in bytes of the index type whatever the data is."""
+    """Concatenate with a count per row, which counts bytes of the index type for all types of data."""
     src0, src1, dst = i.tile("src0"), i.tile("src1"), i.tile("dst")
     size = i.tile("src0Idx").bits // 8
     b0, b1 = (i.values(name, (rows, 1)) for name in ("src0Idx", "src1Idx"))
-    # Counts beyond a tile, or negative, are undefined: here they stop at its edge.
+    # Negative counts, and counts beyond a tile, are undefined by the ISA: here they are clipped.
     n0 = np.clip(b0.astype(np.int64) // size, 0, min(src0.cols, dst.cols))
     n1 = np.minimum(np.clip(b1.astype(np.int64) // size, 0, src1.cols), dst.cols - n0)
     width = int((n0 + n1).max(initial=0))
@@ -224,7 +224,7 @@ def _concat_counted(i: Instr, rows: int) -> None:
 def tpack(i: Instr) -> None:
     dst, src = i.tile("dst"), i.tile("src")
     wider = dst.bits > src.bits and elements.DTYPES[src.dtype].is_int
-    found = i.raw("src", dst.valid) if wider else i.bits("src", dst.valid)  # signs go on in wider elements
+    found = i.raw("src", dst.valid) if wider else i.bits("src", dst.valid)  # sign-extend wider elements
     i.store_raw("dst", found.astype(elements.code_dtype(dst.dtype)))
 
 
@@ -269,7 +269,7 @@ def tgetval(i: Instr) -> Any:
 
 
 def _element(i: Instr, name: str) -> None:
-    """Say where the offset of one element leaves its tile; it counts the storage."""
+    """Report the offset of one element in the storage if it is outside the tile."""
     tile = i.arg(name)
     if isinstance(tile, Tile) and not i.port.plain:
         inside = np.array([tile.element_at(int(i.arg("offset"))) is not None])
@@ -278,7 +278,7 @@ def _element(i: Instr, name: str) -> None:
 
 
 def _number(value: float | int) -> Array:
-    """A scalar operand as an array of one, integers as they are."""
+    """Return a scalar operand as an array with one element; integers stay integers."""
     if isinstance(value, float):
         return np.array([value])
     return np.array([value], np.uint64 if value >= 1 << 63 else np.int64)

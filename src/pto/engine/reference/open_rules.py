@@ -1,10 +1,10 @@
-"""Legality that only a run decides: rules that speak of extents and numbers which types leave open.
+"""Legality rules with run-time values: rules about extents and numbers that types leave open.
 
-    asks = asked(op, row, profile)   # None: the verifier has seen all there is
-    asks(args)                       # raises `IllegalInstruction` with the id of the rule that is broken
+    asks = asked(op, row, profile)   # None: the verifier has decided all rules
+    asks(args)                       # raises `IllegalInstruction` with the id of the broken rule
 
-The verifier lets a rule pass where a fact is unknown. Here the same rule is asked again, with the valid
-regions, scalars and extents of views that the instruction meets.
+The verifier lets a rule pass if it depends on an unknown fact. Here the same rule is evaluated again, with
+the valid regions, scalars and extents of views of the running instruction.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ...isa.rules import Rule, Unknown, broken, code_of, evaluate, facts_in, sta
 from ..memory import Tile, View
 from .instr import IllegalInstruction
 
-#: Facts that a type may leave to the run.
+#: Facts that a type may leave open until the run.
 _LATER = frozenset({"v_row", "v_col", "const", "elems"})
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class _Noting:
-    """An operand as the verifier sees it, which notes that it was asked for what only a run says."""
+    """An operand with the facts of the verifier, which notes each use of a fact that only a run has."""
 
     def __init__(self, arg: Any, notes: list[str]) -> None:
         self._arg, self._notes = arg, notes
@@ -43,7 +43,7 @@ class _Noting:
 
 
 class _Met:
-    """An operand of an instruction that runs: its value says what its type does not."""
+    """An operand of a running instruction: its value adds the facts that its type leaves open."""
 
     def __init__(self, arg: Any, value: Any) -> None:
         self._arg, self._value = arg, value
@@ -63,8 +63,9 @@ class _Met:
 def asked(
     op: Operation, row: Row, profile: Profile, without: Collection[str] = (), is_text: bool = True
 ) -> Callable[[Mapping[str, Any]], None] | None:
-    """What asks the open rules of an operation of the values of its operands, but for those that speak of
-    some of them (`without`), and those of programs where it stands in none; None where it has none."""
+    """Return a function that checks the open rules of an operation with the values of its operands; None if
+    there are no such rules. Rules about the operands `without` are skipped, and, unless `is_text`, rules that
+    hold only for programs."""
     late = {declared.name for declared, value in op.named() if _leaves_open(value)}
     if not late:
         return None
@@ -89,21 +90,21 @@ def asked(
         for rule in rules:
             if broken(rule, env):
                 raise _illegal(rule, env)
-        if len(passed) < 1000:  # a program with many extents asks once more
+        if len(passed) < 1000:  # a program with more extents repeats checks
             passed.add(key)
 
     return ask
 
 
 def _idle(args: Mapping[str, Any]) -> bool:
-    """Whether an instruction of several tiles meets empty ones only: it does nothing then, whatever its rules
-    say. Compilers keep a core that has no part of the work in step this way."""
+    """Return whether all tiles of an instruction with several tiles are empty: it does nothing then, and its
+    rules do not matter. Compilers use this for a core without a part of the work."""
     tiles = [value for value in args.values() if isinstance(value, Tile)]
     return len(tiles) > 1 and all(not tile.v_row or not tile.v_col for tile in tiles)
 
 
 def _leaves_open(value: Value) -> bool:
-    """Whether the type of an operand, or the program, does not say all that rules may ask for."""
+    """Return whether the type of an operand leaves facts open that rules may use."""
     match value.type:
         case TileBufType(v_row=rows, v_col=cols):
             return rows is None or cols is None
@@ -115,7 +116,7 @@ def _leaves_open(value: Value) -> bool:
 
 @cache
 def _late_rules(every: tuple[Rule, ...]) -> list[tuple[Rule, frozenset[str]]]:
-    """Rules that ask for what a run may have to say, in the order of reports, with the names in them."""
+    """Return the rules with facts that may be open, in the order of reports, and the names in them."""
     rules = sorted((r for r in every if not r.written), key=stage_of)
     return [(r, _words(r)) for r in rules if _LATER & facts_in(f"{r.expr} {r.when}")]
 
@@ -125,7 +126,7 @@ def _words(rule: Rule) -> frozenset[str]:
 
 
 def _is_open(rule: Rule, known: Mapping[str, Any]) -> bool:
-    """Whether a rule comes to ask for what only a run says."""
+    """Return whether the evaluation of a rule needs an open fact."""
     notes: list[str] = []
 
     def noting(value: Any) -> Any:
@@ -148,7 +149,7 @@ def _met(arg: Any, value: Any) -> Any:
 
 
 def _told(value: Any) -> Any:
-    """What open rules see of a value."""
+    """Return the part of a value that open rules depend on."""
     if isinstance(value, Tile):
         return value.valid
     if isinstance(value, View):

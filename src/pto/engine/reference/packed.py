@@ -1,8 +1,8 @@
 """Packed predicates: a bit per element.
 
 Row r, column c is bit c % B (least significant first) of word c // B of row r, with B the bits of a word.
-Where a row of the table says that they are a stream, they are bytes instead, an element each, that go on from
-row to row.
+For instructions whose row says `stream_on`, they are a stream of bytes instead, an element each, which goes
+on from row to row.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from .instr import Instr, Shape
 
 
 def store_bits(i: Instr, name: str, truth: Array) -> None:
-    """Pack truth values into a tile, as many rows as they have; what else is valid of these becomes zero."""
+    """Pack truth values into as many rows of a tile; the rest of the valid columns of these becomes zero."""
     dst = i.tile(name)
     code = code_dtype(dst.dtype)
     packed = np.packbits(truth, axis=1, bitorder="little")
     size = packed.shape[1]
     words = max(-(-size // code.itemsize), dst.v_col)
-    if i.core.profile.isa == "cpu":  # hardware does not ask how many columns of dst are valid
+    if i.core.profile.isa == "cpu":  # hardware ignores the valid columns of dst
         words, size = dst.v_col, min(size, dst.v_col * code.itemsize)
     found = np.zeros((min(len(packed), dst.rows), words), code.newbyteorder("<"))
     found.view(np.uint8)[:, :size] = packed[: len(found), :size]
@@ -28,7 +28,7 @@ def store_bits(i: Instr, name: str, truth: Array) -> None:
 
 
 def load_bits(i: Instr, name: str, shape: Shape) -> Array:
-    """The truth values of a packed tile."""
+    """Return the truth values of a packed tile."""
     rows, cols = shape
     words = i.bits(name, (rows, -(-cols // i.tile(name).bits)))
     data = np.ascontiguousarray(words, words.dtype.newbyteorder("<")).view(np.uint8)
@@ -36,8 +36,8 @@ def load_bits(i: Instr, name: str, shape: Shape) -> Array:
 
 
 def store_stream(i: Instr, name: str, truth: Array, storage: Shape) -> None:
-    """Pack truth values into the valid region of a tile; each row of their tile begins a byte, as many as its
-    storage has columns for."""
+    """Pack truth values into the valid region of a tile; each row begins a byte, and has the columns of the
+    storage."""
     dst = i.tile(name)
     bits = np.zeros((storage[0], storage[1] // 8 * 8), bool)
     rows, cols = len(truth), min(truth.shape[1], bits.shape[1])
@@ -50,7 +50,7 @@ def store_stream(i: Instr, name: str, truth: Array, storage: Shape) -> None:
 
 
 def load_stream(i: Instr, name: str, shape: Shape) -> Array:
-    """The truth values of a stream, of which every element of `shape` takes the next bit."""
+    """Return the truth values of a stream; every element of `shape` takes the next bit."""
     count, width = shape[0] * shape[1], i.tile(name).v_col
     rows, rest = divmod(-(-count // 8), width) if width else (0, 0)
     parts = [i.bits(name, (rows, width)).ravel(), i.bits(name, (min(1, rest), rest), (rows, 0)).ravel()]

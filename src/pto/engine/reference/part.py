@@ -1,4 +1,4 @@
-"""Combinations of two partially valid tiles: where both are valid they combine, where one is it is copied."""
+"""Combinations of two partially valid tiles: elements valid in both are combined, others are copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .registry import Execute, builder, expressed
 
 @expressed("tile", "parts")
 def build(row: Row) -> Execute:
-    """The executor of a row with an expression for where both sources are valid."""
+    """Make the executor of a row with an expression for elements that are valid in both sources."""
     meaning = compiled(row.expr)
 
     def execute(i: Instr) -> None:
@@ -33,7 +33,8 @@ def build(row: Row) -> Execute:
 
 @builder("part extreme")
 def part_extreme(row: Row) -> Execute:
-    """The pair of src0 where its value is beyond that of src1, else the pair of src1."""
+    """Make an executor that selects the pair of src0 if its value is greater or less than that of src1, else
+    the pair of src1."""
     greater = kind_of(row)[1] == "largest"
 
     def execute(i: Instr) -> None:
@@ -56,7 +57,7 @@ def part_extreme(row: Row) -> Execute:
 
 
 def _parts(i: Instr, dst: str, *sources: str) -> tuple[Shape, Shape]:
-    """The parts of dst that each source covers."""
+    """Return the parts of dst that each source covers."""
     a, b = (_common(i.valid(dst), i.valid(s)) for s in sources)
     return a, b
 
@@ -66,7 +67,7 @@ def _common(a: Shape, b: Shape) -> Shape:
 
 
 def _copied(i: Instr, valid: Shape, sources: tuple[str, str], shapes: tuple[Shape, Shape]) -> Array:
-    """What is copied from the sources; zero where there is none."""
+    """Return the elements that are copied from the sources, with zero for the others."""
     found = [i.raw(name, shape) for name, shape in zip(sources, shapes, strict=True)]
     out = np.zeros(valid, found[0].dtype)
     for part in found:
@@ -75,7 +76,7 @@ def _copied(i: Instr, valid: Shape, sources: tuple[str, str], shapes: tuple[Shap
 
 
 def _undefine(i: Instr, dst: str, valid: Shape, shapes: tuple[Shape, Shape]) -> None:
-    """Where neither source is valid nothing says what is left there, although zeros are written here."""
+    """Mark the elements that neither source has as undefined, although zeros are written here."""
     (short_rows, short_cols), (tall_rows, tall_cols) = sorted(shapes)
     wide = max(short_cols, tall_cols)
     for top, bottom, left in (

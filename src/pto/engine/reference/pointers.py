@@ -18,7 +18,7 @@ def _number(values: Any, dtype: str) -> Any:
 
 
 def _element(i: Instr) -> Pointer:
-    """Where `ptr[offset]` lies; the offset may be negative, and so may have been the way to `ptr`."""
+    """Return a pointer to `ptr[offset]`; the offset may be negative."""
     place: Pointer | View = i.arg("ptr")
     return (place.pointer if isinstance(place, View) else place).moved(i.arg("offset"))
 
@@ -57,7 +57,7 @@ def memref_store(i: Instr) -> None:
 
 
 def _place(view: View, indices: list[int]) -> Any:
-    """The offset of an element: one index per dimension, inside the sizes."""
+    """Return the offset of an element; there must be one index per dimension, inside the sizes."""
     if len(indices or []) != len(view.dims) or not all(
         0 <= n < d for n, d in zip(indices, view.dims, strict=True)
     ):

@@ -1,9 +1,9 @@
 """Reductions along one axis of a tile.
 
 Row forms fold the columns of each row into column 0, column forms the rows of each column into row 0. A fold
-goes through the elements in ascending order, one at a time, because the order and the rounding of every step
-are part of the result. The largest and the smallest element are found by index: the first of equal ones
-stays, which tells zeros of different sign apart, and a NaN counts only as the first element.
+takes the elements in ascending order, one at a time, because the order and the rounding of every step affect
+the result. The largest and the smallest element are found by index: the first of equal ones stays, also of
+zeros of different sign, and a NaN counts only as the first element.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .instr import Instr
 from .meaning import Meaning, Numbers, compiled, computed
 from .registry import Execute, builder, executor, expressed
 
-#: Steps that NumPy knows, and whether the element that stays is the largest one.
+#: Steps that are functions of NumPy, and steps that keep the largest (True) or smallest element.
 _UFUNCS: dict[str, np.ufunc] = {"acc + src": np.add, "acc * src": np.multiply}
 _LARGEST = {
     "where(acc < src, src, acc)": True,
@@ -38,7 +38,7 @@ def _axis(row: Row) -> int:
 @expressed("tile", "fold columns")
 @expressed("tile", "fold rows")
 def fold(row: Row) -> Execute:
-    """The elements of one axis taken together, from the start value or the first element on."""
+    """Make an executor that folds the elements of one axis, from the start value or the first element on."""
     if row.expr in _LARGEST and row.start == "first":
         return _extreme(row)
     axis = _axis(row)
@@ -52,7 +52,7 @@ def fold(row: Row) -> Execute:
         if not i.exact and DTYPES[dtype].is_float:
             steps = np.dtype(np.float64)
         if not rows or not cols:
-            # An error of the program on hardware; here a row without columns folds to the start value.
+            # On hardware an error of the program; here a row without columns gives the start value.
             if axis == 1 and rows and row.start != "first":
                 i.store("dst", np.full((rows, 1), int(row.start), steps))
             return
@@ -66,7 +66,7 @@ def fold(row: Row) -> Execute:
             return
         else:
             last = fold_columns(x if axis == 0 else x.T, ufunc, steps)
-            # The step from the start value: adding 0 only makes a sum of negative zeros positive.
+            # The step from the start value: adding 0 has an effect only on a sum of negative zeros.
             last = ufunc(last, last.dtype.type(ufunc.identity))
         i.store("dst", last[None, :] if axis == 0 else last[:, None])
 
@@ -74,7 +74,7 @@ def fold(row: Row) -> Execute:
 
 
 def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
-    """The rows of a matrix taken one by one; every step is an element, unless they are wide."""
+    """Fold the rows of a matrix one by one; every step is rounded to an element, except with f32 steps."""
     x = computed(x)
     total = x[0] if row.start == "first" else np.full_like(x[0], int(row.start))
     for line in x[1:] if row.start == "first" else x:
@@ -84,7 +84,7 @@ def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
 
 
 def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, compiled: bool | None = None) -> Array:
-    """The columns of a matrix folded from the first row to the last one, every step rounded to `steps`."""
+    """Fold the columns of a matrix from the first row to the last, with every step rounded to `steps`."""
     if steps.itemsize == 2 and (fast := elements.loops(compiled)):
         name = "f16" if steps == np.float16 else "bf16"
         return fast.fold(name, np.ascontiguousarray(x, np.float32), step is np.multiply)
@@ -95,7 +95,7 @@ def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, compiled: bo
 
 
 def fold_pairs(x: Array, step: np.ufunc, steps: np.dtype[Any], odd_one: str) -> Array:
-    """The columns of a matrix folded as trees of neighbours, every step rounded to `steps`."""
+    """Fold the columns of a matrix as trees of neighbours, with every step rounded to `steps`."""
     x = x.astype(steps)
     while len(x) > 1:
         left = x[-1:] if len(x) % 2 else None
@@ -107,7 +107,7 @@ def fold_pairs(x: Array, step: np.ufunc, steps: np.dtype[Any], odd_one: str) -> 
 
 
 def _extreme(row: Row) -> Execute:
-    """The largest or smallest element."""
+    """Make an executor that finds the largest or smallest element."""
     largest, axis = _LARGEST[row.expr], _axis(row)
 
     def execute(i: Instr) -> None:
@@ -125,7 +125,8 @@ def _extreme(row: Row) -> Execute:
 
 @builder("index of extreme")
 def arg_extreme(row: Row) -> Execute:
-    """Index of the largest or smallest element, and that element where there is a place for it."""
+    """Make an executor that stores the index of the largest or smallest element, and, with `dstVal`, the
+    element."""
     largest, axis = kind_of(row)[1] == "largest", _axis(row)
 
     def execute(i: Instr) -> None:
@@ -142,7 +143,8 @@ def arg_extreme(row: Row) -> Execute:
 
 
 def _find(x: Array, axis: int, largest: bool) -> Array:
-    """Indices of the first largest (or smallest) elements along an axis, which stays with length 1."""
+    """Return the indices of the first largest (or smallest) elements along an axis, which stays with length
+    1."""
     find = np.argmax if largest else np.argmin
     if x.dtype.kind != "f":
         return find(x, axis=axis, keepdims=True)
@@ -155,8 +157,7 @@ def _find(x: Array, axis: int, largest: bool) -> Array:
 
 @executor("pair sums")
 def pair_sums(i: Instr) -> None:
-    """Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid
-    region."""
+    """Store the sums of neighbouring columns; the rest of dst becomes zero, also outside its valid region."""
     rows, cols = i.valid("dst")
     x = i.values("src0", (rows, cols))
     left = x[:, 0::2]

@@ -1,8 +1,9 @@
-"""Which function executes which row of the table.
+"""Registry of the functions that execute the rows of the table.
 
-Rows with an expression get an executor built from it, by the function for their instruction set and for what
-the expression ranges over. The others name an algorithm of `isa/algorithms.py`; `@executor("sort blocks")`
-implements one, for all rows that name it. `tests/engine/test_coverage.py` walks the table for holes.
+For a row with an expression, a function makes the executor; it is registered by the instruction set of the
+row and the range (`over`) of the expression. Other rows name an algorithm of `isa/algorithms.py`;
+`@executor("sort blocks")` implements one for all rows that name it. `tests/engine/test_coverage.py` checks
+that all rows have an executor.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from ...isa.algorithms import kind_of
 from ...isa.row import Row
 from .instr import Instr
 
-#: An executor gives the results of its instruction where it has any.
+#: An executor returns the results of its instruction, if it has any.
 Execute = Callable[[Instr], Any]
 Build = Callable[[Row], Execute]
 
-#: Modules that hold executors.
+#: The modules with executors.
 MODULES = (
     "elementwise",
     "conversion",
@@ -57,15 +58,15 @@ MODULES = (
     "vector.sorting",
 )
 
-#: What makes the executor of a row: by its algorithm, or by its set and what its expression ranges over.
+#: Functions that make executors: by algorithm, and by instruction set and range of the expression.
 _ALGORITHMS: dict[str, Build] = {}
 _EXPRESSED: dict[tuple[str, str], Build] = {}
-#: Executors of rows that were asked for.
+#: Executors that were made, by row.
 _EXECUTORS: dict[str, Execute] = {}
 
 
 def executor(algorithm: str) -> Callable[[Execute], Execute]:
-    """Register a function that performs an algorithm, whatever its kind."""
+    """Register a function that performs all kinds of an algorithm."""
 
     def register(function: Execute) -> Execute:
         builder(algorithm)(lambda row: function)
@@ -87,7 +88,7 @@ def builder(algorithm: str) -> Callable[[Build], Build]:
 
 
 def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
-    """Register a function that makes the executors of all rows of a set whose expression ranges over that."""
+    """Register a function that makes the executors of all rows of a set whose expressions have this range."""
 
     def register(function: Build) -> Build:
         _EXPRESSED[set, over] = function
@@ -97,14 +98,14 @@ def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
 
 
 def known() -> frozenset[str]:
-    """The algorithms that have an executor."""
+    """Return the algorithms that have an executor."""
     for module in MODULES:
         _load(module)
     return frozenset(_ALGORITHMS)
 
 
 def find(row: Row) -> Execute | None:
-    """The executor of a row; None where it has none. Modules are loaded until one of them has it."""
+    """Return the executor of a row; None if it has none. Modules are loaded until one of them has it."""
     found = _EXECUTORS.get(row.name)
     if found is None:
         build = _builder(row)

@@ -1,9 +1,9 @@
 """Scalar instructions from the expressions of their rows: `arith` and `math` over Python numbers.
 
-Operations on integers are the functions of `isa.scalars`, with which constants are folded, too. Operations on
-floats are computed in double and rounded once, which is exact rounding for + - * / and sqrt of types up to
+Operations on integers are the functions of `isa.scalars`, which constant folding uses, too. Operations on
+floats are computed in double and rounded once, which is correct rounding for + - * / and sqrt of types up to
 32 bits. An expression becomes a function by composition (`isa.meaning.function`): no text is evaluated, and
-an attribute chooses among the expressions of a table.
+an attribute selects an expression from a table.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def bits_of(type: Type) -> int:
 
 
 def decode(dtype: str, code: int) -> Number:
-    """The number an element code stands for."""
+    """Return the number of an element code."""
     found = encoding.decode(DTYPES[dtype], code)
     return float(found) if DTYPES[dtype].is_float else int(found)
 
 
 def evaluator(op: Operation) -> Evaluate:
-    """Return the function of the operand values that gives the result (a tuple where there are several)."""
+    """Return the function from operand values to the result (a tuple if there are several)."""
     row = op.row
     assert row is not None
     function = scalar_function(op)
@@ -78,7 +78,7 @@ def _is_float(type: Type) -> bool:
 
 @cache
 def _compiled(expression: meaning.Expression, operands: tuple[str, ...], bits: int) -> Evaluate:
-    """Return the function of floats of some bits that an expression is."""
+    """Return an expression as a function of floats of some bits."""
     function = meaning.function(expression, operands, {name: make(bits) for name, make in REAL.items()})
 
     def guarded(*args: float) -> Any:
@@ -101,8 +101,8 @@ def divide(x: float, y: float) -> float:
 
 
 def _exact(x: float, y: float, z: float) -> Any:
-    """x y + z."""
-    from fractions import Fraction  # which few programs need, and takes long to import
+    """Return x * y + z as a fraction."""
+    from fractions import Fraction  # few programs need it, and the import is slow
 
     return Fraction(x) * Fraction(y) + Fraction(z)
 
@@ -115,7 +115,7 @@ def _fma(x: float, y: float, z: float) -> float:
 
 
 def _fma_to_odd(x: float, y: float, z: float) -> float:
-    """What rounds to a shorter type as if at once: the double keeps what it loses as an odd last bit."""
+    """Return x * y + z in double, rounded to odd, so that a second rounding to a shorter type is correct."""
     near = _fma(x, y, z)
     if not all(map(math.isfinite, (x, y, z, near))):
         return near
@@ -150,12 +150,12 @@ def _minnum(x: float, y: float) -> float:
 
 
 def _whole(rounding: Callable[[float], int]) -> Callable[[float], float]:
-    """A rounding to an integral value that keeps infinities, NaN and the sign of zero."""
+    """Return a rounding to an integral value that keeps infinities, NaN and the sign of zero."""
     return lambda x: math.copysign(float(rounding(x)), x) if math.isfinite(x) else x
 
 
 def _of_module(name: str) -> Callable[[int], Evaluate]:
-    """A function of the compiled module. Floats up to 32 bits have the functions of f32."""
+    """Return a function of the compiled module. Floats up to 32 bits use the functions of f32."""
     return lambda bits: partial(functions.number, name, bits <= 32)
 
 
@@ -176,7 +176,7 @@ REAL: dict[str, Callable[[int], Evaluate]] = {
 }  # fmt: skip
 
 
-# -- rows that are no expression --------------------------------------------------------------------------
+# -- rows without an expression ---------------------------------------------------------------------------
 
 
 def _constant(op: Operation, kind: str) -> Evaluate:
@@ -193,7 +193,7 @@ _LARGEST_VECTOR = 1 << 16  # a register has 256 elements at most
 
 
 def _dense(text: Any, type: ShapedType) -> Any:
-    """A vector constant, `dense<0>` or `dense<[1, 2]>`."""
+    """Return a vector constant, `dense<0>` or `dense<[1, 2]>`."""
     import numpy as np
 
     inside = str(text).partition("<")[2].partition(">")[0].strip("[] ")
@@ -206,7 +206,7 @@ def _dense(text: Any, type: ShapedType) -> Any:
         numbers = [float(w) if type.elem.is_float else int(w, 0) for w in inside.split(",") if w.strip()]
         return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
     except (ValueError, OverflowError, TypeError):
-        raise IllegalInstruction(f"{str(text)[:80]} is no value of type {type}") from None
+        raise IllegalInstruction(f"expects a value of type {type}, got {str(text)[:80]}") from None
 
 
 def _converted(op: Operation, kind: str) -> Evaluate:
@@ -221,7 +221,7 @@ def _to_int(op: Operation, unsigned: bool) -> Evaluate:
     def convert(x: float) -> Number:
         if info is None or (math.isfinite(x) and info.int_range[0] <= math.trunc(x) <= info.int_range[1]):
             return fits(math.trunc(x)) if math.isfinite(x) else 0
-        return fits(encoding.encode(info, x, "TRUNC"))  # out of range: what an x86-64 cast gives
+        return fits(encoding.encode(info, x, "TRUNC"))  # out of range: the result of an x86-64 cast
 
     return convert
 
@@ -250,7 +250,7 @@ def _bitcast(op: Operation, kind: str) -> Evaluate:
     return lambda x: fits(to_code(x))
 
 
-#: What scalar rows without an expression do, by their algorithm.
+#: Functions for scalar rows without an expression, by their algorithm.
 ALGORITHMS: dict[str, Callable[[Operation, str], Evaluate]] = {
     "constant": _constant, "scalar conversion": _converted, "scalar bits": _bitcast,
 }  # fmt: skip

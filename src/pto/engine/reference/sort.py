@@ -1,7 +1,7 @@
 """Sorting by value, descending, with an index beside every value.
 
-A record takes 8 bytes: the value, a gap of zeros where it is 16 bits wide, and the index as u32. The order is
-always that of the values the program has, also in a shadow run. The order of NaN is open; here it comes last.
+A record has 8 bytes: the value, two zero bytes if it has 16 bits, and the index as u32. The order is always
+that of the program's values, also in a shadow run. The ISA leaves the order of NaN open; here it comes last.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ..memory import array_of
 from .instr import Instr
 from .registry import executor
 
-#: Values that are sorted together.
+#: The number of values that are sorted together.
 BLOCK = 32
-#: Bytes of a record.
+#: The size of a record in bytes.
 RECORD = 8
 #: NumPy takes constants faster as arrays.
 _ZERO, _INFINITY = np.array(0, np.float32), np.array(np.inf, np.float32)
 
 
-#: The NaN with a sign, which goes behind all values.
+#: The negative NaN, which comes after all values.
 _LOWEST = {"f32": 0xFFC00000, "f16": 0xFE00}
 
 
 @executor("sort blocks")
 def sort_blocks(i: Instr) -> None:
-    """Sort every block of 32 columns; records of equal value go by index."""
+    """Sort every block of 32 columns; records of equal value are ordered by index."""
     rows, cols = i.valid("src")
     if not rows or not cols:
         return
@@ -39,16 +39,16 @@ def sort_blocks(i: Instr) -> None:
     keys = elements.decode(i.dtype("src"), i.bits("src"))
     order = block_order(rank(keys), index)
     made = records(np.take(i.raw("src"), order), np.take(index, order), i.dtype("dst"))
-    if i.isa != "cpu" and cols % BLOCK:  # hardware fills the last block, with what no value is below
+    if i.isa != "cpu" and cols % BLOCK:  # hardware fills the last block with records that sort last
         lowest = np.full((rows, BLOCK - cols % BLOCK), _LOWEST[i.dtype("src")], f"u{i.tile('src').bits // 8}")
         rest = records(lowest.view(made.dtype), np.zeros(lowest.shape, np.uint32), i.dtype("dst"))
         made = np.concatenate([made, rest], axis=1)
-    room = i.tile("dst").cols  # what does not fit is dropped
+    room = i.tile("dst").cols  # further columns are dropped
     i.store_raw("dst", made[:, :room])
 
 
 def records(values: Array, index: Array, dtype: str) -> Array:
-    """Rows of records as elements of a type, of rows of values and of indices as u32."""
+    """Combine rows of values and of u32 indices to rows of records, as elements of a type."""
     target = array_of(dtype)
     each = RECORD // target.itemsize
     made = np.zeros((*values.shape, each), values.dtype)
@@ -58,8 +58,8 @@ def records(values: Array, index: Array, dtype: str) -> Array:
 
 
 def block_order(rank: Array, index: Array, *, compiled: bool | None = None) -> Array:
-    """Positions in a matrix of its records (rank, index), ascending within every block; equal ones stay in
-    order."""
+    """Return the positions of the records (rank, index) of a matrix in ascending order within every block;
+    the sort is stable."""
     if fast := elements.loops(compiled):
         return fast.sort_blocks(rank, np.ascontiguousarray(index))
     rows, cols = rank.shape
@@ -88,7 +88,7 @@ def merge(i: Instr) -> None:
 def _merge_blocks(i: Instr) -> None:
     length, each = int(i.arg("blockLen")), RECORD // array_of(i.dtype("src")).itemsize
     if length <= 0 or length % each:
-        return  # nothing happens, as in the C++ simulator
+        return  # a no-op, as in the C++ simulator
     groups = i.valid("dst")[1] // (4 * length)
     size = groups * 4 * length
     if not size or not i.valid("dst")[0]:
@@ -101,7 +101,7 @@ def _merge_blocks(i: Instr) -> None:
 
 
 def merged_groups(ranks: Array) -> Array:
-    """Positions, in order, of the records of groups of four lists of equal length each."""
+    """Return the positions, in merged order, of the records of groups of four lists of equal length."""
     groups, _, length = ranks.shape
     order = np.argsort(_ready(ranks).reshape(groups, -1), axis=1, kind="stable")
     order += np.arange(groups)[:, None] * (4 * length)
@@ -127,19 +127,20 @@ def _merge_lists(i: Instr) -> None:
 
 
 def merged(ranks: list[Array], exhausted: bool, room: int | None = None) -> tuple[Array, Array]:
-    """(positions in all lists together of the records in order, how many of them each of four lists gave)."""
+    """Return the positions of the records in merged order, counted over all lists, and the number of records
+    from each of four lists."""
     order = np.argsort(np.concatenate([_ready(r) for r in ranks]), kind="stable")
     owner = np.repeat(np.arange(len(ranks)), [len(r) for r in ranks])[order]
     count = len(order) if room is None else min(len(order), room)
     if exhausted:
-        # Stop behind the last record of the list that ends first; lists empty from the start take no part.
+        # Stop after the last record of the list that ends first; lists that are empty take no part.
         ends = [int(np.flatnonzero(owner == k)[-1]) + 1 for k, r in enumerate(ranks) if len(r)]
         count = min([count, *ends])
     return order[:count], np.bincount(owner[:count], minlength=4)
 
 
 def merged_lists(values: Array, lengths: list[int]) -> Array:
-    """Positions, in order, of the records of lists of floats that lie one behind the other."""
+    """Return the positions, in merged order, of the records of adjacent lists of floats."""
     keys = descending(values)
     if lengths.count(lengths[0]) == len(lengths):
         ready = _ready(keys.reshape(len(lengths), -1)).reshape(-1)
@@ -149,7 +150,7 @@ def merged_lists(values: Array, lengths: list[int]) -> Array:
 
 
 def rank(values: Array) -> Array:
-    """Numbers (uint32) that ascend as values descend; zeros are equal, NaN is like -inf."""
+    """Return uint32 numbers that ascend as values descend; zeros are equal, NaN counts as -inf."""
     if values.dtype.kind != "f":
         return (values.astype(np.int32) ^ 0x7FFFFFFF).view(np.uint32)
     bits = descending(values).view(np.int32)
@@ -160,12 +161,12 @@ def rank(values: Array) -> Array:
 
 
 def descending(values: Array) -> Array:
-    """Floats that ascend as values descend; zeros are equal, NaN is like -inf."""
+    """Return floats that ascend as values descend; zeros are equal, NaN counts as -inf."""
     keys = np.subtract(_ZERO, values)
     return np.fmin(keys, _INFINITY, out=keys)
 
 
 def _ready(ranks: Array) -> Array:
-    """Ranks by which records leave a list from its head: none before those in front of it. Nothing changes in
-    a sorted list; an unsorted one merges as it would record by record."""
+    """Return the running maximum of ranks: in a merge, no record leaves its list before those in front of it.
+    A sorted list does not change; an unsorted one merges as a merge record by record would."""
     return np.maximum.accumulate(ranks, ranks.ndim - 1)

@@ -1,4 +1,4 @@
-"""What an instruction sees of the core it runs on, and a core of the launch it belongs to.
+"""The state of a core that instructions use, and the cores of one block.
 
 `Core` (in `core.py`) adds the scalar unit and the pipes; `Grid` (in `grid.py`) is the launch.
 """
@@ -19,7 +19,7 @@ from .semantics import SEMANTICS
 
 
 class Cluster:
-    """The cores of one block and what they share: cross-core semaphores and FIFOs."""
+    """The cores of one block, and their shared semaphores and FIFOs."""
 
     def __init__(self, block: int) -> None:
         self.block = block
@@ -34,7 +34,7 @@ class Cluster:
 
 
 class CoreState:
-    """A cube core, a vector core, or ("mix") one that is both, for programs that do not tell them apart."""
+    """A cube core, a vector core, or ("mix") a core of both kinds, for programs that do not separate them."""
 
     def __init__(
         self,
@@ -53,35 +53,35 @@ class CoreState:
         self.block = block
         self.sub = sub
         self.rank = rank
-        #: Number of its block in the launch, over all ranks.
+        #: The number of its block in the launch, over all ranks.
         self.index = block if index is None else index
         self.name = {"cube": "AIC", "vector": f"AIV{sub}"}.get(kind, "")
         self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
         #: Mode registers that configuration instructions set, by name.
         self.registers: dict[str, Any] = {}
-        #: What vector instructions do where manual and hardware differ.
+        #: The semantics of vector instructions for which the manual and the hardware differ.
         self.semantics = SEMANTICS["hw"]
-        #: State of the vector core that no value carries: AR, SQZN and the counts of the last merge sort.
+        #: Special registers of the vector core: AR, SQZN and the counts of the last merge sort.
         self.special: dict[str, Register] = {}
-        self.homes: dict[Any, int] = {}  # addresses of storage that the program did not place
-        self.out = out  # where the program prints
-        self.port: Any = None  # the way to memory, see `instr.Port`
-        #: Those who watch the launch; None where nobody does.
+        self.homes: dict[Any, int] = {}  # addresses of storage without an address in the program
+        self.out = out  # output of the program
+        self.port: Any = None  # access to memory, see `instr.Port`
+        #: The observers of the launch; None without any.
         self.watch: Watchers | None = None
-        #: The vecscope that runs right now, see `interval.py`.
+        #: The vecscope that runs now, see `interval.py`.
         self.interval: Any = None
         self.grid: Any = None  # the launch, see `grid.Grid`
         self.cluster: Cluster = None  # type: ignore[assignment]
 
     def special_register(self, name: str, dtype: str, lanes: int = 1) -> Register:
-        """A hidden register, zero at first."""
+        """Return a special register, which is zero at first."""
         found = self.special.get(name)
         if found is None:
             found = self.special[name] = Register(dtype, lanes, name, SPECIAL)
         return found
 
     def where(self) -> str:
-        """Which core this is, for messages; empty where there is only one."""
+        """Return the name of this core in messages; empty if there is only one."""
         parts = [f"rank {self.rank}"] if self.grid is not None and self.grid.ranks > 1 else []
         if self.grid is not None and self.grid.blocks > 1:
             parts.append(f"block {self.block}")
@@ -92,7 +92,7 @@ class CoreState:
         return ", ".join(parts)
 
     def indices(self, op: Operation) -> str:
-        """Which iteration of the loops around an operation runs, in words."""
+        """Return the text for the current iteration of the loops around an operation."""
         return ""
 
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:

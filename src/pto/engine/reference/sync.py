@@ -1,7 +1,7 @@
-"""Flags, barriers, buffer tokens and cross-core semaphores: what orders pipes and cores.
+"""Flags, barriers, buffer tokens and cross-core semaphores, which order pipes and cores.
 
-Each instruction becomes an item of the pipe it is queued on, or stalls the scalar unit. What is given to who
-waits is one object (`watch.Given`) where somebody watches, so that a watcher sees who waited for whom.
+Each instruction becomes an item in the queue of its pipe, or stalls the scalar unit. With observers, a set
+and the wait for it share one object (`watch.Given`), so that an observer can match them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sync(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-#: Of operations that say all themselves, and need no operands: makes their step, once.
+#: For operations without operands: makes their step, once.
 Maker = Callable[[Operation, Profile], Callable[[Core], int | None]]
 MAKERS: dict[str, Maker] = {}
 
@@ -49,7 +49,7 @@ def made_once(*names: str) -> Callable[[Maker], Maker]:
 
 
 def orders(name: str) -> bool:
-    """Whether an operation is one of those of this module."""
+    """Return whether this module handles an operation."""
     return name in HANDLERS or name in MAKERS
 
 
@@ -80,7 +80,7 @@ class SetFlag(Item):
 
 class WaitFlag(Item):
     kind = "flag"
-    nobody = ", which nobody has set"
+    unprovided = ", which no instruction has set"
 
     def ready(self, core: Core, pipe: str) -> bool:
         return bool(core.flags.get(self.key))
@@ -103,12 +103,12 @@ def _event_id(op: Operation, args: dict[str, Any]) -> int:
 
 @cache
 def _digits(text: str) -> int:
-    """The number in the name of an event: EVENT_ID3."""
+    """Return the number in the name of an event: EVENT_ID3."""
     return int("".join(c for c in text if c.isdigit()) or 0)
 
 
 def _checked(what: str, number: int, last: int) -> int:
-    """A number that only the run knows."""
+    """Return a run-time number, which has to be in 0..last."""
     if not 0 <= number <= last:
         raise IllegalInstruction(f"{what} {number} is outside 0..{last}")
     return number
@@ -172,7 +172,7 @@ def _wait(core: Core, op: Operation, key: Key) -> int | None:
 
 
 class Barrier(Item):
-    """Orders the items of one pipe; the queue itself does the rest."""
+    """Reports a barrier of one pipe; the queue has its items in order anyway."""
 
     what = BARRIER
 
@@ -215,8 +215,8 @@ def nothing(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 @sync("tsync")
 def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    """Barrier form: the pipe of an operation class. Event form: what produced the tokens has to be over;
-    tokens are tiles here, so every pipe that may have written them is drained."""
+    """Wait for a pipe or for events. The barrier form orders the pipe of an operation class. The event form
+    waits until the producers of the tokens are done; tokens are tiles here, so all pipes are drained."""
     written = op.attr("op")
     if written is not None:
         return _barrier(core, op, pipe_of_kind(str(written), core.profile.isa))
@@ -227,15 +227,15 @@ def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 class Token:
-    """One buffer id. Acquisitions are granted in program order: `grants` holds, per acquisition, what its
-    release gave, or `_HELD` until then."""
+    """One buffer id. Acquisitions are granted in program order: `grants` has for each acquisition the result
+    of its release (`watch.Given`), or `_HELD` until then."""
 
     __slots__ = ("base", "grants", "held")
 
     def __init__(self) -> None:
-        self.base = 0  # acquisitions forgotten because they and all before them are released
+        self.base = 0  # the number of first acquisitions that are released and removed from `grants`
         self.grants: list[Any] = []
-        self.held: dict[str, int] = {}  # by pipe: which acquisition
+        self.held: dict[str, int] = {}  # by pipe: the number of its acquisition
 
 
 _HELD = object()
@@ -257,7 +257,7 @@ class GetBuf(Item):
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
         token = core.tokens[self.id]
         token.held[pipe] = self.ticket
-        before = self.ticket - token.base  # the release before came after those before it
+        before = self.ticket - token.base  # the last release is ordered after the earlier ones
         return token.grants[before - 1 : before] if before else ()
 
     def waits_for(self, core: Core, pipe: str) -> str:
@@ -348,7 +348,7 @@ class Signal(Item):
 
 
 class Arrival(Signal):
-    """One of the like cores of a block, or of all blocks, is there; the last one signals all of them."""
+    """The arrival of one of the cores of a kind in a block, or in all blocks; the last one signals all."""
 
     __slots__ = ("id", "mode")
 
@@ -375,16 +375,16 @@ class Arrival(Signal):
 
 
 def _raise(core: Core, target: tuple[str, int], given: Any) -> None:
-    """One to a semaphore of the cluster of a core."""
+    """Add one to a semaphore of the cluster of a core."""
     core.cluster.semaphores.setdefault(target, deque()).append(given)
 
 
 class Await(Item):
-    """Takes one from each of some semaphores of the own core."""
+    """Takes one from each of some semaphores of its core."""
 
     __slots__ = ("sources",)
     kind = "semaphore"
-    nobody = ", which nobody has raised"
+    unprovided = ", which no core has raised"
 
     def __init__(self, op: Operation, sources: list[tuple[str, int]]) -> None:
         super().__init__(op, sources)
@@ -423,7 +423,8 @@ def _signal(core: Core, pipe: str, item: Signal) -> int | None:
 
 
 def _cross_targets(core: Core, id: int) -> list[tuple[str, int]]:
-    """A2A3: the cube core signals every vector core, a vector core the cube core (one count per lane)."""
+    """Return the targets of a signal on A2A3: the cube core signals every vector core, a vector core signals
+    the cube core (one count per vector core)."""
     if core.kind == "vector":
         return [(f"AIC from {core.name}", id)]
     return [(c.name, id) for c in core.cluster.vectors] or [("", id)]
@@ -436,8 +437,9 @@ def _cross_sources(core: Core, id: int) -> list[tuple[str, int]]:
 
 
 def _cross(core: Core, op: Operation, mode: Any, id: int) -> Signal:
-    """Mode 2 (also if absent) goes between the cube core and its vector cores; 1 among the like cores of a
-    block, 0 among those of all blocks, where a wait ends once all of them have signalled."""
+    """Return the item of a cross-core signal. Mode 2 (the default) goes between the cube core and its vector
+    cores, 1 among the cores of one kind in a block, 0 among those of all blocks. In modes 0 and 1 a wait ends
+    after all of these cores have signalled."""
     if mode is None or int(mode) == 2:
         return Signal(op, _cross_targets(core, id))
     return Arrival(op, _cross_sources(core, id), int(mode), id)
@@ -462,14 +464,15 @@ def _id(op: Operation, args: dict[str, Any]) -> int:
 
 
 def _intra_target(core: Core, id: int) -> tuple[str, int]:
-    """A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); AIV1 arrives as id + 16."""
+    """Return the target of a signal on A5: ids of the cube core address AIV0 (0..15) or AIV1 (16..31); a
+    signal of AIV1 arrives as id + 16."""
     if core.kind == "vector":
         return "AIC", _own(core, id) + SEMAPHORES * core.sub
     return ("AIV1", id - SEMAPHORES) if id >= SEMAPHORES else ("AIV0", id)
 
 
 def _own(core: Core, id: int) -> int:
-    """The semaphore that a core means; AIV1 may name its own as the cube core does, 16 higher."""
+    """Return the semaphore for an id; AIV1 may use the ids of the cube core, which are 16 higher."""
     second = core.kind == "vector" and core.sub == 1
     return id - SEMAPHORES if second and id >= SEMAPHORES else id
 
@@ -493,7 +496,7 @@ def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | No
 
 
 def _one_by_one(op: Operation) -> bool:
-    """Whether the cube core signals each of its vector cores by an id of its own."""
+    """Return whether the cube core signals each of its vector cores with a different id."""
     *_, top = enclosing(op)
     return _names_second(top)
 
@@ -527,7 +530,7 @@ def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 class SignalHolds(Item):
-    """Looks at a signal in global memory until it holds; whoever runs meanwhile may set it."""
+    """Waits until the comparison of a signal in global memory holds; other cores or ranks set the signal."""
 
     __slots__ = ("instr",)
     kind = "signal"
@@ -535,7 +538,7 @@ class SignalHolds(Item):
     def __init__(self, instr: Instr) -> None:
         super().__init__(instr.op, instr.args["signal"].name)
         self.instr = instr
-        instr.port = Port()  # looking at a signal is no access that could race
+        instr.port = Port()  # unobserved: reading a signal is not an access that could race
 
     def ready(self, core: Core, pipe: str) -> bool:
         from .comm import holds
@@ -555,7 +558,7 @@ class SignalHolds(Item):
         return f"signal %{args['signal'].name} {self.op.attr('cmp')} {args['cmpValue']}{self._held()}"
 
     def _held(self) -> str:
-        """What the signal holds now, in words, where it is short."""
+        """Return the text for the present value of the signal; empty for a long one."""
         from .comm import held
 
         values = held(self.instr)

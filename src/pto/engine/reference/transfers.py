@@ -1,8 +1,8 @@
-"""Transfers that are started and waited for later: those of a session go one after another, beside the pipes
-of the core, and under a schedule as late as their wait.
+"""Asynchronous transfers: those of a session run one after another, beside the pipes of the core, and under a
+schedule possibly as late as their wait.
 
-To those who watch, a session is a pipe (SDMA0, ..): a transfer comes after what the scalar unit knew when it
-started it, and what comes after its wait comes after it. Nothing else is ordered with it.
+For observers a session is a pipe (SDMA0, ..). A transfer is ordered after the earlier events of the scalar
+unit that started it, and before the events after its wait. It has no other order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HANDLERS: dict[str, Handler] = {}
 
 
 class Session:
-    """Transfers in order: how many were started and done, and what the last one gave."""
+    """Transfers in order: the number started, the number done, and the `watch.Given` of the last one."""
 
     def __init__(self, number: int) -> None:
         self.pipe = f"{SESSION}{number}"
@@ -31,7 +31,7 @@ class Session:
 
 
 class Transfer(Item):
-    """A transfer under way."""
+    """A transfer that was started."""
 
     __slots__ = ("instr", "session")
     what = INSTRUCTION
@@ -96,7 +96,7 @@ def build(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 @handler("tput_async", "tget_async")
 def start(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     session: Session = args["session"]
-    if not isinstance(session, Session):  # of a prefetch: nothing is pending
+    if not isinstance(session, Session):  # for a prefetch: nothing is pending
         core.execute(Instr(op, args, core, "S"), _copy(op))
         return 0
     session.started += 1

@@ -1,7 +1,7 @@
-"""Instructions under watch: the port that tells of loads and stores, and how one runs once more.
+"""Observed instructions: the port that reports loads and stores, and repeated runs of an instruction.
 
-A watcher may let an instruction run again beside the program (`again`), on a port of its own that gives other
-values and keeps what is stored: executors reach memory through their port only, and keep no state.
+A watcher may run an instruction again beside the program (`again`), on its own port, which gives other values
+and keeps the stores. Executors access memory only through their port, and keep no state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .instr import Instr, Plain, Port
 
 
 def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
-    """An instruction as an event; those of a vecscope belong to it."""
+    """Return the event of an instruction; events of a vecscope belong to it."""
     scope = i.core.interval
     event = i.event = Event(i.core, i.pipe, i.op, scope=None if scope is None else scope.event)
     event.args = i.args
@@ -30,9 +30,9 @@ def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
 
 
 def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
-    """Run an instruction, and tell all that happens."""
+    """Run an instruction, and report its events."""
     event: Event = i.event or watch.issue(watched(i, execute))
-    whole = not event.began  # else it is part of an item, which tells when it starts and ends
+    whole = not event.began  # else it is part of an item, which reports its start and end
     if whole:
         watch.start(event)
     event.result = execute(i)
@@ -62,7 +62,7 @@ def again(event: Event, port: Port, args: dict[str, Any] | None = None) -> Any:
 
 
 def repeatable(op: Operation) -> bool:
-    """Whether an instruction may run again: what prints runs once."""
+    """Return whether an instruction may run again: instructions that print run only once."""
     return op.row is None or op.row.effect != "io"
 
 
@@ -76,7 +76,8 @@ def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
 
 
 def _signal(watch: Watchers, i: Instr, result: Any) -> None:
-    """Signals in global memory order what their writer did before what their reader does after."""
+    """Report a signal in global memory, which orders earlier events of its writer before later ones of its
+    reader."""
     if i.name == "tnotify":
         watch.tell("notified", i.core, i.op, i.args["signal"], i.args["value"])
     elif result:
@@ -84,7 +85,7 @@ def _signal(watch: Watchers, i: Instr, result: Any) -> None:
 
 
 class Telling(Port):
-    """The way to memory of a launch that is watched."""
+    """Access to memory of an observed launch, which reports everything except loads and stores."""
 
     def __init__(self, watch: Watchers) -> None:
         self._watch = watch
@@ -100,13 +101,13 @@ class Telling(Port):
 
 
 class Recording(Telling):
-    """The way to memory of a launch of which somebody wants all loads and stores."""
+    """Access to memory of an observed launch, which reports loads and stores, too."""
 
     def __init__(self, watch: Watchers) -> None:
         super().__init__(watch)
         hooks = "loaded", "storing", "stored"
         self._loaded, self._storing, self._stored = [watch.of(n) for n in hooks]
-        #: Those who also want to know of vector registers, which belong to one value of one core.
+        #: Hooks of watchers that also observe vector registers, which belong to one value of one core.
         self._registers = [watch.of(n, registers=True) for n in hooks]
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
@@ -147,7 +148,7 @@ class Recording(Telling):
     def _tell_store(
         self, i: Instr, place: Place, region: Region | None, at: Array | None, codes: Array
     ) -> tuple[Access, tuple[Callable[..., None], ...]]:
-        """Tell of a store that is to come; who wants to know when it is done."""
+        """Report a store before it is done; return its access, and the hooks to call afterwards."""
         access = Access(place, region, at, True)
         event: Event = i.event
         if isinstance(place, Register) and place.space == SPACE:
@@ -161,7 +162,7 @@ class Recording(Telling):
 
 
 def port_of(watch: Watchers | None) -> Port:
-    """The way to memory of a launch."""
+    """Return the access to memory of a launch."""
     if watch is None:
         return Plain()
     if watch.memory:

@@ -1,12 +1,12 @@
-"""The fix-pipe: a matrix in L0C on its way to L1, GM or UB.
+"""The fix-pipe: copies of a matrix in L0C to L1, GM or UB.
 
 Each element is quantised, rectified, clipped and converted, in this order, and the matrix is written by rows
-(nz2nd), by columns (nz2dn) or in blocks. The numbers are those of `..fixpipe`, which serves tiles. A mode is
-named `<stem>_scalar`, with one scale, or `<stem>_vec`, with a word for every column in FB:
+(nz2nd), by columns (nz2dn) or in blocks. The numbers are computed as in `..fixpipe`, which serves tiles. A
+mode is named `<stem>_scalar`, with one scale, or `<stem>_vec`, with a word for every column in FB:
 
     pre_quant   8 bytes per column: the element of the pointer's type is the scale, the upper half has offset,
                 shift and sign
-    pre_relu    4 bytes per column: the element of the pointer's type is the slope of what is negative
+    pre_relu    4 bytes per column: the element of the pointer's type is the slope for negative numbers
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Part = tuple[Pointer, Shape, Shape]
 
 
 def _parts(i: Instr, target: Pointer, m: int, n: int) -> list[Part]:
-    """Where parts of the matrix go, how large they are, and where they begin."""
+    """Return the parts of the matrix: the destination, the size and the start of each."""
     if i.kind != "to UB":
         return [(target, (m, n), (0, 0))]
     split = i.attr("dst_mode")
@@ -79,7 +79,7 @@ def _parts(i: Instr, target: Pointer, m: int, n: int) -> list[Part]:
 
 
 def _origin(i: Instr, source: Pointer, pitch: int) -> Matrix:
-    """The matrix in L0C: column blocks of 16, `pitch` rows of them apart. nz2dn may skip rows."""
+    """Return the matrix in L0C: column blocks of 16, `pitch` rows apart. nz2dn may skip rows."""
     step = extent(i, "layout_arg", 0) if i.attr("layout") == "nz2dn" else 1
     return Matrix(source, (step * matrix.N0, 0, pitch * matrix.N0, 1), (1, matrix.N0))
 
@@ -90,7 +90,7 @@ def _destination(i: Instr, target: Pointer, stride: int) -> Matrix:
         return matrix.plain(target, stride, 1)
     if layout == "nz2dn":
         return matrix.plain(target, 1, stride)
-    # Blocks of 16 columns; more of them make up the 32 bytes of a narrow type, or half of them those of f32.
+    # Blocks of 16 columns; 32 bytes have more columns of a narrow type, and half as many of f32.
     width = max(matrix.N0, matrix.block(target.dtype))
     if layout == "nz2nz" and i.arg("layout_arg"):
         width = matrix.block(target.dtype)
@@ -98,7 +98,7 @@ def _destination(i: Instr, target: Pointer, stride: int) -> Matrix:
 
 
 def _updates(i: Instr) -> tuple[str, str] | None:
-    """Type and operation of an atomic update of GM: of its clause, or of the control register."""
+    """Return the type and operation of an atomic update of GM, from its clause or the control register."""
     if i.kind != "to memory":
         return None
     if i.attr("atomic_op"):
@@ -125,8 +125,8 @@ def _update(i: Instr, place: Matrix, codes: Array, kind: str, operation: str) ->
 
 
 def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Array:
-    """A window of L0C as elements of `dtype`. Only a whole matrix, never half of one, has a quantisation or
-    an activation, so that parameters begin with its first column."""
+    """Return a window of L0C as elements of `dtype`. Only whole matrices, not halves, are quantised or
+    rectified, so parameters begin with the first column."""
     mode, relu = i.attr("quant_mode"), i.attr("relu_mode") or "no_relu"
     if mode is None and relu == "no_relu" and src.dtype == dtype:
         return i.raw(src, size, at)
@@ -140,7 +140,7 @@ def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Arra
 
 
 def _words(i: Instr, count: int) -> tuple[Array, bool]:
-    """Quantisation words, 1 x 1 or one for each column, and whether they are in the form of FB."""
+    """Return the quantisation words, 1 x 1 or one for each column, and whether they are in the form of FB."""
     payload: Any = i.arg("quant_payload")
     if not isinstance(payload, Pointer):
         return fixpipe.word_of(fixpipe.scalar_word(payload, i.arg("dst").dtype)), False
@@ -154,7 +154,7 @@ def _words(i: Instr, count: int) -> tuple[Array, bool]:
 
 
 def _quantised(i: Instr, x: Array, mode: str, dtype: str) -> Array:
-    """Numbers of the destination type: whole ones in its range, or floats that are yet to be rounded."""
+    """Return numbers for the destination type: integers in its range, or floats before rounding."""
     if mode in _PLAIN:
         return x
     words, vector = _words(i, x.shape[1])
@@ -189,7 +189,7 @@ def _rectified(i: Instr, x: Array, mode: str) -> Array:
 
 
 def _converted(i: Instr, x: Array, dtype: str, mode: str | None) -> Array:
-    """Numbers as elements. Floats obey the `sat` word, or without one CTRL and the mode; integers do not."""
+    """Return numbers as elements. Floats obey the `sat` word, else CTRL and the mode; integers obey none."""
     d = DTYPES[dtype]
     if d.is_int:
         if x.dtype.kind == "f":

@@ -1,9 +1,9 @@
 """Products of an L0A and an L0B operand into L0C: plain, accumulating, biased, with MX scales.
 
-The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the
-old contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite;
-`nosat`, and the control register as the reset leaves it, let them pass, as at tile level. `n_dir` orders
-results and has no effect here.
+The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, with
+the old contents or the bias added at the end. `sat` replaces infinities and NaN of the inputs by finite
+numbers, and keeps sums finite. `nosat`, and the reset value of the control register, keep infinities and NaN,
+like tile products. `n_dir` orders results and has no effect here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mad(i: Instr) -> None:
         groups = k // MX_GROUP
         a = a * mx_factors(i.values(matrix.left_scales(i, lhs, m, groups), (m, groups)), 1, k)
         b = b * mx_factors(i.values(matrix.right_scales(i, rhs, groups, n), (groups, n)), 0, k)
-        if saturated:  # a scale may be NaN too
+        if saturated:  # a scale may be NaN, too
             a, b = (np.where(np.isnan(x), x.dtype.type(0), x) for x in (a, b))
     elif lhs.dtype == "f32" and i.exact:
         a, b = reduced(i, a, control), reduced(i, b, control)
@@ -58,26 +58,26 @@ def mad(i: Instr) -> None:
 
 
 def _onto(i: Instr) -> bool:
-    """Whether the product is added to what dst holds."""
+    """Return whether the product is added to the contents of dst."""
     assert i.op.row is not None
     return i.op.row.operands[i.op.row.operand_index["dst"]].reads
 
 
 def _left(i: Instr, lhs: Pointer, m: int, k: int) -> matrix.Matrix:
-    """A single row is a vector of consecutive elements, unless `disable_gemv` says fractals."""
+    """Return the left operand; a single row is a vector of consecutive elements, unless `disable_gemv`."""
     if m == 1 and not i.attr("disable_gemv"):
         return matrix.plain(lhs, k, 1)
     return matrix.left(i, lhs, m, k)
 
 
 def _ordinary(x: Array, dtype: str) -> Array:
-    """Infinities as the largest numbers of a type, NaN as 0."""
+    """Replace infinities by the largest numbers of a type, and NaN by 0."""
     top = DTYPES[dtype].max_finite
     return np.where(np.isnan(x), x.dtype.type(0), np.clip(x, -top, top))
 
 
 def _control(i: Instr) -> int:
-    """The control word that a product runs under: the register's, with what its clauses say."""
+    """Return the control word of a product: the register, changed by the clauses of the product."""
     word, sat = i.control, i.attr("sat_mode")
     tf32 = i.attr("tf32_mode") if i.kind != "mx" else None
     if tf32 or sat:
@@ -86,6 +86,6 @@ def _control(i: Instr) -> int:
     if tf32:
         word = ctrl.with_field(word, (ctrl.TF32, 1), 1)
         word = ctrl.with_field(word, (ctrl.TF32_AWAY, 1), tf32 == "round_away")
-    elif sat and i.isa == "cpu":  # whose products keep their precision unless they say otherwise
+    elif sat and i.isa == "cpu":  # the simulator keeps full precision without a tf32 clause
         word = ctrl.with_field(word, (ctrl.TF32, 1), 0)
     return word

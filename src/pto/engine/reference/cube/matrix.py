@@ -1,8 +1,8 @@
-"""Matrices behind pointers: what the tiles of the cube unit are at the level of pointers.
+"""Matrices of the cube unit at the level of pointers.
 
-A pointer says where a matrix begins, the instruction how large it is, and the buffer how its elements lie: in
-fractals of 512 bytes (16 rows of 32 bytes, or the other way round in L0B), in L0C of 16 x 16 elements. The
-offsets are those of tiles with the same layout, so that both levels share memory.
+A pointer is the start of a matrix, and the instruction has its size. The buffer decides its layout: fractals
+of 512 bytes (16 rows of 32 bytes, or the transpose in L0B), in L0C fractals of 16 x 16 elements. The offsets
+are those of tiles with the same layout, so that instructions of both levels can share memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..instr import Instr, Shape
 
 #: Rows of a fractal, and columns of a block of L0C.
 M0 = N0 = 16
-#: Bytes that the pointers of a buffer are aligned to: whole fractals, table entries, blocks of 32 bytes.
+#: The alignment of the pointers into each buffer: whole fractals, table entries, blocks of 32 bytes.
 ALIGNMENT = {loc: max(memory.align, memory.entry) for loc, memory in MEMORIES.items()}
 
 #: (row block stride, row stride, column block stride, column stride), in elements.
@@ -25,17 +25,17 @@ Steps = tuple[int, int, int, int]
 
 
 def up(size: int, unit: int) -> int:
-    """The next multiple of `unit`."""
+    """Round up to a multiple of `unit`."""
     return -(-size // unit) * unit
 
 
 def block(dtype: str) -> int:
-    """Elements of a block of 32 bytes: C0."""
+    """Return the number of elements in a block of 32 bytes (C0)."""
     return tiles.block_elements(DTYPES[dtype].bits)
 
 
 class Matrix(Pointer):
-    """A pointer to elements in boxes, `region` being that of a tile."""
+    """A pointer to elements in boxes, with the regions of a tile."""
 
     __slots__ = ("box", "steps")
 
@@ -57,24 +57,24 @@ class Matrix(Pointer):
 
 
 def laid_out(pointer: Pointer, layout: str, rows: int, cols: int, box: Shape) -> Matrix:
-    """A matrix in the layout of a tile of `rows` x `cols` elements, rounded up to whole boxes."""
+    """Return a matrix in the layout of a tile of `rows` x `cols` elements, rounded up to whole boxes."""
     rows, cols = up(rows, box[0]), up(cols, box[1])
     return Matrix(pointer, tile_steps(layout, rows, cols, box, rows), box)
 
 
 def plain(pointer: Pointer, row: int, col: int) -> Matrix:
-    """A matrix with two strides."""
+    """Return a matrix with two strides."""
     return Matrix(pointer, (row, 0, col, 0))
 
 
 def left(i: Instr, pointer: Pointer, m: int, k: int) -> Matrix:
-    """An operand in L0A: NZ, on A2 and A3 ZZ."""
+    """Return an operand in L0A: NZ, on A2 and A3 ZZ."""
     layout = "NZ" if i.core.profile.left_blayout == "col_major" else "ZZ"
     return laid_out(pointer, layout, m, k, (M0, block(pointer.dtype)))
 
 
 def right(pointer: Pointer, k: int, n: int) -> Matrix:
-    """An operand in L0B, k innermost."""
+    """Return an operand in L0B, with k innermost."""
     return laid_out(pointer, "ZN", k, n, (block(pointer.dtype), N0))
 
 
@@ -83,8 +83,8 @@ def accumulator(pointer: Pointer, m: int, n: int) -> Matrix:
 
 
 def left_scales(i: Instr, pointer: Pointer, m: int, groups: int) -> Matrix:
-    """The MX scales of an operand in L0A: a byte for 32 elements, in boxes of 16 rows and 2 groups. They lie
-    in a buffer of their own, at a sixteenth of the address of the operand."""
+    """Return the MX scales of an operand in L0A: a byte for 32 elements, in boxes of 16 rows and 2 groups.
+    They lie in their own buffer, at a sixteenth of the address of the operand."""
     return laid_out(scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
 
 
@@ -98,8 +98,8 @@ def scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
 
 
 def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
-    """A pointer operand to the elements of its type, which may lie in pairs; on hardware it starts at a
-    multiple of what its buffer asks for."""
+    """Return a pointer operand with the element type of its elements, which may be pairs. Stop if it is not
+    aligned as hardware requires for its buffer."""
     p: Pointer = i.arg(name)
     operand = i.op.get(name)
     if operand is not None and isinstance(operand.type, PtrType) and operand.type.elem.pairs:
@@ -113,14 +113,14 @@ def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
 
 
 def counted(i: Instr, name: str, low: int = 1, bits: int = 16) -> int:
-    """A size or count that only the run knows; most fields of the hardware have 16 bits."""
+    """Return a run-time size or count, which has to fit a field of the hardware, mostly of 16 bits."""
     found = extent(i, name, low)
     i.require(found < 1 << bits, f"expects {name} to fit {bits} bits, got {found}")
     return found
 
 
 def extent(i: Instr, name: str, low: int = 1, high: int = 1 << 40) -> int:
-    """A number that only the run knows."""
+    """Return a run-time number, which has to be in a range."""
     found = int(i.arg(name))
     limit = f"{low}..{high}" if high < 1 << 40 else f"at least {low}"
     i.require(low <= found <= high, f"expects {name} to be {limit}, got {found}")

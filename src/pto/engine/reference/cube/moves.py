@@ -5,7 +5,7 @@
                                          --mte_l1_bt, mte_l1_fb--> BT, FB        bias, fix-pipe parameters
 
 L1 holds operands in NZ: blocks of 32 bytes, one for each row, column block after column block. L0A and L0B
-take whole fractals, so that what pads the last ones comes along.
+take whole fractals, including the padding of the last ones.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from . import matrix
 from .matrix import Matrix, aligned, counted, extent, up
 
 _STRIDE_BITS = 40
-#: Bytes of a unit of `mte_l1_fb`: 8 parameters of 64 bits, on A2 and A3 16 of them.
+#: The unit of `mte_l1_fb` in bytes: 8 parameters of 64 bits, 16 on A2 and A3.
 FB_UNIT = {"cpu": 64, "a5": 64, "a2a3": 128}
-#: Bytes of a block: the unit of the destination strides of `mte_gm_l1_frac`.
+#: The size of a block in bytes, which is the unit of the destination strides of `mte_gm_l1_frac`.
 C0 = 32
 _SMALL_C0 = 4
 
@@ -61,14 +61,14 @@ def _by_registers(i: Instr, source: Pointer, target: Pointer) -> None:
 
 
 def _blocks(i: Instr, source: Pointer, target: Pointer) -> None:
-    """Lengths and gaps in blocks, to a vector core of choice."""
+    """Copy bursts to a selected vector core; lengths and gaps count blocks."""
     length, count, at, to = (counted(i, n, 0) for n in ("len_burst", "n_burst", "src_stride", "dst_stride"))
     target = vector_place(i, target, extent(i, "sid", 0, 1))
     copy_bursts(i, source, target, length * C0, [(count, (length + at) * C0, (length + to) * C0)])
 
 
 def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
-    """A place in UB as the cube core means it: in the UB of one of its vector cores."""
+    """Return a pointer into UB on a cube core as a pointer into the UB of one of its vector cores."""
     vectors = i.core.cluster.vectors if i.core.kind == "cube" and i.core.cluster is not None else []
     if not vectors or target.buffer is not i.core.buffers["vec"]:
         return target
@@ -78,7 +78,7 @@ def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
 
 @executor("bias")
 def mte_l1_bt(i: Instr) -> None:
-    """Bias values, narrow floats widened; lengths and gaps in values."""
+    """Copy bias values, and widen narrow floats; lengths and gaps count values."""
     source, target = aligned(i, "src"), aligned(i, "dst")
     if i.kind == "blocks":
         _bias_blocks(i, source, target)
@@ -95,7 +95,7 @@ def mte_l1_bt(i: Instr) -> None:
 
 
 def _bias_blocks(i: Instr, source: Pointer, target: Pointer) -> None:
-    """The same in blocks of 32 bytes of the source."""
+    """Copy bias values; lengths and gaps count blocks of 32 bytes of the source."""
     length, count = counted(i, "len_burst", 0), counted(i, "n_burst", 0)
     at, to = (length + counted(i, name, 0) for name in ("source_gap", "dst_gap"))
     if source.dtype == "bf16" or (source.dtype == "f16" and i.arg("conv_control")):
@@ -109,7 +109,7 @@ def _bias_blocks(i: Instr, source: Pointer, target: Pointer) -> None:
 
 @executor("fix-pipe parameters")
 def mte_l1_fb(i: Instr) -> None:
-    """Parameters of the fix-pipe as they are, in units of their own."""
+    """Copy parameters of the fix-pipe unchanged; lengths and gaps count `FB_UNIT`."""
     source, target = aligned(i, "src"), aligned(i, "dst", 64)
     unit = FB_UNIT[i.isa]
     length, count = extent(i, "len_burst", 0), counted(i, "n_burst" if i.kind else "count", 0)
@@ -123,7 +123,7 @@ def mte_l1_fb(i: Instr) -> None:
 
 @executor("fractals from memory")
 def mte_gm_l1_frac(i: Instr) -> None:
-    """Matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks of 32 B."""
+    """Copy matrices of n rows and d columns, stored by rows (nd2nz) or columns (dn2nz), into blocks."""
     source, target = aligned(i, "src"), aligned(i, "dst")
     n, d, groups = counted(i, "n_value"), counted(i, "d_value"), counted(i, "group_count", 0)
     inner = _elements(i, "src_inner_stride", source.dtype)
@@ -136,7 +136,7 @@ def mte_gm_l1_frac(i: Instr) -> None:
     width = matrix.block(target.dtype)
     steps = (inner, 1) if i.attr("mode") == "nd2nz" else (1, inner)
     if small:
-        # Rows of 4 elements one behind the other; zeros fill the last block.
+        # Rows of 4 elements, one after another; zeros fill the last block.
         rows, cols = up(n * _SMALL_C0, width) // _SMALL_C0, _SMALL_C0
         block, across, down = _SMALL_C0, 0, _SMALL_C0
     else:
@@ -149,7 +149,7 @@ def mte_gm_l1_frac(i: Instr) -> None:
 
 
 def _elements(i: Instr, name: str, dtype: str) -> int:
-    """A stride in bytes as elements."""
+    """Return a stride in bytes as a number of elements."""
     bits = DTYPES[dtype].bits
     found = extent(i, name, 0)
     i.require(found * 8 % bits == 0, f"expects {name} to be whole elements of {dtype}, got {found} bytes")
@@ -169,7 +169,7 @@ def _padded(part: Array, rows: int, cols: int) -> Array:
 
 @executor("left operand")
 def mte_l1_l0a(i: Instr) -> None:
-    """The source is m x k, transposed k x m."""
+    """Copy a left operand; the source is m x k, with `transpose` k x m."""
     m, k = counted(i, "m"), counted(i, "k")
     source, target = aligned(i, "src"), aligned(i, "dst")
     transpose = bool(i.attr("transpose"))
@@ -182,8 +182,8 @@ def mte_l1_l0a(i: Instr) -> None:
 
 @executor("right operand")
 def mte_l1_l0b(i: Instr) -> None:
-    """L0B keeps k innermost, which is the NZ order of the n x k matrix: hardware copies that one as it is and
-    transposes a k x n one; the manual has a k x n one and transposes an n x k one."""
+    """Copy a right operand. L0B keeps k innermost, which is the NZ order of the n x k matrix. On hardware the
+    source is n x k, and k x n with `transpose`; in the manual it is the other way round."""
     k, n = counted(i, "k"), counted(i, "n")
     source, target = aligned(i, "src"), aligned(i, "dst")
     transpose, hardware = bool(i.attr("transpose")), i.core.semantics.l0b_source == "hw"
@@ -192,8 +192,9 @@ def mte_l1_l0b(i: Instr) -> None:
 
 
 def _squares(i: Instr, source: Pointer, rows: int, cols: int) -> Shape:
-    """What an A5 transposes: whole squares, so that an operand of narrow elements has lines beyond its own,
-    in L1 and in its buffer. A product that counts fewer fractals of lines finds them in the place of k."""
+    """Return the size that the hardware transposes. On A5 it consists of whole squares, so an operand of
+    narrow elements has further lines, in L1 and in its buffer. A product that counts fewer fractals of lines
+    reads them instead of the next elements of k."""
     if i.isa == "a2a3":
         return rows, cols
     square = max(matrix.M0, matrix.block(source.dtype))
@@ -201,8 +202,8 @@ def _squares(i: Instr, source: Pointer, rows: int, cols: int) -> Shape:
 
 
 def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, turned: bool) -> None:
-    """Copy a window of an NZ matrix in L1; `turned`: the matrix there is the transpose of the operand. Its
-    column blocks are as high as the window."""
+    """Copy a window of an NZ matrix in L1, whose column blocks are as high as the window. If `turned`, the
+    matrix there is the transpose of the operand."""
     if turned:
         size, start = (size[1], size[0]), (start[1], start[0])
     width = matrix.block(source.dtype)
@@ -215,14 +216,14 @@ def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, t
 
 
 def _starts(i: Instr, first: str, second: str) -> Shape:
-    """Where the window begins in the operand, in elements."""
+    """Return the start of the window in the operand, in elements."""
     a, b = (extent(i, f"{n}_start", 0) if i.has(f"{n}_start") else 0 for n in (first, second))
     return a, b
 
 
 @executor("fractals of L1")
 def fractals(i: Instr) -> None:
-    """Fractals by their numbers: column blocks are strides apart; on A2 and A3 those of L0A lie by rows."""
+    """Copy fractals by their numbers: column blocks are strides apart; L0A of A2 and A3 has rows of them."""
     source, target = aligned(i, "src"), aligned(i, "dst")
     row, col, below, beside = (
         counted(i, name, 0) for name in ("m_start", "k_start", "src_stride", "dst_stride")
@@ -266,7 +267,7 @@ def scale_boxes(i: Instr) -> None:
 
 @executor("operand scales")
 def scales(i: Instr) -> None:
-    """Scales go to the buffer beside the operand, in the boxes of 32 bytes that they have in L1."""
+    """Copy scales to the buffer beside the operand, in the boxes of 32 bytes that they have in L1."""
     k = counted(i, "k")
     source = aligned(i, "src")
     target = aligned(i, "dst")
@@ -288,6 +289,6 @@ def scales(i: Instr) -> None:
 
 
 def _group(i: Instr, first: int) -> int:
-    """The group of 32 that an element of k begins."""
+    """Return the group of 32 that begins with an element of k."""
     i.require(first % MX_GROUP == 0, f"expects k_start to be a multiple of {MX_GROUP}, got {first}")
     return first // MX_GROUP

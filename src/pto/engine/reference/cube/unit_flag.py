@@ -1,10 +1,11 @@
-"""Unit flags: how a product hands a matrix in L0C to the fix-pipe without a flag between their pipes.
+"""Unit flags, which pass a matrix in L0C from a product to the fix-pipe without a flag between their pipes.
 
 Every matrix in L0C is free or published. A `mad` with a unit flag waits until its matrix is free, and with
-`check_and_set` publishes it; a write-back with a unit flag waits until it is published, and with
-`check_and_clear` frees it. The waits are items of the pipes M and FIX like those of flags.
+`check_and_set` publishes it. A write-back with a unit flag waits until the matrix is published, and with
+`check_and_clear` frees it. The waits are items of the pipes M and FIX, like waits for flags.
 
-Calls on tiles name phases instead (`phased`): those of the two pipes on a tile follow each other.
+Calls on tiles have phases instead (`phased`): such a call waits for the last one of the other pipe on its
+tile.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def used(op: Operation) -> bool:
 
 
 def issue(core: Core, i: Instr, execute: Any) -> None:
-    """Issue an instruction between its check and, where it has one, its change of the flag."""
+    """Issue an instruction between its check and, if it has one, its change of the flag."""
     product = i.pipe == "M"
     at = i.arg("dst" if product else "src").offset
     end = at + 4 * up(int(i.arg("m")), M0) * up(int(i.arg("n")), N0)
@@ -35,13 +36,13 @@ def issue(core: Core, i: Instr, execute: Any) -> None:
 
 
 def phased(op: Operation) -> bool:
-    """Whether an instruction on tiles hands its accumulator over by unit flags."""
+    """Return whether an instruction on tiles passes its accumulator on by unit flags."""
     names = [n for n in ("phase", "stPhase") if op.row is not None and n in op.row.attr_index]
     return any(op.attr(n) is not None and str(op.attr(n)) != "unspecified" for n in names)
 
 
 def issue_phased(core: Core, i: Instr, execute: Any) -> None:
-    """Issue an instruction on tiles behind the last one of the other pipe on the same accumulator."""
+    """Issue an instruction on tiles after the last one of the other pipe on the same accumulator."""
     product = i.pipe == "M"
     tile = i.arg("dst" if product else "src")
     if i.pipe not in ("M", "FIX") or getattr(tile, "loc", "") != "acc":
@@ -56,7 +57,7 @@ def issue_phased(core: Core, i: Instr, execute: Any) -> None:
 
 
 class Over(Item):
-    """What a pipe did with an accumulator is over."""
+    """Marks the end of the work of a pipe on an accumulator."""
 
     __slots__ = ("given", "is_over")
     what, kind = GIVE, "unit flag"
@@ -72,7 +73,7 @@ class Over(Item):
 
 
 class Follow(Item):
-    """Waits for what the other pipe does with an accumulator."""
+    """Waits for the work of the other pipe on an accumulator."""
 
     __slots__ = ("other",)
     kind = "unit flag"
@@ -99,7 +100,7 @@ class Check(Item):
 
     __slots__ = ("at", "product")
     kind = "unit flag"
-    nobody = ", which no mad publishes"
+    unprovided = ", which no mad publishes"
 
     def __init__(self, op: Operation, at: int, product: bool) -> None:
         super().__init__(op, at)
@@ -143,5 +144,5 @@ class Change(Item):
 
 
 def _matrix(core: Core, at: int) -> int:
-    """The published matrix that an address lies in, by its own; else the address."""
+    """Return the address of the published matrix that contains an address; else the address itself."""
     return next((first for first, (end, _) in core.published.items() if first <= at < end), at)

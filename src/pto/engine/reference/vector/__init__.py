@@ -1,1 +1,1 @@
-"""Executors of the vector micro-instructions, one module per family; `lanes` is what they share."""
+"""Executors of the vector micro-instructions, one module per family; `lanes` has their common parts."""

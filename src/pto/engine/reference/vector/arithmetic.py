@@ -1,8 +1,7 @@
 """Lane-wise rows with an expression, and 32-bit differences with borrow.
 
-What only chooses between operands moves their bits; anything else computes with numbers. Masks that an
-expression names are truth values of lanes, and a mask as result takes them. Lanes that are off in the gate of
-the row give 0.
+An expression that only chooses between operands moves their bits; all others compute with numbers. Masks are
+truth values of lanes, as operands and as results. Lanes that are off in the gate of the row give 0.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .lanes import active, bits, full, numbers, put, put_mask, put_raw, raw, wid
 
 @expressed("vector")
 def build(row: Row) -> Execute:
-    """The executor of a row with an expression over lanes. Bits of floats are taken as they are."""
+    """Make the executor of a row with an expression over lanes. Bitwise operations use the bits of floats."""
     expressions = {target or row.results[0].name: e for target, e in assigned(row.expr).items()}
     forms = [(target, RowExpression(e)) for target, e in expressions.items()]
     (first, form), *others = forms
@@ -63,7 +62,7 @@ def build(row: Row) -> Execute:
 
 
 def _is_bitwise(expression: Expression, vectors: set[str]) -> bool:
-    """Whether it is of the bits of two registers: those of floats, too, are taken as they are."""
+    """Return whether an expression is a bitwise operation of two registers, which may also be floats."""
     return (
         isinstance(expression, Apply)
         and expression.operation in ("bit_and", "bit_or", "bit_xor")
@@ -71,12 +70,12 @@ def _is_bitwise(expression: Expression, vectors: set[str]) -> bool:
     )
 
 
-# -- lanes that go elsewhere -------------------------------------------------------------------------------
+# -- other lanes -------------------------------------------------------------------------------------------
 
 
 @expressed("vector", "part")
 def build_part(row: Row) -> Execute:
-    """Of narrower operands, every other lane."""
+    """Make the executor of a row that uses every other lane of narrower operands."""
     form = RowExpression(row.expr)
     source = next(iter(form.names))
 
@@ -94,7 +93,7 @@ def build_part(row: Row) -> Execute:
 
 @expressed("vector", "front")
 def build_front(row: Row) -> Execute:
-    """Narrower results, in the front lanes of a register of zeros."""
+    """Make the executor of a row that stores narrower results in the front lanes of a register of zeros."""
     form = RowExpression(row.expr)
     source = next(iter(form.names))
 
@@ -119,7 +118,7 @@ def build_front(row: Row) -> Execute:
 
 @executor("difference with borrow")
 def subtract_borrow(i: Instr) -> None:
-    """The flag says that nothing was borrowed (hw), or that something was (doc)."""
+    """Subtract; the flag of a lane means that it had no borrow (hw), or that it had one (doc)."""
     hw = i.core.semantics.vsubc_flag == "hw"
     left, right = _wide(i, "lhs"), _wide(i, "rhs")
     if i.has("borrow_in"):

@@ -1,9 +1,9 @@
-"""vcvt: lanes of other element types.
+"""vcvt: conversions of lanes to other element types.
 
 A conversion that changes the width works on one lane of each group of lanes that share the wider element:
-`part` names it. Rounding `O` is to odd in the strict sense: a number that is not exact gets the neighbour
-whose last bit is 1, however near the other one is. (`ODD` of the tile conversions is nearest, with ties to
-odd.) Where a conversion saturates, infinities become the largest number and NaN becomes 0.
+`part` names it. Rounding `O` is to odd in the strict sense: an inexact number gets the neighbour whose last
+bit is 1, even if the other one is nearer. (`ODD` of the tile conversions is to nearest, with ties to odd.) In
+saturating conversions, infinities become the largest number, and NaN becomes 0.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..instr import Instr
 from ..registry import executor
 from .lanes import ALL, WIDTH, active, bits, full, put_raw, raw, values, width
 
-#: Names of the roundings in `elements`; O is done here.
+#: The names of the roundings in `elements`; this module implements O.
 MODES = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "O"}
-#: The lane of a group that a part is.
+#: The lane of a group for each part.
 PARTS = {"EVEN": 0, "ODD": 1, "P0": 0, "P1": 1, "P2": 2, "P3": 3}
 
 _INFINITY = np.array(np.inf, np.float32)
@@ -29,13 +29,13 @@ _ONES = np.array(2**64 - 1, np.uint64)
 
 
 def mode(name: str) -> str:
-    """The rounding of an attribute; ROUND_x is x."""
+    """Return the rounding of an attribute; ROUND_x is x."""
     return MODES[name.removeprefix("ROUND_")]
 
 
 @lru_cache
 def saturates(src: str, dst: str) -> bool | None:
-    """Whether a pair clamps: always, never, or (None) as `sat` says."""
+    """Return whether a pair of types saturates: always, never, or (None) if `sat` says so."""
     s, d = DTYPES[src], DTYPES[dst]
     if (src, dst) == ("f16", "i32"):
         return True  # only infinities and NaN do not fit
@@ -71,7 +71,7 @@ def convert(i: Instr) -> None:
 
 
 def _from_pairs(i: Instr, src: str) -> None:
-    """Every fourth byte is two lanes, its low half first."""
+    """Convert from pairs: every fourth byte is two lanes, with the low half first."""
     part = PARTS[i.attr("part")]
     found = bits(i, "input")[part::4]
     codes = np.stack((found & 0xF, found >> 4), 1).reshape(-1)
@@ -80,7 +80,7 @@ def _from_pairs(i: Instr, src: str) -> None:
 
 
 def _to_pairs(i: Instr, dst: str) -> None:
-    """Two lanes are every fourth byte; always saturated."""
+    """Convert to pairs: two lanes become every fourth byte; always saturated."""
     x = values(i, "input")
     x = np.where(np.isnan(x), x.dtype.type(0), x)
     rounding = mode(i.attr("rnd"))
@@ -92,7 +92,7 @@ def _to_pairs(i: Instr, dst: str) -> None:
 
 
 def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) -> Array:
-    """Elements that `raw` gave as elements of another type."""
+    """Convert elements from `raw` to elements of another type."""
     x = i.decoded(src, source)
     clamp = saturates(src, dst)
     saturate = sat if clamp is None else clamp
@@ -114,8 +114,8 @@ def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) 
 
 
 def _to_odd(x: Array, dst: str, saturate: bool) -> Array:
-    """Numbers cut off towards zero, with the last bit set where something was lost. The largest finite number
-    is odd, so nothing overflows but what is infinite already."""
+    """Truncate numbers towards zero, and set the last bit of inexact ones. The largest finite number is odd,
+    so only infinities overflow."""
     return _odd_codes(x, dst, saturate).view(elements.ARRAY_DTYPES[dst])
 
 
@@ -127,16 +127,15 @@ def _odd_codes(x: Array, dst: str, saturate: bool) -> Array:
 
 
 def _odd(x: Array) -> Array:
-    """Integral numbers, the odd neighbours of those that are none."""
+    """Replace numbers that are not integral by their odd neighbours."""
     whole = np.trunc(x)
     return np.where((whole != x) & (np.fmod(whole, 2) == 0), whole + np.copysign(1, x), whole)
 
 
 def _low_bits(x: Array, rounding: str, bits: int) -> Array:
-    """Numbers rounded to integral ones, modulo 2**bits; what is infinite or NaN has no low bits, and +inf
-    gives all ones."""
+    """Round numbers to integral ones, modulo 2**bits. NaN and -inf give 0, +inf gives all ones."""
     if x.dtype == np.float32 and bits <= 32:
-        # what is no i64 becomes its least number; the low 32 bits of an f32 that large are 0, too
+        # numbers outside i64 become its least number; the low 32 bits of such a large f32 are 0, too
         found = elements.encode("i64", x, rounding)
         infinite = x == _INFINITY
         if np.count_nonzero(infinite):

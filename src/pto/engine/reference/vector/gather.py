@@ -1,6 +1,6 @@
-"""Loads and stores whose lanes or blocks have addresses of their own: gather, scatter, strided blocks.
+"""Loads and stores with an address for each lane or block: gather, scatter, strided blocks.
 
-Requests that are off touch nothing: their address is not checked, a load gives 0 for them.
+Requests that are off access no memory: their address is not checked, and a load gives 0 for them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from ..registry import executor
 from .lanes import active, bits, full, image, put_raw, raw, width
 from .memory import BLOCK, PointerGrid, aligned, inside, post_update
 
-#: Blocks of a register.
+#: The number of blocks in a register.
 BLOCKS = 8
 _EVERY = bytes([1] * BLOCKS)
 
 
 def requests(i: Instr, count: int, size: int) -> Array:
-    """Which of `count` requests are on: a mask with lanes of `size` bytes, or how many of the first."""
+    """Return which of `count` requests are on: from a mask with lanes of `size` bytes, or a number of first
+    requests."""
     mask = i.args["mask"]
     if isinstance(mask, Register):
         on = active(i, "mask", size)
@@ -36,20 +37,20 @@ def requests(i: Instr, count: int, size: int) -> Array:
 
 
 def _based(i: Instr, base: Pointer, align: int, on: Array) -> None:
-    """Stop where a base is not aligned, or lies before its buffer and something is on. Where requests lie
-    behind the buffer is seen when they are made."""
+    """Stop if a base is not aligned, or lies before its buffer and a request is on. Accesses after the end of
+    the buffer are checked when they are made."""
     aligned(i, base, align)
     if base.offset < 0 and np.count_nonzero(on):
         inside(i, base)
 
 
 def _offsets(i: Instr) -> Array:
-    """Offsets without a sign."""
+    """Return the offsets, as unsigned numbers."""
     return bits(i, "offsets").astype(np.intp)
 
 
 def _in_tile(i: Instr, base: Pointer, at: Array, on: Array, size: int, count: int = 0) -> None:
-    """Say which offsets, in units of `size` bytes, leave the tile that the pointer was made from."""
+    """Report offsets, in units of `size` bytes, that leave the tile of the pointer."""
     home = base.home
     if home is None or i.port.plain:
         return
@@ -59,12 +60,12 @@ def _in_tile(i: Instr, base: Pointer, at: Array, on: Array, size: int, count: in
 
 
 def _chosen(found: Array, on: Array) -> Array:
-    """The items that are on."""
+    """Return the items that are on."""
     return found if full(on) else found[on]
 
 
 def _filled(lanes: int, on: Array, found: Array) -> Array:
-    """Lanes of a register of which those that are `on` were found."""
+    """Return the lanes of a register with the found values in those that are `on`, else 0."""
     if found.size == lanes:
         return found
     out = np.zeros(lanes, found.dtype)
@@ -93,7 +94,7 @@ def vgather2(i: Instr) -> None:
 
 @executor("gather some lanes")
 def vgather2_bc(i: Instr) -> None:
-    """There are 64 offsets; narrower elements have more lanes than that."""
+    """Gather with 64 offsets; further lanes of narrower elements become 0."""
     _gather(i, requests(i, min(i.args["offsets"].lanes, i.args["r"].lanes), width(i, "r")))
 
 
@@ -116,7 +117,7 @@ def vscatter(i: Instr) -> None:
 
 
 def _repeated(offsets: Array, on: Array) -> str:
-    """Two lanes that go to the same place."""
+    """Return the message about two lanes with the same offset."""
     seen: dict[int, int] = {}
     for lane in np.flatnonzero(on):
         at = int(offsets[lane])
@@ -131,7 +132,7 @@ def _repeated(offsets: Array, on: Array) -> str:
 
 @lru_cache(maxsize=64)
 def _block(size: int) -> Array:
-    """Elements of a block."""
+    """Return the element offsets of a block."""
     return np.arange(BLOCK // size, dtype=np.intp)
 
 
@@ -153,7 +154,7 @@ def vgatherb(i: Instr) -> None:
 
 
 def _control(i: Instr) -> tuple[int, int]:
-    """Distance of blocks and of repeats, in bytes."""
+    """Return the distance of blocks and of repeats, in bytes."""
     ctl = int(i.args["ctl"])
     if i.has("repeat_stride"):
         return (ctl & 0xFFFF) * BLOCK, (int(i.args["repeat_stride"]) & 0xFFFF) * BLOCK
@@ -162,7 +163,7 @@ def _control(i: Instr) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _strided(step: int, size: int) -> Array:
-    """Element offsets of blocks that are `step` bytes apart."""
+    """Return the element offsets of blocks that are `step` bytes apart."""
     return np.arange(BLOCKS, dtype=np.intp)[:, None] * (step // size) + _block(size)
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing vector registers and masks, which every family of vector instructions does alike.
+"""Accesses to vector registers and masks, for all families of vector instructions.
 
 A register is a row of lanes. A mask has one bit per byte of a register; lane n of elements of w bytes is on
 where bit n * w is set. Producers set the lowest bit of each lane and clear the others.
@@ -15,13 +15,13 @@ from ...registers import GRANULES, WIDTH
 from ..instr import Instr
 from ..meaning import computed
 
-#: Every lane of elements of some bytes; `active` gives these arrays themselves where no lane is off.
+#: By element size: a mask with all lanes on; `active` returns these arrays themselves if no lane is off.
 ALL = {size: np.ones(WIDTH // size, bool) for size in (1, 2, 4, 8)}
 _ALL_BYTES = {size: on.tobytes() for size, on in ALL.items()}
 for _on in ALL.values():
     _on.flags.writeable = False
 _SIZES = {name: d.bits // 8 for name, d in DTYPES.items()}
-#: What narrow elements compute in.
+#: The types of the arithmetic of narrow elements.
 _WIDER = {
     **dict.fromkeys(("f16", "bf16"), np.dtype(np.float32)),
     **dict.fromkeys(("i8", "u8", "i16", "u16"), np.dtype(np.int32)),
@@ -29,19 +29,19 @@ _WIDER = {
 
 
 def width(i: Instr, name: str) -> int:
-    """Bytes of an element of a vector operand."""
+    """Return the size of an element of a vector operand in bytes."""
     return _SIZES[i.args[name].dtype]
 
 
 def raw(i: Instr, name: str) -> Array:
-    """The lanes of a register to be moved, in one dimension, as bit patterns; not to be written into."""
+    """Return the lanes of a register to be moved, in one dimension, as bit patterns; read-only."""
     if i.port.plain:
         return i.args[name].array
     return i.raw(name, (1, i.args[name].lanes))[0]
 
 
 def values(i: Instr, name: str) -> Array:
-    """The lanes of a register as numbers: float32 (float64 in a shadow run), or the integer type."""
+    """Return the lanes of a register as numbers: float32 (float64 in a shadow run), or the integer type."""
     if i.port.plain:
         register = i.args[name]
         return i.decoded(register.dtype, register.array)
@@ -49,8 +49,8 @@ def values(i: Instr, name: str) -> Array:
 
 
 def numbers(i: Instr, name: str, fused: bool = False) -> Array:
-    """The lanes of a register in the type they compute in. NaN may have other bits than `values` gives them:
-    that is for results in which all NaN are one. `fused` multiplications and additions compute in f64."""
+    """Return the lanes of a register in the type of their arithmetic. A NaN may have other bits than in
+    `values`, which is allowed for results with a single NaN. `fused` multiply-adds compute in f64."""
     if i.port.plain:
         register = i.args[name]
         if fused and register.dtype in ("f32", "bf16"):
@@ -64,7 +64,7 @@ def numbers(i: Instr, name: str, fused: bool = False) -> Array:
 
 
 def bits(i: Instr, name: str) -> Array:
-    """The lanes of a register as unsigned bit patterns; no shadow follows them."""
+    """Return the lanes of a register as unsigned bit patterns, without a shadow."""
     if i.port.plain:
         register = i.args[name]
         return register.array.view(code_dtype(register.dtype))
@@ -72,12 +72,12 @@ def bits(i: Instr, name: str) -> Array:
 
 
 def image(i: Instr, mask: str) -> Array:
-    """The 256 bits of a mask, as 0 and 1; what watches undefined data may put any byte there."""
+    """Return the 256 bits of a mask, as 0 and 1; the sanitizer of undefined data may store other bytes."""
     return i.args[mask].array if i.port.plain else i.raw(mask, (1, WIDTH))[0] & 1
 
 
 def active(i: Instr, mask: str, size: int) -> Array:
-    """Which lanes of elements of `size` bytes a mask turns on; all where the operand is absent."""
+    """Return the lanes of elements of `size` bytes that a mask turns on; all if the operand is absent."""
     register = i.args.get(mask)
     if register is None:
         return ALL[size]
@@ -96,7 +96,7 @@ def active(i: Instr, mask: str, size: int) -> Array:
 
 
 def granule(i: Instr, mask: str) -> int:
-    """Bytes that a lane of a mask operand or result covers, as its type says; an untyped one covers one."""
+    """Return the number of bytes that a lane of a mask covers, from its type; 1 without a granularity."""
     row = i.op.row
     assert row is not None
     if mask in row.operand_index:
@@ -109,7 +109,7 @@ def granule(i: Instr, mask: str) -> int:
 
 
 def full(on: Array) -> bool:
-    """Whether lanes that `active` gave are all on."""
+    """Return whether all lanes of a result of `active` are on."""
     return on is ALL.get(WIDTH // on.size)
 
 
@@ -125,7 +125,7 @@ def put(i: Instr, name: str, found: Array, on: Array | None = None) -> None:
 
 
 def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
-    """Write elements that `raw` or `bits` gave to a result register; lanes that are not `on` are 0."""
+    """Write elements from `raw` or `bits` to a result register; lanes that are not `on` are 0."""
     if on is not None and (codes.size != on.size or not full(on)):
         codes = np.where(on, codes, np.zeros(1, codes.dtype))
     if i.port.plain:

@@ -1,8 +1,8 @@
 """Aligned loads and stores of vector registers: every distribution mode and the fixed strides.
 
-A mode is a grid of items: which rows and columns of memory, in steps of items of the width that the mode
-names, become one register. Where items are the elements of the register they move as elements, so that a
-shadow moves along; else as bit patterns.
+A mode is a grid of items in memory that become one register: its rows and columns, in steps of items of the
+width of the mode. If the items are the elements of the register, they move as elements, so that a shadow
+moves along; else they move as bit patterns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..instr import Instr, misaligned
 from ..registry import executor
 from .lanes import WIDTH, active, bits, full, put_raw, raw
 
-#: Bytes of a block, to which most addresses are aligned.
+#: The size of a block in bytes; most addresses are aligned to blocks.
 BLOCK = 32
 
 
@@ -46,7 +46,7 @@ class PointerGrid(Pointer):
 
 class Mode(NamedTuple):
     """Items of `width` bytes on a grid, at a multiple of `align` bytes. A load widens every item to `slot`
-    bytes, and what it leaves of the register is 0; a store takes items out of lanes of `slot` bytes."""
+    bytes, and the rest of the register becomes 0; a store takes items out of lanes of `slot` bytes."""
 
     width: int
     rows: int
@@ -94,7 +94,7 @@ _ALIASES = {"UNPK4_B8": "UNPK4", "BLK": "BRC_BLK", "SPLT4CHN_B8": "SPLT4CHN"}
 
 @lru_cache(maxsize=512)
 def _load_mode(token: str, size: int) -> Mode:
-    """The mode of a token of vlds for elements of `size` bytes."""
+    """Return the mode of a token of vlds for elements of `size` bytes."""
     if token == "NORM":
         return _mode(size, 1, WIDTH // size, 0, 1)
     if token == "BRC":
@@ -107,7 +107,8 @@ def _load_mode(token: str, size: int) -> Mode:
 
 @lru_cache(maxsize=512)
 def _stride_mode(token: str, size: int) -> Mode:
-    """STRIDE_S<k>_B<w>: items of w bits, k items apart. 64-bit items move as the elements they consist of."""
+    """Return the mode of STRIDE_S<k>_B<w>: items of w bits, k items apart. Items that are wider than elements
+    move as elements."""
     step, width = (int(part[1:]) for part in token.split("_")[-2:])
     width //= 8
     if width <= size:
@@ -119,11 +120,11 @@ def _stride_mode(token: str, size: int) -> Mode:
 
 
 def moved(i: Instr, pointer: str, offset: str = "offset") -> Pointer:
-    """A pointer further by an operand that counts elements."""
+    """Return a pointer advanced by an operand that counts elements."""
     return i.args[pointer].moved(int(i.args[offset]))
 
 
-#: What to use for an address that a load or a store does not take.
+#: The end of the help for an address that a load or store does not accept.
 _STREAMS = {
     "vlds": "; from any element on a stream loads: pto.vldas, pto.vldus",
     "vsts": "; to any element a stream stores: pto.init_align, pto.vstus, pto.vstas",
@@ -131,30 +132,30 @@ _STREAMS = {
 
 
 def aligned(i: Instr, at: Pointer, align: int) -> None:
-    """Stop where an effective address is not a multiple of `align` bytes."""
+    """Stop if an effective address is not a multiple of `align` bytes."""
     if at.offset % align:
         raise misaligned("an effective address", at, align, _STREAMS.get(i.name, ""))
 
 
 def inside(i: Instr, at: Pointer) -> None:
-    """Stop where an effective address is none of its buffer."""
+    """Stop if an effective address is outside its buffer."""
     if not 0 <= at.offset < at.buffer.data.size:
         raise MemoryFault(at.buffer, at.offset, at.offset + max(1, DTYPES[at.dtype].bits // 8))
 
 
 def legal(i: Instr, at: Pointer, align: int) -> None:
-    """Stop where an effective address is not legal, whatever lanes are on."""
+    """Stop if an effective address is not legal, even if all lanes are off."""
     aligned(i, at, align)
     inside(i, at)
 
 
 def post_update(i: Instr, registers: int) -> bool:
-    """Whether the instruction has more results than its registers: the advanced pointer."""
+    """Return whether the instruction has a result besides its registers, the advanced pointer."""
     return len(i.op.results) > registers
 
 
 def addresses(i: Instr, pointer: str, registers: int) -> tuple[Pointer, Pointer | None]:
-    """Where to access, and the advanced pointer of the form that returns it."""
+    """Return the pointer of the access, and the advanced pointer, if the instruction returns it."""
     further = moved(i, pointer)
     return (i.args[pointer], further) if post_update(i, registers) else (further, None)
 
@@ -163,7 +164,7 @@ def addresses(i: Instr, pointer: str, registers: int) -> tuple[Pointer, Pointer 
 
 
 def items(i: Instr, name: str, at: Pointer, mode: Mode, start: int = 0) -> Array:
-    """The lanes of register `name` that a mode gives from the bytes at `at` on; `start` counts items."""
+    """Return the lanes that a mode loads for register `name` from `at` on; `start` counts items."""
     register = i.args[name]
     size = DTYPES[register.dtype].bits // 8
     same = mode.width == size == mode.slot
@@ -213,7 +214,7 @@ def vldsx2(i: Instr) -> Pointer | None:
 
 @lru_cache
 def _every_other(token: str) -> Mode:
-    """The items of one of two registers that INTLV_B<w> and DINTLV_B<w> mix."""
+    """Return the mode for one of the two registers that INTLV_B<w> and DINTLV_B<w> interleave."""
     width = int(token.rpartition("_B")[2]) // 8
     return _mode(width, 1, WIDTH // width, 0, 2)
 
@@ -229,7 +230,7 @@ def vsld(i: Instr) -> None:
 
 
 def lanes_as(i: Instr, name: str, mode: Mode) -> tuple[Array, str]:
-    """The items of a register that a mode stores, in one dimension, and their type."""
+    """Return the items of a register that a mode stores, in one dimension, and their type."""
     dtype = i.args[name].dtype
     size = DTYPES[dtype].bits // 8
     if mode.width == size == mode.slot:
@@ -241,7 +242,7 @@ def lanes_as(i: Instr, name: str, mode: Mode) -> tuple[Array, str]:
 def put_items(
     i: Instr, at: Pointer, dtype: str, mode: Mode, found: Array, on: Array | None, start: int = 0
 ) -> None:
-    """Store items on the grid of a mode; those that are not `on` are not touched."""
+    """Store items on the grid of a mode; memory of items that are not `on` is not touched."""
     place = PointerGrid(at, at.offset + start * mode.width, dtype, mode.row_step, mode.col_step)
     count = found.size
     if on is not None:
@@ -257,7 +258,7 @@ def put_items(
 
 @lru_cache(maxsize=256)
 def _offsets(mode: Mode) -> Array:
-    """Item offsets of a grid, row by row."""
+    """Return the item offsets of a grid, row by row."""
     rows = np.arange(mode.rows, dtype=np.intp)[:, None] * mode.row_step
     return (rows + np.arange(mode.cols, dtype=np.intp) * mode.col_step).ravel()
 
@@ -284,8 +285,8 @@ def vsts(i: Instr) -> Pointer | None:
 
 
 def _merge(i: Instr, at: Pointer, token: str) -> None:
-    """MRG<n>CHN_B<w>: each block of the register holds n planes of w-bit items; a block of memory has the
-    first items of all planes, then the second ones, and so on. The mask turns on such groups of n items."""
+    """Perform MRG<n>CHN_B<w>: each block of the register has n planes of w-bit items; a block of memory gets
+    the first items of all planes, then the second ones, and so on. The mask selects groups of n items."""
     planes, width = int(token[3]), int(token.rpartition("_B")[2]) // 8
     legal(i, at, BLOCK)
     on = active(i, "mask", planes * width)

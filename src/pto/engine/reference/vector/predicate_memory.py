@@ -1,7 +1,7 @@
 """Loads and stores of masks: the 256 bits of a mask as 32 bytes, least significant bit first.
 
 US reads half as many bits and doubles each, DS reads twice as many and drops every other one, PK writes every
-other one. Both semantics use these bytes; the manual's own description of the modes cannot be carried out.
+other one. Both semantics use these bytes, because the modes cannot be executed as the manual describes them.
 Only an unaligned stream of masks has one bit per lane.
 """
 
@@ -18,20 +18,20 @@ from .lanes import granule, image, put_image
 from .memory import aligned, post_update
 from .streams import append
 
-#: Bytes that a mode transfers, and bytes that a subscript of pldi and psti counts.
+#: The number of bytes that a mode transfers, and the unit of a subscript of pldi and psti in bytes.
 _BYTES = {"NORM": WIDTH // 8, "US": WIDTH // 16, "DS": WIDTH // 4, "PK": WIDTH // 16}
 _UNIT = {"NORM": 32, "US": 16, "DS": 32, "PK": 16}
-#: What the manual asks of an address, and what a register or immediate offset counts.
+#: The alignment of addresses, and the unit of register and immediate offsets, in bytes.
 WORD = 8
 
 
 def _further(pointer: Pointer, count: int) -> Pointer:
-    """`count` bytes further."""
+    """Return a pointer `count` bytes further."""
     return pointer.at(pointer.offset + int(count))
 
 
 def _bytes_at(i: Instr, pointer: Pointer) -> Pointer:
-    """The place that an access begins at, as bytes."""
+    """Return the aligned start of an access, as a pointer to bytes."""
     aligned(i, pointer, WORD)
     return pointer.at(pointer.offset, "u8")
 
@@ -55,16 +55,16 @@ def _store(i: Instr, pointer: Pointer) -> None:
 
 
 def _places(i: Instr, base: Pointer, unit: int) -> tuple[Pointer, Pointer]:
-    """Where the access is, and where the base that the instruction returns points: an instruction with a base
-    result uses the place first and moves afterwards."""
+    """Return the pointer of the access, and the base that the instruction returns: an instruction with a base
+    result accesses first, and moves the base afterwards."""
     moved = _further(base, i.args.get("offset", 0) * unit)
     registers = len(i.op.row.results) - 1 if i.op.row else 0
     return (base if post_update(i, registers) else moved), moved
 
 
 def _reached(i: Instr, pointer: str) -> tuple[Pointer, Pointer]:
-    """Where an instruction goes to memory, and the pointer it gives back: a register or immediate offset
-    counts words, a subscript bytes or units."""
+    """Return the pointer of the access, and the pointer that the instruction returns. A register or immediate
+    offset counts words, a subscript bytes or units."""
     for name in ("areg", "imm"):
         if name in i.args:
             at = _further(i.args[pointer], i.args[name] * WORD)
@@ -88,7 +88,7 @@ def store_mask(i: Instr) -> Pointer:
 
 @executor("append mask")
 def append_lanes(i: Instr) -> Pointer:
-    """The lanes of a mask as dense bits, appended to a store stream."""
+    """Append the lanes of a mask as dense bits to a store stream."""
     base = i.args["base"]
     found = np.packbits(image(i, "mask")[:: granule(i, "mask")], bitorder="little")
     append(i, "align", "align_out", base.at(base.offset, "u8"), found, found)

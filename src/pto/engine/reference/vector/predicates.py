@@ -1,7 +1,8 @@
 """Predicate generation and algebra: masks from patterns and counts, and masks from masks.
 
-Everything works on the 256 bits of a mask, of which the lanes of a granularity are every first, second or
-fourth. What a producer makes has the lowest bit of each lane only; what moves or views bits keeps them all.
+All instructions work on the 256 bits of a mask. Lanes of a granularity of 1, 2 or 4 bytes are every bit,
+every second or every fourth bit. Producers set only the lowest bit of each lane; moves and views keep all
+bits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .lanes import granule, image, put_image
 
 
 def _size(row: Row) -> int:
-    """Bytes that a lane covers."""
+    """Return the number of bytes that a lane covers."""
     return GRANULES[kind_of(row)[1]]
 
 
@@ -30,7 +31,7 @@ def _size(row: Row) -> int:
 
 @lru_cache(maxsize=2048)
 def _first(count: int, size: int) -> Array:
-    """The image whose first `count` lanes are on."""
+    """Return the image with the first `count` lanes on."""
     found = np.zeros(WIDTH, np.uint8)
     found[: count * size : size] = 1
     found.flags.writeable = False  # registers share it
@@ -39,7 +40,7 @@ def _first(count: int, size: int) -> Array:
 
 @lru_cache(maxsize=2048)
 def pattern_image(pattern: str, size: int, semantics: str) -> Array:
-    """The image that a pattern stands for, at lanes of `size` bytes."""
+    """Return the image of a pattern, for lanes of `size` bytes."""
     lanes = WIDTH // size
     if pattern.startswith("PAT_VL"):
         return _first(int(pattern[6:]), size)
@@ -99,7 +100,7 @@ def _put_lanes(i: Instr, found: Array) -> None:
 
 @expressed("predicate")
 def build_algebra(row: Row) -> Execute:
-    """The executor of a row with an expression over lanes, which are truth values."""
+    """Make the executor of a row with an expression over lanes, which are truth values."""
     algebra = compiled(row.expr)
 
     def execute(i: Instr) -> None:
@@ -121,7 +122,7 @@ def view(i: Instr) -> None:
 
 
 def _part(i: Instr) -> slice:
-    """The half of an image that the instruction names."""
+    """Return the slice of the half of an image that the instruction names."""
     half = WIDTH // 2
     return slice(0, half) if i.attr("part") == "LOWER" else slice(half, WIDTH)
 
@@ -147,7 +148,7 @@ def unpack(i: Instr) -> None:
 
 
 def _move(source: Array, target: Array) -> None:
-    """The first lanes of one mask into the first lanes of another, as many as both have."""
+    """Copy the first lanes of one mask into the first lanes of another, as many as both have."""
     count = min(source.size, target.size)
     target[:count] = source[:count]
 

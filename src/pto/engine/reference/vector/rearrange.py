@@ -1,4 +1,4 @@
-"""Lanes moved about: interleaving, windows, compaction, permutation, and changes of lane width."""
+"""Rearrangement of lanes: interleaving, windows, compaction, and changes of lane width."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .lanes import active, bits, put_raw, raw, width
 
 @lru_cache(maxsize=32)
 def _interleaved(lanes: int) -> Array:
-    """Which lane of lhs ++ rhs each lane of the interleaved stream takes."""
+    """Return for each lane of the interleaved stream the index of its source in lhs ++ rhs."""
     return np.arange(2 * lanes, dtype=np.intp).reshape(2, lanes).T.ravel()
 
 
 @lru_cache(maxsize=32)
 def _separated(lanes: int) -> Array:
-    """Which lane of lhs ++ rhs each lane of even lanes ++ odd lanes takes."""
+    """Return for each lane of even lanes ++ odd lanes the index of its source in lhs ++ rhs."""
     return np.arange(2 * lanes, dtype=np.intp).reshape(lanes, 2).T.ravel()
 
 
 def _rearranged(i: Instr) -> Array:
-    """Both results of vintlv or vdintlv, one behind the other."""
+    """Return both results of vintlv or vdintlv, one after another."""
     order = (_separated if i.kind == "even and odd" else _interleaved)(i.args["lhs"].lanes)
     return np.concatenate((raw(i, "lhs"), raw(i, "rhs")))[order]
 
@@ -44,7 +44,7 @@ def interleave_half(i: Instr) -> None:
 
 
 def _part(i: Instr, lanes: int) -> slice:
-    """The lower or upper `lanes` of twice as many, as part says."""
+    """Return the slice of the lower or upper `lanes` of twice as many, selected by `part`."""
     return slice(lanes, None) if i.attr("part") == "HIGHER" else slice(lanes)
 
 
@@ -53,7 +53,7 @@ def _part(i: Instr, lanes: int) -> slice:
 
 @executor("slide")
 def slide(i: Instr) -> None:
-    """A window over an older vector and a newer one behind it; the older one of vshift is all zeros."""
+    """Store a window over an older vector followed by a newer one; the older one of vshift is all zeros."""
     newer = raw(i, "src0" if i.has("src0") else "src")
     older = raw(i, "src1") if i.has("src1") else np.zeros_like(newer)
     amount, lanes = i.args["amt"], newer.size
@@ -66,7 +66,7 @@ def slide(i: Instr) -> None:
 
 @executor("squeeze")
 def squeeze(i: Instr) -> None:
-    """Tells the streams, through SQZN, how many bytes are of use."""
+    """Move the active lanes to the front; SQZN gets their number of bytes, for streams."""
     size = width(i, "src")
     kept = raw(i, "src")[active(i, "mask", size)]
     found = np.zeros(i.args["r"].lanes, kept.dtype)
@@ -86,7 +86,7 @@ def count_below(i: Instr) -> None:
 
 @executor("pack lanes")
 def pack(i: Instr) -> None:
-    """Of two sources, or of one into half of a register of zeros."""
+    """Pack the lanes of two sources, or of one source into half of a register of zeros."""
     low = bits(i, "src0")
     lanes = low.size
     found = np.zeros(2 * lanes, f"u{low.itemsize // 2}")
@@ -100,7 +100,7 @@ def pack(i: Instr) -> None:
 
 @executor("unpack lanes")
 def unpack(i: Instr) -> None:
-    """The type of the source says how its lanes are extended."""
+    """Extend half of the lanes; the type of the source decides about signs."""
     lanes = i.args["src"].lanes // 2
     chosen = _part(i, lanes)
     if i.has("half"):

@@ -1,8 +1,8 @@
 """Reductions over the lanes of a register or of each of its eight 32-byte groups, and histograms of bytes.
 
-Lanes that are off take no part: they stand for the start value. A fold takes neighbours together, then
-neighbours of these, and so on, each step rounded to the element type. The extremes order -0 below +0, and a
-NaN is both the largest and the smallest.
+Lanes that are off count as the start value. A fold combines neighbours, then neighbours of these results, and
+so on, with each step rounded to the element type. The extremes order -0 below +0, and a NaN is both the
+largest and the smallest.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from ..meaning import Meaning, Numbers, compiled, computed
 from ..registry import Execute, builder, executor, expressed
 from .lanes import active, bits, full, put_mask, put_raw, raw, width
 
-#: 32-byte groups of a register.
+#: The number of 32-byte groups in a register.
 GROUPS = 8
 
 
 def _lanes(i: Instr) -> tuple[Array, Array]:
-    """The elements of the input, and which lanes of it are on."""
+    """Return the elements of the input, and a mask of its active lanes."""
     return raw(i, "input"), active(i, "mask", width(i, "input"))
 
 
 @expressed("vector", "fold lanes")
 @expressed("vector", "fold groups")
 def fold(row: Row) -> Execute:
-    """The lanes of each group taken together, from the start value on."""
+    """Make an executor that folds the lanes of each group, from the start value on."""
     groups = GROUPS if row.over == "fold groups" else 1
     step = compiled(row.expr)
     source = next(n for n in step.names if n != "acc")
@@ -56,14 +56,14 @@ def fold(row: Row) -> Execute:
 
 
 def _start(start: str, dtype: np.dtype[Any]) -> Any:
-    """What stands for a lane that is off."""
+    """Return the value for a lane that is off."""
     if start in ("least", "greatest"):
         return _identity(dtype, largest=start == "least")
     return dtype.type(int(start))
 
 
 def _stepped(n: Numbers, x: Array, step: Meaning, source: str) -> Array:
-    """Neighbours taken together until one is left, every step an element."""
+    """Combine neighbours until one is left, with every step rounded to an element."""
     found = computed(n.instr.decoded(n.dtype, x))
     while found.shape[1] > 1:
         made = step(n, {"acc": found[:, 0::2], source: found[:, 1::2]})
@@ -72,7 +72,7 @@ def _stepped(n: Numbers, x: Array, step: Meaning, source: str) -> Array:
 
 
 def _extremes(x: Array, largest: bool) -> Array:
-    """The largest or smallest of each row."""
+    """Return the largest or smallest element of each row."""
     found = x.max(axis=1) if largest else x.min(axis=1)
     if x.dtype.kind == "f" and np.count_nonzero(found) < found.size:
         wanted = ((x == 0) & (np.signbit(x) != largest)).any(axis=1)
@@ -82,7 +82,7 @@ def _extremes(x: Array, largest: bool) -> Array:
 
 
 def _put_first(i: Instr, found: Any) -> None:
-    """The results in the first lanes, zeros behind them."""
+    """Store the results in the first lanes, followed by zeros."""
     out = np.zeros(i.args["r"].lanes, found.dtype)
     out[: found.size] = found
     put_raw(i, "r", out)
@@ -99,7 +99,7 @@ def _put_groups(i: Instr, found: Array) -> None:
 
 @executor("lane pair sums")
 def pair_totals(i: Instr) -> None:
-    """Sums of neighbours (hw), or running sums (doc)."""
+    """Store sums of neighbours (hw), or running sums (doc)."""
     x, on = _lanes(i)
     x = np.where(on, x, np.zeros(1, x.dtype))
     if i.core.semantics.vcpadd_mode == "hw":
@@ -112,7 +112,7 @@ def pair_totals(i: Instr) -> None:
 
 
 def _identity(dtype: np.dtype[Any], largest: bool) -> Any:
-    """What stands for no lane at all."""
+    """Return the extreme of no lanes."""
     if dtype.kind == "f":
         return dtype.type(-np.inf if largest else np.inf)
     limits = np.iinfo(dtype)
@@ -120,19 +120,19 @@ def _identity(dtype: np.dtype[Any], largest: bool) -> Any:
 
 
 def _numbers(i: Instr, x: Array) -> Array:
-    """Elements in a type that compares fast."""
+    """Return elements in a type with fast comparisons."""
     return i.decoded(i.args["input"].dtype, x) if x.dtype.kind == "f" else x
 
 
 def _find(x: Array, on: Array, largest: bool) -> int | None:
-    """The first lane that holds the extreme; None where none is on."""
+    """Return the first lane with the extreme; None if all lanes are off."""
     lanes = None
     if not full(on):
         lanes = on.nonzero()[0]
         if not lanes.size:
             return None
         x = x[lanes]
-    at = int(x.argmax() if largest else x.argmin())  # of NaNs the first one
+    at = int(x.argmax() if largest else x.argmin())  # the first NaN if there is one
     if x.dtype.kind == "f" and not x[at]:
         zeros = (x == 0) & (np.signbit(x) != largest)
         at = int(zeros.argmax()) if np.count_nonzero(zeros) else at
@@ -141,7 +141,7 @@ def _find(x: Array, on: Array, largest: bool) -> int | None:
 
 @builder("extreme lane")
 def extreme(row: Row) -> Execute:
-    """The largest or smallest element in lane 0, and its lane as an unsigned integer in lane 1."""
+    """Make an executor that stores the extreme in lane 0, and its lane as an unsigned integer in lane 1."""
     largest = kind_of(row)[1] == "largest"
 
     def execute(i: Instr) -> None:
@@ -158,14 +158,14 @@ def extreme(row: Row) -> Execute:
         rest = np.zeros((1, x.size - 1), code)
         rest[0, 0] = at or 0
         i.store_raw("r", found.reshape(1, 1))
-        i.store_raw("r", rest, (0, 1))  # bits, not a number: no shadow follows them
+        i.store_raw("r", rest, (0, 1))  # bits, not numbers: they have no shadow
 
     return execute
 
 
 @builder("extreme lane and mask")
 def extreme_and_mask(row: Row) -> Execute:
-    """The extreme in lane 0, and a mask of the lanes that are equal to it."""
+    """Make an executor that stores the extreme in lane 0, and a mask of the lanes that are equal to it."""
     largest = kind_of(row)[1] == "largest"
 
     def execute(i: Instr) -> None:
@@ -183,12 +183,12 @@ def extreme_and_mask(row: Row) -> Execute:
 
 @builder("lane histogram")
 def histogram(row: Row) -> Execute:
-    """Counts of byte values, or of those up to each value, in one half of the 256 bins."""
+    """Make an executor that counts byte values, or values up to each, in one half of the 256 bins."""
     cumulative = kind_of(row)[1] == "up to each"
 
     def execute(i: Instr) -> None:
         half = i.args["bin"]
-        i.require(half in (0, 1), f"bin is 0 or 1, got {half}")
+        i.require(half in (0, 1), f"expects bin to be 0 or 1, got {half}")
         counts = np.bincount(bits(i, "source")[active(i, "mask", 1)], minlength=256)
         if cumulative:
             counts = counts.cumsum()

@@ -16,7 +16,7 @@ from .lanes import active, bits, put, put_raw, raw, width
 
 @executor("permutation")
 def permute(i: Instr) -> None:
-    """Indices count lanes from the start of the register and wrap."""
+    """Permute lanes; indices count from the start of the register, and wrap."""
     assert i.op.row is not None
     index = i.op.row.operands[1].name
     source = raw(i, "src")
@@ -27,7 +27,7 @@ def permute(i: Instr) -> None:
 
 
 def _element(i: Instr, value: float | int) -> Array:
-    """A scalar as one element of the result; an integer that is too wide loses its upper bits."""
+    """Return a scalar as one element of the result; an integer that is too wide loses its upper bits."""
     dtype = i.args["r"].dtype
     return i.encoded(np.array([value], np.float64 if DTYPES[dtype].is_float else np.int64), dtype)
 
@@ -39,7 +39,7 @@ def broadcast(i: Instr) -> None:
 
 @executor("duplicate")
 def duplicate(i: Instr) -> None:
-    """A scalar, or the first or last lane of a register."""
+    """Repeat a scalar, or the first or last lane of a register."""
     source = i.args["input"]
     if isinstance(source, Register):
         last = i.attr("position").endswith("HIGHEST")
@@ -56,7 +56,7 @@ def _steps(lanes: int, sign: int, real: bool) -> Array:
 
 @executor("consecutive lanes")
 def count(i: Instr) -> None:
-    """Sums are exact before they are rounded to the element type, or wrap."""
+    """Store consecutive numbers: exact sums, rounded to the element type, or wrapped."""
     r = i.args["r"]
     sign = -1 if i.attr("order") in ("DESC", "DEC_ORDER") else 1
     put(i, "r", i.args["index"] + _steps(r.lanes, sign, DTYPES[r.dtype].is_float))

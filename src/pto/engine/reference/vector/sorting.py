@@ -1,4 +1,4 @@
-"""Rows that go from buffer to buffer: a transpose, sorts of 32 elements, and the merge of sorted lists.
+"""Instructions from buffer to buffer: a transpose, sorts of 32 elements, and the merge of sorted lists.
 
 Records, the order of values and the merge are those of the tile instructions, see `sort`.
 """
@@ -35,8 +35,8 @@ def transpose(i: Instr) -> None:
 
 
 def _read(i: Instr, *parts: tuple[str, int], cols: int = BLOCK) -> tuple[Array, Array]:
-    """Rows of elements of operands of one type, one behind the other: to be moved, and as the bit patterns
-    that the program has."""
+    """Return the rows of operands of one type, one after another: as elements to be moved, and as the bit
+    patterns of the program."""
     found = i.raw(parts[0][0], (parts[0][1], cols)) if len(parts) == 1 else i.joined(parts, cols)
     if i.exact:
         return found, found.view(elements.code_dtype(i.dtype(parts[0][0])))
@@ -44,7 +44,7 @@ def _read(i: Instr, *parts: tuple[str, int], cols: int = BLOCK) -> tuple[Array, 
 
 
 def _scores(i: Instr, name: str, found: Array, codes: Array) -> Array:
-    """What elements that `_read` gave are sorted by: the numbers the program has."""
+    """Return the sort keys of elements from `_read`: the numbers of the program."""
     if found.dtype.char == "f":
         return found
     return found.astype(np.float32) if found.dtype.char == "e" else elements.decode(i.dtype(name), codes)
@@ -52,12 +52,12 @@ def _scores(i: Instr, name: str, found: Array, codes: Array) -> Array:
 
 @lru_cache(maxsize=16)
 def _places(groups: int) -> Array:
-    """The places of elements in their group."""
+    """Return the positions of elements in their group."""
     return np.tile(np.arange(BLOCK, dtype=np.uint32), (groups, 1))
 
 
 def _order(i: Instr, found: Array, codes: Array) -> Array:
-    """Positions of groups of elements in descending order; equal ones stay as they were."""
+    """Return the positions of groups of elements in descending order; the sort is stable."""
     scores = _scores(i, "src", found, codes)
     if len(scores) == 1 and scores.dtype.kind == "f":
         return descending(scores).argsort(kind="stable")
@@ -83,7 +83,7 @@ def sort_records(i: Instr) -> None:
         made[..., 1] = i.bits("indices", (groups, BLOCK))
         i.store_raw("dest", made.view(np.uint64).take(order).view(array_of(target)))
         return
-    # records of integers hold the bits of their scores
+    # records of integers have the bits of their scores
     scores = found if target == i.dtype("src") else codes.astype(np.uint32)
     index = i.bits("indices", (groups, BLOCK)).take(order)
     i.store_raw("dest", records(scores.take(order), index, target))
@@ -96,7 +96,8 @@ _LISTS = {0b0011: 2, 0b0111: 3, 0b1111: 4}
 
 
 def status(i: Instr) -> Register:
-    """VMS4_SR: how many records the last merge that stopped early took from each list."""
+    """Return VMS4_SR, which has the number of records that the last merge with an early stop took from each
+    list."""
     return i.core.special_register("VMS4_SR", "u16", 4)
 
 
@@ -133,7 +134,7 @@ def merge(i: Instr) -> None:
 
 
 def _repeated(i: Instr, repeat: int, lengths: list[int], exhausted: bool, each: int) -> None:
-    """Merge four lists after four lists, which lie one behind the other."""
+    """Merge groups of four adjacent lists, one group after another."""
     i.require(
         len(lengths) == 4 and not exhausted,
         f"expects repeated merges to use four lists and no early stop, got {i.args['config']:#x}",
@@ -152,5 +153,5 @@ def _repeated(i: Instr, repeat: int, lengths: list[int], exhausted: bool, each: 
 
 @executor("merge status")
 def merge_status(i: Instr) -> tuple[int, ...]:
-    """Unsigned counts in the signed form of i16."""
+    """Return the unsigned counts as i16 with the same bits."""
     return tuple(i.raw(status(i), (1, 4))[0].view(np.int16).tolist())

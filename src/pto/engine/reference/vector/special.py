@@ -13,7 +13,7 @@ from .lanes import active, put_raw, values
 
 @executor("product and conversion")
 def scale_convert(i: Instr) -> None:
-    """The product is one of f32; it goes to every other lane."""
+    """Compute products in f32, convert them, and store them in every other lane."""
     product = values(i, "input") * Numbers(i, "f32").scalar(i.args["scalar"])
     codes = converted(i, product, "f32", "f16", i.attr("rnd"), False)
     found = np.zeros(i.args["r"].lanes, codes.dtype)

@@ -1,8 +1,8 @@
 """Unaligned streams: the state that an alignment register carries, and the special register AR.
 
-A load state holds the block that the next access starts in. A store state holds the bytes that wait for the
-rest of their block: whole blocks go to memory as they fill, the rest with the flush. A stream that nobody
-flushes loses them, as on hardware.
+A load state has the block in which the next access starts. A store state has the pending bytes of an
+incomplete block: complete blocks go to memory at once, the rest with the flush. A stream without a flush
+loses the pending bytes, as on hardware.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .memory import BLOCK, addresses, aligned, legal, post_update
 
 
 def _become(state: Align, kind: str, position: Pointer, pending: int) -> None:
-    """Give a new state its facts. Only the first execution does: sanitizers run an instruction again with
-    other values in place of undefined ones."""
+    """Set the fields of a new state, only in the first execution: sanitizers run an instruction again with
+    other values for undefined data."""
     if not state.kind:
         state.kind, state.position, state.pending = kind, position, pending
 
@@ -59,7 +59,7 @@ def vldus(i: Instr) -> Pointer | None:
         own = raw(i, "state") if state.pending else i.raw(_bytes_at(source, block), (1, BLOCK))[0]
         rest = i.raw(_bytes_at(source, block + BLOCK), (1, WIDTH))[0]
         found = np.concatenate((own[head:], rest[: WIDTH - BLOCK + head])).view(code_dtype(r.dtype))
-        # whole elements of memory carry a shadow; the bytes of the state do not
+        # whole elements in memory have a shadow; the bytes of the state have none
         loaded = found if i.exact else i.raw(source, (1, r.lanes))[0]
         tail = rest[WIDTH - BLOCK :].copy()
         put_raw(i, "r", loaded)
@@ -95,12 +95,12 @@ def _shown(state: Align) -> str:
 
 @executor("empty stream")
 def init_align(i: Instr) -> None:
-    """A register as it was made: nothing pending, no position."""
+    """Leave the register as it was made: nothing pending, no position."""
 
 
 def append(i: Instr, state: str, out: str, at: Pointer, found: Array, codes: Array) -> None:
-    """Append elements to a store stream at `at`: as elements to be moved and as bit patterns. What fills a
-    block is written, the rest goes to the register `out`."""
+    """Append elements to a store stream at `at`: `found` to be moved, `codes` as bit patterns. Complete
+    blocks are written, the rest goes to the register `out`."""
     before, after = i.args[state], i.args[out]
     i.require(before.kind != "load", f"expects the state of a store stream, got {_shown(before)}")
     pending = before.pending
@@ -112,7 +112,7 @@ def append(i: Instr, state: str, out: str, at: Pointer, found: Array, codes: Arr
     whole = max(0, end // BLOCK * BLOCK - start)
     if whole and i.exact:
         i.store_raw(_bytes_at(at, start), waiting[None, :whole])
-    elif whole:  # elements bring their shadow along, the bytes of the state have none
+    elif whole:  # elements keep their shadow, the bytes of the state have none
         i.store_raw(_bytes_at(at, start), waiting[None, :pending])
         i.store_raw(at, found[None, : (whole - pending) // codes.itemsize])
     tail = waiting[whole:]
@@ -124,13 +124,13 @@ def append(i: Instr, state: str, out: str, at: Pointer, found: Array, codes: Arr
 
 
 def _held(i: Instr, state: str) -> Array:
-    """The bytes that are pending."""
+    """Return the pending bytes."""
     align = i.args[state]
     return align.array[: align.pending] if i.port.plain else i.raw(state, (1, align.pending))[0]
 
 
 def flush(i: Instr, at: Pointer) -> None:
-    """Write what is pending, just before `at`; the state is consumed."""
+    """Write the pending bytes before `at`; the state is consumed."""
     state = i.args["state"]
     i.require(state.kind != "load", f"expects the state of a store stream, got {_shown(state)}")
     if state.pending:
@@ -139,7 +139,7 @@ def flush(i: Instr, at: Pointer) -> None:
 
 
 def _continues(i: Instr, state: Align, at: Pointer, what: str) -> None:
-    """Where bytes are pending, the stream goes on, or ends, where the last append left it."""
+    """Stop if a stream with pending bytes goes on, or ends, at another address than its last append."""
     position = state.position
     assert position is not None
     if position.buffer is not at.buffer or position.offset != at.offset:
@@ -151,7 +151,7 @@ def _continues(i: Instr, state: Align, at: Pointer, what: str) -> None:
 
 
 def _first(i: Instr, count: int) -> tuple[Array, Array]:
-    """The first elements of `value`, to be moved and as bit patterns."""
+    """Return the first elements of `value`, to be moved and as bit patterns."""
     codes = np.ascontiguousarray(bits(i, "value")[:count])
     return (codes if i.exact else raw(i, "value")[:count]), codes
 
@@ -187,7 +187,7 @@ def vstu(i: Instr) -> int | Pointer:
 
 @executor("end of stream")
 def vsta(i: Instr) -> Pointer | None:
-    """The form that returns an advanced pointer ends the stream at the pointer it was given."""
+    """End a stream; the form that returns an advanced pointer ends it at its pointer operand."""
     at, further = addresses(i, "dest", 0)
     flush(i, at)
     return further
@@ -206,7 +206,7 @@ def _read(i: Instr, name: str) -> int:
 
 
 def _at_register(i: Instr, pointer: str) -> tuple[Pointer, int]:
-    """A pointer further by AR bytes, and AR."""
+    """Return a pointer advanced by AR bytes, and AR."""
     base, ar = i.args[pointer], _read(i, "AR")
     return base.at(base.offset + ar), ar
 
@@ -238,7 +238,7 @@ def sprclr(i: Instr) -> None:
 
 @executor("store address register")
 def store_special(i: Instr) -> Pointer | None:
-    """The offset counts words in the immediate form, bytes in the other."""
+    """Store AR; the offset counts words in the immediate form, bytes in the other."""
     dest = i.args["dest"]
     scale = 4 if i.kind == "words" else 1
     further = dest.at(dest.offset + int(i.args["offset"]) * scale)
