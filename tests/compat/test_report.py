@@ -38,7 +38,7 @@ def test_a_script(library: Path) -> None:
     done = pto("python", str(library / "tree" / "good.py"), "-p", "--report", library=library)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "arguments ['-p', '--report']\n"
-    assert done.stderr == "pto: a2a3 is a device; it is simulated here\n"
+    assert done.stderr == "pto: simulating device a2a3\n"
 
 
 def test_e3101_another_package(library: Path, tmp_path: Path) -> None:
@@ -47,7 +47,9 @@ def test_e3101_another_package(library: Path, tmp_path: Path) -> None:
     path = f"{tmp_path}{os.pathsep}{library}"
     code = "import pypto.language as pl, pto.language; print(pl is pto.language)"
     done = pto("python", "-c", code, library=library, PYTHONPATH=path)
-    assert done.returncode == 1 and "error[PTO-E3101]: another package is called pypto" in done.stderr
+    assert (
+        done.returncode == 1 and "error[PTO-E3101]: another package named pypto is installed" in done.stderr
+    )
     assert str(tmp_path / "pypto") in done.stderr and "Traceback" not in done.stderr
     done = pto("python", "--shadow", "-c", code, library=library, PYTHONPATH=path)
     assert done.returncode == 0 and done.stdout == "True\n"

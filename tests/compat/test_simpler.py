@@ -189,7 +189,7 @@ def test_in_does_not_come_back(simpler: Any) -> None:
         worker.run(worker.register(built), args)
     assert not out.any()
     (found,) = [d for e in events for d in e.diagnostics]
-    assert found.code == "PTO-E2607" and "argument 2 is IN and was written to" in found.message
+    assert found.code == "PTO-E2607" and "write to argument 2, which is IN" in found.message
 
 
 def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
@@ -263,13 +263,13 @@ def test_wrong_graphs_of_chips(simpler: Any) -> None:
     for orchestrate, error, text in (
         (lambda o, w, h: o.allocate_domain(name="d", workers=[0], window_size=4, buffers=[spec]), ValueError,
          "buffers need 8 bytes, window_size is 4"),
-        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 2], window_size=8), ValueError, "no worker 2"),
-        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 0], window_size=8), ValueError, "once"),
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 2], window_size=8), ValueError, "unknown worker 2"),
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 0], window_size=8), ValueError, "different workers"),
         (lambda o, w, h: o.allocate_domain(name="d", workers=[0], window_size=8)[1], KeyError, "1"),
         (lambda o, w, h: o.submit_next_level(h, interface.TaskArgs(), worker=0), TypeError, "ChipCallable"),
-        (lambda o, w, h: o.submit_sub(3), TypeError, "what register has returned"),
-        (lambda o, w, h: o.submit_next_level_group(h, [], workers=[0]), ValueError, "0 arguments for 1 workers"),
-        (lambda o, w, h: o.copy_to(w.malloc(4), np.zeros(8, np.float32)), ValueError, "32 bytes, the buffer has 4"),
+        (lambda o, w, h: o.submit_sub(3), TypeError, "expected a handle from register"),
+        (lambda o, w, h: o.submit_next_level_group(h, [], workers=[0]), ValueError, "expected 1 arguments, one per worker, got 0"),
+        (lambda o, w, h: o.copy_to(w.malloc(4), np.zeros(8, np.float32)), ValueError, "expected at most 4 bytes, the size of the buffer, got 32"),
         (lambda o, w, h: o.submit_sub(w.register(lambda args: 1 / 0)), ZeroDivisionError, "division"),
         (lambda o, w, h: o.create_worker_chip_queue(), DiagnosticError, "PTO-E3106"),
     ):  # fmt: skip
@@ -344,7 +344,7 @@ def test_scene(
             setup.SceneTestCase.run_module(__name__)
         assert ended.value.code == status and text in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["script", "-p", "a5sim"])
-    with pytest.raises(DiagnosticError, match=r"PTO-E3107.*no case is for platform a5sim") as caught:
+    with pytest.raises(DiagnosticError, match=r"PTO-E3107.*cannot find a case for platform a5sim") as caught:
         setup.SceneTestCase.run_module(__name__)
     assert "TestGraph::right" in caught.value.diagnostics[0].help
 
@@ -404,7 +404,10 @@ def test_scene_of_a_node(
             args.out_0[0], args.out_1[0] = 11, 10
 
     monkeypatch.setattr(sys.modules[__name__], "TestSwap", TestSwap, raising=False)
-    for devices, status, text in (("0-1", 0, "PASS TestSwap::two"), ("3", 1, "needs 2 devices, -d names 1")):
+    for devices, status, text in (
+        ("0-1", 0, "PASS TestSwap::two"),
+        ("3", 1, "expected 2 devices, got 1 from -d"),
+    ):
         monkeypatch.setattr(sys, "argv", ["script", "-p", "a2a3sim", "-d", devices])
         with pytest.raises(SystemExit) as ended:
             setup.SceneTestCase.run_module(__name__)
@@ -432,7 +435,7 @@ def test_e3105_modules_that_nothing_stands_for(
 ) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*other machines are not simulated"):
         importlib.import_module("simpler.remote_l3_session")
-    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*run them in their checkout"):
+    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*run the program there"):
         importlib.import_module("simpler_setup.goldens.sums")
     (tmp_path / "simpler_setup" / "goldens").mkdir(parents=True)
     for name, text in (("__init__", ""), ("sums", "ANSWER = 42")):

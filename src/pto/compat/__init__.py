@@ -1,1 +1,1 @@
-"""Other people's names for what we have: programs that were written for another stack run on ours."""
+"""Compatibility with other stacks: programs written for pypto and simpler run on this package unchanged."""

@@ -1,9 +1,9 @@
-"""`pto python --report DIR TREE...`: every program of folders, each in a process of its own with a limit, and
-a table of what became of it: DIR/report.html, DIR/report.json.
+"""`pto python --report DIR TREE...`: run every program of folders in a process of its own with a time limit,
+and write a table of the outcomes: DIR/report.html, DIR/report.json.
 
-A program is a file with `if __name__ == "__main__":`, which is run as a script, or a test of a file
-`test_*.py`, which pytest runs. What happens inside is read from the lines that `session.py` and `plugin.py`
-write.
+A program is a script, which is a file with `if __name__ == "__main__":`, or a test of a file `test_*.py`,
+which pytest runs. `session.py` and `plugin.py` write events inside the processes as lines, which this module
+reads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .report_page import page
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
 _RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
-#: How often a file of tests is begun again after one of them has killed the process.
+#: Maximum number of restarts of a test file after a test has killed the process.
 _AGAIN = 8
 #: Seconds for a process to end by itself.
 _ENDING = 2.0
@@ -40,7 +40,7 @@ OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 @dataclass
 class Row:
-    """A program, and how far it came."""
+    """A program, and its progress."""
 
     file: str
     test: str = ""
@@ -54,7 +54,7 @@ class Row:
     findings: list[dict[str, str]] = field(default_factory=list)
 
     def see(self, events: Sequence[dict[str, Any]]) -> None:
-        """What happened to the programs in it."""
+        """Record the events of the programs in this file."""
         count = Counter(e["what"] for e in events)
         self.programs = list(dict.fromkeys(e["program"] for e in events if e["what"] == "reading"))
         self.parsed = 0 < count["reading"] == count["parsed"]
@@ -65,7 +65,7 @@ class Row:
 
 
 def programs(trees: Sequence[str]) -> list[tuple[Path, str]]:
-    """Files that hold programs, with how they are run: script or tests."""
+    """Return the files that contain programs, with their kind: script or tests."""
     found: list[tuple[Path, str]] = []
     for tree in trees:
         files = [Path(tree)] if os.path.isfile(tree) else sorted(Path(tree).rglob("*.py"))
@@ -81,11 +81,11 @@ def programs(trees: Sequence[str]) -> list[tuple[Path, str]]:
 def run(
     folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str, devices: str
 ) -> int:
-    """Run everything; 0 if every program passed or was skipped."""
+    """Run all programs. Return 0 if every program passed or was skipped, else 1."""
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     todo = programs(trees)
-    made: list[list[Row]] = [[] for _ in todo]  # in the order of the files, whichever ends first
+    made: list[list[Row]] = [[] for _ in todo]  # in the order of the files, not of completion
     progress = _Progress(len(todo))
     options = _Options(sanitize, timeout, platform, devices)
     begin = time.time()
@@ -147,7 +147,7 @@ def _file(file: Path, how: str, options: _Options, progress: _Progress) -> list[
 
 @dataclass
 class _Ended:
-    """How a process ended: its status, or None where it took too long."""
+    """End of a process: its status, or None after a timeout."""
 
     status: int | None
     text: str
@@ -156,8 +156,8 @@ class _Ended:
 
 
 def _process(arguments: Sequence[str], options: _Options, place: str, root: str = "") -> _Ended:
-    """Run `pto python`; it has the limit from the last time that something happened in it. `root` is where
-    modules are found."""
+    """Run `pto python`. The time limit starts again at each event of pytest. `root` is a folder for
+    imports."""
     log, lines = Path(place, "log"), Path(place, "events")
     lines.write_text("")
     command = [sys.executable, "-m", "pto.cli.main", "python", "--sanitize", options.sanitize, *arguments]
@@ -174,10 +174,10 @@ def _process(arguments: Sequence[str], options: _Options, place: str, root: str 
                 status = process.wait(0.2)
             except subprocess.TimeoutExpired:
                 now = lines.stat().st_size
-                if "pytest" in arguments and now != size:  # a test began or ended
+                if "pytest" in arguments and now != size:  # a test started or ended
                     size, last = now, time.time()
         if status is None:
-            process.terminate()  # it ends what it has started
+            process.terminate()  # this also ends its child processes
             try:
                 process.wait(_ENDING)
             except subprocess.TimeoutExpired:
@@ -199,8 +199,8 @@ def _script(file: Path, options: _Options, place: str) -> list[Row]:
 
 
 def _module(file: Path) -> tuple[str, str]:
-    """Of a script that imports from the package that it is in: the folder of the package, and its name as a
-    module, which it is run by; else nothing."""
+    """Return the folder of a package, and the module name in it, for a script with relative imports; else
+    empty texts."""
     if not _RELATIVE.search(file.read_text(encoding="utf-8", errors="replace")):
         return "", ""
     root = file.parent
@@ -222,12 +222,12 @@ def _verdict(ended: _Ended, options: _Options) -> tuple[str, str]:
 
 
 def _refused(reason: str) -> bool:
-    """Whether we have said that we do not have it."""
+    """Return True if a reason names a missing feature of this package."""
     return any(code in reason for code in ("PTO-E3009", "PTO-E3101", "PTO-E3102", "PTO-E3103"))
 
 
 def why(text: str) -> str:
-    """The line that says what went wrong: the first diagnostic, or the last of a traceback."""
+    """Return the line with the reason of a failure: the first diagnostic, or the last line of a traceback."""
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in text.splitlines()]
     lines = [re.sub(r"^E\s+", "", line) for line in lines if line]
     for line in lines:
@@ -240,7 +240,7 @@ def why(text: str) -> str:
 
 
 def _tests(file: Path, options: _Options, place: str) -> list[Row]:
-    """A row per test. What a test kills is begun again behind it."""
+    """Return a row per test. If a test kills the process, restart after that test."""
     rows: list[Row] = []
     base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
             f"--platform={options.platform}", f"--device={options.devices}"]  # fmt: skip
@@ -278,12 +278,12 @@ def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
                 row.outcome, row.reason = _verdict(ended, options)
             row.seconds = round(ended.seconds, 2)
         yield row
-    if not groups and ended.status not in (0, 5):  # 5: pytest found nothing to run
+    if not groups and ended.status not in (0, 5):  # 5: pytest collected no tests
         outcome, reason = _verdict(ended, options)
         yield Row(str(file), outcome=outcome, reason=reason, seconds=round(ended.seconds, 2))
 
 
-# ---- what is written ----
+# ---- output ----
 
 
 def _write(out: Path, trees: Sequence[str], rows: Sequence[Row], options: _Options, seconds: float) -> None:

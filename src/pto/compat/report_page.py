@@ -1,4 +1,4 @@
-"""The page of a report: what became of programs, to filter and to sort by reason."""
+"""The page of a report: the outcomes of programs, with a filter and counts by reason."""
 
 from __future__ import annotations
 

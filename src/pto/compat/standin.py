@@ -1,4 +1,4 @@
-"""How a module of ours stands for one that programs import."""
+"""Loader of a module of this package under the name of a foreign module."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from types import ModuleType
 
 
 class Loader(importlib.abc.Loader):
-    """Hands out a module that is there already, and leaves it as it was."""
+    """Loader that returns an existing module and leaves it unchanged."""
 
     def __init__(self, target: str, names: Collection[str]) -> None:
-        """`names`: all that programs import of the package, to know which of them have others below."""
+        """Load `target`. `names` are all module names of the foreign package, to find out which of them have
+        submodules."""
         self.target, self.names = target, names
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

@@ -1,10 +1,9 @@
-"""`pypto` is us, in this process: programs that say `import pypto.language as pl` run as they are.
+"""Provide `pypto` from this package in this process, so that programs with `import pypto.language as pl` run
+unchanged.
 
-import pto.compat.pypto     # before they are imported; `pto python script.py` does it
-import pypto.language as pl
-
-Nothing is copied: `pypto.language` is `pto.language`, and so on (`modules.py`). Where another package of that
-name is installed this refuses, as it cannot know which one is meant; `PTO_PYPTO=shadow` says ours.
+No code is copied: `pypto.language` is `pto.language`, and so on (`modules.py`). If another package of that
+name is installed, the import fails, because the intended package is unknown; `PTO_PYPTO=shadow` selects this
+package.
 """
 
 from __future__ import annotations

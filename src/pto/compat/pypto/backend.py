@@ -1,4 +1,4 @@
-"""What stands for `pypto.backend`: the machine that is simulated."""
+"""Replacement of `pypto.backend`: the simulated machine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class CoreType(Enum):
 
 
 class PartialCodegenError(RuntimeError):
-    """Never raised: a program is compiled whole, or a diagnostic says why not."""
+    """Never raised: a program is compiled completely, or a diagnostic has the reason."""
 
 
 def set_backend_type(backend: BackendType) -> None:
-    """What `ir.compile` means where it is not told."""
+    """Set the default backend of `ir.compile`."""
     _chosen[0] = BackendType(backend)
 
 
@@ -41,7 +41,7 @@ def reset_for_testing() -> None:
 
 
 def platform_of(backend: BackendType | None) -> str:
-    """The simulator of a machine."""
+    """Return the simulator of a machine."""
     return "a5sim" if (backend or get_backend_type()) is BackendType.Ascend950 else "a2a3sim"
 
 
@@ -51,14 +51,14 @@ class Core:
 
 
 class Counts:
-    """How many of each part a part of a machine has."""
+    """Number of each part of a component of a machine."""
 
     def __init__(self, word: str, parts: dict[Any, int]) -> None:
         setattr(self, f"{word}_counts", parts)
 
 
 class Backend910B:
-    """A2/A3 as the field describes it: clusters of a cube core and two vector cores."""
+    """A2/A3 as pypto describes it: clusters of a cube core and two vector cores."""
 
     def __init__(self) -> None:
         cluster = Counts("core", {Core(CoreType.CUBE): 1, Core(CoreType.VECTOR): 2})

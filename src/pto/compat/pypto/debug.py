@@ -1,4 +1,4 @@
-"""What stands for `pypto.debug`: a program as a script of Python, and names that say what to use instead."""
+"""Replacement of `pypto.debug`: programs as Python scripts, and refused names that point to alternatives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROGRAM = pl.parse_program("""
 
 
 def _function(name):
-    """Changes the arrays or tensors that it is given, and returns what the program says."""
+    """Return a function that changes its arrays or tensors, and returns the results of the program."""
     return JitFunction(_PROGRAM.methods[name].declared).interpret
 
 
@@ -25,8 +25,8 @@ def _function(name):
 
 
 def torch_codegen(node: Any, *, check_shapes: bool = False) -> str:
-    """A script that executes a program or a function on tensors of torch or arrays of NumPy: `exec` it, and
-    call its functions by their names. Shapes are checked whether or not `check_shapes` asks for it."""
+    """Return a script that executes a program or a function on tensors of torch or arrays of NumPy: `exec`
+    it, and call its functions by their names. Shapes are always checked, also without `check_shapes`."""
     program = getattr(getattr(node, "declared", None), "owner", None) or node
     text = node.as_python()
     names = list(getattr(program, "methods", None) or [node.declared.name])

@@ -1,5 +1,5 @@
-"""What stands for programs of several ranks: compiled programs of a host (`pto.language.distributed`), and
-workers that run them again and again."""
+"""Replacement of distributed programs: compiled host programs (`pto.language.distributed`), and workers that
+run them repeatedly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Callbacks = Mapping[str, Callable[[list[Any]], Any]]
 
 
 class _OfAHost(type):
-    """Whether a compiled program is one that gives ranks their work."""
+    """Metaclass whose instances are the compiled programs that start work on ranks."""
 
     def __instancecheck__(cls, made: Any) -> bool:
         source = made.lowered.source if isinstance(made, Compiled) else None
@@ -29,7 +29,7 @@ class _OfAHost(type):
 
 
 class DistributedCompiledProgram(metaclass=_OfAHost):
-    """A program of several ranks; `pypto.ir.compile` makes it."""
+    """A program of several ranks, made by `pypto.ir.compile`."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise refuse(
@@ -42,7 +42,7 @@ class DistributedCompiledProgram(metaclass=_OfAHost):
 
 
 class DistributedRunHandle:
-    """A run that was submitted. It is over by then: `result()` raises what went wrong."""
+    """A submitted run, which has already ended. `result()` raises its error."""
 
     def __init__(self, error: BaseException | None) -> None:
         self._error = error
@@ -56,11 +56,11 @@ class DistributedRunHandle:
             raise self._error
 
     def wait(self, timeout: float | None = None) -> None:
-        """Nothing is left to wait for."""
+        """Return at once, because the run has already ended."""
 
 
 class _Runtime:
-    """What stands for the runtime below a worker: how often it made memory for windows."""
+    """Replacement of the runtime of a worker: it counts allocations of windows."""
 
     def __init__(self) -> None:
         self.windows: list[Windows] = []
@@ -71,8 +71,8 @@ class _Runtime:
 
 
 class DistributedWorker(ChipWorker):
-    """Runs programs of several ranks that were named when it was made; tensors that it keeps are shared by
-    all of them. `persistent`: windows are, too, between the runs of a program."""
+    """Worker for the distributed programs of its constructor. All of them share the tensors of the worker.
+    With `persistent`, the runs of a program also share its windows."""
 
     level = 3
 
@@ -84,20 +84,20 @@ class DistributedWorker(ChipWorker):
     ) -> None:  # fmt: skip
         super().__init__(config)
         if reset_persistent_windows and not persistent:
-            raise ValueError("DistributedWorker: reset_persistent_windows=True is for persistent=True")
+            raise ValueError("DistributedWorker: reset_persistent_windows=True requires persistent=True")
         if sub_worker_overrides is not None:
             warnings.warn("sub_worker_overrides is now called callbacks", DeprecationWarning, stacklevel=2)
             callbacks = {**sub_worker_overrides, **(callbacks or {})}
         programs = list(compiled) if isinstance(compiled, Sequence) else [compiled]
         if not programs:
-            raise ValueError("DistributedWorker runs at least one compiled program")
+            raise ValueError("DistributedWorker: expected at least one compiled program")
         self._w = _Runtime()
         self._inherited_host_tensors = tuple(inherited_host_tensors or ())
         self._programs: dict[int, tuple[Compiled, Compiled]] = {}
         for program in programs:
             if not isinstance(program, Compiled):
                 raise TypeError(
-                    f"DistributedWorker runs programs of several ranks, got a {type(program).__name__}"
+                    f"DistributedWorker: expected a compiled program, got a {type(program).__name__}"
                 )
             bound = _bound(program, callbacks or {})
             kept = Windows(reset_persistent_windows is not False) if persistent else None
@@ -106,13 +106,13 @@ class DistributedWorker(ChipWorker):
         unknown = set(callbacks or {}) - {n for p in programs for n in p.sub_workers}
         if unknown:
             have = sorted(n for p in programs for n in p.sub_workers)
-            raise ValueError(f"callbacks {sorted(unknown)} are not sub-workers of the program: it has {have}")
+            raise ValueError(f"unknown sub-workers {sorted(unknown)} in callbacks: expected some of {have}")
         self._world = max(p.lowered.world for p in programs)
 
     # ---- programs ----
 
     def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
-        """Run the program that it was made for."""
+        """Run the only program of the worker."""
         if len(self._programs) > 1:
             raise TypeError("worker(*args) is ambiguous with several programs: worker.run(compiled, *args)")
         ((program, _),) = self._programs.values()
@@ -120,7 +120,7 @@ class DistributedWorker(ChipWorker):
 
     def _known(self, compiled: Any) -> Compiled:
         if id(compiled) not in self._programs:
-            raise ValueError("DistributedWorker runs the programs that it was made for, and no others")
+            raise ValueError("unknown program: DistributedWorker runs only the programs of its constructor")
         return self._programs[id(compiled)][1]
 
     def register(self, compiled: Any) -> RegistrationHandle:
@@ -133,7 +133,7 @@ class DistributedWorker(ChipWorker):
         return self._known(compiled)(*args, config=config)
 
     def submit(self, compiled: Any, *args: Any, config: Any = None) -> DistributedRunHandle:
-        """Run it; what goes wrong is told when the result is asked for."""
+        """Run a program. Its error is raised when the result is requested."""
         self._require_ready("submit")
         program = self._known(compiled)
         try:
@@ -147,18 +147,19 @@ class DistributedWorker(ChipWorker):
     def alloc_stacked_tensor(
         self, host: Any, *, worker_ids: Sequence[int] | None = None
     ) -> StackedDeviceTensor:
-        """Keep an array whose first dimension is that of ranks; `worker_ids` say who has which part."""
+        """Keep an array with one part per rank as its first dimension; `worker_ids` are the ranks of the
+        parts."""
         self._require_ready("alloc_stacked_tensor")
         source = arguments.as_numpy(host)
         if source.ndim < 2 or not len(source):
             raise ValueError(
-                f"alloc_stacked_tensor takes an array with a part per rank, got shape {source.shape}"
+                f"alloc_stacked_tensor: expected an array with one part per rank, got shape {source.shape}"
             )
         ids = list(range(len(source))) if worker_ids is None else [int(w) for w in worker_ids]
         if len(ids) != len(source) or len(set(ids)) != len(ids):
-            raise ValueError(f"worker_ids name a worker for each of {len(source)} parts, got {ids}")
+            raise ValueError(f"expected {len(source)} different worker_ids, one per part, got {ids}")
         if any(not 0 <= w < self._world for w in ids):
-            raise ValueError(f"worker_ids are 0 to {self._world - 1}, got {ids}")
+            raise ValueError(f"expected worker_ids from 0 to {self._world - 1}, got {ids}")
         memory = np.array(source)
         shards = [DeviceTensor(part.ctypes.data, part.shape, host.dtype, buffer=part) for part in memory]
         self._owned_tensors.update((s.data_ptr, s) for s in shards)
@@ -169,31 +170,31 @@ class DistributedWorker(ChipWorker):
             self.free_tensor(shard)
 
     def copy_stacked_from(self, stacked: StackedDeviceTensor, host: Any) -> None:
-        """What it keeps, back to an array."""
+        """Copy a kept array back to a host array."""
         target = arguments.as_numpy(host)
         if target.shape != stacked.shape:
-            raise ValueError(f"{stacked.shape} are copied to an array of that shape, got {target.shape}")
+            raise ValueError(f"expected an array of shape {stacked.shape}, got {target.shape}")
         target[...] = stacked.memory
 
     def release_inherited_host_tensor_refs(self) -> None:
         self._inherited_host_tensors = ()
 
     def committed_device_memory(self, worker_id: int = 0) -> int:
-        """Bytes that it keeps."""
+        """Return the number of bytes that the worker keeps."""
         return sum(t.nbytes for t in self._owned_tensors.values()) + sum(
             b.nbytes for b in self._buffers.values()
         )
 
 
 def _bound(program: Compiled, callbacks: Callbacks) -> Callbacks:
-    """Callbacks for the tasks of a program in Python."""
+    """Return the callbacks for the Python tasks of a program."""
     mine = {name: f for name, f in callbacks.items() if name in program.sub_workers}
     for name, function in mine.items():
         if not callable(function):
-            raise TypeError(f"callback for SubWorker '{name}' is called: f(args); got {function!r}")
+            raise TypeError(f"expected a function as callback for SubWorker '{name}', got {function!r}")
     missing = sorted(n for n, needed in program.sub_workers.items() if needed and n not in mine)
     if missing:
-        raise ValueError(f"SubWorkers {missing} have no body: name them in callbacks={{..}}")
+        raise ValueError(f"SubWorkers {missing} have no body: give it in callbacks={{..}}")
     return mine
 
 
@@ -201,7 +202,7 @@ def prepare(
     compiled: Compiled, config: RunConfig | None = None, *, extra_compiled: Sequence[Compiled] = (),
     **options: Any,
 ) -> DistributedWorker:  # fmt: skip
-    """A worker that runs a program, and others with it, again and again."""
+    """Return a worker that runs a program, and further programs, repeatedly."""
     return DistributedWorker([compiled, *extra_compiled], config, **options)
 
 
@@ -209,7 +210,7 @@ Compiled.prepare = prepare  # type: ignore[method-assign]
 
 
 def _tensor_from_continuous(arg: Any) -> Any:
-    """What a callback is given, as a tensor of torch."""
+    """Return an argument of a callback as a torch tensor."""
     from ...language.python_tasks import as_torch
 
     return as_torch(arg) if isinstance(arg, np.ndarray) else arg

@@ -1,4 +1,4 @@
-"""How imports of `pypto` come to us: a finder before all others, for the names of `modules.py`."""
+"""Finder of `pypto` imports: it precedes all other finders, and provides the modules of `modules.py`."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Finder(importlib.abc.MetaPathFinder):
 
 def _missing(name: str) -> str:
     if name.startswith(OTHERS):
-        why = "it is of another project that is called pypto, and nothing of ours stands for it"
+        why = "it belongs to another project named pypto, which this package does not replace"
     else:
-        why = did_you_mean(name, list(MODULES)) or "we have nothing that stands for it"
-    return f"[{NO_MODULE}] no module named '{name}': {why}; `pto explain {NO_MODULE}` tells more"
+        why = did_you_mean(name, list(MODULES)) or "this package has no replacement for it"
+    return f"[{NO_MODULE}] no module named '{name}': {why}; see `pto explain {NO_MODULE}`"
 
 
 def _is_known_harness() -> bool:
-    """Whether `harness` is that of the public tests, or nobody's."""
+    """Return True if `harness` is the harness of the public tests, or does not exist."""
     found = importlib.machinery.PathFinder.find_spec("harness", sys.path)
     if found is None or not found.submodule_search_locations:
         return found is None
@@ -63,8 +63,8 @@ def installed() -> bool:
 
 
 def install(shadow: bool = False) -> None:
-    """From now on `pypto` is us, in this process. Raises where another package has that name, unless `shadow`
-    says that it is not meant."""
+    """Provide `pypto` from this package in this process. Raise `DiagnosticError` if another package has that
+    name, unless `shadow` is set."""
     if installed():
         return
     if not shadow:
@@ -75,10 +75,10 @@ def install(shadow: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """As if nothing had been: for tests."""
+    """Remove the finder and its modules, for tests."""
     if installed():
         sys.meta_path.remove(_FINDER)
-    for name in (*MODULES, __package__ or ""):  # so that importing it installs it again
+    for name in (*MODULES, __package__ or ""):  # so that an import installs the finder again
         sys.modules.pop(name, None)
 
 
@@ -86,7 +86,7 @@ def _refuse_others() -> None:
     found: Any = sys.modules.get("pypto")
     if found is None:
         spec = importlib.machinery.PathFinder.find_spec("pypto", sys.path)
-        if spec is None or spec.origin is None:  # a folder of that name is no package
+        if spec is None or spec.origin is None:  # a folder of that name is not a package
             return
         where = spec.origin
     else:
@@ -94,8 +94,9 @@ def _refuse_others() -> None:
     raise DiagnosticError([
         Diagnostic(
             OTHER_PACKAGE,
-            "another package is called pypto",
+            "another package named pypto is installed",
             got=where,
-            help="pto python --shadow, or PTO_PYPTO=shadow, says that programs mean us; it stays as it is",
+            help="use pto python --shadow, or set PTO_PYPTO=shadow, to import pto's replacement; the "
+            "installed package is not modified",
         )
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""What stands for the harness of public tests (`harness.core.*`): cases, their tensors, and who runs them.
+"""Replacement of the harness of public tests (`harness.core.*`): cases, their tensors, and their runner.
 
     class TestAdd(PTOTestCase):
         def get_name(self): return "add"
@@ -8,7 +8,7 @@
 
     def test_add(test_runner): assert test_runner.run(TestAdd()).passed
 
-The fixtures are those of the tests' own conftest.py; where there is none, `plugin.py` has them.
+The tests' own conftest.py has the fixtures; without one, `plugin.py` has them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ ONBOARD_PLATFORMS = [pytest.param(p, id=p) for p in ONBOARD_PLATFORM_IDS]
 
 def platform_to_backend(platform: str) -> BackendType:
     if platform not in ALL_PLATFORM_IDS:
-        raise ValueError(f"no platform '{platform}', expected one of {', '.join(ALL_PLATFORM_IDS)}")
+        raise ValueError(f"unknown platform '{platform}', expected one of {', '.join(ALL_PLATFORM_IDS)}")
     return BackendType.Ascend950 if platform.startswith("a5") else BackendType.Ascend910B
 
 
-#: Element types that arrays of the tests have under another name, with the same bits.
+#: Element types with another name in torch, or carried in a type with the same bits.
 _CARRIED = {
     "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "uint32": "int32", "uint16": "int16",
     "fp8e4m3fn": "float8_e4m3fn", "fp8e8m0": "float8_e8m0fnu", "fp4": "float4_e2m1fn_x2",
@@ -71,22 +71,23 @@ class DataType(Enum):
 
     @property
     def torch_dtype(self) -> Any:
-        """The element type of the array library that the tests use."""
+        """The torch element type."""
         name = _CARRIED.get(self.value, self.value)
         found = getattr(_library(), name, None)
         if found is None:
-            raise ValueError(f"torch has no element type {name}")
+            raise ValueError(f"unknown element type of torch: {name}")
         return found
 
 
 def _library() -> Any:
-    """torch: the package that this one stands for imports it, so that some tests do not."""
+    """Import torch. The real pypto imports it, so some tests do not import it themselves."""
     return importlib.import_module("torch")
 
 
 @dataclass
 class TensorSpec:
-    """A tensor of a case: `init_value` is None (zeros), a number, an array, or a function that makes one."""
+    """A tensor of a case. `init_value` is None (zeros), a number, an array, or a function that makes an
+    array."""
 
     name: str
     shape: list[int]
@@ -96,7 +97,7 @@ class TensorSpec:
 
 
 class PTOTestCase(ABC):
-    """A program, its tensors, and what they are expected to be afterwards."""
+    """A program, its tensors, and their expected values."""
 
     __test__ = False
 
@@ -165,7 +166,7 @@ class PTOTestCase(ABC):
 
 
 class TestRunner:
-    """Runs cases: compile, run, compare. `config` is what the session was asked for."""
+    """Runner of cases: compile, run, compare. `config` has the options of the session."""
 
     __test__ = False
 
@@ -189,7 +190,7 @@ class TestRunner:
         return self.config.platform
 
     def _run(self, case: PTOTestCase) -> str | None:
-        """What is wrong with the result; None if nothing is."""
+        """Run a case, and return the error of the result, or None."""
         config = RunConfig(platform=self._platform(case))
         compiled = case.get_program().compile(config=config)
         if self.config.codegen_only or case.config.codegen_only:
@@ -220,8 +221,8 @@ def _contiguous(t: Any) -> Any:
 
 
 def _unlike(library: Any, got: Any, want: Any, config: RunConfig) -> str:
-    """How two tensors differ by more than a case allows; empty if they do not. What is expected to be NaN is
-    what a case says nothing of."""
+    """Return the difference of two tensors beyond the tolerance of a case, or an empty text. An expected NaN
+    matches any value."""
     if got.is_floating_point():
         got, want = got.to(library.float64), want.to(library.float64)
     bad = ~(library.isclose(got, want, rtol=config.rtol, atol=config.atol) | library.isnan(want))
@@ -235,16 +236,16 @@ def _unlike(library: Any, got: Any, want: Any, config: RunConfig) -> str:
     )
 
 
-# ---- what a conftest.py of the tests imports ----
+# ---- names that a conftest.py of the tests imports ----
 
 
 def is_hardware_available() -> bool:
-    """Devices are simulated, so they are there."""
+    """Return True, because devices are simulated."""
     return True
 
 
 def get_simpler_root() -> Path:
-    """No runtime of others is needed: a folder that is not there."""
+    """Return a folder that does not exist, because simpler is not needed."""
     return Path(__file__).parent / "none"
 
 
@@ -257,15 +258,15 @@ def _cache_key(case: PTOTestCase, resolved_platform: str | None = None, **_: Any
 
 
 def start_pipeline(*_: Any, **__: Any) -> None:
-    """Cases are compiled when they run."""
+    """Do nothing: cases are compiled when they run."""
 
 
 def shutdown_pipeline() -> None:
-    """Nothing was started."""
+    """Do nothing, because there is no pipeline."""
 
 
 def configure_inline_task_submit(*_: Any, **__: Any) -> None:
-    """There is no queue for devices."""
+    """Do nothing, because devices have no queue."""
 
 
 def execution_summary_lines() -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands for `pypto.ir` and its passes: compiling, and the words that it takes."""
+"""Replacement of `pypto.ir` and its passes: compilation and its options."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .several import Several, orchestrations
 
 globals().update(DATA_TYPES)
 
-#: Programs that are compiled here, and programs from folders.
+#: Compiled programs, in memory or from folders.
 CompiledProgram = CallableProgram
 
 
 class OptimizationStrategy(enum.Enum):
-    """Ours is one way to lower programs; older names mean it, too."""
+    """Strategies of pypto. This package has only one, and all names select it."""
 
     Default = "Default"
     PTOAS = "Default"
@@ -44,7 +44,7 @@ class OptimizationStrategy(enum.Enum):
 
 
 class MemoryPlanner(enum.Enum):
-    """Who places tiles: always ours, which plans, shares and checks."""
+    """Memory planners of pypto. This package always uses its own planner."""
 
     PYPTO = "pypto"
     DSA_RP = "dsa-rp"
@@ -102,8 +102,8 @@ def compile(
     enable_pypto_l0c_double_buffer: Any = None,
     save_kernels: bool = False,
 ) -> CompiledProgram:
-    """A program that is ready to run, from what its parameters say. `output_dir` is written where it is
-    given, else when somebody asks for it."""
+    """Return a program that is ready to run, for the types of its parameters. The output folder is written
+    now if `output_dir` is given, else on demand."""
     config = RunConfig(platform=platform or platform_of(backend_type), distributed_config=distributed_config)
     several = orchestrations(program)
     if len(several) > 1:
@@ -124,7 +124,7 @@ def compile(
 
 
 def python_print(program: Any, prefix: str = "pl", concise: bool = False) -> str:
-    """The text of a program."""
+    """Return the text of a program."""
     return program.as_python(concise)
 
 

@@ -1,10 +1,10 @@
-"""Which module of ours stands for which module that programs import."""
+"""Map from imported module names to modules of this package."""
 
 from __future__ import annotations
 
 _HERE = "pto.compat.pypto"
 
-#: Module that is imported -> module that it is.
+#: Imported module -> module of this package.
 MODULES = {
     "pypto": f"{_HERE}.package",
     "pypto.language": "pto.language",
@@ -13,7 +13,7 @@ MODULES = {
     "pypto.ir": f"{_HERE}.ir",
     "pypto.backend": f"{_HERE}.backend",
     "pypto.debug": f"{_HERE}.debug",
-    # Where names have been, or are, beside their public place.
+    # Further, older or internal, modules of public names.
     "pypto.pypto_core": f"{_HERE}.package",
     "pypto.pypto_core.ir": f"{_HERE}.ir",
     "pypto.pypto_core.passes": f"{_HERE}.ir",
@@ -39,5 +39,5 @@ MODULES = {
     "harness.core.environment": f"{_HERE}.harness",
 }  # fmt: skip
 
-#: Modules of the other project that is called pypto.
+#: Modules of the other project named pypto.
 OTHERS = ("pypto.frontend", "pypto.jit", "pypto.operation", "pypto.op")

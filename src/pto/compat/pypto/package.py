@@ -1,4 +1,4 @@
-"""What stands for `pypto` itself: element types, levels of messages, and the modules below."""
+"""Replacement of `pypto` itself: element types, log levels, and submodules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ globals().update({f"DT_{name}": dtype for name, dtype in DATA_TYPES.items()})
 
 
 class LogLevel(enum.IntEnum):
-    """How much is said. Ours says what is wrong, whatever the level."""
+    """Log levels of pypto. This package reports all errors at every level."""
 
     DEBUG = 0
     INFO = 1

@@ -1,5 +1,5 @@
-"""A plugin of pytest (`-p pto.compat.pypto.plugin`): the fixtures and options of public tests, for those
-without a conftest.py of their own; and what happens to each test, for `pto python --report`."""
+"""A pytest plugin (`-p pto.compat.pypto.plugin`): fixtures and options of public tests without a conftest.py
+of their own, and events of each test for `pto python --report`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from ... import knobs
 from ...language.config import RunConfig
 from . import session
 
-#: Options of the field's tests: name, default, and whether it is a switch.
+#: Options of pypto's tests: name, default, help. A default of False makes a switch.
 _OPTIONS: tuple[tuple[str, Any, str], ...] = (
-    ("--platform", "a2a3", "platforms to run for, with commas between; devices are simulated"),
-    ("--device", "0", "taken; there is one device"),
-    ("--strategy", "Default", "taken; there is one way to lower programs"),
-    ("--memory-planner", "default", "taken; ours places tiles"),
-    ("--kernels-dir", None, "where folders of programs are written"),
+    ("--platform", "a2a3", "platforms to run for, separated by commas; devices are simulated"),
+    ("--device", "0", "ignored: there is one device"),
+    ("--strategy", "Default", "ignored: there is one strategy"),
+    ("--memory-planner", "default", "ignored: there is one memory planner"),
+    ("--kernels-dir", None, "write folders of programs there"),
     ("--save-kernels", False, "write folders of programs"),
     ("--dump-passes", False, "write programs after each pass"),
     ("--codegen-only", False, "compile, do not run"),
-    ("--precompile-workers", None, "taken; cases are compiled when they run"),
+    ("--precompile-workers", None, "ignored: cases are compiled when they run"),
 )
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> Iterator[None]:
-    """Options that no conftest.py has brought."""
+    """Add the options that no conftest.py defines."""
     yield
     for name, default, help in _OPTIONS:
         action = "store_true" if default is False else "store"
         try:
             parser.addoption(name, action=action, default=default, help=help)
-        except ValueError:  # it is there
+        except ValueError:  # the option is already defined
             continue
 
 
@@ -44,7 +44,7 @@ def _platforms(config: Any) -> list[str]:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Only the variants that were asked for."""
+    """Keep only the variants of the requested platforms."""
     wanted = _platforms(config)
     kept = [i for i in items if getattr(i, "callspec", None) is None
             or i.callspec.params.get("platform", wanted[0]) in wanted]  # fmt: skip
@@ -72,7 +72,7 @@ def device_id() -> int:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    """What sanitizers found: pytest keeps to itself what tests that pass have said."""
+    """Print the findings of sanitizers, because pytest hides the output of passed tests."""
     texts = [text for one in session.listening for text in one.texts]
     if texts and config.getoption("capture") != "no":
         terminalreporter.section("found by sanitizers")

@@ -1,4 +1,5 @@
-"""Names that programs import and that we have no use for: they can be imported, and say why when used."""
+"""Names that programs import and that this package does not implement. Their import works, and their use
+raises an error with an alternative."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from .modules import MODULES
 
 REFUSED = "PTO-E3103"
 
-#: Name -> what to do instead.
+#: Name -> alternative.
 NAMES = {
-    "PassManager": "compiled programs have been through our passes: f.lower(...).as_python()",
-    "PassContext": "leave it out: our passes take no context",
+    "PassManager": "f.lower(...).as_python() shows a program after the passes of pto",
+    "PassContext": "leave it out: the passes of pto have no context",
     "l0_tile_chooser": "passes choose the tiles of products here: f.lower(...).as_python() shows them",
     "IRBuilder": "write the program with pl.program or pl.function",
     "IRVisitor": "f.lower(...).program.functions has the operations",
@@ -30,12 +31,12 @@ NAMES = {
 
 def refuse(name: str, instead: str = "") -> DiagnosticError:
     return DiagnosticError(
-        [Diagnostic(REFUSED, f"{name} is nothing that stands here for pypto", help=instead)]
+        [Diagnostic(REFUSED, f"the replacement of pypto does not support {name}", help=instead)]
     )
 
 
 class Refused:
-    """A name that may be imported, and its parts named, as in annotations; its uses are refused."""
+    """A refused name. Imports and attributes work, as in annotations; calls raise an error."""
 
     def __init__(self, name: str, instead: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -54,9 +55,9 @@ class Refused:
 
 
 def missing(module: str, name: str) -> Any:
-    """What a module gives for a name that it does not have: a module below it, or a refusal."""
+    """Return a submodule or a refused name for an unknown attribute of a module, or raise AttributeError."""
     if f"{module}.{name}" in MODULES:
         return importlib.import_module(f"{module}.{name}")
     if name in NAMES:
         return Refused(name, NAMES[name])
-    raise AttributeError(f"module '{module}' has no attribute '{name}'; `pto explain {REFUSED}` tells more")
+    raise AttributeError(f"module '{module}' has no attribute '{name}'; see `pto explain {REFUSED}`")

@@ -1,4 +1,4 @@
-"""What stands for `pypto.runtime`: compiling and running, from programs and from folders."""
+"""Replacement of `pypto.runtime`: compile and run programs, from memory and from folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SWIMLANE_CLI_HELP = "records of tasks, 0 to 4."
 
 @dataclass
 class RunResult:
-    """Whether a run gave what was expected of it."""
+    """Result of a run: `passed` is True if its outputs have the expected values."""
 
     __test__ = False
 
@@ -44,7 +44,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class _DfxOpts:
-    """What records a run leaves."""
+    """Records that a run writes."""
 
     enable_chip_swimlane: int = 0
     enable_dump_args: int = 0
@@ -61,7 +61,7 @@ class _DfxOpts:
 
 
 def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> CallableProgram:
-    """Compile a program, and run it where there are tensors; it can be called again."""
+    """Compile a program, and run it if tensors are given. The returned program can be called again."""
     config = config or RunConfig()
     made = ir.compile(
         program, config.save_kernels_dir, dump_passes=config.dump_passes, platform=config.platform
@@ -87,15 +87,15 @@ def execute_compiled(
     aicpu_thread_num: int | None = None,
     analyze_auto_scopes_for_deps: bool = False,
 ) -> None:
-    """Run a program that is in a folder. One that this process has compiled, and whose folder nobody has
-    changed, runs as it is in memory."""
+    """Run a program from a folder. If this process has compiled it and the folder is unchanged, the program
+    in memory runs."""
     config = RunConfig(platform=platform, **(vars(dfx) if dfx is not None else {}))
     program: CallableProgram = folder.live(Path(work_dir)) or folder.load(work_dir)
     program(*args, config=config)
 
 
 def configure_log(level: Any = None, *_: Any, **__: Any) -> None:
-    """Taken, and of no effect: PTO_LOG_LEVEL says what the task runtime tells."""
+    """Accept a log level without effect; PTO_LOG_LEVEL sets the level of the task runtime."""
     _log_level[0] = level
 
 
@@ -110,7 +110,7 @@ current_level = log_level
 
 
 def ensure_pto_isa_root(*_: Any, **__: Any) -> str:
-    """The folder of our headers, where theirs would be asked for."""
+    """Return the folder of this package's headers instead of those of pto-isa."""
     return str(pto_isa_include_dir().parent)
 
 
@@ -121,12 +121,12 @@ def pto_isa_include_dir() -> Path:
 
 
 def rebuild_kernel_cpp_from_pto(work_dir: Any, **_: Any) -> list[Path]:
-    """Nothing is to be done: folders hold `.pto`, and what has changed is compiled when it is run."""
+    """Do nothing: folders contain `.pto`, and changed files are compiled when they run."""
     return []
 
 
 def invalidate_binary_cache(work_dir: Any, **_: Any) -> None:
-    """Nothing is to be done: what was built is known by its content."""
+    """Do nothing: the cache is keyed by content."""
 
 
 # ---- time ----
@@ -134,7 +134,7 @@ def invalidate_binary_cache(work_dir: Any, **_: Any) -> None:
 
 @dataclass
 class BenchmarkStats:
-    """Wall time of runs on the simulator, in microseconds. A device takes another time."""
+    """Wall time of runs on the simulator, in microseconds, which differs from the time of a device."""
 
     device_wall_us: list[float] = field(default_factory=list)
     host_wall_us: list[float] = field(default_factory=list)
@@ -180,11 +180,11 @@ class BenchmarkStats:
 def benchmark(
     compiled: CallableProgram, args: Sequence[Any], *, rounds: int = 100, warmup: int = 3, **_: Any
 ) -> BenchmarkStats:
-    """How long runs take here."""
+    """Measure the duration of runs on this host."""
     if rounds < 1 or warmup < 0:
-        raise ValueError(f"rounds is positive and warmup is no less than 0; got {rounds} and {warmup}")
+        raise ValueError(f"expected rounds from 1 and warmup from 0, got {rounds} and {warmup}")
     if not isinstance(compiled, CallableProgram):
-        raise refuse(f"benchmark of a {type(compiled).__name__}", "give what f.compile(...) returns")
+        raise refuse(f"benchmark of a {type(compiled).__name__}", "give the result of f.compile(...)")
     stats = BenchmarkStats(rounds=rounds, warmup=warmup)
     for n in range(warmup + rounds):
         begin = time.perf_counter()

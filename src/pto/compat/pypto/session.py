@@ -1,7 +1,7 @@
-"""A process that runs a program of somebody else's: what is told on the way and at its end.
+"""Reports of a process that runs a user program.
 
-Notices and findings go to stderr, each once. `PTO_REPORT_FILE` names a file that gets every event as a line
-of JSON; `pto python --report` reads it.
+Notices and findings go to stderr, each only once. `PTO_REPORT_FILE` names a file to which every event is
+appended as a line of JSON; `pto python --report` reads it.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ...engine import journal
 
 
 class Session:
-    """Listens to what happens to programs."""
+    """Listener of the events of programs."""
 
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
-        #: The same, as they were told.
+        #: The same findings as printed text.
         self.texts: list[str] = []
         self._said: set[str] = set()
         self._file = knobs.get("PTO_REPORT_FILE")
 
     def __call__(self, event: journal.Event) -> None:
         if event.what == "device":
-            self._say(f"pto: {visible(event.program)} is a device; it is simulated here")
+            self._say(f"pto: simulating device {visible(event.program)}")
         for d in event.diagnostics:
             self._found(event.program, d)
         if self._file:
@@ -57,12 +57,12 @@ class Session:
             f.write(json.dumps(line) + "\n")
 
 
-#: Who listens in this process.
+#: Active listeners of this process.
 listening: list[Session] = []
 
 
 def begin() -> Session:
-    """Listen, in this process, from now on."""
+    """Add a listener for the rest of this process."""
     session = Session()
     listening.append(session)
     journal.listen(session)

@@ -1,4 +1,4 @@
-"""Programs with several orchestrations: each is a program by itself, in a folder of its own."""
+"""Programs with several orchestrations. Each of them is a program in a folder of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...language.declare import Declared
 
 
 def orchestrations(program: Any) -> list[Declared]:
-    """Those of a program that no other function calls."""
+    """Return the orchestrations of a program that no other function calls."""
     functions = list(getattr(program, "functions", {}).values())
     texts = {f: inspect.getsource(f.function) for f in functions if isinstance(f, Declared)}
     return [f for f in texts if f.kind == "orchestration"
@@ -22,7 +22,7 @@ def orchestrations(program: Any) -> list[Declared]:
 
 
 class Several(CallableProgram):
-    """`compiled["name"](...)` and `compiled.name(...)` call one of them."""
+    """Several compiled orchestrations. `compiled["name"](...)` and `compiled.name(...)` call one of them."""
 
     def __init__(self, name: str, found: list[Declared], config: Any) -> None:
         self.name = name
@@ -38,16 +38,14 @@ class Several(CallableProgram):
 
     def __getitem__(self, name: str) -> Compiled:
         if name not in self.parts:
-            raise KeyError(f"{name!r}: there are {', '.join(self.parts)}")
+            raise KeyError(f"unknown orchestration {name!r}, expected one of {', '.join(self.parts)}")
         return self.parts[name]
 
     def __getattr__(self, name: str) -> Compiled:
         parts = self.__dict__.get("parts", {})
         if name in parts:
             return parts[name]
-        raise AttributeError(
-            f"{self.__dict__.get('name')} has no attribute '{name}', and no such orchestration"
-        )
+        raise AttributeError(f"{self.__dict__.get('name')} has no attribute or orchestration '{name}'")
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
         raise TypeError(

@@ -1,6 +1,6 @@
-"""Descriptions of arguments, as runs and tests give them: names, shapes, and where the values come from.
+"""Descriptions of arguments in runs and tests: names, shapes, and sources of values.
 
-Arrays are made by the module that the element type is of: torch, or one that looks like it.
+The module of the element type makes the arrays: torch, or a module with the same interface.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-#: Functions that are called with a shape and an element type.
+#: Functions of a shape and an element type.
 _FACTORIES = ("randn", "rand", "zeros", "ones")
 CTYPES = ("int64", "int32", "uint64", "uint32", "float", "double")
 
 
 def module_of(dtype: Any) -> Any:
-    """The array library that an element type belongs to."""
+    """Return the array library of an element type."""
     name = str(type(dtype).__module__).partition(".")[0]
     if name == "builtins":
         name = str(getattr(dtype, "__module__", "numpy")).partition(".")[0]
@@ -23,7 +23,7 @@ def module_of(dtype: Any) -> Any:
 
 
 def made(shape: Any, dtype: Any, value: Any, library: Any) -> Any:
-    """An array from what a description says of its values."""
+    """Return an array with the values of a description."""
     if value is None:
         return library.zeros(shape, dtype=dtype)
     if isinstance(value, int | float):
@@ -34,12 +34,12 @@ def made(shape: Any, dtype: Any, value: Any, library: Any) -> Any:
         return value(shape, dtype=dtype)
     if callable(value):
         return library.as_tensor(value(), dtype=dtype)
-    raise TypeError(f"no array is made from a {type(value).__name__}")
+    raise TypeError(f"cannot make an array from a {type(value).__name__}")
 
 
 @dataclass
 class TensorSpec:
-    """An array: `init_value` is None (zeros), a number, an array, or a function that makes one."""
+    """An array. `init_value` is None (zeros), a number, an array, or a function that makes an array."""
 
     name: str
     shape: list[int]
@@ -53,7 +53,7 @@ class TensorSpec:
 
 @dataclass
 class ScalarSpec:
-    """A number; `ctype` says how it travels."""
+    """A number; `ctype` is its type as an argument."""
 
     name: str
     value: int | float
@@ -61,4 +61,6 @@ class ScalarSpec:
 
     def __post_init__(self) -> None:
         if self.ctype not in CTYPES:
-            raise ValueError(f"'{self.name}': no ctype '{self.ctype}', expected one of {', '.join(CTYPES)}")
+            raise ValueError(
+                f"'{self.name}': unknown ctype '{self.ctype}', expected one of {', '.join(CTYPES)}"
+            )

@@ -1,4 +1,4 @@
-"""What stands for a worker of one chip: it runs programs, and keeps arrays between runs."""
+"""Replacement of the worker of one chip: it runs programs, and keeps arrays between runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .refused import refuse
 
 
 class DeviceTensor:
-    """An array that a worker keeps: `data_ptr`, `shape`, `dtype` as it was asked for."""
+    """An array that a worker keeps: `data_ptr`, `shape`, and `dtype` as requested."""
 
     def __init__(self, data_ptr: int, shape: Sequence[int], dtype: Any, *, buffer: Any = None) -> None:
         if buffer is None:
-            raise refuse("DeviceTensor of a bare address", "worker.alloc_tensor(shape, dtype) makes one")
+            raise refuse("DeviceTensor of a bare address", "use worker.alloc_tensor(shape, dtype)")
         self.data_ptr = data_ptr
         self.shape = tuple(shape)
         self.dtype = dtype
@@ -35,7 +35,7 @@ class DeviceTensor:
 
 
 class StackedDeviceTensor:
-    """An array that a worker keeps, a part of it for each rank: `worker.alloc_stacked_tensor` makes it."""
+    """An array that a worker keeps, with one part per rank; `worker.alloc_stacked_tensor` makes it."""
 
     def __init__(
         self, shards: Sequence[DeviceTensor], full_shape: Sequence[int], worker_ids: Sequence[int]
@@ -44,18 +44,18 @@ class StackedDeviceTensor:
         self.full_shape = self.shape = tuple(full_shape)
         self.worker_ids = tuple(worker_ids)
         if len(self.shape) < 2 or not self.shape[0]:
-            raise ValueError(f"StackedDeviceTensor has a part for each rank, got shape {self.shape}")
+            raise ValueError(f"StackedDeviceTensor: expected one part per rank, got shape {self.shape}")
         if len(self.shards) != self.shape[0] or len(set(self.worker_ids)) != self.shape[0]:
             raise ValueError(
-                f"StackedDeviceTensor of {self.shape} has {self.shape[0]} shards, each on its own worker; "
+                f"StackedDeviceTensor of {self.shape}: expected {self.shape[0]} shards on different workers, "
                 f"got {len(self.shards)} shards, worker_ids {self.worker_ids}"
             )
         for i, shard in enumerate(self.shards):
             if not isinstance(shard, DeviceTensor):
-                raise TypeError(f"shard {i} is a DeviceTensor, got a {type(shard).__name__}")
+                raise TypeError(f"shard {i}: expected a DeviceTensor, got a {type(shard).__name__}")
             if shard.shape != self.shape[1:] or shard.dtype != self.shards[0].dtype:
                 raise ValueError(
-                    f"shard {i} has shape {self.shape[1:]} of {self.shards[0].dtype}, "
+                    f"shard {i}: expected shape {self.shape[1:]} of {self.shards[0].dtype}, "
                     f"got {shard.shape} of {shard.dtype}"
                 )
 
@@ -65,10 +65,10 @@ class StackedDeviceTensor:
 
     @property
     def memory(self) -> Any:
-        """All of it, as programs work on it."""
+        """The whole array, as programs access it."""
         whole = self.shards[0].memory.base
         if whole is None or whole.shape != self.shape:
-            raise refuse("StackedDeviceTensor of separate tensors", "worker.alloc_stacked_tensor(array)")
+            raise refuse("StackedDeviceTensor of separate tensors", "use worker.alloc_stacked_tensor(array)")
         return whole
 
     def __getitem__(self, index: Any) -> DeviceTensor:
@@ -77,7 +77,7 @@ class StackedDeviceTensor:
 
 
 class RegistrationHandle:
-    """A program that a worker has loaded: `handle(*args)` runs it."""
+    """A program that is registered at a worker: `handle(*args)` runs it."""
 
     def __init__(self, worker: ChipWorker, compiled: CallableProgram, cid: int) -> None:
         self._worker = worker
@@ -87,7 +87,7 @@ class RegistrationHandle:
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
         if self.closed:
-            raise RuntimeError(f"{self.compiled.name} is not registered any more")
+            raise RuntimeError(f"cannot run {self.compiled.name}: it is not registered")
         return self._worker.run(self.compiled, *args, config=config)
 
     def unregister(self) -> None:
@@ -101,7 +101,7 @@ class RegistrationHandle:
 
 
 class Worker:
-    """What workers have in common."""
+    """Base class of workers."""
 
 
 class ChipWorker(Worker):
@@ -129,7 +129,7 @@ class ChipWorker(Worker):
 
     @property
     def aicpu_dlopen_count(self) -> int:
-        """How many programs it has loaded."""
+        """Number of registered programs."""
         return len(self._handles)
 
     host_dlopen_count = aicpu_dlopen_count
@@ -163,7 +163,7 @@ class ChipWorker(Worker):
         self._require_ready("alloc_tensor")
         name = arguments.dtype_name(dtype)
         if name not in arguments.NAMES:
-            raise arguments.refuse(f"no tensor holds {dtype}", expected=", ".join(arguments.NAMES))
+            raise arguments.refuse(f"unknown element type {dtype}", expected=", ".join(arguments.NAMES))
         memory = np.zeros(tuple(shape), ARRAY_DTYPES[arguments.NAMES[name]])
         if init is not None:
             memory[...] = arguments.as_numpy(init).reshape(memory.shape)
@@ -173,7 +173,7 @@ class ChipWorker(Worker):
 
     def free_tensor(self, t: DeviceTensor, *, worker_id: int = 0) -> None:
         if self._owned_tensors.pop(t.data_ptr, None) is None:
-            raise ValueError(f"{t} is no tensor of this worker")
+            raise ValueError(f"cannot free {t}: it does not belong to this worker")
 
     def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
         memory = np.zeros(nbytes, np.uint8)
@@ -182,14 +182,14 @@ class ChipWorker(Worker):
 
     def free(self, ptr: int, *, worker_id: int = 0) -> None:
         if self._buffers.pop(ptr, None) is None:
-            raise ValueError(f"0x{ptr:x} is no memory of this worker")
+            raise ValueError(f"cannot free 0x{ptr:x}: it is not memory of this worker")
 
     def _check(self, ptr: int, nbytes: int) -> None:
-        """Refuse an address that is none of this worker's, or not so much of it."""
+        """Refuse a range of addresses that is not in memory of this worker."""
         known = {p: t.nbytes for p, t in self._owned_tensors.items()}
         known.update((p, b.nbytes) for p, b in self._buffers.items())
         if not any(p <= ptr and ptr + nbytes <= p + n for p, n in known.items()):
-            raise ValueError(f"{nbytes} bytes at 0x{ptr:x} are not memory of this worker")
+            raise ValueError(f"cannot access {nbytes} bytes at 0x{ptr:x}: not memory of this worker")
 
     def copy_to(self, dst_dev_ptr: int, src_host_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
         self._check(dst_dev_ptr, nbytes)

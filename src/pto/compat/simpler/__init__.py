@@ -1,12 +1,10 @@
-"""`simpler` and `simpler_setup` are us, in this process: scene tests and workers run as they are.
+"""Provide `simpler` and `simpler_setup` from this package in this process, so that scene tests and workers
+run unchanged.
 
-import pto.compat.simpler       # before they are imported; `pto python script.py` does it
-from simpler.worker import Worker
-
-Orchestrations run on our task runtime, kernels on our cores (`chip.py`); chips are runs of it, side by side
-in this process, and communicators are memory that they share (`orchestrator.py`). Where another package of
-that name is installed, importing it is refused, as nobody can know which one is meant; `PTO_SIMPLER=shadow`
-says ours.
+Orchestrations run on the task runtime of this package, and kernels on its cores (`chip.py`). Several chips
+are concurrent runs in this process, and communicators are memory that they share (`orchestrator.py`). If
+another package of that name is installed, the import fails, because the intended package is unknown;
+`PTO_SIMPLER=shadow` selects this package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Memory that arguments lie in: of the host, of a chip, or a window of a communicator.
+"""Memory of arguments: of the host, of a chip, or a window of a communicator.
 
-Here all of it is memory of this process. What differs is what a run does with it: it works on copies of host
-memory, brought back as its signature says, and on the memory of chips and windows itself.
+All of it is memory of this process. A run works on copies of host memory and copies results back according to
+its signature. It works directly on the memory of chips and windows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AccessMode(enum.IntEnum):
 
 
 class BackendKind(enum.IntEnum):
-    """How programs that have processes come by memory of others; here it is what it was made for."""
+    """Ways in which simpler shares memory between processes. Here it only records the purpose of a buffer."""
 
     FORK_SHM = 0
     POSIX_SHM = 1
@@ -40,7 +40,7 @@ class BackendKind(enum.IntEnum):
 
 
 class _Shared:
-    """What programs take the bytes of a buffer from."""
+    """Shared-memory interface to the bytes of a buffer."""
 
     def __init__(self, base: int, nbytes: int) -> None:
         self.buf = memoryview((ctypes.c_char * nbytes).from_address(base)).cast("B")
@@ -54,7 +54,7 @@ class _Shared:
 
 
 class Buffer:
-    """Bytes from `base` on. `owner` keeps them alive; `chip` is the one whose memory it is."""
+    """Bytes from address `base`. `owner` keeps them alive; `chip` is the chip of the memory."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Buffer:
 
     @classmethod
     def made(cls, nbytes: int, kind: BackendKind = BackendKind.POSIX_SHM, chip: int = 0) -> Buffer:
-        """Fresh memory of zeros, between pages that nobody may touch."""
+        """Return new memory of zeros, between guard pages."""
         if nbytes < 1:
-            raise ValueError(f"a buffer has at least one byte, got {nbytes}")
+            raise ValueError(f"expected a buffer of at least one byte, got {nbytes}")
         owner, base = fenced(nbytes)
         return cls(base, nbytes, owner, kind, chip)
 
@@ -106,7 +106,7 @@ class Buffer:
 
 
 class Tensor:
-    """A view of a buffer: its elements one after the other, from a byte on."""
+    """A view of a buffer: contiguous elements from a byte offset."""
 
     def __init__(
         self, buffer: Buffer, byte_offset: int, shapes: tuple[int, ...], dtype: Any, strides: Any = None
@@ -116,18 +116,19 @@ class Tensor:
         self.strides = _row_major(shapes)
         if strides is not None and tuple(strides) != self.strides:
             raise ValueError(
-                f"strides {tuple(strides)} of shape {shapes}: arguments of a run lie in one piece"
+                f"expected contiguous strides {self.strides} for shape {shapes}, got {tuple(strides)}"
             )
         if not 0 < len(shapes) <= MAX_DIMS or min(shapes) < 0:
-            raise ValueError(f"there is no tensor of shape {shapes}: one to five dimensions")
+            raise ValueError(f"expected a tensor of 1 to {MAX_DIMS} dimensions, got shape {shapes}")
         if self.byte_offset < 0 or self.byte_offset % self.dtype.nbytes:
             raise ValueError(
-                f"byte offset {self.byte_offset}: no multiple of the {self.dtype.nbytes} bytes of an element"
+                f"expected a byte offset that is a multiple of {self.dtype.nbytes}, the size of an element, "
+                f"got {self.byte_offset}"
             )
         if self.byte_offset + self.nbytes > buffer.nbytes:
             raise ValueError(
-                f"a tensor of {self.nbytes} bytes from byte {self.byte_offset} on does not fit "
-                f"in a buffer of {buffer.nbytes}"
+                f"cannot place a tensor of {self.nbytes} bytes at byte {self.byte_offset} "
+                f"of a buffer of {buffer.nbytes} bytes"
             )
 
     @property
@@ -148,7 +149,7 @@ class Tensor:
 
 
 class MappedArg:
-    """A tensor as a Python task gets it."""
+    """A tensor as an argument of a Python task."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
@@ -162,7 +163,7 @@ class MappedArg:
 
 
 class MappedArgs(list[MappedArg]):
-    """The arguments of a Python task: tensors as a list, and numbers."""
+    """The arguments of a Python task: a list of tensors, and scalars."""
 
     def __init__(self, tensors: list[Tensor], scalars: list[int]) -> None:
         super().__init__(map(MappedArg, tensors))
@@ -183,18 +184,16 @@ def _row_major(shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def host_range(value: Any, what: str) -> tuple[int, int, Any]:
-    """Where an object of the host has its bytes, how many, and what keeps them alive."""
+    """Return the address and size of the bytes of a host object, and an object that keeps them alive."""
     if isinstance(value, Buffer):
         return value.base, value.nbytes, value
     if hasattr(value, "data_ptr"):
         if value.device.type != "cpu" or not value.is_contiguous():
-            raise ValueError(
-                f"{what}: the tensor has to be in memory of the host, in one piece: .cpu().contiguous()"
-            )
+            raise ValueError(f"{what}: expected a contiguous tensor in host memory: use .cpu().contiguous()")
         return int(value.data_ptr()), value.numel() * value.element_size(), value
     if hasattr(value, "__array_interface__"):
         if not value.flags.c_contiguous:
-            raise ValueError(f"{what}: the array has to be in one piece: numpy.ascontiguousarray")
+            raise ValueError(f"{what}: expected a contiguous array: use numpy.ascontiguousarray")
         return int(value.ctypes.data), int(value.nbytes), value
     view = memoryview(value).cast("B")
     if view.readonly:

@@ -1,7 +1,7 @@
-"""Orchestrations and kernels: sources until a callable is built of them, then libraries.
+"""Orchestrations and kernels: sources at first, libraries after a callable is built from them.
 
-Programs compile sources one by one and wrap what they get; an orchestration is compiled when it is known how
-its entry is called, and its kernels with it, several at a time. What they get meanwhile stands for a source.
+Programs compile sources one by one and wrap the results. But an orchestration is only compiled when the name
+of its entry is known, together with its kernels, in parallel. Until then, a `Source` stands for the binary.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ENTRY, CONFIG = "aicpu_orchestration_entry", "aicpu_orchestration_config"
 
 
 class Source(bytes):
-    """What compiling gives here: the name of a source, with all that is needed to compile it."""
+    """Result of a compile function: the name of a source, with everything that is needed to compile it."""
 
     path: str
     platform: str
@@ -46,13 +46,13 @@ def _source(binary: Any, what: str) -> Source:
     if isinstance(binary, Source):
         return binary
     raise refuse(
-        f"{what} is built of bytes that come from elsewhere: machine code of a device does not run here",
-        "give it what KernelCompiler.compile_incore and compile_orchestration return",
+        f"cannot build {what} from machine code of a device",
+        "use the results of KernelCompiler.compile_incore and compile_orchestration",
     )
 
 
 class KernelCompiler:
-    """Takes sources; they are compiled with the callable that they are part of."""
+    """Collector of sources, which are compiled with their callable."""
 
     def __init__(self, platform: str = "a2a3sim") -> None:
         self.platform = platform_of(platform)
@@ -67,7 +67,7 @@ class KernelCompiler:
         **_: Any,
     ) -> Source:
         if core_type not in ("aic", "aiv"):
-            raise ValueError(f"core_type is {core_type!r}, expected 'aic' or 'aiv'")
+            raise ValueError(f"expected core_type 'aic' or 'aiv', got {core_type!r}")
         folders = [os.fspath(f) for f in extra_include_dirs or () if os.path.isdir(f)]
         return Source(os.fspath(source_path), self.platform, core_type, folders)
 
@@ -76,7 +76,7 @@ class KernelCompiler:
         return Source(os.fspath(source_path), self.platform)
 
     def get_orchestration_include_dirs(self, runtime_name: str) -> list[str]:
-        """None: sources find the headers of our runtime."""
+        """Return no folders: sources find the headers of this package's runtime."""
         runtime_of(runtime_name)
         return []
 
@@ -85,26 +85,26 @@ class KernelCompiler:
 
 
 def platform_of(name: str) -> str:
-    """A platform that kernels are compiled for; a device is simulated."""
+    """Return the platform that kernels are compiled for; a device platform is simulated."""
     known = name if name in PLATFORMS else f"{name}sim"
     if known not in PLATFORMS:
-        raise refuse(f"platform '{name}' is unknown", f"there are {', '.join(PLATFORMS)}")
+        raise refuse(f"unknown platform '{name}'", f"use one of {', '.join(PLATFORMS)}")
     return known
 
 
 def runtime_of(name: str) -> str:
     if name not in RUNTIMES:
-        raise refuse(f"runtime '{name}' is unknown", f"there are {', '.join(RUNTIMES)}")
+        raise refuse(f"unknown runtime '{name}'", f"use one of {', '.join(RUNTIMES)}")
     return name
 
 
 def extract_text_section(binary: Any) -> Any:
-    """What a device needs of a kernel: here it is the same."""
+    """Return a binary unchanged, because the simulator needs no text section."""
     return binary
 
 
 def ensure_pto_isa_root(*_: Any, **__: Any) -> str:
-    """Where kernels find the headers of instructions: they find ours."""
+    """Return the folder of this package's headers instead of those of pto-isa."""
     from ...engine.cpp import compiler
 
     return str(compiler.include_dir())
@@ -115,7 +115,7 @@ def read_pto_isa_pin() -> str:
 
 
 class RuntimeBuilder:
-    """Runtimes are part of this package."""
+    """Builder of runtimes, which are part of this package."""
 
     def __init__(self, platform: str = "a2a3sim", **_: Any) -> None:
         self.platform = platform_of(platform)
@@ -127,7 +127,7 @@ class RuntimeBuilder:
 
 
 class CoreCallable:
-    """A kernel and what it does with its arguments."""
+    """A kernel and the directions of its arguments."""
 
     def __init__(self, signature: Sequence[ArgDirection], source: Source, name: str = "") -> None:
         self.signature, self.source = list(signature), source
@@ -139,7 +139,7 @@ class CoreCallable:
 
 
 class ChipCallable:
-    """An orchestration with its kernels, compiled."""
+    """A compiled orchestration with its kernels."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class ChipCallable:
         return cls(signature, func_name, _source(binary, "a ChipCallable"), children, config_name)
 
     def compiled(self, traced: bool = False) -> list[CompiledJob]:
-        """The orchestration, then the kernels; with `traced` their calls tell of themselves."""
+        """Return the orchestration, then the kernels. With `traced`, their calls are recorded."""
         with self._lock:
             if traced not in self._made:
                 profile = PLATFORMS[self.source.platform]
@@ -209,7 +209,7 @@ class ChipCallable:
 
 
 class CallableHandle:
-    """What a worker gives for a callable that it knows."""
+    """Handle of a callable that is registered at a worker."""
 
     def __init__(self, target: Any, worker: Any, number: int) -> None:
         self.target, self.worker, self.number = target, worker, number

@@ -1,8 +1,8 @@
-"""One run of a callable on a chip: copies of what the host gives, the task runtime, and results back.
+"""One run of a callable on a chip: copy host data in, run the task runtime, and copy results back.
 
-As on a device, an orchestration works on memory of its own: what it has as IN never comes back, whatever is
-written there; OUT and INOUT come back whole. OUT begins as it is on the host, so that what nobody writes is
-no surprise. Memory of chips and windows is used as it is.
+As on a device, an orchestration works on copies of host memory: IN is never copied back, and OUT and INOUT
+are copied back completely. OUT starts with the host data, so that elements that no task writes keep their
+values. Memory of chips and windows is used directly.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SIDE_EFFECT = "PTO-E2607"
 
 
 class RunFailed(DiagnosticError, RuntimeError):
-    """A run that ended early. `code` is the one of the runtime, negative as programs expect it."""
+    """A run that ended early. `code` is the code of the runtime, negative as programs expect it."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], code: int = 0) -> None:
         super().__init__(diagnostics)
@@ -54,7 +54,8 @@ class RunFailed(DiagnosticError, RuntimeError):
 
 
 class Libraries:
-    """Orchestrations, a file for each chip: a library that runs on several at once has a state for each."""
+    """Copies of orchestration libraries, one file for each chip, because every chip needs its own state of
+    the library."""
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="pto-chips-")
@@ -74,7 +75,7 @@ class Libraries:
 
 
 class Chip:
-    """A chip that callables run on, one at a time."""
+    """A chip that runs one callable at a time."""
 
     def __init__(self, number: int = 0, libraries: Libraries | None = None) -> None:
         self.number, self._libraries = number, libraries
@@ -139,7 +140,7 @@ class Chip:
         journal.note("run", target.name, tuple(found))
 
     def _own(self, library: str) -> str:
-        """A library with a state of this chip's."""
+        """Return a library with state of its own for this chip."""
         return library if self._libraries is None else self._libraries.path(library, self.number)
 
 
@@ -150,16 +151,17 @@ class _Staged:
         directions = [d for d in target.signature if d is not ArgDirection.SCALAR]
         if len(args.tensors) > len(directions) > 0:
             raise ValueError(
-                f"{target.name} is given {len(args.tensors)} tensors; its signature has {len(directions)}"
+                f"{target.name}: expected at most {len(directions)} tensors by its signature, "
+                f"got {len(args.tensors)}"
             )
         self._name = target.name
         self._back: list[tuple[str, Tensor]] = []
         host: list[HostTensor] = []
-        placed: list[tuple[Tensor, str]] = []  # with a name, if it is copied
+        placed: list[tuple[Tensor, str]] = []  # with a name if the tensor is copied
         for i, tensor in enumerate(args.tensors):
             direction = directions[i] if i < len(directions) else ArgDirection.INOUT
             if tensor.buffer.closed:
-                raise ValueError(f"argument {i}: its buffer has been released")
+                raise ValueError(f"cannot use argument {i}: its buffer has been released")
             if tensor.buffer.address_space is AddressSpace.DEVICE:
                 placed.append((tensor, ""))
                 continue
@@ -186,7 +188,8 @@ class _Staged:
         )
 
     def tell(self, watch: Watch) -> None:
-        """Say which memory holds something, where all is known: what a chip has may be of earlier runs."""
+        """Report initialized memory to the sanitizers, if all memory is known. Memory of chips may have
+        contents from earlier runs."""
         if self._all:
             memory = self._memory
             watch.begin((at, memory.array(name).nbytes) for name, at in memory.addresses.items())
@@ -203,24 +206,24 @@ class _Staged:
             out.append(
                 Diagnostic(
                     SIDE_EFFECT,
-                    f"{self._name}: something was written beside {name}: {where}, of {size} bytes",
-                    help="a kernel's shapes or offsets do not fit the tensor that it was given",
+                    f"{self._name}: write outside {name}: {where}, of {size} bytes",
+                    help="correct the shapes or offsets of the kernel, which do not fit the tensor",
                 )
             )
         for name in self._memory.changed_inputs():
             out.append(
                 Diagnostic(
                     SIDE_EFFECT,
-                    f"{self._name}: {name} is IN and was written to: that does not come back",
+                    f"{self._name}: write to {name}, which is IN: the result is not copied back",
                     severity="warning",
-                    help="its signature says INOUT where that is meant",
+                    help="declare it INOUT in the signature if the write is intended",
                 )
             )
         return out
 
 
 def _bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """The bytes of a tensor of the host."""
+    """Return the bytes of a host tensor."""
     count = math.prod(tensor.shapes) * tensor.dtype.nbytes
     if count == 0:
         return np.zeros(0, np.uint8)

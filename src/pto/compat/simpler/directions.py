@@ -1,4 +1,4 @@
-"""What an orchestration does with an argument."""
+"""Directions of the arguments of an orchestration."""
 
 from __future__ import annotations
 

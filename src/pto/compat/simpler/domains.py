@@ -1,4 +1,5 @@
-"""Windows of a communicator: memory for each member, and what kernels read to find those of others."""
+"""Windows of a communicator: memory for each member, and the structure in which kernels find the windows of
+others."""
 
 from __future__ import annotations
 
@@ -19,21 +20,19 @@ def allocate(
     number: int,
     released: Callable[[Any], None],
 ) -> CommDomainHandle:
-    """Fresh windows of zeros; their order is that of the ranks."""
+    """Return new windows of zeros, in the order of the ranks."""
     if not members or len(set(members)) != len(members):
-        raise ValueError(
-            f"domain '{name}': workers names each member once, and at least one; got {list(members)}"
-        )
+        raise ValueError(f"domain '{name}': expected one or more different workers, got {list(members)}")
     if len(members) > MOST_RANKS:
-        raise ValueError(f"domain '{name}': {len(members)} members, at most {MOST_RANKS}")
+        raise ValueError(f"domain '{name}': expected at most {MOST_RANKS} members, got {len(members)}")
     if window_size < 1:
-        raise ValueError(f"domain '{name}': a window has at least one byte, got {window_size}")
+        raise ValueError(f"domain '{name}': expected a window of at least one byte, got {window_size}")
     wanted = sum(int(s.nbytes) for s in specs)
     if wanted > window_size:
         raise ValueError(f"domain '{name}': buffers need {wanted} bytes, window_size is {window_size}")
     names = [s.name for s in specs]
     if len(set(names)) != len(names):
-        raise ValueError(f"domain '{name}': two buffers have one name: {', '.join(names)}")
+        raise ValueError(f"domain '{name}': expected different names of buffers, got {', '.join(names)}")
     windows = [Buffer.made(window_size, BackendKind.VMM_WINDOW, chip) for chip in members]
     bases = [w.base for w in windows]
     contexts: dict[int, ChipDomainContext] = {}
@@ -41,7 +40,7 @@ def allocate(
         told = ranks.context(rank, bases, window_size)
         at, parts = 0, {}
         for spec in specs:
-            # The window and what kernels are told live as long as a part of any of them.
+            # The windows and the structure for kernels live as long as any of these buffers.
             kept = (windows, told)
             parts[spec.name] = Buffer(window.base + at, int(spec.nbytes), kept, BackendKind.VMM_WINDOW, chip)
             at += int(spec.nbytes)

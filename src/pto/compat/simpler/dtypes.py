@@ -1,4 +1,4 @@
-"""Element types by the numbers that programs and orchestrations have for them: those of the runtime."""
+"""Element types by their numbers in programs and orchestrations, which are those of the runtime."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class DataType(enum.Enum):
     BOOL = 11
     FP8E4M3FN = 12
     FP8E8M0 = 13
-    FP4E2M1 = 14  # two in a byte, which is the element
+    FP4E2M1 = 14  # two numbers per byte; the element is the byte
 
     @property
     def nbytes(self) -> int:
         return 1 if self is DataType.FP4E2M1 else numpy_type(self.value).itemsize
 
 
-#: By the name of the type in NumPy, ml_dtypes or torch.
+#: Name of the type in NumPy, ml_dtypes or torch -> element type.
 BY_NAME = {name: DataType(number) for number, name in enumerate((*DTYPES, "float4_e2m1fn_x2"))}
 
 
 def dtype_of(dtype: object) -> DataType:
-    """That of torch or NumPy; KeyError where there is none."""
+    """Return the element type for a type of torch or NumPy; raise KeyError if there is none."""
     return BY_NAME[str(dtype).removeprefix("torch.")]
 
 

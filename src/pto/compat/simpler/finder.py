@@ -1,4 +1,4 @@
-"""How imports of `simpler` and `simpler_setup` come to us: a finder before all others."""
+"""Finder of imports of `simpler` and `simpler_setup`: it precedes all other finders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = ("simpler", "simpler_setup")
 class _Setup(Loader):
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        # Importing it as a module of the package would put it where the package has a function.
+        # A normal import of the submodule would overwrite the function of the same name in the package.
         sys.modules["simpler_setup.scene_test"] = importlib.import_module(MODULES["simpler_setup.scene_test"])
 
 
@@ -50,7 +50,8 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def _of_the_program(name: str) -> importlib.machinery.ModuleSpec | None:
-    """A module of the checkout that the program is in: one that is on the path, or around this folder."""
+    """Return the spec of a module in the checkout of the program: a module on the path, or in a parent of the
+    current folder."""
     parts = name.split(".")
     for folder in (*sys.path, *_around(os.getcwd())):
         place = os.path.join(folder or os.getcwd(), *parts)
@@ -73,9 +74,9 @@ def _around(folder: str) -> list[str]:
 def _missing(name: str) -> str:
     why = next((text for begin, text in OTHERS.items() if name.startswith(begin)), "")
     if not why and name.startswith(DATA):
-        why = "it is a file of the programs that import it: run them in their checkout"
-    why = why or did_you_mean(name, list(MODULES)) or "we have nothing that stands for it"
-    return f"[{NO_MODULE}] no module named '{name}': {why}; `pto explain {NO_MODULE}` tells more"
+        why = "it is a file of the program's checkout: run the program there"
+    why = why or did_you_mean(name, list(MODULES)) or "this package has no replacement for it"
+    return f"[{NO_MODULE}] no module named '{name}': {why}; see `pto explain {NO_MODULE}`"
 
 
 _FINDER = Finder()
@@ -86,8 +87,8 @@ def installed() -> bool:
 
 
 def install(shadow: bool = False) -> None:
-    """From now on `simpler` and `simpler_setup` are us, in this process. Where another package has such a
-    name, the first import of it raises, unless `shadow` says that it is not meant."""
+    """Provide `simpler` and `simpler_setup` from this package in this process. If another package has such a
+    name, its first import raises an error, unless `shadow` is set."""
     _FINDER.shadow = shadow
     if installed():
         return
@@ -97,16 +98,17 @@ def install(shadow: bool = False) -> None:
 
 
 def uninstall() -> None:
-    """As if nothing had been: for tests."""
+    """Remove the finder and its modules, for tests."""
     if installed():
         sys.meta_path.remove(_FINDER)
     for name in [n for n in sys.modules if n.partition(".")[0] in PACKAGES]:
         del sys.modules[name]
-    sys.modules.pop(__package__ or "", None)  # so that importing it installs it again
+    sys.modules.pop(__package__ or "", None)  # so that an import installs the finder again
 
 
 def _refuse_others() -> None:
-    """A folder of that name, as in the checkout of a program, is what programs mean."""
+    """Raise an error if another package is installed. A folder of that name, such as in the checkout of a
+    program, is not an error."""
     for name in PACKAGES:
         try:
             found = importlib.metadata.distribution(name.replace("_", "-"))
@@ -116,9 +118,9 @@ def _refuse_others() -> None:
             [
                 Diagnostic(
                     OTHER_PACKAGE,
-                    f"another package is called {name}",
+                    f"another package named {name} is installed",
                     got=f"{found.metadata['Name']} {found.version}",
-                    help="pto python --shadow, or PTO_SIMPLER=shadow, says that programs mean us",
+                    help="use pto python --shadow, or set PTO_SIMPLER=shadow, to import pto's replacement",
                 )
             ]
         )

@@ -1,4 +1,4 @@
-"""Tensors of torch as arguments."""
+"""Torch tensors as arguments."""
 
 from __future__ import annotations
 

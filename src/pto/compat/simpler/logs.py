@@ -1,4 +1,4 @@
-"""Levels of messages, as programs name them. What our runtime says follows PTO_LOG_LEVEL."""
+"""Log levels with the names of simpler. PTO_LOG_LEVEL sets the level of the task runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def get_current_config() -> int:
 
 
 def parse_level(level: str | int) -> int:
-    """A level by its name; a name that is none is that of the default."""
+    """Return a level by its name; an unknown name is the default level."""
     return level if isinstance(level, int) else _LEVELS.get(level.lower(), TIMING)
 
 

@@ -1,10 +1,10 @@
-"""Which module of ours stands for which module that programs import."""
+"""Map from imported module names to modules of this package."""
 
 from __future__ import annotations
 
 _HERE = "pto.compat.simpler"
 
-#: Module that is imported -> module that it is.
+#: Imported module -> module of this package.
 MODULES = {
     "simpler": f"{_HERE}.package",
     "simpler.task_interface": f"{_HERE}.task_interface",
@@ -25,15 +25,15 @@ MODULES = {
     "simpler_setup.sanitizers": f"{_HERE}.schedule",
 }
 
-#: Below these, modules are data of the program: they come from the checkout that it is in.
+#: Packages whose modules are data of the program, in its checkout.
 DATA = ("simpler_setup.goldens",)
 
-#: Modules that we have nothing for, with the reason.
+#: Modules without a replacement, with an explanation.
 OTHERS = {
-    "simpler.remote": "workers on other machines are not simulated: pto ranks starts processes",
-    "simpler.mpi": "workers over MPI are not simulated: mpiexec with pto ranks starts processes",
-    "simpler.comm_": "regions are made by orch.allocate_domain here",
-    "simpler.global_comm_domain": "domains are those of one worker: orch.allocate_domain",
-    "simpler.worker_chip": "orchestrations do not talk to their host while they run",
-    "simpler_setup.tools": "records of our runs: pto runtime run --swimlane, --trace",
+    "simpler.remote": "workers on other machines are not simulated; pto ranks starts processes",
+    "simpler.mpi": "workers over MPI are not simulated; mpiexec with pto ranks starts processes",
+    "simpler.comm_": "use orch.allocate_domain for regions",
+    "simpler.global_comm_domain": "use orch.allocate_domain for domains of one worker",
+    "simpler.worker_chip": "orchestrations cannot communicate with their host during a run",
+    "simpler_setup.tools": "use pto runtime run --swimlane or --trace for records of a run",
 }

@@ -1,7 +1,7 @@
-"""Graphs over chips: what an orchestration of a node submits, and how it is run.
+"""Graphs over chips: tasks that the orchestration of a node submits, and their execution.
 
-Tasks are collected while the function runs and started (runtime/host_graph.py) when it returns, or asks for
-data: nothing that it does can tell the difference, and an error in it leaves nothing behind.
+Tasks are collected while the function runs, and started (runtime/host_graph.py) when it returns or requests
+data. The function cannot observe the difference, and an error in it leaves no running tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .task_interface import CallConfig, CommBufferSpec, CommDomainHandle, TaskAr
 
 
 class Chips(Protocol):
-    """A worker, as an orchestration sees it."""
+    """Interface of a worker for an orchestration."""
 
     chips: list[Any]
 
@@ -35,7 +35,7 @@ class Chips(Protocol):
 
 
 class Orchestrator:
-    """What a function that a worker of level 3 runs is given."""
+    """Argument of a function that a worker of level 3 runs."""
 
     def __init__(self, worker: Chips) -> None:
         self._worker = worker
@@ -59,9 +59,9 @@ class Orchestrator:
         workers: Sequence[int],
     ) -> None:
         if len(workers) != len(args_list):
-            raise ValueError(f"{len(args_list)} arguments for {len(workers)} workers")
+            raise ValueError(f"expected {len(workers)} arguments, one per worker, got {len(args_list)}")
         if len(set(workers)) != len(workers):
-            raise ValueError(f"workers names one twice: {list(workers)}")
+            raise ValueError(f"expected different workers, got {list(workers)}")
         self._submit_chips(callable_handle, list(args_list), config, list(workers), "submit_next_level_group")
 
     def _submit_chips(
@@ -70,7 +70,7 @@ class Orchestrator:
         target = self._worker.resolve(handle, api)
         if not isinstance(target, ChipCallable):
             raise TypeError(
-                f"{api} takes the handle of a ChipCallable, got that of {target!r}; submit_sub runs Python"
+                f"{api}: expected the handle of a ChipCallable, got {target!r}; submit_sub runs Python"
             )
         for place in workers:
             self._worker.check_chip(place, api)
@@ -88,8 +88,8 @@ class Orchestrator:
                 and tensor.buffer.owner_worker_id != place
             ):
                 raise ValueError(
-                    f"{api}: argument {i} is memory of worker {tensor.buffer.owner_worker_id}, "
-                    f"and the task is for worker {place}"
+                    f"{api}: expected memory of worker {place} as argument {i}, "
+                    f"got memory of worker {tensor.buffer.owner_worker_id}"
                 )
 
     def submit_sub(self, callable_handle: Any, args: TaskArgs | None = None) -> None:
@@ -98,7 +98,7 @@ class Orchestrator:
     def submit_sub_group(self, callable_handle: Any, args_list: Sequence[TaskArgs]) -> None:
         function = self._worker.resolve(callable_handle, "submit_sub")
         if isinstance(function, ChipCallable) or not callable(function):
-            raise TypeError(f"submit_sub takes the handle of a Python function, got that of {function!r}")
+            raise TypeError(f"submit_sub: expected the handle of a Python function, got {function!r}")
 
         def body(given: TaskArgs) -> Callable[..., object]:
             return lambda company, member: function(MappedArgs(given.tensors, given.scalars))
@@ -109,7 +109,7 @@ class Orchestrator:
     def _add(
         self, name: str, places: list[int] | None, bodies: list[Callable[..., object]], args: list[TaskArgs]
     ) -> None:
-        """Edges as tensors say. Windows order nothing: signals do."""
+        """Add a task with the edges of its tensors. Windows have no edges; signals order them."""
         used = [
             ((tensor.address, tensor.address + tensor.nbytes), tag)
             for given in args
@@ -129,7 +129,7 @@ class Orchestrator:
         for place in members:
             self._worker.check_chip(place, "allocate_domain")
         if name in self.live_domains:
-            raise ValueError(f"a domain '{name}' is there already")
+            raise ValueError(f"domain '{name}' already exists")
         handle = allocate(
             str(name), members, int(window_size), list(buffers), len(self._domains), self._released
         )
@@ -164,7 +164,7 @@ class Orchestrator:
         self.flush()
         self._worker.copy_from(dst, src)
 
-    # ---- scopes: memory here is not taken back before the end ----
+    # ---- scopes: memory is not freed before the end ----
 
     def scope_begin(self) -> None:
         pass
@@ -179,16 +179,16 @@ class Orchestrator:
     def __getattr__(self, name: str) -> Any:
         if "global_domain" in name or name.startswith("create_worker_chip"):
             raise refuse(
-                f"orch.{name}: there is one node, and orchestrations of chips do not talk to it "
-                f"while they run",
-                "allocate_domain makes windows for the chips of this worker",
+                f"orch.{name}: there is only one node, and orchestrations cannot communicate with it "
+                f"during a run",
+                "use allocate_domain for windows of the chips of this worker",
             )
-        raise AttributeError(f"an orchestrator has no '{name}'")
+        raise AttributeError(f"Orchestrator has no attribute '{name}'")
 
     # ---- running ----
 
     def flush(self) -> None:
-        """Run what has been submitted."""
+        """Run all submitted tasks."""
         self._graph.run()
 
     def close(self) -> None:

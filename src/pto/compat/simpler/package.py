@@ -1,4 +1,4 @@
-"""What stands for `simpler` itself."""
+"""Replacement of `simpler` itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A plugin of pytest (`-p pto.compat.simpler.plugin`): public scene tests in this process.
+"""A pytest plugin (`-p pto.compat.simpler.plugin`): it runs public scene tests in this process.
 
-Their conftest.py starts a process for each runtime and each test of several chips, for the sake of libraries
-that a device loads once. There are none here, and another process would know nothing of us.
+The conftest.py of these tests starts a process for each runtime, and for each test with several chips,
+because a device loads a library only once. The simulator does not need these processes, and they would not
+have this package's finder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What programs ask for and we do not have: said with the reason, and with what there is."""
+"""Errors for features of simpler that this package lacks, with an alternative."""
 
 from __future__ import annotations
 

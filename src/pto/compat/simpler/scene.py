@@ -1,7 +1,7 @@
-"""What stands for `simpler_setup.scene_test`: tests that are an orchestration, cases, and what is right.
+"""Replacement of `simpler_setup.scene_test`: tests with an orchestration, cases, and expected results.
 
-A class says in CALLABLE what is compiled, in CASES how it is run, and has `generate_args` and
-`compute_golden`. pytest runs its `test_run`; a script ends with `SceneTestCase.run_module(__name__)`.
+A class has its sources in CALLABLE and its cases in CASES, and defines `generate_args` and `compute_golden`.
+pytest runs its `test_run`; a script ends with `SceneTestCase.run_module(__name__)`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _copied(value: Any) -> Any:
 
 
 class CallableNamespace:
-    """Callables by name. `keep` keeps objects alive as long as this."""
+    """Callables by name. `keep` keeps objects alive as long as the namespace."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         self._entries = dict(entries)
@@ -124,7 +124,7 @@ class CallableNamespace:
 
 
 def _build_args(args: TaskArgsBuilder, signature: Sequence[ArgDirection]) -> tuple[TaskArgs, list[str]]:
-    """The arguments of a run, and the names of those that it writes."""
+    """Return the arguments of a run, and the names of its outputs."""
     made, outputs, at = TaskArgs(), [], 0
     for spec in args.specs:
         if isinstance(spec, Scalar):
@@ -132,8 +132,8 @@ def _build_args(args: TaskArgsBuilder, signature: Sequence[ArgDirection]) -> tup
             continue
         if at >= len(signature):
             raise ValueError(
-                f"tensor '{spec.name}' has no entry in the signature of the orchestration, which has "
-                f"{len(signature)}"
+                f"cannot find tensor '{spec.name}' in the signature of the orchestration, which has "
+                f"{len(signature)} entries"
             )
         direction = signature[at]
         made.add_tensor(as_tensor(spec.value), _TAGS.get(direction, TensorArgType.INPUT))
@@ -174,7 +174,7 @@ def _l3_ref(args: TaskArgsBuilder, name: str, worker: Any = None) -> Tensor:
     return _rehosted_ref(args, name)
 
 
-# ---- what is declared ----
+# ---- declarations ----
 
 
 def scene_level(level: int | SceneTestLevel) -> Callable[[Any], Any]:
@@ -192,7 +192,7 @@ def scene_level(level: int | SceneTestLevel) -> Callable[[Any], Any]:
 
 
 def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[Any], Any]:
-    """Marks a class as a scene test, and looks at what it declares."""
+    """Mark a class as a scene test, and check its declarations."""
     mark = scene_level(level)
 
     def declare(cls: Any) -> Any:
@@ -210,7 +210,7 @@ def _check_cases(cls: Any) -> None:
     for at, case in enumerate(getattr(cls, "CASES", ())):
         where = f"{cls.__name__}.CASES[{at}]"
         if not isinstance(case, Mapping):
-            raise TypeError(f"{where} is {type(case).__name__}, expected a mapping")
+            raise TypeError(f"{where}: expected a mapping, got {type(case).__name__}")
         config = case.get("config", {})
         for given, known, name in (
             (config, _CONFIG_KEYS, "config"),
@@ -231,7 +231,7 @@ def _check_cases(cls: Any) -> None:
 
 
 def _placed(spec: Any, folder: Path) -> Any:
-    """A CALLABLE whose paths are seen from the file of its class."""
+    """Return a CALLABLE with paths relative to the file of its class made absolute."""
     spec = dict(spec)
     if "callables" in spec:
         spec["callables"] = [_placed(e, folder) if "orchestration" in e else e for e in spec["callables"]]
@@ -303,9 +303,9 @@ def _include_dirs(given: Sequence[Any], kernel: Mapping[str, Any]) -> list[str]:
     there = [d for d in found if os.path.isdir(d)]
     if found and not there:
         raise refuse(
-            f"kernel {kernel.get('name', kernel['source'])}: none of its include folders is here: "
+            f"cannot find the include folders of kernel {kernel.get('name', kernel['source'])}: "
             f"{', '.join(found)}",
-            "it is written with headers of a vendor's toolkit",
+            "install the vendor's toolkit, whose headers the kernel includes",
         )
     return there
 
@@ -330,7 +330,7 @@ def _wanted(cls: type, case: Mapping[str, Any], platform: str, selectors: Sequen
 
 
 def _selects(selector: str, cls: str, case: str) -> bool:
-    """`Case`, `Class::Case` or `Class::`."""
+    """Return True if a selector (`Case`, `Class::Case` or `Class::`) selects a case."""
     first, separator, last = selector.rpartition("::")
     return (not separator or first in ("", cls)) and last in ("", case)
 
@@ -359,7 +359,7 @@ def _sanitize_for_filename(text: str) -> str:
 
 
 def _compare_outputs(args: Any, golden: Any, names: Sequence[str], rtol: float, atol: float) -> None:
-    """AssertionError where an output is not what it has to be: |a - e| <= atol + rtol * |e|."""
+    """Raise AssertionError if an output differs from its expected value: |a - e| > atol + rtol * |e|."""
     import numpy as np
 
     for name in names:
@@ -380,7 +380,7 @@ def _compare_outputs(args: Any, golden: Any, names: Sequence[str], rtol: float, 
 
 
 class SceneTestCase:
-    """See the module."""
+    """Base class of scene tests; see the module."""
 
     CALLABLE: ClassVar[Any] = {}
     CASES: ClassVar[Any] = []
@@ -402,7 +402,7 @@ class SceneTestCase:
     ) -> None:
         _compare_outputs(test_args, golden_args, output_names, self.RTOL, self.ATOL)
 
-    # -- what is run --
+    # -- execution --
 
     @classmethod
     def compile_chip_callable(cls, platform: str) -> ChipCallable:
@@ -535,7 +535,7 @@ class SceneTestCase:
 
     @staticmethod
     def run_module(module_name: str) -> None:
-        """What a script ends with: its classes, on the devices that are named."""
+        """Run the classes of a script on the given devices, and end the process."""
         module = sys.modules[module_name]
         classes = [
             v
@@ -558,8 +558,8 @@ class SceneTestCase:
                 [
                     Diagnostic(
                         BAD_SCENE,
-                        f"no case is for platform {options.platform} (--manual {options.manual})",
-                        help=f"there are {', '.join(x for c in classes for x in _names(c)) or 'none'}",
+                        f"cannot find a case for platform {options.platform} (--manual {options.manual})",
+                        help=f"existing cases: {', '.join(x for c in classes for x in _names(c)) or 'none'}",
                     )
                 ]
             )
@@ -589,8 +589,8 @@ def _refuse_records(asked: Mapping[str, Any]) -> None:
     for name, value in asked.items():
         if value:
             raise refuse(
-                f"{name}: runs write no records in that form",
-                "pto runtime run --swimlane, --trace, --graph or --summary tell what a run did",
+                f"{name}: runs do not write records in that format",
+                "use pto runtime run --swimlane, --trace, --graph or --summary",
             )
 
 
@@ -647,8 +647,8 @@ def _run_case(cls: Any, case: Mapping[str, Any], options: Any) -> None:
                 [
                     Diagnostic(
                         BAD_SCENE,
-                        f"{cls.__name__} needs {wanted} devices, -d names {len(devices)}",
-                        help=f"-d 0-{wanted - 1}: devices are simulated, there are as many as are named",
+                        f"{cls.__name__}: expected {wanted} devices, got {len(devices)} from -d",
+                        help=f"-d 0-{wanted - 1}: devices are simulated, so any number exists",
                     )
                 ]
             )

@@ -1,4 +1,4 @@
-"""What test suites ask about devices and processes: here there is one process, and any number of devices."""
+"""Functions for test suites about devices and processes: there is one process, and any number of devices."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .refused import refuse
 
 
 def device_range_to_list(text: str) -> list[int]:
-    """`0`, `0-7`, `0,2,5`, `0,2-4` as numbers."""
+    """Parse `0`, `0-7`, `0,2,5` or `0,2-4` as numbers."""
     found: set[int] = set()
     for part in str(text).split(","):
         first, _, last = part.strip().partition("-")
         if not first.isdigit() or (last and not last.isdigit()):
-            raise ValueError(f"'{text}' names no devices: expected numbers and ranges, such as 0,2-4")
+            raise ValueError(f"expected numbers and ranges of devices, such as 0,2-4, got '{text}'")
         found.update(range(int(first), int(last or first) + 1))
     return sorted(found)
 
@@ -27,18 +27,18 @@ def default_max_parallel(platform: str, devices: list[int]) -> int:
 
 
 def run_jobs(*_: Any, **__: Any) -> Any:
-    raise refuse("tests are not spread over processes here", "run them in this one: --max-parallel 1")
+    raise refuse("cannot run tests in several processes", "run them in this process: --max-parallel 1")
 
 
-# ---- sanitizers of compilers, which have nothing to instrument here ----
+# sanitizers of compilers, which are not supported
 
 
 def resolve(selection: str) -> list[str]:
     if selection in ("", "none"):
         return []
     raise refuse(
-        f"--sanitizer {selection}: kernels are not built with sanitizers of the compiler",
-        "pto python --sanitize all checks what kernels and tasks do",
+        f"--sanitizer {selection}: cannot build kernels with sanitizers of the compiler",
+        "use pto python --sanitize all to check kernels and tasks",
     )
 
 

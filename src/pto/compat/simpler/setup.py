@@ -1,4 +1,4 @@
-"""What stands for `simpler_setup` itself."""
+"""Replacement of `simpler_setup` itself."""
 
 from __future__ import annotations
 

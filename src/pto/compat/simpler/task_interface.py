@@ -1,4 +1,4 @@
-"""What stands for `simpler.task_interface`: arguments, configurations, callables, domains."""
+"""Replacement of `simpler.task_interface`: arguments, configurations, callables, domains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORD = (1 << 64) - 1
 
 
 class TensorArgType(enum.Enum):
-    """What an argument is to a task: it decides which tasks wait."""
+    """Use of a tensor by a task, which determines its dependencies."""
 
     INPUT = 0
     OUTPUT = 1
@@ -50,22 +50,22 @@ class ChipTensor(Tensor):
 
 
 def as_tensor(value: Any) -> Tensor:
-    """An argument: one of ours, or memory of the host that says what it holds."""
+    """Return an argument as a Tensor: a Tensor unchanged, or a view of the host memory of an array."""
     if isinstance(value, Tensor):
         return value
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
-        raise TypeError(f"a tensor argument is a Tensor or an array, got {type(value).__name__}")
+        raise TypeError(f"expected a Tensor or an array, got {type(value).__name__}")
     try:
         dtype = dtype_of(value.dtype)
     except KeyError:
-        raise ValueError(f"tensors of {value.dtype} are unknown") from None
+        raise ValueError(f"unknown element type {value.dtype}") from None
     base, nbytes, owner = host_range(value, "add_tensor")
     shape = tuple(int(n) for n in value.shape) or (1,)
     return Tensor(Buffer(base, max(nbytes, 1), owner, BackendKind.FORK_SHM), 0, shape, dtype)
 
 
 class TaskArgs:
-    """The arguments of a task: tensors, each with what it is to the task, then numbers."""
+    """The arguments of a task: tensors, each with its use, then scalars."""
 
     def __init__(self) -> None:
         self.tensors: list[Tensor] = []
@@ -74,7 +74,7 @@ class TaskArgs:
 
     def add_tensor(self, tensor: Any, tag: TensorArgType = TensorArgType.INPUT) -> None:
         if self.scalars:
-            raise ValueError("tensors come before scalars: add_tensor after add_scalar")
+            raise ValueError("cannot add a tensor after a scalar: call add_tensor before add_scalar")
         self.tensors.append(as_tensor(tensor))
         self.tags.append(TensorArgType(tag))
 
@@ -107,7 +107,7 @@ ChipStorageTaskArgs = TaskArgs
 
 
 def scalar_to_uint64(value: Any) -> int:
-    """The bits of a number: a float is the lower half, a double all of them."""
+    """Return the bits of a number: 32 bits of a float, 64 bits of a double."""
     if isinstance(value, ctypes.c_float):
         return struct.unpack("<I", struct.pack("<f", value.value))[0]
     if isinstance(value, ctypes.c_double):
@@ -118,17 +118,18 @@ def scalar_to_uint64(value: Any) -> int:
         return struct.unpack("<I", struct.pack("<f", value))[0]
     if hasattr(value, "__index__"):
         return int(value.__index__()) & _WORD
-    raise TypeError(f"a scalar is a number, got {type(value).__name__}")
+    raise TypeError(f"expected a number as scalar, got {type(value).__name__}")
 
 
-#: Rings of a device.
+#: Number of rings of a device.
 RINGS = 4
 
 
 @dataclass
 class RuntimeEnv:
-    """Sizes of rings; 0 leaves them as they are. A device has a ring for each of the first depths of scopes;
-    a list has the size of each, a number is that of every one. We have one ring, which gets all of it."""
+    """Sizes of rings; 0 selects the default. A device has one ring for each of the first depths of scopes. A
+    list has the size of each ring, and a number is the size of every ring. The simulator has one ring of the
+    total size."""
 
     ring_task_window: Any = 0
     ring_heap: Any = 0
@@ -153,7 +154,7 @@ class RuntimeEnv:
 
 @dataclass
 class CallConfig:
-    """How a run is made. What it writes besides results is written by `pto runtime run`, not here."""
+    """Options of a run. Records are not written here, but by `pto runtime run`."""
 
     aicpu_thread_num: int = 0
     block_dim: int = 0
@@ -179,14 +180,14 @@ class CallConfig:
         ]
         if asked:
             raise refuse(
-                f"CallConfig.{asked[0]}: runs write no records in that form",
-                "run the same orchestration with pto runtime run --swimlane, --trace, --graph or --summary",
+                f"CallConfig.{asked[0]}: runs do not write records in that format",
+                "use pto runtime run --swimlane, --trace, --graph or --summary",
             )
 
 
 @dataclass
 class CommBufferSpec:
-    """A part of every window of a domain; parts follow one another."""
+    """A part of every window of a domain, after the previous part."""
 
     name: str
     dtype: str
@@ -198,8 +199,8 @@ class CommBufferSpec:
 
 @dataclass
 class ChipDomainContext:
-    """A domain as one of its members sees it. `device_ctx` is the address of what kernels read: rank, size
-    and windows (platform_comm/comm_context.h)."""
+    """A domain from the view of one member. `device_ctx` is the address of the structure for kernels: rank,
+    size and windows (platform_comm/comm_context.h)."""
 
     name: str
     domain_rank: int
@@ -211,7 +212,7 @@ class ChipDomainContext:
 
 
 class CommDomainHandle:
-    """A domain, for as long as a `with` lasts; its memory stays until the run is over."""
+    """A domain for the duration of a `with` block; its memory exists until the end of the run."""
 
     def __init__(
         self,
@@ -245,11 +246,12 @@ class CommDomainHandle:
 def __getattr__(name: str) -> Any:
     if name.startswith(("Remote", "GlobalComm", "Mpi")):
         raise refuse(
-            f"{name}: workers on other machines are not simulated",
-            "mpiexec with pto ranks runs programs of several processes",
+            f"{name}: cannot simulate workers on other machines",
+            "use mpiexec with pto ranks for programs with several processes",
         )
     if name == "ChipWorker":
-        return importlib.import_module(f"{__package__}.worker").ChipWorker  # which needs all of this
+        # a late import, because that module imports this one
+        return importlib.import_module(f"{__package__}.worker").ChipWorker
     raise AttributeError(f"module 'simpler.task_interface' has no attribute '{name}'")
 
 

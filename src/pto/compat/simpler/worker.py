@@ -1,4 +1,4 @@
-"""Workers: a chip (level 2), or a node that has several (level 3), in this process."""
+"""Workers in this process: a chip (level 2), or a node with several chips (level 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = itertools.count()
 
 
 class RunHandle:
-    """A run that goes on, or is over."""
+    """A running or finished run."""
 
     def __init__(self, body: Callable[[], None]) -> None:
         self._failure: BaseException | None = None
@@ -50,7 +50,7 @@ class RunHandle:
 
 
 class Worker:
-    """`register` callables, `init`, `run` them, `close`."""
+    """A worker: `register` callables, `init`, `run` them, `close`."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Worker:
         device_id: int = 0,
         device_ids: Sequence[int] | None = None,
         num_sub_workers: int = 0,
-        enable_sdma: bool = False,  # copies of that engine are over when the call returns
+        enable_sdma: bool = False,  # copies are complete when a call returns
         **others: Any,
     ) -> None:
         if int(level) not in (2, 3):
             raise refuse(
-                f"Worker(level={int(level)}): there are chips (2) and nodes of chips (3)",
-                "several nodes are several processes: mpiexec with pto ranks",
+                f"expected Worker(level=2) for a chip or level=3 for a node, got {int(level)}",
+                "for several nodes, start several processes: mpiexec with pto ranks",
             )
         self.level, self.platform, self.runtime = int(level), platform_of(platform), runtime_of(runtime)
         if not platform.endswith("sim"):
@@ -75,7 +75,7 @@ class Worker:
         self.device_id = device_id
         self.device_ids = list(device_ids) if device_ids is not None else [device_id]
         if self.level == 3 and len(set(self.device_ids)) != len(self.device_ids):
-            raise ValueError(f"device_ids names one twice: {self.device_ids}")
+            raise ValueError(f"expected different device_ids, got {self.device_ids}")
         self.num_sub_workers = num_sub_workers
         libraries = Libraries() if self.level == 3 else None
         self.chips = [Chip(i, libraries) for i in range(len(self.device_ids))]
@@ -112,9 +112,9 @@ class Worker:
 
     def register(self, target: Any, *, workers: Any = None) -> CallableHandle:
         if not isinstance(target, ChipCallable) and not callable(target):
-            raise TypeError(f"register takes a ChipCallable or a function, got {type(target).__name__}")
+            raise TypeError(f"register: expected a ChipCallable or a function, got {type(target).__name__}")
         if isinstance(target, CallableHandle):
-            raise TypeError("register takes a callable, got the handle of one")
+            raise TypeError("register: expected a callable, got a handle")
         return CallableHandle(target, self, next(_NUMBERS))
 
     def unregister(self, handle: CallableHandle) -> None:
@@ -123,18 +123,18 @@ class Worker:
 
     def resolve(self, handle: Any, api: str) -> Any:
         if not isinstance(handle, CallableHandle):
-            raise TypeError(f"{api} takes what register has returned, got {type(handle).__name__}")
+            raise TypeError(f"{api}: expected a handle from register, got {type(handle).__name__}")
         if handle.worker is not self:
-            raise ValueError(f"{api}: {handle} is of another worker")
+            raise ValueError(f"{api}: {handle} belongs to another worker")
         if handle.unregistered:
             raise RuntimeError(f"{api}: {handle} has been unregistered")
         return handle.target
 
     def check_chip(self, number: Any, api: str) -> None:
         if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"{api}: worker is a number, got {number!r}")
+            raise TypeError(f"{api}: expected the number of a worker, got {number!r}")
         if not 0 <= number < len(self.chips):
-            raise ValueError(f"{api}: there is no worker {number}: device_ids has {len(self.chips)}")
+            raise ValueError(f"{api}: unknown worker {number}: device_ids has {len(self.chips)}")
 
     # ---- runs ----
 
@@ -151,9 +151,9 @@ class Worker:
         if self.level == 2:
             found = self.resolve(target, "run")
             if not isinstance(found, ChipCallable):
-                raise TypeError(f"a worker of level 2 runs a ChipCallable, got the handle of {found!r}")
+                raise TypeError(f"run: expected the handle of a ChipCallable at level 2, got {found!r}")
             if args is not None and not isinstance(args, TaskArgs):
-                raise TypeError(f"run takes TaskArgs, got {type(args).__name__}")
+                raise TypeError(f"run: expected TaskArgs, got {type(args).__name__}")
             self.chips[0].run(found, args, config)
             self._loaded.add(target)
             return
@@ -173,12 +173,13 @@ class Worker:
 
     @property
     def aicpu_dlopen_count(self) -> int:
-        """How many callables have been loaded, each at its first run, where devices load orchestrations."""
+        """Number of callables that have run at least once, for runtimes in which devices load
+        orchestrations."""
         return len(self._loaded) if self.runtime != "host_build_graph" else 0
 
     @property
     def host_dlopen_count(self) -> int:
-        """The same, where hosts do."""
+        """The same number, for runtimes in which hosts load orchestrations."""
         return len(self._loaded) - self.aicpu_dlopen_count
 
     # ---- memory ----
@@ -198,7 +199,7 @@ class Worker:
 
     def free(self, handle: Buffer) -> None:
         if handle.closed:
-            raise ValueError("the buffer has been freed already")
+            raise ValueError("cannot free the buffer twice")
         handle.close()
 
     release_buffer = free
@@ -228,10 +229,10 @@ class Worker:
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("remote_", "add_")):
             raise refuse(
-                f"Worker.{name}: a worker has chips of its own and no others",
-                "several nodes are several processes: mpiexec with pto ranks",
+                f"Worker.{name}: a worker has only its own chips",
+                "for several nodes, start several processes: mpiexec with pto ranks",
             )
-        raise AttributeError(f"a Worker has no '{name}'")
+        raise AttributeError(f"Worker has no attribute '{name}'")
 
 
 def _nbytes(shapes: Sequence[int], dtype: DataType) -> int:
@@ -245,12 +246,14 @@ def _copy(to: int, buffer: Buffer, source: int, nbytes: int, api: str) -> None:
     if buffer.closed:
         raise ValueError(f"{api}: the buffer has been freed")
     if nbytes > buffer.nbytes:
-        raise ValueError(f"{api}: {nbytes} bytes, the buffer has {buffer.nbytes}")
+        raise ValueError(
+            f"{api}: expected at most {buffer.nbytes} bytes, the size of the buffer, got {nbytes}"
+        )
     ctypes.memmove(to, source, nbytes)
 
 
 class ChipWorker:
-    """A chip without the names around it."""
+    """A chip, with the interface of simpler's ChipWorker."""
 
     def __init__(self) -> None:
         self._worker: Worker | None = None
@@ -267,7 +270,7 @@ class ChipWorker:
     @property
     def _there(self) -> Worker:
         if self._worker is None:
-            raise RuntimeError("ChipWorker: init() first")
+            raise RuntimeError("ChipWorker: missing init()")
         return self._worker
 
     def register_callable(self, callable: ChipCallable) -> CallableHandle:
@@ -286,7 +289,7 @@ class ChipWorker:
 def __getattr__(name: str) -> Any:
     if name.startswith(("Remote", "Mpi", "MAILBOX", "_")) and not name.startswith("__"):
         raise refuse(
-            f"simpler.worker.{name}: chips are no processes here, and there are no mailboxes",
-            "several nodes are several processes: mpiexec with pto ranks",
+            f"simpler.worker.{name}: chips are not processes here, and have no mailboxes",
+            "for several nodes, start several processes: mpiexec with pto ranks",
         )
     raise AttributeError(f"module 'simpler.worker' has no attribute '{name}'")
