@@ -217,7 +217,7 @@ def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
     kernel = scaled_alone.compile(given[1], given[1].copy())
     kernel.save(place)  # no orchestration: one is made; without samples there is no golden.py
     with pytest.raises(
-        DiagnosticError, match=r"no golden.py(?s:.*)help: .*compiled.save\(folder, a, b, out\)"
+        DiagnosticError, match=r"missing golden.py(?s:.*)help: .*compiled.save\(folder, a, b, out\)"
     ):
         runtime_folder.load(str(place))
     _written_in_one_step(kernel, tmp_path / "again")

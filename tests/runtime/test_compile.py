@@ -450,7 +450,9 @@ def test_e2605_no_entry_point(write: Write) -> None:
     kernel = _errors(
         _job(write("k.cpp", '#include <cstdint>\nextern "C" void kernel_entri(int64_t* args) {}\n'))
     )
-    assert [d.code for d in kernel] == ["PTO-E2605"] and "'k' has no kernel_entry" in kernel[0].message
+    assert [d.code for d in kernel] == ["PTO-E2605"] and "missing kernel_entry of kernel 'k'" in kernel[
+        0
+    ].message
     text = 'extern "C" int go() { return 0; }\nint gone() { return 0; }\n'
     orchestration = _errors(_job(write("o.cpp", text), core_type="", entry="gone"))
     assert [d.code for d in orchestration] == ["PTO-E2605"] and "'gone'" in orchestration[0].message

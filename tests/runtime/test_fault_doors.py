@@ -83,7 +83,8 @@ def by_python(at: Path, graph: bool = False, environment: bool = False) -> set[P
     add, mul = (runtime.kernel(kernels / f"{name}.cpp", "in in out scalar") for name in ("add", "mul"))
     add_scalar = runtime.kernel(kernels / "add_scalar.cpp", "in float out scalar")
     n = 5 * 128
-    a, b = np.random.default_rng(5).uniform(-2, 2, (2, n)).astype(np.float32)
+    values = np.random.default_rng(5).uniform(-2, 2, (2, n)).astype(np.float32)
+    a, b = (row.copy() for row in values)  # of one array, the first byte behind a would be one of b
 
     def orchestrate(rt: Any, a: Any, b: Any, f: Any) -> None:
         submit = rt.add_task if graph else rt.submit

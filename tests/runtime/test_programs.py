@@ -127,13 +127,13 @@ def _unlike_halves() -> str:
         (SCALE, {"core": "aic"}, "runs on a vector core, but its core_type is 'aic'"),
         (SCALE, {"core": "mixed"}, "runs on a vector core, but its core_type is 'mixed'"),
         (SCALE, {"entry": "scael"}, "no function '@scael' to run"),
-        (SCALE, {"args": "in out scalar"}, "kernel scale has 3 parameters ('in out scalar'), "),
+        (SCALE, {"args": "in out scalar"}, "kernel scale declares 3 parameters ('in out scalar'), "),
         (SCALE.replace("tmuls", "tmulz"), {}, "tmulz"),
         (SCALE.replace("%t, %by", "%t, %at"), {}, "'%at' is of another type"),
-        (lambda x: None, {"core": "mixed"}, "a function runs on one core"),
-        ("kernel.cpp", {"core": "mixed"}, "'kernel.cpp' is no program"),
+        (lambda x: None, {"core": "mixed"}, "cannot run a function on core='mixed'"),
+        ("kernel.cpp", {"core": "mixed"}, "expected a .pto of two halves for core='mixed', got 'kernel.cpp'"),
         (_unlike_halves, {"core": "mixed", "args": "in in out"}, "parameter 2 holds i32 and f32"),
-        (5, {}, "a int is no kernel"),
+        (5, {}, "expected a kernel, got int"),
     ],
 )  # fmt: skip
 def test_what_is_no_kernel(source: Any, more: dict[str, Any], words: str) -> None:
@@ -281,7 +281,7 @@ def test_a_mixed_task_of_one_lane_on_an_allocated_cluster() -> None:
 def test_graphs_have_no_mixed_tasks_but_programs_in_memory() -> None:
     _, whole = _exponents()
     a, y = np.ones((16, 16), np.float16), np.zeros((16, 16), np.float32)
-    with pytest.raises(pto.DiagnosticError, match="host_build_graph has no mixed tasks"):
+    with pytest.raises(pto.DiagnosticError, match="unsupported mixed task: host_build_graph has none"):
         runtime.run(lambda rt: rt.add_task(whole, a, a, y), runtime="host_build_graph")
     half = SCALE.replace("?x?x16", "1x4x16")
     scale, z = runtime.kernel(half, "in out scalar float"), np.zeros((1, 4, 16), np.float32)

@@ -107,7 +107,7 @@ def test_a_function_that_nobody_defines_and_a_header_that_is_not_there(tmp_path:
     kernel = runtime.kernel(other, "in")
     with pytest.raises(pto.DiagnosticError) as caught:
         runtime.run(lambda rt: rt.add_task(kernel, X), runtime="host_build_graph")
-    assert "gives kernels addresses, no TensorData" in (caught.value.diagnostics[0].help or "")
+    assert "passes addresses to kernels, not TensorData" in (caught.value.diagnostics[0].help or "")
 
 
 def test_compiled_kernels_get_addresses(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
 
     runtime.run(build, runtime="host_build_graph")
     assert np.array_equal(out[1], -10 * X) and not out[::2].any()
-    message = "parameter 0 of kernel twice must be contiguous: a task gets its address only"
+    message = "expected a contiguous array for parameter 0 of kernel twice: a task gets its address only"
     assert _refused(lambda rt: rt.add_task(times, np.zeros(128, np.float32)[::2], out[0], 1)) == message
 
 
@@ -166,7 +166,7 @@ def test_elements_that_no_kernel_knows(dtype: str, tmp_path: Path) -> None:
     source = tmp_path / "nothing.cpp"
     source.write_text('#include <cstdint>\nextern "C" void kernel_entry(int64_t*) {}\n')
     kernel = runtime.kernel(source, "inout")
-    assert "are unknown" in _refused(lambda rt: rt.add_task(kernel, np.zeros(4, dtype)))
+    assert "unsupported element type" in _refused(lambda rt: rt.add_task(kernel, np.zeros(4, dtype)))
 
 
 def test_an_edge_into_a_task_that_may_have_run() -> None:
@@ -175,7 +175,9 @@ def test_an_edge_into_a_task_that_may_have_run() -> None:
         rt.publish_task(b)
         rt.add_successor(a, b)
 
-    assert "task 1 is published: the edge from task 0 comes too late" in _refused(build, "aicpu_build_graph")
+    assert "cannot add an edge from task 0: task 1 is already published" in _refused(
+        build, "aicpu_build_graph"
+    )
 
 
 def test_as_many_successors_as_a_device_has_room_for() -> None:
@@ -185,7 +187,7 @@ def test_as_many_successors_as_a_device_has_room_for() -> None:
             rt.add_successor(first, rt.add_task(TOUCH, X.copy()))
 
     assert runtime.run(build, 512, runtime="host_build_graph").stats["edges"] == 512
-    assert "task 0 has more than 512 successors" in _refused(lambda rt: build(rt, 513))
+    assert "too many successors of task 0: at most 512" in _refused(lambda rt: build(rt, 513))
 
 
 def test_builders_with_threads() -> None:
@@ -227,7 +229,7 @@ def test_subclasses_of_arrays_and_odd_numbers() -> None:
     for bad in (np.array(1.5), 1.5, 1 << 64, "3", None):
         assert (
             "parameter 1" in (m := _refused(lambda rt, b=bad: rt.add_task(note, X, b)))
-            or "is no argument" in m
+            or "unsupported argument of a task" in m
         )
     real = runtime.kernel(lambda x: None, "float")
     assert "parameter 0 of kernel" in _refused(lambda rt: rt.add_task(real, 10**400))
@@ -261,16 +263,20 @@ def test_what_is_refused() -> None:
     fixed = X.copy()
     fixed.flags.writeable = False
     cases = {
-        "kernel add takes 3 arguments, got 2": lambda rt: rt.add_task(ADD, X, X),
-        "parameter 1 of kernel add is an array, got int": lambda rt: rt.add_task(ADD, X, 3, X),
-        "parameter 1 of kernel scale is a number, got an array": lambda rt: rt.add_task(SCALE, X, X, X),
-        "parameter 2 of kernel add is written to, but read-only": lambda rt: rt.add_task(ADD, X, X, fixed),
-        "'x' is no task": lambda rt: rt.add_successor("x", 0),
-        "there is no task 4294967296: 0 were added so far": lambda rt: rt.publish_task(1 << 32),
-        "there is no task 0: 0 were added so far": lambda rt: rt.add_successor(0, 1),
-        "array([0]) is no task": lambda rt: rt.publish_task(np.array([0])),
-        "a function is no kernel": lambda rt: rt.add_task(lambda x: x, X),
-        "tensors of float64 are unknown": lambda rt: rt.tensor(3, np.float64),
+        "expected 3 arguments for kernel add, got 2": lambda rt: rt.add_task(ADD, X, X),
+        "expected an array for parameter 1 of kernel add, got int": lambda rt: rt.add_task(ADD, X, 3, X),
+        "expected a number for parameter 1 of kernel scale, got an array": lambda rt: rt.add_task(
+            SCALE, X, X, X
+        ),
+        "cannot write to parameter 2 of kernel add: the array is read-only": lambda rt: rt.add_task(
+            ADD, X, X, fixed
+        ),
+        "expected the number of a task, got 'x'": lambda rt: rt.add_successor("x", 0),
+        "unknown task 4294967296: 0 were added so far": lambda rt: rt.publish_task(1 << 32),
+        "unknown task 0: 0 were added so far": lambda rt: rt.add_successor(0, 1),
+        "expected the number of a task, got array([0])": lambda rt: rt.publish_task(np.array([0])),
+        "expected a kernel, got function": lambda rt: rt.add_task(lambda x: x, X),
+        "unsupported element type float64": lambda rt: rt.tensor(3, np.float64),
     }
     for message, build in cases.items():
         assert message in _refused(build)
@@ -278,9 +284,9 @@ def test_what_is_refused() -> None:
 
 def test_options_that_such_a_runtime_does_not_have() -> None:
     nothing = lambda rt: None  # noqa: E731
-    assert "has no track_war" in _refused(nothing, track_war=True)
-    assert "has no heap" in _refused(nothing, heap=4096)
-    assert "there is no runtime 'host_graph'" in _refused(nothing, "host_graph")
+    assert "unsupported option track_war" in _refused(nothing, track_war=True)
+    assert "unsupported option heap" in _refused(nothing, heap=4096)
+    assert "unknown runtime 'host_graph'" in _refused(nothing, "host_graph")
 
 
 def test_a_circle_is_named() -> None:
@@ -330,7 +336,7 @@ def test_as_many_kernels_and_tasks_as_a_device_has_room_for(monkeypatch: pytest.
 
     runtime.run(build, kernels[:32], runtime="host_build_graph")
     assert counts.tolist() == [1] * 32 + [0]
-    assert _refused(lambda rt: build(rt, kernels)) == "host_build_graph knows at most 32 kernels"
+    assert _refused(lambda rt: build(rt, kernels)) == "too many kernels: host_build_graph has at most 32"
 
     idle = runtime.kernel(lambda: None, "", name="idle")
 
@@ -345,7 +351,7 @@ def test_as_many_kernels_and_tasks_as_a_device_has_room_for(monkeypatch: pytest.
     assert graph._TASKS == 131072
     monkeypatch.setattr(graph, "_TASKS", 100)
     message = _refused(lambda rt: many(rt, 101), "aicpu_build_graph")
-    assert message == "aicpu_build_graph has room for 100 tasks"
+    assert message == "too many tasks: aicpu_build_graph has at most 100"
 
 
 @pytest.mark.parametrize(

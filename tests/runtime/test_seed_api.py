@@ -164,7 +164,7 @@ def test_an_orchestration_without_the_entry(tmp_path: Path) -> None:
     missing.write_text(
         '#include "pto_orchestration_api.h"\nextern "C" void entry(PTO2Runtime*, uint64_t*, int) {}\n'
     )
-    with pytest.raises(DiagnosticError, match=f"exports no function '{ENTRY}'"):
+    with pytest.raises(DiagnosticError, match=f"missing function '{ENTRY}' in the orchestration"):
         compile_all([Job("missing", str(missing), entry=ENTRY)])
     bare = tmp_path / "bare.cpp"
     bare.write_text(missing.read_text().replace(" entry(", f" {ENTRY}("))

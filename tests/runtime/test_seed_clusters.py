@@ -321,7 +321,7 @@ def test_numbers_of_blocks() -> None:
     assert "cluster 0 of block 0 has not been allocated" in text
     for clusters in ([], [0], [0, 0, 0]):
         text = fails(lambda rt, c=clusters: _on(rt, c), code="PTO-E2621")
-        assert text == f"{len(clusters)} clusters for 2 blocks"
+        assert text == f"expected a cluster for each of 2 blocks, got {len(clusters)}"
 
 
 def _on(rt: Runtime, clusters: list[int]) -> None:

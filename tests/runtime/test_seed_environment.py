@@ -273,5 +273,5 @@ def test_32_orchestration_arguments(tmp_path: Path) -> None:
     """Spec 2.11: the orchestration takes at most 32 arguments."""
     many = GOLDEN.replace('("n", ctypes.c_int64(n))', '*[(f"n{i}", ctypes.c_int64(n)) for i in range(31)]')
     runner = Runner(load(str(_write(tmp_path, "5", many))))
-    with pytest.raises(DiagnosticError, match=r"Too many arguments: 33 \(max 32"):
+    with pytest.raises(DiagnosticError, match=r"too many arguments: 33 \(max 32"):
         runner._check(runner.folder.golden.arguments({"name": "Case1", "chunks": 1}))

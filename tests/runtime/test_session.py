@@ -58,10 +58,13 @@ extern "C" void kernel_entry(int64_t* args) {
 
 
 def test_a_number_for_a_tensor_and_the_reverse() -> None:
-    assert _refused(NOTHING, 3) == "parameter 0 of kernel nothing is a tensor, got a number"
+    assert _refused(NOTHING, 3) == "expected a tensor for parameter 0 of kernel nothing, got a number"
     number = runtime.kernel(lambda x: None, "scalar", name="number")
-    assert _refused(number, np.zeros(4, "f4")) == "parameter 0 of kernel number is a number, got a tensor"
-    assert "takes 1 arguments, got 2" in _refused(NOTHING, np.zeros(4, "f4"), 1)
+    assert (
+        _refused(number, np.zeros(4, "f4"))
+        == "expected a number for parameter 0 of kernel number, got a tensor"
+    )
+    assert "expected 1 arguments for kernel nothing, got 2" in _refused(NOTHING, np.zeros(4, "f4"), 1)
     assert "float64" in _refused(NOTHING, np.zeros(4))
     assert "contiguous" in _refused(NOTHING, np.zeros((4, 4), "f4")[:, :2])
 
@@ -104,7 +107,7 @@ def test_files_of_a_run(tmp_path: Path) -> None:
 def test_without_records_there_is_nothing_to_draw(tmp_path: Path) -> None:
     run = _submit(NOTHING, np.zeros(4, "f4"))
     assert "1 tasks, 0 dependencies in" in run.summary() and "record=True" in run.summary()
-    with pytest.raises(pto.DiagnosticError, match="nothing was recorded"):
+    with pytest.raises(pto.DiagnosticError, match="the run was not recorded"):
         run.save_trace(str(tmp_path / "trace.json"))
     assert not list(tmp_path.iterdir())
 
@@ -151,10 +154,10 @@ def test_tensors_have_the_elements_that_a_program_says(name: str) -> None:
     runtime.run(task, add, x, x, out, runtime=name)
     assert (out == 2).all()
     with pytest.raises(
-        pto.DiagnosticError, match="parameter 1 of kernel add holds f32, the tensor holds int32"
+        pto.DiagnosticError, match="expected f32 for parameter 1 of kernel add, got a tensor of int32"
     ):
         runtime.run(task, add, x, x.astype(np.int32), out, runtime=name)
-    with pytest.raises(pto.DiagnosticError, match=r"short has 2 parameters .*takes 3"):
+    with pytest.raises(pto.DiagnosticError, match=r"short declares 2 parameters .*takes 3"):
         runtime.run(task, short, x, out, runtime=name)
 
 

@@ -186,6 +186,8 @@ def test_halves_of_a_mixed_task_end_together(steps: runtime.Kernel) -> None:
 
 def test_what_is_not_computed_tells_nothing(steps: runtime.Kernel) -> None:
     x = inputs(1)
-    with pytest.raises(DiagnosticError, match="by what it does, and nothing is computed") as error:
+    with pytest.raises(
+        DiagnosticError, match=r"the trace of a C\+\+ kernel, but nothing is computed"
+    ) as error:
         runtime.run(lambda rt: rt.submit(steps, x[0], x[0].copy()), virtual_time=True, compute=False)
     assert error.value.diagnostics[0].code == "PTO-E2626"

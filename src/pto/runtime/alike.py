@@ -1,10 +1,10 @@
-"""Tasks that do the same elsewhere: what one was found to do holds for all of them.
+"""Blocks of tasks with equal traces: the findings for one of them hold for all.
 
-A graph calls a kernel thousands of times, mostly with other tensors only. What sanitizers find in a block of
-a task follows from what it tells, up to where it finds its data: where its arrays lie, how far into them it
-begins, and, in an array that it only reads, where each of its parts lies. So those who tell the same are
-executed once. What remains to be seen of the others is whether they stay within their own arrays, and whether
-somebody wrote what they read.
+A graph calls a kernel thousands of times, mostly with different tensors only. The findings of sanitizers in a
+block follow from its trace, except for the positions of its data: the addresses of its arrays, the start
+offset in each array and, in an array that it only reads, the position of each part. So only one of the blocks
+with equal traces is executed. For the others, two checks remain: each block stays within its own arrays, and
+the bytes that it reads are written.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ..engine.traced.types import Layouts, names
 from .told import Block, TaskArray, arrays_of
 from .written import Where, Written, bounds
 
-#: How global memory is aligned: how far from each other data lies matters up to this.
+#: Alignment of global memory: distances between data matter modulo this number.
 _ALIGNED = 512
-#: Kinds of blocks that are remembered, those of a kind that lie otherwise, and accesses of each.
+#: Limits: kinds of blocks that are kept, variants of a kind with other distances, accesses of a block.
 _MOST = 1024
 _MOST_OF_A_KIND = 8
 _MOST_ACCESSES = 1 << 15
 
 
 def rename(words: Any, at: list[int]) -> None:
-    """Number what stands there by who came first, so that only which of them are the same matters."""
+    """Number the values at these positions by first occurrence: only equality matters."""
     if at:
         _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.uint64)
@@ -40,11 +40,11 @@ def rename(words: Any, at: list[int]) -> None:
 
 
 class Told(NamedTuple):
-    """What a block told, and where its data lies."""
+    """The trace of a block, and the positions of its data."""
 
     key: bytes
     arrays: list[TaskArray]
-    #: By array the places in it that it told of, in bytes from its start, as often as it did.
+    #: By array: the traced positions in it, in bytes from its start, as often as they were traced.
     places: list[Any]
 
 
@@ -53,26 +53,26 @@ class Access(NamedTuple):
 
     write: bool
     array: int
-    #: The place that they were told as; None where nobody knows.
+    #: The traced position that the bytes belong to; None if that is unknown.
     place: int | None
     where: Where
 
 
 class Findings(NamedTuple):
-    """What was found of the first of its kind."""
+    """The findings for the first block of a kind."""
 
-    #: Where problems were: keys of reports.
+    #: Keys of reports: their source locations.
     problems: list[Any]
     accesses: list[Access]
-    #: By array, place and whether it is written the first byte that is touched and the one after the last.
+    #: By array, position and access kind (True: write): the first byte that is touched, and the end.
     spans: dict[tuple[int, int | None, bool], tuple[int, int]]
-    #: Arrays in which all places must lie to each other as they did.
+    #: Arrays in which the distances between positions have to be the same.
     rigid: frozenset[int]
     places: list[Any]
 
     def moves(self, told: Told) -> list[dict[int | None, list[int]]] | None:
-        """By array and place, how much further that lies in another block, each time that it was told of;
-        None where it is not the same otherwise."""
+        """By array and position, the distances to the same position in another block, one per traced
+        occurrence; None if the blocks differ otherwise."""
         found: list[dict[int | None, list[int]]] = []
         for n, (mine, first) in enumerate(zip(told.places, self.places, strict=True)):
             move = mine.astype(np.int64) - first.astype(np.int64)
@@ -88,16 +88,16 @@ class Findings(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Bytes of memory that a block touches, with what may lie between them."""
+    """Bytes of memory that a block touches, possibly with gaps."""
 
     array: int
     first: int
-    last: int  # the byte behind it
+    last: int  # exclusive
     write: bool
 
 
 def spans_of(accesses: Sequence[Access]) -> dict[tuple[int, int | None, bool], tuple[int, int]]:
-    """Where each place of each array is touched."""
+    """Return the bounds of the accesses by array, position and access kind."""
     spans: dict[tuple[int, int | None, bool], tuple[int, int]] = {}
     for write, n, place, where in accesses:
         low, high = bounds(where)
@@ -108,7 +108,7 @@ def spans_of(accesses: Sequence[Access]) -> dict[tuple[int, int | None, bool], t
 
 
 class Alike:
-    """Blocks that were executed, by what they tell."""
+    """Findings of executed blocks, by their traces."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, list[Findings]] = {}
@@ -116,7 +116,7 @@ class Alike:
         self._by_contents: dict[int, bool] = {}
 
     def told(self, cores: Block) -> Told | None:
-        """What a block tells; None where that does not decide on what it does."""
+        """Return the trace of a block; None if the trace does not determine what the block does."""
         arrays = arrays_of(cores)
         order = sorted(range(len(arrays)), key=lambda n: arrays[n].address)
         numbers = np.array(order, np.intp)
@@ -124,7 +124,7 @@ class Alike:
         ends = np.array([arrays[n].address + arrays[n].size for n in order], np.uint64)
         digest = hashlib.blake2b(digest_size=16)
         words: list[Any] = []
-        places: list[Any] = []  # where words have addresses, of all cores
+        places: list[Any] = []  # the words with addresses, of all cores
         before = 0
         for key in sorted(cores):
             core = cores[key]
@@ -138,7 +138,7 @@ class Alike:
             places.append(np.array(told.addresses, np.intp) + before)
             before += len(mine)
         all_words, at = np.concatenate(words), np.concatenate(places)
-        # in which array each address lies, as `Memory.at` has it
+        # the array of each address, as `Memory.at` finds it
         which = np.searchsorted(starts, all_words[at], "right").astype(np.intp) - 1
         inside = which >= 0
         inside[inside] = all_words[at[inside]] <= ends[which[inside]]
@@ -146,7 +146,7 @@ class Alike:
         all_words[at] -= starts[which]
         which = numbers[which]
         offsets: list[Any] = []
-        if not bool((ends[:-1] <= starts[1:]).all()):  # arrays that share memory: as they lie
+        if not bool((ends[:-1] <= starts[1:]).all()):  # arrays share memory: distances count
             digest.update(repr([(a.size, a.address - arrays[0].address) for a in arrays]).encode())
             digest.update(all_words[at].tobytes())
         for n in range(len(arrays)):
@@ -165,8 +165,8 @@ class Alike:
         return found
 
     def find(self, told: Told, written: Written | None) -> tuple[Findings, list[Use]] | None:
-        """What holds for a block since it held for another one, and what it touches; None: it is to be
-        executed."""
+        """Return the findings that hold for a block, and the bytes that it touches; None if the block has to
+        be executed."""
         for found in self._known.get(told.key, ()):
             uses = self._uses(found, told, written)
             if uses is not None:
@@ -174,7 +174,8 @@ class Alike:
         return None
 
     def _uses(self, found: Findings, told: Told, written: Written | None) -> list[Use] | None:
-        """What a block touches, if it does what another one did; None: that is not so, or not known."""
+        """Return the bytes that a block touches if it behaves like a known one; None if not, or if that is
+        unknown."""
         moves = found.moves(told)
         if moves is None:
             return None
@@ -196,8 +197,8 @@ class Alike:
         return uses
 
     def keep(self, told: Told, problems: list[Any], accesses: list[Access]) -> None:
-        """Remember what was found, where it did not depend on what memory held."""
-        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # each at first
+        """Keep the findings of a block, unless they depended on contents of memory."""
+        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # first ones
         if len(accesses) > _MOST_ACCESSES:
             return
         places = [set(p.tolist()) for p in told.places]
@@ -210,7 +211,7 @@ class Alike:
 
 
 def _own(access: Access) -> Access:
-    """The same, which holds no memory of the block."""
+    """Copy an access without references to memory of the block."""
     where = access.where
     if isinstance(where, Region):
         where = Region(where.base, where.rows, where.cols, where.bits, where.nibble)
@@ -218,7 +219,7 @@ def _own(access: Access) -> Access:
 
 
 def _key(access: Access) -> Any:
-    """What other accesses are the same by."""
+    """Return the key by which accesses are equal."""
     write, n, place, where = access
     if isinstance(where, Region):
         return write, n, place, where.base, id(where.rows), id(where.cols), where.bits, where.nibble

@@ -1,7 +1,7 @@
-"""Where an orchestration in C++ submits its tasks: the function, and the calls that lead to it.
+"""Source locations of the submissions of a C++ orchestration: the function, and the calls that lead to it.
 
-The task runtime keeps the return addresses of each submission, as offsets in the library (`CallChain`); a
-library for checks is compiled with lines and without inlining, so that they name every function.
+The task runtime keeps the return addresses of each submission, as offsets in the library (`CallChain`). A
+library for checks is compiled with lines and without inlining, so that the addresses name every function.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ..engine.cpp.places import Places
 
 
 class _Offsets(Places):
-    """Places by offsets in a library, which need not be loaded any more."""
+    """Source locations of offsets in a library; the library need not be loaded any more."""
 
     def line(self, address: int) -> Line | None:
         return self._lines.at(address - 1)
 
 
 def call_sites(sites: Sequence[str], chains: Sequence[Sequence[int]], library: str) -> list[str]:
-    """Return `file:line` of each submission; where a function calls another one that submits, with the names
-    of both: `graph.cpp:9 in add, called at graph.cpp:30 in entry`."""
+    """Return `file:line` of each submission. If a function that submits is called by another one, name both:
+    `graph.cpp:9 in add, called at graph.cpp:30 in entry`."""
     places = _Offsets(library)
 
     @cache

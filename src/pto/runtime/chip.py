@@ -1,4 +1,4 @@
-"""Arguments of orchestrations whose entry takes ChipTaskArgs, as the words that the runtime hands over."""
+"""Arguments of orchestrations whose entry takes ChipTaskArgs, as the words that the runtime passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Placed = tuple[int, int, int, Sequence[int]]
 
 
 def words(tensors: Iterable[Placed], scalars: Iterable[int]) -> list[int]:
-    """See ChipTaskArgs::read in pto2/chip/pto_orchestration_api.h."""
+    """Encode arguments; see ChipTaskArgs::read in pto2/chip/pto_orchestration_api.h."""
     out: list[int] = [0]
     for address, nbytes, dtype, shape in tensors:
         extents = [*shape, *[1] * (MAX_DIMS - len(shape))]

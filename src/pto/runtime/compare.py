@@ -1,4 +1,4 @@
-"""Results against golden: how many elements match, how far off the worst is, and the first that differs.
+"""Comparison of results with golden: number of mismatches, largest error, first mismatch.
 
 An element matches when |actual - expected| <= atol + rtol * |expected|. Equal infinities match, NaN never
 does.
@@ -31,15 +31,15 @@ class Comparison(Record):
     rtol: float
     atol: float
     first: tuple[tuple[int, ...], Any, Any] | None = None
-    misshapen: tuple[int, ...] | None = None  # shape of golden, where it is another one
-    used: float = math.nan  # the largest error, as a share of what the tolerances allow for its element
+    misshapen: tuple[int, ...] | None = None  # shape of golden, if it differs
+    used: float = math.nan  # the largest error, as a share of the tolerance for its element
 
     @property
     def ok(self) -> bool:
         return self.mismatched == 0 and self.misshapen is None
 
     def problem(self, case: str) -> Diagnostic:
-        """What is wrong, for a comparison that is not ok."""
+        """Return the diagnostic of a comparison that is not ok."""
         what = f"case {case}: output '{self.name}' does not match golden"
         if self.first is None:
             d = Diagnostic("PTO-E2606", f"{what}: the shapes differ")
@@ -55,7 +55,7 @@ class Comparison(Record):
 
 
 def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float) -> Comparison:
-    """Compare an output with what golden says."""
+    """Compare an output with its golden result."""
     dtype = actual.dtype.name
     if actual.shape != expected.shape:
         if actual.size != expected.size:
@@ -85,7 +85,7 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
 
 
 def _wide(array: Array) -> Array:
-    """Numbers whose differences are right: all element types fit a double but for large 64-bit integers."""
+    """Convert to a type with exact differences: double, except for complex numbers and 64-bit integers."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:

@@ -1,11 +1,14 @@
 """Kernels and orchestrations of a folder as shared libraries: in parallel, at most once per content.
 
-A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
-what the engine calls. An orchestration exports its own entry point. A `.pto` kernel is not compiled: it runs
-on the virtual machine (`program`); one that is traced is compiled as the C++ that is emitted for it.
-A library is known by the compiler, its flags, our headers, the source and every file that the source
-includes: the list of those comes from the compiler and is kept in the cache, as seen from the source, so that
-a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come from.
+A C++ kernel is compiled unchanged, in one translation unit with `pto2/kernel_entry.hpp`, which exports the
+entry point for the engine. An orchestration exports its own entry point. A `.pto` kernel is not compiled: it
+runs on the virtual machine (`program`). A traced `.pto` kernel is compiled from the C++ that is emitted for
+it.
+
+The cache key of a library has the compiler, its flags, the headers of this package, the source and every file
+that the source includes. The list of included files comes from the compiler and is kept in the cache,
+relative to the source, so a kernel has the same key in every folder. The key of an orchestration has its
+path, too, because an orchestration reports the source locations of its tasks.
 """
 
 from __future__ import annotations
@@ -35,33 +38,33 @@ if TYPE_CHECKING:
     from ..engine.entry import Launchable
     from ..engine.native.task import Task
 
-#: Our headers for users of a runtime: its own folder, then what all runtimes share.
+#: Folders of headers for users of a runtime: its own folder, then the shared one.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
-#: How an orchestration is compiled: assertions are live in it, as users expect.
+#: Flags of an orchestration: its assertions are enabled, as users expect.
 _ORCHESTRATION = ("-std=c++17", "-O1", "-fPIC", "-shared", *compiler.DIVISION)
 _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _GRAPHS = ("host_build_graph", "aicpu_build_graph")
-#: Without the host calls of the simulator a kernel is compiled in half the time, and without strings an
-#: orchestration. The few that use something of these, or a standard header that comes with them, are compiled
-#: once more.
+#: Without the host calls of the simulator a kernel compiles in half the time; so does an orchestration
+#: without strings. The few sources that use these, or a standard header that comes with them, are compiled
+#: again.
 _LEAN = "-DPTO_CPU_LEAN"
 _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
-#: What tells that it is not worth while; and to who catches errors, their class is not the same without.
+#: Words of sources for which the attempt is pointless. A source that catches errors needs their full class.
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
-#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, with headers of their own.
+#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, with its own headers.
 CHIP = "chip"
 _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
 _CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"
 _CHIP_WORD = re.compile(r"\bChipTaskArgs\b")
-_OURS = "<pto>/"  # begins the names of our headers in lists of included files
+_OURS = "<pto>/"  # prefix of this package's headers in lists of included files
 
 
 class CompiledJob(Record):
-    """What became of a job: a library and whether it was there already, a program that is ready to run, or
-    diagnostics. `files` are those of the user's that it was made from."""
+    """The result of a job: a library and whether it was cached, a program that is ready to run, or
+    diagnostics. `files` are the files of the user that the library was made from."""
 
     job: Job
     path: str = ""
@@ -69,18 +72,18 @@ class CompiledJob(Record):
     problems: tuple[Diagnostic, ...] = ()
     files: tuple[str, ...] = ()
     task: Task | None = None
-    program: Launchable | None = None  # that a traced library was made from
+    program: Launchable | None = None  # the source of a traced library
 
 
-#: Told after each library: how many are done, of how many, and the last one.
+#: Called after each library: number of finished ones, number of all, the last one.
 Progress = Callable[[int, int, CompiledJob], object]
 
 
 class Ahead:
-    """`compile_all` while the caller does something else."""
+    """Runs `compile_all` in the background."""
 
     def __init__(self, jobs: Sequence[Job], progress: Progress | None = None, workers: int = 0) -> None:
-        self.seconds = 0.0  # that it took
+        self.seconds = 0.0  # duration
         self._given_up = threading.Event()
         self._pool = ThreadPoolExecutor(1)
         self._made = self._pool.submit(self._make, jobs, progress, workers)
@@ -96,7 +99,7 @@ class Ahead:
         return self._made.result()
 
     def give_up(self) -> None:
-        """Begin no more of them, and end those that run: nobody will ask for the result."""
+        """Start no more jobs, and end the running ones: the result is not needed."""
         self._given_up.set()
         compiler.end_tools()
         self._pool.shutdown()
@@ -108,10 +111,10 @@ def compile_all(
     workers: int = 0,
     given_up: threading.Event | None = None,
 ) -> list[CompiledJob]:
-    """The libraries of all jobs, in their order; raises with the diagnostics of all that failed."""
+    """Return the libraries of all jobs, in their order; raise the diagnostics of all that failed."""
     libraries = compile_each(jobs, progress, workers, given_up)
     problems = {str(p.as_json()): p for library in libraries for p in library.problems}
-    if problems:  # kernels may share what is wrong with a header
+    if problems:  # kernels may share a problem of a header
         raise DiagnosticError(list(problems.values()))
     return libraries
 
@@ -122,7 +125,7 @@ def compile_each(
     workers: int = 0,
     given_up: threading.Event | None = None,
 ) -> list[CompiledJob]:
-    """What became of all jobs, in their order."""
+    """Return the results of all jobs, in their order, failed ones included."""
     plans = [_Plan(job) for job in jobs]
     made: dict[int, CompiledJob] = {}
     lock = threading.Lock()
@@ -153,7 +156,7 @@ def compile_each(
 
 
 def form_of(source: str) -> str:
-    """CHIP where an orchestration is written in that form."""
+    """Return CHIP for an orchestration in that form, else ""."""
     try:
         text = Path(source).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -162,7 +165,7 @@ def form_of(source: str) -> str:
 
 
 def include_flags(runtime: str, form: str = "") -> list[str]:
-    """Folders that a source of a runtime finds our headers in."""
+    """Return flags with the folders of the headers of a runtime."""
     root = compiler.include_dir()
     folders = [root, root / "pto", *(root / f.format(runtime=runtime) for f in _FOLDERS)]
     if form == CHIP:
@@ -171,34 +174,34 @@ def include_flags(runtime: str, form: str = "") -> list[str]:
 
 
 def kernel_flags(profile: Profile) -> list[str]:
-    """What a kernel is compiled with, beside what all kernels are."""
+    """Return the flags of a kernel besides those of all kernels."""
     return [*compiler.arch_flags(profile), *_KERNEL]
 
 
 class _Plan(cache.Files):
-    """How one library is made, and what it is known by."""
+    """The compilation of one library, and its cache key."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.source = os.path.abspath(job.source)
         self.text = ""
-        self.body = ""  # what the unit of a program includes
+        self.body = ""  # included by the unit of a program
         self.program: Launchable | None = None
         self.profile = PROFILES[job.profile]
         self.exists = os.path.isfile(self.source)
         self.flags: list[str] = []
         self.guards: list[str] = []
-        self.lean: list[str] = []  # added to what is tried first
+        self.lean: list[str] = []  # further flags of the first attempt
         self.form = ""  # of an orchestration
         if self.exists and not job.is_program:
             self._plan(Path(self.source).read_text(encoding="utf-8", errors="replace"))
 
     def _plan(self, text: str) -> None:
-        """Decide how a text is compiled: that of the source, or the unit of a program."""
+        """Choose the flags for a text: the source, or the unit of a program."""
         job, self.text = self.job, text
         self.compiler: Compiler = compiler.find()
         self.common = compiler.common(self.compiler) if job.core_type else None
-        quick = ["-Wfatal-errors"]  # the first one tells enough
+        quick = ["-Wfatal-errors"]  # the second attempt reports all errors
         if self.compiler.linker:
             quick.append(f"-fuse-ld={self.compiler.linker}")
         if job.core_type:
@@ -211,7 +214,7 @@ class _Plan(cache.Files):
             if self.body and job.runtime == "tensormap_and_ringbuffer":
                 self.flags.append("-DPTO2_TENSOR_SLOTS")
             if not self.compiler.is_clang:
-                self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
+                self.flags.append("-fpermissive")  # the flag of the vendor's builds of users' sources
             if not self.body and (job.form == CHIP or kinds(text, os.path.dirname(self.source))):
                 self.guards = [_GUARDS[job.core_type]]
         else:
@@ -228,12 +231,12 @@ class _Plan(cache.Files):
             self.lean = quick
         self.flags += [f"-I{os.path.abspath(d)}" for d in job.include_dirs]
         if not self.compiler.is_clang:
-            # Inline variables of two libraries are two, and go with them.
+            # Inline variables of two libraries are distinct, and are unloaded with them.
             self.flags.append("-fno-gnu-unique")
 
     @property
     def work(self) -> tuple[bool, int]:
-        """How long it takes compared with others: the longest first, and no processor waits at the end."""
+        """Return the estimated cost: the longest job starts first, so that no processor idles at the end."""
         return bool(self.job.core_type), os.path.getsize(self.source) if self.exists else 0
 
     @property
@@ -245,7 +248,7 @@ class _Plan(cache.Files):
         return cache.key("runtime", *digests, *self.flags, *self.guards, self._family, place)
 
     def _name(self, path: str) -> str:
-        """An included file as the list has it: one of our headers, or as seen from the source."""
+        """Return the name of an included file in the list: one of our headers, or relative to the source."""
         ours = str(compiler.include_dir()) + os.sep
         if path.startswith(ours):
             return f"{_OURS}{path.removeprefix(ours)}"
@@ -258,21 +261,21 @@ class _Plan(cache.Files):
 
     @property
     def _family(self) -> str:
-        """Runtimes whose kernels are the same, unless they include a header of one of them (`fit`)."""
+        """The runtimes whose kernels are identical, unless they include a header of one of them (`fit`)."""
         return "graph" if self.job.core_type and self.job.runtime in _GRAPHS else self.job.runtime
 
     def fit(self, names: Sequence[str]) -> bool:
-        """Not where a library was built with the headers of another runtime of the family."""
+        """Return False if a library was built with the headers of another runtime of the family."""
         others = [f"{_OURS}pto2/{g}/" for g in _GRAPHS if g != self.job.runtime]
         return self._family != "graph" or not any(n.startswith(tuple(others)) for n in names)
 
     def stored(self) -> CompiledJob | None:
-        """The library, where it is in the cache and the files it includes are what they were."""
+        """Return the cached library if the files that it includes are unchanged."""
         found = cache.stored(self.key, self) if self.flags else None
         return self._checked(found) if found is not None else None
 
     def make(self) -> CompiledJob:
-        """The library, built now unless somebody else is faster."""
+        """Return the library; build it unless another process is faster."""
         if not self.exists and self.job.program is None:
             kind = f"kernel '{self.job.name}'" if self.job.core_type else "orchestration"
             message = f"cannot read '{self.job.source}' ({kind}): no such file"
@@ -293,13 +296,13 @@ class _Plan(cache.Files):
         for p in problems:
             if "tensor.h: No such file" in p.message and self.job.runtime in _GRAPHS:
                 p.help = (
-                    f"{self.job.runtime} gives kernels addresses, no TensorData: include it "
+                    f"{self.job.runtime} passes addresses to kernels, not TensorData: include it "
                     '#if __has_include("tensor.h"), and take the slot as the address otherwise'
                 )
         return CompiledJob(self.job, problems=problems)
 
     def _compile(self, work: Path) -> Built:
-        """Compile in a folder; also the files that the source includes, but for those every kernel does."""
+        """Compile in a folder. List the files that the source includes, except those of every kernel."""
         target, listing, unit = work / "kernel.so", work / "kernel.d", work / "entry.cpp"
         command = [*self.flags, *self.guards]
         command += include_flags(self.job.runtime, self.form)
@@ -332,7 +335,7 @@ class _Plan(cache.Files):
         return Built(str(target), done.stderr, files=tuple(sorted(map(self._name, users))))
 
     def _headers(self) -> list[str]:
-        """Flags that make the compiler begin with our compiled headers."""
+        """Return flags to start with our precompiled headers."""
         if not self.job.core_type:
             return []
         key = cache.key("kernel", self.compiler.identity, compiler.headers_digest())
@@ -340,7 +343,7 @@ class _Plan(cache.Files):
         return precompiled.headers(self.compiler, key, flags, self.text, os.path.dirname(self.source))
 
     def _checked(self, built: Built) -> CompiledJob:
-        """A library, or a diagnostic where it lacks the entry point of an orchestration."""
+        """Return a library, or a diagnostic if it lacks the entry point of an orchestration."""
         job = self.job
         files = (self.source, *map(self.path, built.files))
         made = CompiledJob(job, built.path, built.cached, files=files, program=self.program)
@@ -352,7 +355,7 @@ class _Plan(cache.Files):
         named = f"_Z{len(job.entry)}{job.entry}"  # the beginning of its name in C++
         close = "" if any(e.startswith(named) for e in exported) else did_you_mean(job.entry, exported)
         problem = Diagnostic(
-            "PTO-E2605", f"the orchestration '{job.source}' exports no function '{job.entry}'",
+            "PTO-E2605", f"missing function '{job.entry}' in the orchestration '{job.source}'",
             help=close or f'declare it extern "C" and spell it as {_where(job)}',
         )  # fmt: skip
         return CompiledJob(job, problems=(problem,))
@@ -365,6 +368,6 @@ def _where(job: Job) -> str:
 
 
 def _listed(rule: str) -> list[str]:
-    r"""The files of a make rule as compilers write it: `x: a.h b\ c.h`, lines joined by backslashes."""
+    r"""Return the files of a make rule of a compiler: `x: a.h b\ c.h`, lines joined by backslashes."""
     text = rule.replace("\\\n", " ").partition(":")[2]
     return [re.sub(r"\\(.)", r"\1", word).replace("$$", "$") for word in re.findall(r"(?:\\.|\S)+", text)]

@@ -1,4 +1,4 @@
-"""What the compiler says about the sources of a folder, as diagnostics that point into them."""
+"""Diagnostics from the compiler's output about sources of a folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..diag import Diagnostic, Source
 from ..engine.cpp import compiler, messages
 
 _NO_ENTRY = re.compile(r"entry\.cpp:\d+:.*\bkernel_entry\b.*not declared|use of undeclared.*kernel_entry")
-#: What only the orchestrations of some runtimes include.
+#: Headers that belong to certain runtimes.
 _HEADERS = {
     "pto_orchestration_api.h": "tensormap_and_ringbuffer",
     "runtime.h": "host_build_graph or aicpu_build_graph",
@@ -18,7 +18,7 @@ _HEADERS = {
 
 
 class _Files(Mapping[str, Source]):
-    """The files of the user by the names that the compiler uses; read when one is asked for."""
+    """The files of the user by the names that the compiler prints; a file is read when it is looked up."""
 
     def __init__(self) -> None:
         self._ours = str(compiler.include_dir()) + os.sep
@@ -50,11 +50,11 @@ class _Files(Mapping[str, Source]):
 
 
 def explain(name: str, path: str, output: str) -> list[Diagnostic]:
-    """Diagnostics for a source that did not compile."""
+    """Return diagnostics for a source that did not compile."""
     found = messages.diagnostics(output, _Files())
     if _NO_ENTRY.search(output) and all(d.span is None for d in found):
         d = Diagnostic(
-            "PTO-E2605", f"the kernel '{name}' has no kernel_entry: '{path}' does not define it",
+            "PTO-E2605", f"missing kernel_entry of kernel '{name}': '{path}' does not define it",
             help='define extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)',
         )  # fmt: skip
         return [d]

@@ -1,10 +1,11 @@
-"""How long kernels take in virtual time: a table, a function, a measured run, or the cost model.
+"""Durations of kernels in virtual time: from a table, a function, a measured run, or the cost model.
 
 A table is a mapping of names of kernels (or their numbers) to microseconds, or a file: CSV with a column
 `kernel` and one of `us` and `cycles`, TOML with a table `durations`, or the records of a run (`.json` of a
-device's profile or of ours, `.npz`), of which the mean of every kernel is taken. A function is asked for each
-task, once for the same kernel, shapes and numbers (a `TaskInfo`), and returns microseconds or None. What none
-of these says the cost model does: of programs ahead (`modelled`), of C++ by what tasks did (`timed`).
+device's profile or of ours, `.npz`), of which each kernel's mean is taken. A function is called for each task
+(with a `TaskInfo`), once for the same kernel, shapes and numbers, and returns microseconds or None. The cost
+model gives the remaining durations: of programs in advance (`modelled`), of C++ kernels from the traces of
+their tasks (`timed`).
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from .tensors import DTYPES, signed, values_of
 
 
 class Executed(Protocol):
-    """Microseconds of tasks that have been executed; None of a block that traced nothing."""
+    """The microseconds of executed tasks; None for a block without a trace."""
 
     def us(self, task: int, block: int) -> float | None: ...
 
 
 class TaskInfo(NamedTuple):
-    """A task whose kernel is about to begin. `args` has the shape and element type of a tensor and the
-    integer of a number (a float is its bits); of a graph with explicit edges, integers only."""
+    """A task whose kernel is about to start. `args` has the shape and element type of a tensor and the
+    integer of a number (a float is its bits); in a graph with explicit edges, integers only."""
 
     name: str
     func_id: int
@@ -40,16 +41,16 @@ class TaskInfo(NamedTuple):
     blocks: int = 1
 
 
-#: What a user may give.
+#: Durations as users pass them.
 Given = Mapping[Any, Any] | Callable[[TaskInfo], "float | None"] | str | os.PathLike[str] | None
-#: Gives the microseconds of a task: its slots, the bits that say what they are, how many blocks it has.
+#: Returns the microseconds of a task from its slots, the bits that describe them, and its number of blocks.
 Model = Callable[[list[int], int, int, int], "float | None"]
 
 _LONGEST = 1e12  # microseconds: eleven days
 
 
 class Durations:
-    """What is known of a run's kernels. `says` tells where the numbers come from."""
+    """Durations of the kernels of a run. `says` names their origin."""
 
     def __init__(self, given: Given = None, clock_mhz: float = 1850.0, says: str = "") -> None:
         self._table: dict[Any, float] = {}
@@ -78,16 +79,16 @@ class Durations:
         if kind == ".toml":
             table = read_toml(path).get("durations")
             if not isinstance(table, dict):
-                raise refuse(
-                    f"{path}: there is no table [durations]", "[durations], then kernel = microseconds"
-                )
+                raise refuse(f"{path}: missing table [durations]", "[durations], then kernel = microseconds")
             self._table = {k: self._us(v, f"{path}: {k}") for k, v in table.items()}
         elif kind in (".json", ".npz"):
             self._table = measured(path)
         elif kind == ".csv":
             self._read_csv(path)
         else:
-            raise refuse(f"'{path}' is no table of durations", "a file .csv, .toml, .json or .npz")
+            raise refuse(
+                f"unknown format of a table of durations: '{path}'", "use .csv, .toml, .json or .npz"
+            )
 
     def _read_csv(self, path: str) -> None:
         try:
@@ -101,17 +102,17 @@ class Durations:
         for row in rows:
             name, unit = row.get("kernel"), "us" if row.get("us") else "cycles"
             if not name or not row.get(unit):
-                raise refuse(f"{path}: a line has no kernel, or neither us nor cycles", "kernel,us")
+                raise refuse(f"{path}: a line lacks its kernel, or both us and cycles", "kernel,us")
             try:
                 number = float(row[unit])
             except ValueError:
-                raise refuse(f"{path}: {unit} of {name} is no number: '{row[unit]}'") from None
+                raise refuse(f"{path}: expected a number for {unit} of {name}, got '{row[unit]}'") from None
             self._table[name.strip()] = self._us(
                 number if unit == "us" else {"cycles": number}, f"{path}: {name}"
             )
 
     def _us(self, value: Any, where: str) -> float:
-        """Microseconds of a number, or of `{"cycles": n}`."""
+        """Return the microseconds of a number, or of `{"cycles": n}`."""
         if isinstance(value, Mapping) and set(value) in ({"cycles"}, {"us"}):
             ((unit, number),) = value.items()
             return self._us(number, where) / (self._clock if unit == "cycles" else 1)
@@ -122,15 +123,15 @@ class Durations:
     # -- kernels of a run ------------------------------------------------------------------------------
 
     def has(self, func_id: int, name: str) -> bool:
-        """Whether the table has a kernel."""
+        """Return True if the table has a kernel."""
         return any(key in self._table for key in (name, func_id, str(func_id)))
 
     def know(
         self, run: Any, func_id: int, name: str, model: Model | None = None, timed: Executed | None = None,
         why: str = "",
     ) -> None:  # fmt: skip
-        """A kernel of a run: its duration is set, or the run asks for that of each task, of `timed` when it
-        has been executed. Raises if nobody will know it."""
+        """Register a kernel of a run: set its duration, or let the run ask for the duration of each task, of
+        `timed` after the task was executed. Raise if no source has a duration."""
         self._names[func_id] = name
         self._models.pop(func_id, None)
         self._timed.pop(func_id, None)
@@ -147,7 +148,7 @@ class Durations:
             raise unknown(name, self.says if self._table else "", why)
 
     def attach(self, run: Any) -> None:
-        """Answer the questions of a run."""
+        """Answer the requests of a run."""
         run.ask_durations(self._of)
 
     def _of(
@@ -181,14 +182,14 @@ def _shape(slot: int) -> tuple[tuple[int, ...], str]:
 
 
 def measured(path: str) -> dict[str, float]:
-    """Mean microseconds of the kernels of a recorded run."""
+    """Return the mean microseconds of the kernels of a recorded run."""
     from ..perf.records import Records
 
     return mean_durations(Records.load(path))
 
 
 def mean_durations(records: Any) -> dict[str, float]:
-    """Mean microseconds from start to end of each kernel, by its name."""
+    """Return the mean microseconds from start to end of each kernel, by its name."""
     import numpy as np
 
     tasks = records.tasks[records.ran & (records.tasks["core"] >= 0)]
@@ -198,7 +199,8 @@ def mean_durations(records: Any) -> dict[str, float]:
 
 
 class Guess(NamedTuple):
-    """How much of the busy time of a kernel rests on guessed costs, and of which instructions."""
+    """The share of a kernel's busy time that rests on guessed costs, and the instructions with these
+    costs."""
 
     share: float
     names: tuple[str, ...]
@@ -210,7 +212,7 @@ def guess_of(timeline: Any) -> Guess:
 
 
 class Guessed:
-    """What is guessed in the durations of a run: by kernel, the most of its tasks."""
+    """The guessed shares in the durations of a run: per kernel, the largest among its tasks."""
 
     def __init__(self) -> None:
         self._of: dict[str, Guess] = {}
@@ -237,8 +239,8 @@ class Guessed:
 def modelled(
     name: str, program: Any, entry: str | None, floats: frozenset[int], machine: str | None, guessed: Guessed
 ) -> Model:
-    """The cost model as who knows the duration of a kernel that is a program (a module, or the path of one):
-    that of a launch of all its blocks, without the launch itself."""
+    """Return the cost model of a kernel that is a program (a module, or its path): the duration of a launch
+    of all its blocks, without the launch overhead."""
     made: list[Any] = []
     known: dict[tuple[Any, ...], tuple[float, Guess]] = {}
 
@@ -247,7 +249,7 @@ def modelled(
         from ..reading import parse
 
         if not tensors and slots:
-            return None  # addresses: nobody knows of what
+            return None  # addresses without shapes
         values = [_whole(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)]
         key = (blocks, *((v.shape, str(v.dtype)) if hasattr(v, "shape") else v for v in values))
         if key not in known:
@@ -257,7 +259,7 @@ def modelled(
             timed = {"blocks": blocks, "timeline": machine or True}
             try:
                 result = made[0].run(*values, **timed, dry=True)
-            except DiagnosticError:  # what it does depends on what it reads
+            except DiagnosticError:  # its control flow depends on data
                 result = made[0].run(*values, **timed)
             if not result.ok:
                 raise DiagnosticError(result.diagnostics)
@@ -271,7 +273,7 @@ def modelled(
 
 
 def _whole(array: Any) -> Any:
-    """A copy of what a kernel may reach from the first element of an array on: its rows may lie apart."""
+    """Copy the memory that a kernel may reach from the first element of an array: rows may have gaps."""
     import ctypes
 
     import numpy as np
@@ -284,8 +286,8 @@ def _whole(array: Any) -> Any:
 
 
 def unknown(name: str, table: str, why: str = "") -> DiagnosticError:
-    """Nobody says how long a kernel takes; `table` says what was asked, if anything was."""
-    message = f"nobody says how long kernel {name} takes" + (f": it is not in {table}" if table else "") + why
+    """Return the error for a kernel without a duration; `table` names the source that lacks it, if any."""
+    message = f"missing duration of kernel {name}" + (f": it is not in {table}" if table else "") + why
     help = f"durations={{{name!r}: microseconds}}, --durations FILE.csv, or --measure for times of this host"
     return DiagnosticError([Diagnostic("PTO-E2626", message, help=help)])
 

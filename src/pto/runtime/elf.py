@@ -1,4 +1,4 @@
-"""Names that a shared library exports, read from its file: nothing of it is loaded or run."""
+"""Names that a shared library exports, read from its file: the library is not loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _DEFINED_FOR_OTHERS = (1, 2)  # bindings: global, weak
 
 
 def exports(path: str) -> set[str]:
-    """Names of the functions and variables that a library defines for others; of 64-bit ELF files."""
+    """Return the names of the functions and variables that a library defines for others; of 64-bit ELF
+    files."""
     try:
         found = Elf(Path(path).read_bytes()).symbols(DYNSYM)
     except BadElf:

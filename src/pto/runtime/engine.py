@@ -1,4 +1,4 @@
-"""The engine that folders run on: an orchestration in a shared library, with its kernels."""
+"""The engine for folders: an orchestration in a shared library, with its kernels."""
 
 from __future__ import annotations
 
@@ -46,12 +46,13 @@ class TaskEngine:
         self._kernels = extension().Kernels()
         self._names: dict[int, str] = {}
         self._programs: set[int] = set()  # those in PTO
-        self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
+        self.sources: dict[int, str] = {}  # of kernels, if the caller sets them
         self._libraries: dict[int, str] = {}  # of kernels in C++
-        self.hearing: Hearing | None = None  # what those tell of themselves, where somebody asks
+        self.hearing: Hearing | None = None  # their traces, if requested
         self.hazards: list[Hazard] = []
-        self.unseen = 0  # tasks of which nobody knows what they did to memory
-        self.sites: list[str] = []  # where each task was submitted, if callers are kept
+        self.unseen = 0  # number of tasks with unknown memory accesses
+        self.given: list[tuple[int, int]] = []  # address and size of the tensors of the caller
+        self.sites: list[str] = []  # of the submission of each task, if callers are kept
         self.blank_reads: list[tuple[int, int, str]] = []  # see `Watch.problems`
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
@@ -68,7 +69,7 @@ class TaskEngine:
     def add_function(
         self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
     ) -> None:
-        """A Python function; `args` are its roles, where the folder says them (`runtime.kernel`)."""
+        """Add a Python function; `args` are its roles, if the folder has them (`runtime.kernel`)."""
         floats = frozenset(i for i, word in enumerate(args) if word == "float")
 
         def call(task: int, slots: list[int], tensors: int, inputs: int) -> None:
@@ -84,7 +85,7 @@ class TaskEngine:
             with name_to_load(path) as file:
                 run = self._run(made, file, entry, slots)
         except MemoryError:
-            message = "there is not enough memory for rings of that size"
+            message = "cannot allocate rings of this size: out of memory"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
         run.forget_durations()
         raise_failure(run, self.sources, sites=self.sites)
@@ -93,7 +94,7 @@ class TaskEngine:
         return recorded.records(run.records(), self._names, told)
 
     def _know(self, run: Any) -> None:
-        """How long kernels take, in virtual time; of a program the cost model knows it."""
+        """Set the durations of kernels in virtual time; the cost model has those of programs."""
         if self._virtual is None:
             return
         self._virtual.begin(run, self.hearing)
@@ -124,6 +125,8 @@ class TaskEngine:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = extension().TaskGraph(self._kernels, made, log_level(), log_file())
             self._know(run)
+            for address, size in self.given:
+                run.add_array(address, address, size)
             run.run_library(self._runtime, path, entry, slots)
             self._find_callers(made, run, path)
             if made.get("check_hazards"):

@@ -1,4 +1,4 @@
-"""What ended a run early, as the diagnostic or the exception to raise."""
+"""The diagnostic or exception for a run that ended early."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..diag import Diagnostic, DiagnosticError, Span
 if TYPE_CHECKING:
     from ..ir.core import Module
 
-#: Codes of the engine and ours.
+#: Codes of the engine, and ours for them.
 _CODES = {
     1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
     5: "PTO-E2621", 7: "PTO-E2621", 10: "PTO-E2621",
@@ -28,7 +28,7 @@ class RunFailure(DiagnosticError):
         self.number = number
 
     def stand_at(self, span: Span | None) -> None:
-        """Where the call stands that ended the run, for those who know."""
+        """Set the source location of the call that ended the run, if it is missing."""
         for d in self.diagnostics:
             d.span = d.span or span
 
@@ -36,7 +36,7 @@ class RunFailure(DiagnosticError):
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
-#: Begins the note that says where a task was submitted.
+#: The beginning of the note with the source location of a submission.
 SUBMITTED = "the task was submitted at"
 
 
@@ -46,10 +46,10 @@ def raise_failure(
     python: bool = False,
     sites: Sequence[str] = (),
 ) -> None:
-    """Raise what ended a run early, if anything did. `sources` are the programs of kernels that are
-    written in PTO, by func_id (a path, or the module itself): what a core had reached when it failed is a
-    place in one of them. `python`: rings are arguments of `run`, no environment variables change them.
-    `sites` are where tasks were submitted, where more is known of that than the line."""
+    """Raise the failure of a run, if it ended early. `sources` are the programs of kernels in PTO, by func_id
+    (a path, or the module itself): the operation that a core was executing becomes a source location in one
+    of them. `python`: help names rings as arguments of `run`, not as environment variables. `sites` are the
+    source locations of submissions, if more than the line is known."""
     code, text, thrown, kernel, mark, task, site = run.failure()
     if not code:
         return
@@ -60,14 +60,14 @@ def raise_failure(
         span = _span(source, mark)
         raise failed(code, text, thrown, span, place, _arguments(text) if python else "")
     finally:
-        del thrown  # its traceback leads here: memory should not wait for the garbage collector
+        del thrown  # breaks the reference cycle through its traceback
 
 
 _SIZES = re.compile(r"(?:PTO2_RING_(\w+)=|a (tensormap pool) of )(\d+)")
 
 
 def _arguments(report: str) -> str:
-    """The sizes that the report of a deadlock recommends, as arguments of `run`."""
+    """Return the sizes that the report of a deadlock recommends, as arguments of `run`."""
     sizes = [
         f"{(env or pool).lower().replace(' ', '_')}={size}" for env, pool, size in _SIZES.findall(report)
     ]
@@ -75,7 +75,8 @@ def _arguments(report: str) -> str:
 
 
 def _span(program: str | Module, offset: int) -> Span | None:
-    """Where an operation is: of a module, by its mark; of a file, the rest of the line from an offset on."""
+    """Return the location of an operation: in a module by its mark, in a file the rest of the line from an
+    offset."""
     if not isinstance(program, str):
         from .program import operation_at
 
@@ -100,7 +101,7 @@ def failed(
     site: str = "",
     help: str = "",
 ) -> BaseException:
-    """What to raise when a run has failed. A kernel may say by itself which diagnostic it is."""
+    """Return the exception of a failed run. The text of a kernel may begin with its own code."""
     if thrown is not None and (code == 201 or not isinstance(thrown, Exception)):
         return thrown  # an exception of a Python orchestration is the caller's own
     own = _OWN.search(text)
@@ -117,7 +118,7 @@ def failed(
 
 
 def _place(error: BaseException) -> str:
-    """File and line of the innermost code of the user's that an exception came through."""
+    """Return file and line of the innermost user code that an exception passed through."""
     place, at = "", error.__traceback__
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     while at is not None:

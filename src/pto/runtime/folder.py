@@ -1,8 +1,8 @@
-"""A folder of the task runtime: `kernel_config.py`, `golden.py` and the sources they name.
+"""A folder of the task runtime: `kernel_config.py`, `golden.py` and the sources that they name.
 
-Layouts: DIR/golden.py with DIR/kernels/kernel_config.py, or both files in DIR, or DIR/kernel_config.py with
-golden.py in the folder around DIR (which several such folders share), or the two given apart.
-Everything that can be wrong with the configuration is found here, all at once, before anything is compiled.
+Layouts: DIR/golden.py with DIR/kernels/kernel_config.py; both files in DIR; DIR/kernel_config.py with
+golden.py in the parent folder of DIR (shared by several such folders); or the two files passed separately.
+All problems of the configuration are reported at once, before anything is compiled.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .userfile import UserFile
 if TYPE_CHECKING:
     from .golden import Golden
 
-#: Runtimes: how many kernels there may be, how many arguments an orchestration takes, the name of its entry
-#: point where it is fixed or where none is given.
+#: Runtimes: the maximal number of kernels, the maximal number of arguments of an orchestration, the name of
+#: its entry point if it is fixed or the default.
 RUNTIMES: dict[str, tuple[int, int, str]] = {
     "host_build_graph": (32, 1 << 16, ""),
     "aicpu_build_graph": (64, 64, "orchestration"),
@@ -30,7 +30,7 @@ RUNTIMES: dict[str, tuple[int, int, str]] = {
 DEFAULT_RUNTIME = "host_build_graph"
 CORE_TYPES = ("aic", "aiv")
 MAX_BLOCK_DIM = 24
-#: AICPU threads of a device (PLATFORM_MAX_AICPU_THREADS); more are no problem here.
+#: AICPU threads of a device (PLATFORM_MAX_AICPU_THREADS); this host accepts more.
 MAX_AICPU_THREADS = 4
 
 _KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args", "include_dirs")
@@ -50,7 +50,7 @@ class KernelEntry(Record):
 
 
 class Config(Record):
-    """What `kernel_config.py` says."""
+    """The content of a `kernel_config.py`."""
 
     kernels: tuple[KernelEntry, ...]
     orchestration: str
@@ -61,7 +61,7 @@ class Config(Record):
     environment: Mapping[str, str]
 
     def jobs(self, runtime: str, profile: str) -> list[Job]:
-        """What has to be compiled: the orchestration, then the kernels that are not Python."""
+        """Return the jobs to compile: the orchestration, then the kernels that are not Python."""
         entry = RUNTIMES[runtime][2] if runtime == "tensormap_and_ringbuffer" else self.entry
         out = [Job("orchestration", self.orchestration, "", runtime, profile, entry)]
         for k in self.kernels:
@@ -87,9 +87,9 @@ def load(
     golden: str | None = None,
     known: Callable[[Config], object] | None = None,
 ) -> Folder:
-    """Read a folder; `kernels` (a folder) and `golden` (a file) replace what is looked for in `path`.
+    """Read a folder; `kernels` (a folder) and `golden` (a file) replace the search in `path`.
 
-    `known` is told the configuration before golden.py is loaded, which may take longer than all the rest.
+    `known` is called with the configuration before golden.py is loaded, which may take longer than the rest.
     """
     if kernels is None:
         assert path is not None, "a folder or its parts"
@@ -100,7 +100,7 @@ def load(
         golden = os.path.join(around, "golden.py")
         shared = os.path.join(around, os.pardir, "golden.py")
         if kernels == path and not os.path.isfile(golden) and os.path.isfile(shared):
-            golden = os.path.normpath(shared)  # of several configurations that golden.py lies beside
+            golden = os.path.normpath(shared)  # next to several configurations
     config = os.path.join(kernels, "kernel_config.py")
     shown = path or os.path.dirname(os.path.abspath(golden))
     name = os.path.basename(os.path.abspath(shown))
@@ -112,7 +112,7 @@ def load(
         name = f"{os.path.basename(os.path.dirname(os.path.abspath(path)))}/{name}"
     if path is not None and not os.path.isdir(path):
         help = "give the folder that holds golden.py"
-        raise DiagnosticError([Diagnostic("PTO-E2601", f"'{path}' is no folder", help=help)])
+        raise DiagnosticError([Diagnostic("PTO-E2601", f"expected a folder, got '{path}'", help=help)])
     missing = [p for p in (config, golden) if not os.path.isfile(p)]
     if missing:
         raise DiagnosticError([_missing(path, p) for p in missing])
@@ -137,7 +137,7 @@ def load(
 
 
 def config_of(folder: str) -> Config:
-    """What the `kernel_config.py` of a folder says."""
+    """Return the content of the `kernel_config.py` of a folder."""
     path = os.path.join(folder, "kernel_config.py")
     if not os.path.isfile(path):
         raise DiagnosticError([_missing(folder, path)])
@@ -146,7 +146,7 @@ def config_of(folder: str) -> Config:
 
 def _missing(path: str | None, wanted: str) -> Diagnostic:
     name = os.path.basename(wanted)
-    d = Diagnostic("PTO-E2601", f"no {name}: '{wanted}' does not exist")
+    d = Diagnostic("PTO-E2601", f"missing {name}: '{wanted}' does not exist")
     if path is not None:
         d.help = "a folder has golden.py and kernels/kernel_config.py; or name them with -k and -g"
         if name == "golden.py" and os.path.isfile(os.path.join(path, "program.json")):
@@ -158,7 +158,7 @@ def _missing(path: str | None, wanted: str) -> Diagnostic:
 
 
 class _ConfigReader:
-    """Reads the names of a `kernel_config.py`, collecting what is wrong."""
+    """Reads the names of a `kernel_config.py` and collects problems."""
 
     def __init__(self, file: UserFile, folder: str) -> None:
         self.file = file
@@ -182,9 +182,9 @@ class _ConfigReader:
         if value is None and not required:
             return kind()
         if value is None:
-            self._say(f"'{self.file.source.name}' defines no {name}", name, help=f"{name} is {words}")
+            self._say(f"missing {name} in '{self.file.source.name}'", name, help=f"define it as {words}")
         elif not isinstance(value, kind):
-            self._say(f"{name} is {type(value).__name__}, expected {words}", name)
+            self._say(f"expected {words} for {name}, got {type(value).__name__}", name)
         return value if isinstance(value, kind) else kind()
 
     def _runtime(self) -> tuple[str, int, int]:
@@ -192,7 +192,7 @@ class _ConfigReader:
         given = self._table(name, dict, "a dict", required=False)
         runtime = given.get("runtime", DEFAULT_RUNTIME)
         if not isinstance(runtime, str) or runtime not in RUNTIMES:
-            known = f"there are {', '.join(RUNTIMES)}"
+            known = f"one of {', '.join(RUNTIMES)}"
             self._say(f"unknown runtime {runtime!r}", name, "runtime",
                       help=did_you_mean(str(runtime), RUNTIMES) or known)  # fmt: skip
             runtime = DEFAULT_RUNTIME
@@ -216,10 +216,10 @@ class _ConfigReader:
         given = self._table(name, dict, "a dict with 'source' and 'function_name'")
         source = given.get("source")
         if given and not isinstance(source, str | os.PathLike):
-            self._say("ORCHESTRATION has no 'source'", name, help="the path of its C++ file")
+            self._say("missing 'source' in ORCHESTRATION", name, help="the path of its C++ file")
         entry = given.get("function_name") or RUNTIMES[runtime][2]
         if given and (not isinstance(entry, str) or not entry):
-            self._say("ORCHESTRATION has no 'function_name'", name, help='the extern "C" function to call')
+            self._say("missing 'function_name' in ORCHESTRATION", name, help='an extern "C" function')
         return self._path(source or ""), str(entry)
 
     def _kernels(self, runtime: str) -> list[KernelEntry]:
@@ -228,7 +228,7 @@ class _ConfigReader:
         seen: dict[int, str] = {}
         for at, given in enumerate(self._table(name, list, "a list of dicts, one per kernel")):
             if not isinstance(given, Mapping):
-                self._say(f"kernel {at} is {type(given).__name__}, expected a dict", name, at)
+                self._say(f"expected a dict for kernel {at}, got {type(given).__name__}", name, at)
                 continue
             for key in given:
                 if key not in _KERNEL_KEYS:
@@ -238,7 +238,7 @@ class _ConfigReader:
             if kernel is None:
                 continue
             if kernel.func_id in seen:
-                message = f"func_id {kernel.func_id} is that of '{seen[kernel.func_id]}' already"
+                message = f"func_id {kernel.func_id} is already used by '{seen[kernel.func_id]}'"
                 self._say(message, name, at, "func_id")
             seen[kernel.func_id] = kernel.name
             out.append(kernel)
@@ -253,15 +253,26 @@ class _ConfigReader:
                       "KERNELS", at, "func_id")  # fmt: skip
         if core not in CORE_TYPES:
             self._say(
-                f"kernel {at}: core_type is {core!r}, expected 'aic' or 'aiv'", "KERNELS", at, "core_type"
+                f"kernel {at}: expected 'aic' or 'aiv' for core_type, got {core!r}",
+                "KERNELS",
+                at,
+                "core_type",
             )
         if function is not None and not callable(function):
-            self._say(f"kernel {at}: function is no function", "KERNELS", at, "function")
+            self._say(
+                f"kernel {at}: expected a function, got {type(function).__name__}",
+                "KERNELS",
+                at,
+                "function",
+            )
         if (function is None) == (source is None):
-            self._say(f"kernel {at} needs a 'source' or a 'function', not both", "KERNELS", at)
+            self._say(f"kernel {at}: expected either 'source' or 'function'", "KERNELS", at)
         elif function is None and not isinstance(source, str | os.PathLike):
             self._say(
-                f"kernel {at}: source is {type(source).__name__}, expected a path", "KERNELS", at, "source"
+                f"kernel {at}: expected a path for 'source', got {type(source).__name__}",
+                "KERNELS",
+                at,
+                "source",
             )
         args: list[str] = []
         try:
@@ -272,7 +283,9 @@ class _ConfigReader:
         if not isinstance(folders, list | tuple) or not all(
             isinstance(f, str | os.PathLike) for f in folders
         ):
-            self._say(f"kernel {at}: include_dirs is a list of folders", "KERNELS", at, "include_dirs")
+            self._say(
+                f"kernel {at}: expected a list of folders for 'include_dirs'", "KERNELS", at, "include_dirs"
+            )
         if len(self.problems) > before or not isinstance(func_id, int) or not isinstance(core, str):
             return None
         path = self._path(source) if source is not None else ""
@@ -284,11 +297,11 @@ class _ConfigReader:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """RUNTIME_ENV; relative paths are those of the folder of the kernels."""
+        """Read RUNTIME_ENV; relative paths start at the folder of the kernels."""
         out: dict[str, str] = {}
         for key, value in self._table("RUNTIME_ENV", dict, "a dict of texts", required=False).items():
             if not isinstance(key, str) or not key or "=" in key or "\0" in f"{key}{value}":
-                self._say(f"RUNTIME_ENV has no variable {key!r}", "RUNTIME_ENV", key)
+                self._say(f"invalid variable {key!r} in RUNTIME_ENV", "RUNTIME_ENV", key)
                 continue
             text = str(value)
             out[key] = self._path(text) if text and key.endswith(("_DIR", "_PATH")) else text

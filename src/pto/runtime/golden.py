@@ -1,8 +1,8 @@
-"""`golden.py` of a folder: the cases, the arguments of a case, and the results that are expected.
+"""`golden.py` of a folder: the cases, the arguments of a case, and the expected results.
 
-Tensors are NumPy arrays or torch tensors; torch is never needed, and never imported unless the file does so.
-Where the file uses torch, every tensor that `compute_golden` sees is a torch tensor, as users of the field's
-runner expect. Element types that NumPy lacks are those of ml_dtypes.
+Tensors are NumPy arrays or torch tensors. torch is not required, and only imported if the file does so. If
+the file uses torch, every tensor that `compute_golden` gets is a torch tensor, as in the runner of simpler.
+Element types that NumPy lacks are those of ml_dtypes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DEFAULT_TOLERANCE = 1e-5
 
 
 class Tensor(Record):
-    """A tensor of a case: what the golden functions see, and its memory as an array."""
+    """A tensor of a case: the object for the golden functions, and its memory as an array."""
 
     name: str
     value: Any
@@ -37,8 +37,8 @@ class Tensor(Record):
 
 
 class Arguments(Record):
-    """What a run is given. `slots` are its 64-bit words in order, where the name of a tensor stands for its
-    address; `scalars` are the numbers that have a name."""
+    """The arguments of a run. `slots` are its 64-bit words in order; the name of a tensor stands for its
+    address. `scalars` are the numbers with names."""
 
     tensors: tuple[Tensor, ...]
     scalars: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Arguments(Record):
         return [addresses[s] if isinstance(s, str) else s for s in self.slots]
 
     def chip_words(self, addresses: Mapping[str, int]) -> list[int]:
-        """The same for an orchestration that takes ChipTaskArgs: tensors as they are, then numbers."""
+        """Return the words for an orchestration that takes ChipTaskArgs: the tensors, then the numbers."""
         arrays = {t.name: t.array for t in self.tensors}
         placed = [(addresses[s], arrays[s].nbytes, dtype_number(arrays[s].dtype), arrays[s].shape or (1,))
                   for s in self.slots if isinstance(s, str)]  # fmt: skip
@@ -73,7 +73,8 @@ class Golden:
     # -- cases ---------------------------------------------------------------------------------------------
 
     def choose(self, case: str | None = None, every: bool = False) -> list[dict[str, Any]]:
-        """Parameters of the cases to run: all, the named one, the one of PA_CASE, or the default."""
+        """Return the parameters of the cases to run: all, the named one, the one of PA_CASE, or the
+        default."""
         if every:
             return [self._params(name) for name in self.cases]
         wanted = knobs.get("PA_CASE") if case is None and self.file.get("ALL_CASES") else ""
@@ -84,7 +85,7 @@ class Golden:
             else:
                 which, place = "DEFAULT_CASE", self.file.span("DEFAULT_CASE")
             self._refuse(
-                f"case '{name}' ({which}) not found; available: {', '.join(self.cases)}", place,
+                f"unknown case '{name}' ({which}); available: {', '.join(self.cases)}", place,
                 did_you_mean(str(name), self.cases), "PTO-E2604",
             )  # fmt: skip
         return [self._params(name)]
@@ -98,13 +99,13 @@ class Golden:
             except ValueError:
                 values = []
             if not values or min(values) < 1:
-                self._refuse(f"PA_SEQ_LEN is '{lengths}', expected positive numbers with commas between")
+                self._refuse(f"expected positive numbers separated by commas for PA_SEQ_LEN, got '{lengths}'")
             params["context_lens_list"] = values
             params["context_len"] = max(values)
         return params
 
     def unused_lengths(self, params: Mapping[str, Any]) -> list[Diagnostic]:
-        """A warning where numbers of PA_SEQ_LEN are for no sequence of the case."""
+        """Return a warning if PA_SEQ_LEN has more numbers than the case has sequences."""
         lengths = knobs.get("PA_SEQ_LEN")
         used = params.get("context_lens_list", ())
         batch = params.get("batch")
@@ -122,7 +123,9 @@ class Golden:
     def _cases(self) -> dict[str, dict[str, Any]]:
         cases = self.file.get("ALL_CASES", {"Default": {}})
         if not isinstance(cases, Mapping) or not cases:
-            self._refuse("ALL_CASES is a dict of cases: name -> parameters", self.file.span("ALL_CASES"))
+            self._refuse(
+                "expected a dict of cases for ALL_CASES: name -> parameters", self.file.span("ALL_CASES")
+            )
         for name, params in cases.items():
             if not isinstance(name, str) or not isinstance(params, Mapping):
                 self._refuse(
@@ -134,7 +137,7 @@ class Golden:
     # -- arguments -----------------------------------------------------------------------------------------
 
     def arguments(self, params: Mapping[str, Any]) -> Arguments:
-        """What `generate_inputs` gives for a case."""
+        """Return the arguments of a case, made by `generate_inputs`."""
         given = self.file.call(self.file.get("generate_inputs"), "generate_inputs of", dict(params))
         if isinstance(given, list):
             made = self._from_list(given)
@@ -144,7 +147,7 @@ class Golden:
             self._inputs(f"returns {_kind(given)}, expected a list of (name, value) pairs")
         if not made.outputs:
             self._refuse(
-                "no output tensors identified",
+                "missing output tensors",
                 self.file.span("__outputs__"),
                 "define __outputs__ = ['tensor_name'], or call outputs 'out' or 'out_' and more",
             )
@@ -170,10 +173,11 @@ class Golden:
         return Arguments(tuple(tensors), scalars, tuple(slots))
 
     def _from_dict(self, given: Mapping[str, Any]) -> Arguments:
-        """The older form: all addresses, all sizes in bytes, the number of elements of the first tensor."""
+        """Read the older form: all addresses, all sizes in bytes, the number of elements of the first
+        tensor."""
         order = self.file.get("TENSOR_ORDER") or list(given)
         if not isinstance(order, list | tuple):
-            self._refuse("TENSOR_ORDER is a list of names", self.file.span("TENSOR_ORDER"))
+            self._refuse("expected a list of names for TENSOR_ORDER", self.file.span("TENSOR_ORDER"))
         for name in order:
             if name not in given:
                 self._refuse(
@@ -200,7 +204,7 @@ class Golden:
         if value.dtype.hasobject:
             self._inputs(f"gives '{name}' as an array of Python objects")
         if not _is_numeric(value.dtype):
-            self._inputs(f"gives '{name}' as an array of {value.dtype}, which are no numbers")
+            self._inputs(f"gives '{name}' as an array of {value.dtype}, expected numbers")
         array = np.ascontiguousarray(value).reshape(value.shape)
         seen = as_torch(array) if torch is not None and self._uses(torch) else array
         return Tensor(name, seen, array, self._is_output(name))
@@ -216,7 +220,7 @@ class Golden:
         try:
             return int(value.value) & (1 << 64) - 1
         except (TypeError, ValueError):
-            self._inputs(f"gives '{name}' as {_kind(value)}, which is no number")
+            self._inputs(f"gives '{name}' as {_kind(value)}, expected a number")
 
     def _is_output(self, name: str) -> bool:
         named = self.file.get("__outputs__")
@@ -226,7 +230,7 @@ class Golden:
         for name in self.file.get("__outputs__") or ():
             if name not in names:
                 self._refuse(
-                    f"'{name}' of __outputs__ is no tensor of generate_inputs",
+                    f"unknown tensor '{name}' in __outputs__: generate_inputs does not return it",
                     self.file.span("__outputs__"),
                     did_you_mean(str(name), names) or f"the tensors are {', '.join(names)}",
                 )
@@ -234,7 +238,7 @@ class Golden:
     # -- results -------------------------------------------------------------------------------------------
 
     def expected(self, arguments: Arguments, params: Mapping[str, Any]) -> dict[str, Array]:
-        """What `compute_golden` says the outputs are. It gets everything by name, with copies of outputs."""
+        """Return the expected outputs. `compute_golden` gets everything by name, with copies of outputs."""
         seen = {t.name: _copy(t.value) if t.output else t.value for t in arguments.tensors}
         values = {**seen, **arguments.scalars}
         self.file.call(self.file.get("compute_golden"), "compute_golden of", values, dict(params))
@@ -242,14 +246,14 @@ class Golden:
 
     def _expected(self, name: str, values: Mapping[str, Any]) -> Array:
         if name not in values:
-            self._refuse(f"compute_golden took '{name}' away", self.file.span("compute_golden"))
+            self._refuse(f"compute_golden removed '{name}'", self.file.span("compute_golden"))
         try:
             array = as_array(values[name])
         except ValueError:  # nested lists of different lengths
             array = np.array(None)
         if not _is_numeric(array.dtype):
             self._refuse(
-                f"compute_golden makes '{name}' {_kind(values[name])}, expected an array of numbers",
+                f"compute_golden sets '{name}' to {_kind(values[name])}, expected an array of numbers",
                 self.file.span("compute_golden"), "write into it: tensors[name][:] = ...",
             )  # fmt: skip
         return array
@@ -259,18 +263,18 @@ class Golden:
     def _functions(self) -> None:
         for name, takes in (("generate_inputs", "params"), ("compute_golden", "tensors, params")):
             if not callable(self.file.get(name)):
-                self._refuse(f"'{self.file.source.name}' defines no {name}({takes})", self.file.span(name))
+                self._refuse(f"missing {name}({takes}) in '{self.file.source.name}'", self.file.span(name))
 
     def _outputs(self) -> None:
         named = self.file.get("__outputs__")
         if named is not None and not isinstance(named, list | tuple | set | frozenset):
-            message = f"__outputs__ is {_kind(named)}, expected a list of names"
+            message = f"expected a list of names for __outputs__, got {_kind(named)}"
             self._refuse(message, self.file.span("__outputs__"), "__outputs__ = ['tensor_name']")
 
     def _number(self, name: str) -> float:
         value = self.file.get(name, DEFAULT_TOLERANCE)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            self._refuse(f"{name} is {value!r}, expected a finite number that is not negative",
+            self._refuse(f"expected a finite non-negative number for {name}, got {value!r}",
                          self.file.span(name))  # fmt: skip
         return value
 
@@ -282,7 +286,8 @@ class Golden:
 
 
 def as_array(value: Any) -> Array:
-    """The memory of a tensor as a NumPy array; element types that NumPy lacks are those of ml_dtypes."""
+    """Return the memory of a tensor as a NumPy array; element types that NumPy lacks are those of
+    ml_dtypes."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return np.asarray(value)
@@ -297,7 +302,7 @@ def as_array(value: Any) -> Array:
 
 
 def as_torch(array: Array) -> Any:
-    """A torch tensor over the memory of an array."""
+    """Return a torch tensor that shares the memory of an array."""
     import torch  # pyright: ignore[reportMissingImports]
 
     try:
@@ -308,7 +313,7 @@ def as_torch(array: Array) -> Any:
 
 
 def _is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Numbers of NumPy, or of ml_dtypes, which are void to NumPy."""
+    """Return True for numbers of NumPy, or of ml_dtypes, whose types are void in NumPy."""
     return dtype.kind in "biufc" or (dtype.kind == "V" and dtype.type is not np.void)
 
 

@@ -1,16 +1,16 @@
-"""Build a graph with explicit edges from Python, for host_build_graph and aicpu_build_graph.
+"""Graphs with explicit edges from Python, for host_build_graph and aicpu_build_graph.
 
     def build(rt, a, b, out):
         c = rt.tensor(a.shape)                     # memory between tasks: a NumPy array
         first = rt.add_task(add, a, b, c)
         second = rt.add_task(add, c, b, out)
-        rt.add_successor(first, second)            # nothing else orders them
+        rt.add_successor(first, second)            # the only order between them
 
     runtime.run(build, a, b, out, runtime="host_build_graph", check_hazards=True)
 
-Tasks get addresses, here as on the device; a kernel that is a Python function gets the arrays themselves.
-host_build_graph runs the graph when it is complete. aicpu_build_graph runs a task from the moment it is
-published, while others are added (with PTO_AICPU_BUILD_GRAPH_BUILD_MODE=0 after all of them).
+Tasks get addresses, as on the device; a kernel that is a Python function gets the arrays themselves.
+host_build_graph runs the graph when it is complete. aicpu_build_graph runs a task once it is published, while
+others are added (with PTO_AICPU_BUILD_GRAPH_BUILD_MODE=0 after all of them).
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-#: Runtimes of this kind, and how many kernels each knows.
+#: Runtimes of this kind, and their maximal number of kernels.
 RUNTIMES = {"host_build_graph": 32, "aicpu_build_graph": 64}
 _TASKS, _FAN_OUT, _PARAMS = 131072, 512, 16
 _WRITES = (ROLES["out"], ROLES["inout"])
 
 
 class Graph(Session):
-    """What builds a graph with explicit edges: add tasks, order them, publish them."""
+    """The builder of a graph with explicit edges: it adds tasks, orders them, and publishes them."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Graph(Session):
         super().__init__(kernels, runtime, virtual, sanitize)
         self._poison = bool(given.get("poison"))
         self._concurrent = bool(given["concurrent"])
-        #: Of every task; arrays live as long as the run.
+        #: Kernel and arguments of every task; arrays live as long as the run.
         self._values: list[tuple[Kernel, list[Any]]] = []
         self._edges: list[tuple[int, int]] = []
         self._fan_out: dict[int, int] = {}
@@ -65,7 +65,7 @@ class Graph(Session):
         self._adding = threading.Lock()  # a builder may have threads
 
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Array:
-        """Memory between tasks: an array that nobody has written to yet."""
+        """Make memory between tasks: an uninitialized array."""
         import numpy as np
 
         self._check_open()
@@ -75,22 +75,29 @@ class Graph(Session):
         return array
 
     def add_task(self, kernel: Kernel, *values: Any) -> int:
-        """Add a task; its id. NumPy arrays and numbers, in the order of the kernel's arguments."""
+        """Add a task and return its id. `values` are NumPy arrays and numbers, in the order of the kernel's
+        arguments."""
         with self._adding:
             number = self._numbers.get(id(kernel))
             if number is None:
                 if len(self._known) == RUNTIMES[self._runtime]:
-                    raise refuse(f"{self._runtime} knows at most {RUNTIMES[self._runtime]} kernels")
+                    raise refuse(f"too many kernels: {self._runtime} has at most {RUNTIMES[self._runtime]}")
                 if getattr(kernel, "core", "") == "mixed":
-                    raise refuse(f"{self._runtime} has no mixed tasks", "use tensormap_and_ringbuffer")
+                    raise refuse(
+                        f"unsupported mixed task: {self._runtime} has none", "use tensormap_and_ringbuffer"
+                    )
                 number = self._add(kernel)
             self._mark()
             if len(self._values) == _TASKS:
-                raise refuse(f"{self._runtime} has room for {_TASKS} tasks", "use tensormap_and_ringbuffer")
+                raise refuse(
+                    f"too many tasks: {self._runtime} has at most {_TASKS}", "use tensormap_and_ringbuffer"
+                )
             if len(kernel.roles) > _PARAMS:
-                raise refuse(f"{self._runtime} has tasks of at most {_PARAMS} parameters")
+                raise refuse(f"too many parameters: tasks of {self._runtime} have at most {_PARAMS}")
             if len(values) != len(kernel.roles):
-                raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
+                raise refuse(
+                    f"expected {len(kernel.roles)} arguments for kernel {kernel.name}, got {len(values)}"
+                )
             kept = [self._value(kernel, i, v) for i, v in enumerate(values)]
             if number in self._elements:
                 dtypes = [getattr(v, "dtype", None) for v in kept]
@@ -106,64 +113,68 @@ class Graph(Session):
             return task
 
     def _value(self, kernel: Kernel, at: int, value: Any) -> Any:
-        """What is kept of a value: a view of the array, or the 64 bits of a number."""
+        """Return the stored form of a value: a view of the array, or the 64 bits of a number."""
         import numpy as np
 
         where = f"parameter {at} of kernel {kernel.name}"
         is_array = isinstance(value, np.ndarray)
         if kernel.roles[at] == ROLES["scalar"]:
             if is_array and value.ndim:
-                raise refuse(f"{where} is a number, got an array")
+                raise refuse(f"expected a number for {where}, got an array")
             return self._number(kernel, value[()] if is_array else value, at)
         if not is_array:
-            raise refuse(f"{where} is an array, got {type(value).__name__}", "numpy.asarray(...)")
+            raise refuse(f"expected an array for {where}, got {type(value).__name__}", "numpy.asarray(...)")
         if kernel.roles[at] in _WRITES and not value.flags.writeable:
-            raise refuse(f"{where} is written to, but read-only", "give the task a copy of the array")
+            raise refuse(f"cannot write to {where}: the array is read-only", "pass a copy of the array")
         if not callable(kernel.source):
             dtype_number(value.dtype)
             if not value.flags.c_contiguous:
-                message = f"{where} must be contiguous: a task gets its address only"
+                message = f"expected a contiguous array for {where}: a task gets its address only"
                 raise refuse(message, "numpy.ascontiguousarray(...)")
-        kept = value.view(np.ndarray)  # not one of a subclass, and not the caller's own
+        kept = value.view(np.ndarray)  # no subclass, and not the caller's object
         if kernel.roles[at] == ROLES["in"]:
-            kept.flags.writeable = False  # nobody would wait for it
+            kept.flags.writeable = False  # no task would wait for a write
         return kept
 
     def add_successor(self, earlier: int, later: int) -> None:
-        """The later task starts when the earlier one has ended."""
+        """Start the later task when the earlier one has ended."""
         self._mark()
         earlier, later = self._task(earlier), self._task(later)
         if later in self._published and self._concurrent:
-            message = f"task {later} is published: the edge from task {earlier} comes too late"
+            message = f"cannot add an edge from task {earlier}: task {later} is already published"
             raise refuse(message, "publish a task after the edges into it")
         self._fan_out[earlier] = self._fan_out.get(earlier, 0) + 1
         if self._fan_out[earlier] > _FAN_OUT:
-            raise refuse(f"task {earlier} has more than {_FAN_OUT} successors", "put a task between them")
+            raise refuse(
+                f"too many successors of task {earlier}: at most {_FAN_OUT}", "put a task between them"
+            )
         self._run.add_edge(earlier, later)
         self._edges.append((earlier, later))
 
-    #: As aicpu_build_graph calls it: a task that has ended already counts as well.
+    #: The name in aicpu_build_graph: a task that has ended already counts, too.
     add_successor_conditional = add_successor
 
     def publish_task(self, task: int) -> None:
-        """All edges into the task are there: with aicpu_build_graph it may start from now on."""
+        """Complete the edges into a task: with aicpu_build_graph it may start from now on."""
         self._mark()
         task = self._task(task)
         self._published.add(task)
         self._run.publish(task)
 
     def _task(self, given: Any) -> int:
-        """The id of a task, as `add_task` gave it."""
+        """Check the id of a task, as `add_task` returned it."""
         try:
             task = operator.index(given)
         except TypeError:
-            raise refuse(f"{given!r} is no task", "add_task returns its number") from None
+            raise refuse(
+                f"expected the number of a task, got {given!r}", "pass a result of add_task"
+            ) from None
         if not 0 <= task < len(self._values):
-            raise refuse(f"there is no task {task}: {len(self._values)} were added so far")
+            raise refuse(f"unknown task {task}: {len(self._values)} were added so far")
         return task
 
     def _finish(self) -> None:
-        """After everything was added: host_build_graph has no word for publishing."""
+        """Publish or check the tasks after everything was added: host_build_graph has no publish call."""
         left = [task for task in range(len(self._values)) if task not in self._published]
         if self._runtime == "host_build_graph":
             for task in left:
@@ -185,7 +196,7 @@ class Graph(Session):
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         function, roles, floats, known = kernel.source, kernel.roles, kernel.floats, self._values
-        assert callable(function), "a source is a library"
+        assert callable(function), "a source file has no caller"
 
         def argument(i: int, value: Any) -> Any:
             if roles[i] != ROLES["scalar"]:
@@ -198,7 +209,8 @@ class Graph(Session):
         return call
 
     def _declared(self, seen: set[tuple[int, int]]) -> Iterator[Use]:
-        """What tasks that ran say they use: parameters that instructions of their kernel were not seen at."""
+        """Yield the declared uses of tasks that ran, for parameters without observed accesses of their
+        kernel."""
         known = {(id(self._values[task][0]), arg) for task, arg in seen}
         for task in sorted(self._published):
             kernel, values = self._values[task]
@@ -210,7 +222,7 @@ class Graph(Session):
 
 
 def _memory(array: Array) -> tuple[int, int]:
-    """Where the memory begins that an array is part of, and its bytes."""
+    """Return the address and the size in bytes of the memory that an array is part of."""
     import numpy as np
 
     while isinstance(array.base, np.ndarray) and array.base.flags.c_contiguous:
@@ -219,7 +231,7 @@ def _memory(array: Array) -> tuple[int, int]:
 
 
 def _runs(array: Array) -> Iterator[tuple[int, int]]:
-    """The bytes of an array, as runs that have no gaps."""
+    """Yield the bytes of an array as contiguous runs."""
     import numpy as np
 
     dense = array[(..., *(slice(None, None, -1 if s < 0 else 1) for s in array.strides))]  # steps go up

@@ -1,9 +1,9 @@
-"""Graphs over ranks: tasks that each take a whole rank or several, and calls that take none.
+"""Graphs over ranks: tasks that occupy one or several ranks, and calls that occupy none.
 
-Tasks are collected and started by `run`. A rank runs one at a time, in the order in which they were added;
-members of a group begin together. Whoever reads memory waits for who wrote it last. Ranks that run at the
-same time keep company (native/runtime/exec/company.hpp): a kernel that waits for another rank is stuck only
-when all of them are.
+Tasks are collected, and started by `run`. A rank runs one task at a time, in submission order; members of a
+group start together. A reader waits for the last writer of its memory. Ranks that run at the same time form a
+company (native/runtime/exec/company.hpp): a kernel that waits for another rank is stuck only if all ranks of
+the company are.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 
 from .extension import extension
 
-#: Addresses of the first byte and of the one behind the last.
+#: The addresses of the first byte and behind the last byte.
 Bytes = tuple[int, int]
 
-#: A member of a task: called with its company, and its number there.
+#: A member of a task: called with its company, and its number in it.
 Body = Callable[[Any, int], object]
 
 
 class Node:
-    """A task, or several that begin together. `places` are the ranks that it needs; None: it is Python."""
+    """A task, or several tasks that start together. `places` are the ranks that it needs; None for Python."""
 
     def __init__(
         self, number: int, name: str, places: tuple[int, ...] | None, bodies: Sequence[Body]
@@ -35,14 +35,14 @@ class Node:
 
 
 class HostGraph:
-    """Tasks in the order in which they were added, and what they wait for. With `after_readers`, who writes
-    waits for who has read what was there."""
+    """Tasks in submission order, with their dependencies. With `after_readers`, a writer also waits for
+    earlier readers and writers of its memory."""
 
     def __init__(self, after_readers: bool = False) -> None:
         self.nodes: list[Node] = []
         self.after_readers = after_readers
-        self._ended = 0  # nodes that have been run
-        # From, to, by which task; the last one last.
+        self._ended = 0  # number of nodes that have run
+        # Begin, end and task of each access, in submission order.
         self._written: list[tuple[int, int, int]] = []
         self._read: list[tuple[int, int, int]] = []
 
@@ -73,11 +73,11 @@ class HostGraph:
             if low < end and begin < high:
                 found.add(number)
                 if low <= begin and end <= high:
-                    break  # what was there before is gone
+                    break  # earlier writes are overwritten
         return found
 
     def run(self) -> None:
-        """Run what has been added since the last time; raises what the first that failed did."""
+        """Run the tasks added since the last call; raise the first failure."""
         nodes = self.nodes[self._ended :]
         self._ended = len(self.nodes)
         if nodes:
@@ -85,7 +85,7 @@ class HostGraph:
 
 
 class _Going:
-    """Nodes that are run, each when its own turn has come."""
+    """The execution of nodes, each when its dependencies are done and its ranks are free."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
@@ -104,7 +104,8 @@ class _Going:
             raise self._failures[0]
 
     def _start(self) -> None:
-        """Begin all that can; who ends one begins the next before it goes, so that others see them all."""
+        """Start every node that can start. A node that ends starts its successors before it leaves the
+        company."""
         reserved: set[int] = set()
         for node in self.nodes:
             if node.state != "waiting":
@@ -138,7 +139,7 @@ class _Going:
             node.left -= 1
             if node.left == 0:
                 node.state = "failed" if node.failed else "done"
-            if node.places is not None:  # the rank is free, though others of the group may go on
+            if node.places is not None:  # this rank is free; others of the group may go on
                 self._busy.discard(node.places[at])
             self._start()
             self._company.leave(member)

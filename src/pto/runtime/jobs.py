@@ -1,4 +1,4 @@
-"""Jobs: kernels and orchestrations that `compile` makes libraries of, or `program` makes ready."""
+"""Jobs: kernels and orchestrations to compile (`compile`) or to prepare (`program`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 class Job(Record):
-    """One library to make. `core_type` is empty for an orchestration; `entry` is the function of a `.pto`
-    program to run, or what an orchestration has to export."""
+    """One library to make. `core_type` is empty for an orchestration; `entry` is the function to run of a
+    `.pto` program, or the symbol that an orchestration has to export."""
 
     name: str
     source: str
@@ -21,11 +21,11 @@ class Job(Record):
     runtime: str = "tensormap_and_ringbuffer"
     profile: str = DEFAULT
     entry: str = ""
-    include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
-    form: str = ""  # CHIP, or what the text of an orchestration says
-    config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
+    include_dirs: tuple[str, ...] = ()  # folders of headers, besides that of the source
+    form: str = ""  # CHIP; "": from the text of the orchestration
+    config: str = "aicpu_orchestration_config"  # of an orchestration: its configuration function
     traced: bool = False  # a kernel traces its calls, and an orchestration keeps the frames of its callers
-    program: Module | None = None  # of a kernel that is a program in memory
+    program: Module | None = None  # a kernel as a program in memory
 
     @property
     def is_program(self) -> bool:

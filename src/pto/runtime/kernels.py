@@ -1,4 +1,4 @@
-"""Kernels of a Python orchestration: what tasks execute, and what their parameters are."""
+"""Kernels of a Python orchestration: the code of tasks, and the roles of its parameters."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from .program import Program
     from .told import Hearing
 
-#: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
+#: Roles of parameters. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
 MAX_PARAMS = 64
-#: What a kernel runs on: a core of a type, or the cores of a cluster at one time.
+#: Cores of a kernel: one core of a type, or the cores of a cluster together.
 _CORES = (*CORE_TYPES, "mixed")
-#: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
+#: Kernels to compile. A run compiles all of them before it starts, so that its time has no compilation.
 _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 class Kernel:
-    """What tasks execute: a Python function, a C++ or `.pto` source, compiled when a run needs it, or a
-    program in memory (a `pto.Module`, or its text), for which the driver does what it leaves to the tools.
+    """The code of tasks: a Python function, a C++ or `.pto` source, compiled when a run needs it, or a
+    program in memory (a `pto.Module`, or its text), which the driver completes like a file.
 
-    `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32);
-    pipe_in and pipe_out for a FIFO of a cluster that it pops from or pushes to (`Runtime.pipe`).
-    A kernel on `core="mixed"` is a program of a cube and a vector half: a task runs both, on one cluster.
+    `args` has a role per parameter: in, out, inout, scalar (an integer) or float (an f32); pipe_in and
+    pipe_out for a FIFO of a cluster that the kernel pops from or pushes to (`Runtime.pipe`). A kernel on
+    `core="mixed"` is a program of a cube and a vector half: a task runs both, on one cluster.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Kernel:
             raise refuse(f"unknown core type {core!r}", "use 'aic', 'aiv' or 'mixed'")
         if not callable(source) and not isinstance(source, str | os.PathLike | Module):
             raise refuse(
-                f"a {type(source).__name__} is no kernel",
+                f"expected a kernel, got {type(source).__name__}",
                 "give a function, the path of a source, or a program",
             )
-        #: The program, where it is in memory.
+        #: The program, if it is in memory.
         self.module = _module(source, core)
         self.source = (
             self.module.source.name
@@ -90,7 +90,7 @@ class Kernel:
 
 class Pair(Kernel):
     """Two kernels in C++, for the AIC and the AIVs of a cluster: a task runs both, on the same arguments.
-    `lanes` says on how many AIVs."""
+    `lanes` is the number of AIVs."""
 
     def __init__(self, aic: Kernel, aiv: Kernel, name: str, lanes: int = 1) -> None:
         self.module = None
@@ -103,24 +103,24 @@ class Pair(Kernel):
 
 
 def _module(source: Any, core: str) -> Module | None:
-    """The program of a kernel that is one in memory; where both halves run, that of a file as well."""
+    """Return the program of a kernel in memory; for both halves, also the program of a file."""
     if isinstance(source, Module):
         return source
     if callable(source):
         if core == "mixed":
-            raise refuse("a function runs on one core", "give a program of two halves to core='mixed'")
+            raise refuse("cannot run a function on core='mixed'", "give a program of two halves")
         return None
     if is_text(source):
         return parse(source)
     if core != "mixed":
         return None
     if not os.fspath(source).endswith((".pto", ".ptobc")):
-        raise refuse(f"'{os.fspath(source)}' is no program: a kernel on core='mixed' is a .pto of two halves")
+        raise refuse(f"expected a .pto of two halves for core='mixed', got '{os.fspath(source)}'")
     return parse(source)
 
 
 def _entry_name(module: Module) -> str:
-    """What a program in memory is called: by its only function, or by that of its halves."""
+    """Return the name of a program in memory: that of its only function, or of its halves."""
     functions = {str(f.attr("sym_name")): f for f in module.functions}
     names = [*halves(functions), *functions]
     return names[0] if names else "kernel"
@@ -133,13 +133,13 @@ def kernel(
     name: str | None = None,
     entry: str | None = None,
 ) -> Kernel:
-    """A kernel from a Python function, from the path of a C++ or `.pto` source, or from a program in
+    """Make a kernel from a Python function, from the path of a C++ or `.pto` source, or from a program in
     memory."""
     return Kernel(source, args, core, name, entry)
 
 
 def roles(args: Any) -> list[str]:
-    """The words that say what each parameter is."""
+    """Return the role of each parameter."""
     help = "use in, out, inout, scalar, float, pipe_in and pipe_out"
     if not isinstance(args, str):
         raise refuse(f"kernel arguments {args!r}: expected a text such as 'in in out'", help)
@@ -152,12 +152,12 @@ def roles(args: Any) -> list[str]:
 
 
 def check_values(kernel: Kernel, values: Sequence[Any], tensor: type) -> None:
-    """Refuse a number where a tensor belongs, and the reverse."""
+    """Reject a number for a tensor parameter, and the reverse."""
     for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
         wanted = "a number" if ROLES[word] == ROLES["scalar"] else "a tensor"
         got = "a tensor" if isinstance(value, tensor) else "a number"
         if wanted != got:
-            raise refuse(f"parameter {i} of kernel {kernel.name} is {wanted}, got {got}")
+            raise refuse(f"expected {wanted} for parameter {i} of kernel {kernel.name}, got {got}")
 
 
 def _stem(path: str) -> str:
@@ -165,19 +165,19 @@ def _stem(path: str) -> str:
 
 
 class _Made:
-    """What became of a kernel for a runtime, as long as the files it was made from stay what they are."""
+    """The compiled form of a kernel for a runtime, valid until one of its files changes."""
 
     def __init__(self, made: CompiledJob, files: Sequence[str], began: int) -> None:
-        self.path, self.task = made.path, made.task  # neither where it failed
+        self.path, self.task = made.path, made.task  # neither if it failed
         self.program, self.sources = made.program, files
-        # What was changed since it began, in nanoseconds, may be older in the library: that is none of these.
+        # A file that was changed after the start may be older in the library: its stamp matches no file.
         stamps = {file: _stamp(file) for file in files}
         self.files = {file: s if not s or max(s[:2]) < began else (-1,) for file, s in stamps.items()}
         self.around = _around()
         self.elements: list[str] | None = None
 
     def holds(self, kernel: Kernel) -> bool:
-        """Whether it still is what would be made."""
+        """Return True if the files and the environment are unchanged."""
         return (
             self.around == _around()
             and os.path.abspath(str(kernel.source)) in self.files
@@ -207,7 +207,7 @@ def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _Made | None:
 
 
 def _variant(kernel: Kernel, runtime: str, traced: bool) -> str:
-    """Return a name for what is made of a kernel for a runtime."""
+    """Return the key for a kernel compiled for a runtime."""
     return f"{runtime}, traced" if traced else runtime
 
 
@@ -225,15 +225,15 @@ def _job(kernel: Kernel, runtime: str, traced: bool = False) -> Job:
 
 
 def compile_early(runtime: str, traced: Callable[[Kernel], bool] = lambda kernel: False) -> None:
-    """Compile all kernels there are, several at a time, those that are `traced` to tell of their calls. What
-    is wrong with one is reported when it is submitted."""
+    """Compile all existing kernels in parallel, those that are `traced` with tracing. Problems of a kernel
+    are reported when it is submitted."""
     wanted = [k for k in list(_sources) if _known(k, runtime, traced(k)) is None]
     if not wanted:
         return
     from .compile import compile_each
 
     began = time.time_ns()
-    with contextlib.suppress(DiagnosticError):  # there is no compiler
+    with contextlib.suppress(DiagnosticError):  # no compiler
         jobs = [_job(k, runtime, traced(k)) for k in wanted]
         for kernel, made in zip(wanted, compile_each(jobs), strict=True):
             files = made.files or (os.path.abspath(str(kernel.source)),)
@@ -250,8 +250,8 @@ def add(
     traced: bool = False,
     hearing: Hearing | None = None,
 ) -> str:
-    """Add a kernel to those of a runtime, made for it, or raise; return its library, if it has one. `hearing`
-    listens to a kernel that is `traced`."""
+    """Add a kernel to those of a runtime; compile it if needed, or raise. Return the path of its library, if
+    it has one. `hearing` gets the traces of a kernel that is `traced`."""
     known = _known(kernel, runtime, traced)
     if known is None or not (known.path or known.task):
         from .compile import compile_all
@@ -273,8 +273,8 @@ def add(
 
 
 def add_module(kernels: Any, number: int, kernel: Kernel, runtime: str) -> tuple[int, ...]:
-    """Add a kernel that is a program in memory, its halves one after the other; the numbers of what runs on
-    the AIC and the AIVs of a cluster, if it is mixed."""
+    """Add a kernel that is a program in memory, its halves one after another. For a mixed kernel return the
+    numbers for the AIC and the AIVs of a cluster."""
     made = _program(kernel, runtime)
     mixed = kernel.core == "mixed"
     for n, task in enumerate(made.tasks):
@@ -298,8 +298,8 @@ def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -
 
 
 def program_elements(kernel: Kernel, runtime: str, traced: bool = False) -> list[str]:
-    """What the parameters of a kernel that is a `.pto` program hold; raises where there are others than it
-    was said to have. Its library is there."""
+    """Return the element types of the parameters of a `.pto` kernel, whose library exists. Raise if their
+    number differs from the declared one."""
     if kernel.module is not None:
         found = _program(kernel, runtime).elements
     else:
@@ -311,7 +311,7 @@ def program_elements(kernel: Kernel, runtime: str, traced: bool = False) -> list
         found = known.elements
     if len(found) != len(kernel.words):
         raise refuse(
-            f"kernel {kernel.name} has {len(kernel.words)} parameters ('{' '.join(kernel.words)}'), "
+            f"kernel {kernel.name} declares {len(kernel.words)} parameters ('{' '.join(kernel.words)}'), "
             f"the function of '{kernel.source}' takes {len(found)}"
         )
     return found

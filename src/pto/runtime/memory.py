@@ -1,8 +1,8 @@
-"""Global memory of a run: each tensor in a place of its own, between guards that a stray write changes, and
-behind those pages that nobody may touch: what goes far beside a tensor is stopped there, whatever it hits.
+"""Global memory of a run: each tensor lies between guard bytes that a stray write changes, and inaccessible
+pages behind them that stop accesses far outside the tensor.
 
-Outputs start with the content that they have in the host's tensors, as golden does; the tensors themselves
-are left alone, so that nothing a run does can reach what it is compared with.
+Outputs start with the content of the host's tensors, as in golden. The host's tensors are not passed to the
+run, so no fault of a run can change the expected results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TensorMemory:
 
     def __init__(self, tensors: Iterable[Tensor]) -> None:
         self._places: dict[str, tuple[Array, int, Tensor]] = {}
-        self._before: dict[str, int] = {}  # checksums of what is no output: golden may change its own copy
+        self._before: dict[str, int] = {}  # checksums of inputs: golden may change its own copy
         for tensor in tensors:
             size = tensor.array.nbytes
             pages = -(-size // _ALIGN) * _ALIGN
@@ -49,14 +49,14 @@ class TensorMemory:
         return {name: space.ctypes.data + start for name, (space, start, _) in self._places.items()}
 
     def array(self, name: str) -> Array:
-        """A tensor as the run sees it."""
+        """Return a tensor as the run sees it."""
         space, start, tensor = self._places[name]
         flat = space[start : start + tensor.array.nbytes].view(tensor.array.dtype)
         return flat.reshape(tensor.array.shape)
 
     def strays(self) -> list[tuple[str, int]]:
-        """Tensors that something wrote beside: the offset in bytes of the nearest such byte, from the start
-        of the tensor, negative before it."""
+        """Return the tensors with changed guard bytes: name, and the offset in bytes of the nearest changed
+        byte from the start of the tensor, negative before it."""
         found: list[tuple[str, int]] = []
         for name, (space, start, tensor) in self._places.items():
             end = start + tensor.array.nbytes
@@ -69,7 +69,7 @@ class TensorMemory:
         return found
 
     def changed_inputs(self) -> list[str]:
-        """Tensors that are no outputs but have another content than before."""
+        """Return the names of inputs whose content has changed."""
         return [
             name
             for name, before in self._before.items()
@@ -77,7 +77,7 @@ class TensorMemory:
         ]
 
     def near(self, address: int) -> str:
-        """Words for an address that lies beside a tensor, or nothing."""
+        """Describe an address near a tensor, or return ""."""
         for name, (space, start, tensor) in self._places.items():
             at = address - space.ctypes.data
             if 0 <= at < len(space):
@@ -87,13 +87,13 @@ class TensorMemory:
 
 
 def fenced(size: int) -> tuple[Array, int]:
-    """Memory of zeros, and where it begins: at a page, between pages that nobody may touch."""
+    """Return zeroed memory between inaccessible pages, and its address, which is page-aligned."""
     space = _fenced(-(-size // _ALIGN) * _ALIGN)
     return space, space.ctypes.data + _FENCE
 
 
 def _fenced(size: int) -> Array:
-    """Memory of whole pages between two stretches that nobody may touch."""
+    """Return memory of whole pages between two inaccessible ranges."""
     space = mmap.mmap(-1, size + 2 * _FENCE)
     array = np.frombuffer(space, np.uint8)
     mprotect = getattr(ctypes.CDLL(None), "mprotect", None)

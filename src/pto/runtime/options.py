@@ -1,4 +1,4 @@
-"""Options of a run: what is given, what the environment says, and what cannot work."""
+"""Options of a run: arguments, then the environment, then defaults; checked for values that cannot work."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..signals import interrupts
 
 MAX_BLOCK_DIM = 24
 
-#: Knobs of the rings: option, smallest value, whether it has to be a power of two.
+#: Variables of the rings: option, smallest value, True if it has to be a power of two.
 _RINGS = {
     "PTO2_RING_TASK_WINDOW": ("task_window", 4, True),
     "PTO2_RING_HEAP": ("heap", 1024, False),
     "PTO2_RING_DEP_POOL": ("dep_pool", 16, False),
 }
-#: Options that are numbers, the smallest and the largest.
+#: Numeric options, with the smallest and the largest value.
 _NUMBERS = {
     "block_dim": (1, MAX_BLOCK_DIM), "schedulers": (1, 1024), "host_threads": (1, 1024), "shards": (1, 1024),
     "task_window": (4, 1 << 31), "heap": (1024, 1 << 46), "dep_pool": (16, 1 << 31),
@@ -35,7 +35,7 @@ def options(
     warn: Callable[[str], object],
     info: Callable[[str], object] = lambda text: None,
 ) -> dict[str, Any]:
-    """Options of a run: what is given, then the environment, then the defaults. Refuses what cannot work."""
+    """Return the options of a run: arguments, then the environment, then defaults. Reject invalid ones."""
     made: dict[str, Any] = {}
     for name, (option, least, power) in _RINGS.items():
         value = _ring(name, least, power, warn)
@@ -56,7 +56,7 @@ def options(
     made.update((k, v) for k, v in given.items() if v is not None)
     made.setdefault("host_threads", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
     made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
-    # Elsewhere Ctrl-C is not meant for this run, or does something else than to stop it.
+    # In other threads, or with a handler of the user, Ctrl-C does not stop this run.
     here = threading.current_thread() is threading.main_thread()
     made["interrupts"] = here and interrupts(signal.getsignal(signal.SIGINT))
     _check(made)
@@ -76,7 +76,7 @@ def _ring(name: str, least: int, power: bool, warn: Callable[[str], object]) -> 
 
 
 def _number(text: str) -> int:
-    """A number that a variable holds, or -1."""
+    """Return the number in a variable, or -1."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
 
 
@@ -101,12 +101,12 @@ def _check(made: dict[str, Any]) -> None:
 
 
 def log_level() -> int:
-    """The level that PTO_LOG_LEVEL names."""
+    """Return the level of PTO_LOG_LEVEL."""
     return _LEVELS.get((knobs.get("PTO_LOG_LEVEL") or "warn").lower(), _LEVELS["warn"])
 
 
 def log_file() -> Callable[[int, str], object] | None:
-    """What appends log lines to the file that PTO_LOG_FILE names."""
+    """Return a function that appends lines to the file PTO_LOG_FILE; None without such a file."""
     path = knobs.get("PTO_LOG_FILE")
     if not path:
         return None
@@ -124,7 +124,7 @@ def log_file() -> Callable[[int, str], object] | None:
 
 
 def concurrent_build() -> bool:
-    """Whether aicpu_build_graph builds and runs at the same time."""
+    """Return True if aicpu_build_graph runs tasks while it builds the graph."""
     mode = (knobs.get("PTO_AICPU_BUILD_GRAPH_BUILD_MODE") or "1").strip().lower()
     if mode in ("sequential", "concurrent"):
         return mode == "concurrent"
@@ -136,11 +136,11 @@ def concurrent_build() -> bool:
 
 
 def info(text: str) -> None:
-    """Say something of the options of a run of a folder, where that is asked for."""
+    """Print a note about the options of a run of a folder, at log level info."""
     if log_level() >= _LEVELS["info"]:
         print(f"[INFO] options: {text}")
 
 
 def warn(text: str) -> None:
-    """Say that a variable was not understood."""
+    """Warn about an invalid variable."""
     print(f"pto runtime: {text}", file=sys.stderr)

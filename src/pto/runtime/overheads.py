@@ -1,12 +1,13 @@
-"""What a device does around kernels, in nanoseconds: orchestrator, schedulers, the way to a core and back.
+"""Overheads of a device around kernels, in nanoseconds: orchestrator, schedulers, dispatch to a core and
+back.
 
 Virtual time counts with these (`virtual.py`; native/runtime/exec/virtual_time.hpp has the same names). Each
-says what it rests on, in the words of the cost tables: it was *measured* on a device, is *derived* from such
-measurements, or is a *guess* (published without a source). A user replaces any of them by a file:
+has its evidence, in the words of the cost tables: *measured* on a device, *derived* from measurements, or a
+*guess* (published without a source). A user replaces any of them by a file:
 
     [runtime]
     completion = 2600       # my.toml: nanoseconds
-    clock_mhz = 1800        # of durations that are given in cycles
+    clock_mhz = 1800        # for durations in cycles
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LIST = "guessed: published at 1.8 GHz without a source"
 
 
 class Overhead(Record):
-    """One of them: how many nanoseconds it takes, of whom and for what, and what that rests on."""
+    """An overhead: its nanoseconds, its actor, its purpose, and its evidence."""
 
     name: str
     ns: int
@@ -37,19 +38,19 @@ class Overhead(Record):
 #: In the order in which a task meets them.
 OVERHEADS = (
     Overhead("orchestration", 358, "orchestrator", "the orchestration's own code, per task",
-             "derived: the same log, what is between the submissions"),
-    Overhead("sync", 17, "orchestrator", "to see what has been retired", _LOG),
+             "derived: the same log, time between the submissions"),
+    Overhead("sync", 17, "orchestrator", "to read the retired tasks", _LOG),
     Overhead("alloc", 23, "orchestrator", "to take a slot of the task ring", _LOG),
     Overhead("heap", 42, "orchestrator", "to take memory for outputs", _LOG),
     Overhead("params", 129, "orchestrator", "to copy the parameters of a task", _LOG),
-    Overhead("lookup", 436, "orchestrator", "to find out whom a task waits for", _LOG),
-    Overhead("fanin", 72, "orchestrator", "to make the edges of a task; with explicit edges, of each", _LOG),
-    Overhead("insert", 113, "orchestrator", "to note what a task writes", _LOG),
+    Overhead("lookup", 436, "orchestrator", "to find the predecessors of a task", _LOG),
+    Overhead("fanin", 72, "orchestrator", "to add the edges of a task; with explicit edges, per edge", _LOG),
+    Overhead("insert", 113, "orchestrator", "to record the outputs of a task", _LOG),
     Overhead("finalize", 42, "orchestrator", "to publish a task", _LOG),
     Overhead("scope_end", 22, "orchestrator", "to end a scope", _LOG),
-    Overhead("scan", 41, "scheduler", "to find a task that waits for nobody",
+    Overhead("scan", 41, "scheduler", "to find a task without predecessors",
              "derived: a device's own log, phase scan of 352 tasks"),
-    Overhead("enqueue", 78, "scheduler", "to put a task that is ready into a queue", _LIST),
+    Overhead("enqueue", 78, "scheduler", "to put a ready task into a queue", _LIST),
     Overhead("dispatch", 111, "scheduler", "to take a task from a queue and describe it to cores", _LIST),
     Overhead("store", 20, "scheduler", "to write the register of each core",
              "measured: below 20 ns, 5 in bursts"),
@@ -58,21 +59,21 @@ OVERHEADS = (
     Overhead("cold_head", 2610, "core", "the same for the first task of a core",
              "measured: 360 to 5620 ns over 72 cores, the mean"),
     Overhead("seen_by_scheduler", 180, "core", "until its scheduler could see that a kernel has ended",
-             "measured: at least 180 ns; 600 on average with the turns of schedulers, which come on top"),
-    Overhead("poll", 100, "scheduler", "to look at one core; it looks at those at work in turn",
+             "measured: at least 180 ns; 600 on average with the scheduler loop, which is added"),
+    Overhead("poll", 100, "scheduler", "to poll one core; busy cores are polled one after another",
              "measured: 95 to 105 ns, one after another"),
     Overhead("completion", 133, "scheduler", "for a task that has ended", _LIST),
     Overhead("resolve", 217, "scheduler", "for each task that waited for it", _LIST),
 )  # fmt: skip
 
-#: Of the core, for durations in cycles.
+#: Clock of the cores, for durations in cycles.
 CLOCK_MHZ = 1850
-#: A launch from the host, which no trace shows: fixed, microseconds.
+#: Microseconds of a launch from the host, which is in no trace; fixed.
 LAUNCH_US = 43.3
 
 
 class Machine(Record):
-    """The overheads of one machine, and what the cost model is to take for its cores: a name or a file."""
+    """The overheads of one machine, and the cores for the cost model: a name or a file."""
 
     costs: Mapping[str, int]
     clock_mhz: float = CLOCK_MHZ
@@ -81,14 +82,14 @@ class Machine(Record):
 
 
 def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Machine:
-    """The overheads, with those replaced that a file (its table `runtime`) or a mapping names."""
+    """Return the overheads; a file (its table `runtime`) or a mapping replaces some of them."""
     known = {o.name: o.ns for o in OVERHEADS}
     if given is None or isinstance(given, Mapping):
         return _replaced(Machine(known), dict(given or {}), "")
     path = os.fspath(given)
     table = read_toml(path).get("runtime", {}) if path.endswith(".toml") else {}
     try:
-        timing.machine(path)  # what it says of cores is right, or nobody is timed with it
+        timing.machine(path)  # reports problems of its cores, before a run
     except ValueError as e:
         raise _refuse(str(e)) from None
     if not path.endswith(".toml"):  # a machine of the cost tables: no other overheads are known
@@ -101,19 +102,17 @@ def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
     for name, value in (*values.items(), ("clock_mhz", clock)):
         if name not in machine.costs and name != "clock_mhz":
             names = [*machine.costs, "clock_mhz"]
-            raise _refuse(
-                f"{where}there is no overhead '{name}'", did_you_mean(name, names) or ", ".join(names)
-            )
+            raise _refuse(f"{where}unknown overhead '{name}'", did_you_mean(name, names) or ", ".join(names))
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-            raise _refuse(f"{where}{name} is a number from 0 on, got {shown(value)}")
+            raise _refuse(f"{where}expected a non-negative number for {name}, got {shown(value)}")
     if not clock:
-        raise _refuse(f"{where}clock_mhz is above 0")
+        raise _refuse(f"{where}expected a positive clock_mhz, got {shown(clock)}")
     costs = {**machine.costs, **{name: round(value) for name, value in values.items()}}
     return machine.replace(costs=costs, clock_mhz=float(clock))
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """A file of the user's, which others read as well."""
+    """Read a TOML file of the user."""
     try:
         return timing.read_file(path)
     except OSError as e:

@@ -1,10 +1,10 @@
-"""A program as a kernel of the task runtime: a `.pto` file, or a module in memory.
+"""Programs as kernels of the task runtime: a `.pto` file, or a module in memory.
 
-It runs on the virtual machine of the package; nothing is compiled. Its entry function takes the slots of the
-task, in order: a pointer is the address of the first element of the tensor (its start offset included), a
-view has the shape and the strides of the tensor, a number is the number. Arguments that a launch fills in by
-itself (the block, the number of blocks, the vector core) take no slot. Of a mixed kernel the half of the core
-type runs; or both, each with the slots from the first one on, if the core type is `mixed`.
+The program runs on the virtual machine of the package; nothing is compiled. Its entry function takes the
+slots of the task, in order: a pointer is the address of the first element of the tensor (its start offset
+included), a view has the shape and the strides of the tensor, a number is the number. Arguments that a launch
+sets (the block, the number of blocks, the vector core) take no slot. For a mixed kernel, the half of the core
+type runs; with core type `mixed` both halves run, each with the slots from the first one on.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..isa.record import Record
 from ..reading import read
 from .jobs import Job
 
-#: Kinds of core that run a kernel, by what it was said to run on.
+#: Kinds of core that run a kernel, by its declared core type.
 _KINDS = {"aic": ("cube",), "aiv": ("vector",), "mixed": ("cube", "vector")}
 
 
 class Program(Record):
-    """A module that is ready to run: what each kind of core runs, what slots hold, and on how many vector
-    cores of a cluster."""
+    """A module that is ready to run: the tasks of each kind of core, the element types of slots, and the
+    number of vector cores of a cluster."""
 
     tasks: tuple[Task, ...]
     elements: list[str]
@@ -46,7 +46,7 @@ _programs: WeakKeyDictionary[Module, dict[tuple[str, ...], Program]] = WeakKeyDi
 
 
 def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
-    """A module as a kernel; made once, and kept as long as the module."""
+    """Return a module as a kernel, cached as long as the module lives."""
     known = _programs.setdefault(module, {})
     key = (entry, core, runtime)
     if key not in known:
@@ -63,7 +63,7 @@ def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
 
 
 def _check_shared(kernel: Launchable, halves: Sequence[Sequence[Value]]) -> None:
-    """Halves of a task take the same slots: where both have one, it holds the same."""
+    """Check that the halves of a task have the same element types in their common slots."""
     for n, held in enumerate(zip(*map(_elements, halves), strict=False)):
         if len(set(held)) > 1:
             message = f"the halves of @{kernel.name} share their parameters, but parameter {n} "
@@ -76,12 +76,12 @@ def _check_shared(kernel: Launchable, halves: Sequence[Sequence[Value]]) -> None
 
 
 def operation_at(module: Module, mark: int) -> Operation | None:
-    """The operation of a module that a core had reached when it failed (`Module.mark`)."""
+    """Return the operation of a module that a core was executing when it failed (`Module.mark`)."""
     return next((op for op in module.walk() if module.mark(op) == mark), None)
 
 
 def open_program(job: Job) -> Task:
-    """A program that is ready to run as a kernel; raises where it is wrong."""
+    """Return a program that is ready to run as a kernel; raise if it is invalid."""
     kernel = _opened(job)
     kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     tensors = job.runtime == "tensormap_and_ringbuffer"
@@ -91,8 +91,8 @@ def open_program(job: Job) -> Task:
 
 
 def traced_source(job: Job) -> tuple[str, str, Launchable]:
-    """Return a program as C++ that tells of its calls: the unit to compile, `kernel.inc` for it, and the
-    kernel. Raise where the program is wrong."""
+    """Return a program as traced C++: the unit to compile, its `kernel.inc`, and the kernel. Raise if the
+    program is invalid."""
     kernel = _opened(job)
     kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     function = next(f for k, _, f in kernel.roles if k == kind)
@@ -120,13 +120,13 @@ def _parameter(argument: Value) -> str:
 
 
 def _meets(module: Module) -> bool:
-    """Whether there is a grid barrier: blocks of such a kernel have to start together."""
+    """Return True if there is a grid barrier: all blocks of such a kernel have to start together."""
     return any(op.name == "pto.syncall" for op in module.walk())
 
 
 def _opened(job: Job) -> Launchable:
     module = job.program if job.program is not None else _read(job.source)
-    # A job that names no target has the default one: a program that says what it is for has its way then.
+    # A job without a target has the default one; then the target of the program applies.
     own = job.profile == DEFAULT and "pto.target_arch" in module.attrs
     return Launchable(module, job.entry or None, None if own else PROFILES[job.profile], True)
 
@@ -142,7 +142,7 @@ def _read(path: str) -> Module:
 
 
 def element_types(job: Job) -> list[str]:
-    """What the slots of a task of the program hold: the type of elements, or nothing for a number."""
+    """Return the element types of the slots of a task; "" for a number."""
     kernel = _opened(job)
     return _elements(_half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)[1])
 
@@ -155,7 +155,7 @@ def _elements(arguments: Sequence[Value]) -> list[str]:
 def _half(
     kernel: Launchable, source: str, wanted: str, core: str, runtime: str
 ) -> tuple[str, Sequence[Value]]:
-    """The kind of core, and the arguments of the function that such a core runs."""
+    """Return the kind of core and the arguments of the function for this core."""
     for kind, _, function in kernel.roles:
         if kind == wanted or (kind == "mix" and core != "mixed"):
             arguments = function.regions[0].blocks[0].args
@@ -168,13 +168,11 @@ def _half(
 
 
 def _check_views(kernel: Launchable, runtime: str, arguments: Sequence[Value]) -> None:
-    """A view takes its size from a tensor; where slots are addresses, the type has to say it."""
+    """Reject views without a static size where slots are addresses: only a tensor has a size."""
     if runtime == "tensormap_and_ringbuffer":
         return
     for a in arguments:
         if isinstance(a.type, ViewType) and a.type.elems is None:
             message = f"%{a.name} of @{kernel.name} is a {a.type.name} of unknown size, but {runtime} "
             help = "take a pointer and the sizes, or use the runtime tensormap_and_ringbuffer"
-            raise DiagnosticError(
-                [Diagnostic("PTO-E2610", message + "gives kernels addresses only", help=help)]
-            )
+            raise DiagnosticError([Diagnostic("PTO-E2610", message + "passes addresses only", help=help)])

@@ -1,4 +1,4 @@
-"""Task graphs of several ranks: each has a runtime of its own, on windows that the kernels of all reach.
+"""Task graphs of several ranks: each rank has its own runtime, and windows that kernels of all ranks access.
 
     world = runtime.ranks(2)
     data, signal = world.window((1, 8), "i32"), world.window(1, "i32")
@@ -9,10 +9,10 @@
     runs = world.run(orchestrate, lambda rank: [data, signal, world.context, outs[rank]], record=True)
     runs.save_trace("ranks.json")
 
-The runs go on side by side. A kernel that waits for a signal of another rank lets the others go on; where no
-core of any rank can, all of them are told what they wait for.
+The ranks run concurrently. A kernel that waits for a signal of another rank lets other ranks continue. If no
+core of any rank can continue, every rank gets an error with its wait.
 
-A host may have more for its ranks to do than one orchestration each:
+A host may run more than one orchestration per rank:
 
     def steps(host):
         host.submit_group(exchange, lambda rank: [data, signal, world.context, parts[rank]])
@@ -36,22 +36,22 @@ from .host_graph import Bytes, HostGraph
 from .runs import Run, run
 from .tensors import refuse
 
-#: The code of a run in which no core can go on.
+#: The code of a run in which no core can continue.
 _STUCK = "PTO-E2624"
 
 Given = Sequence[Sequence[Any]] | Callable[[int], Sequence[Any]]
 
 
 class RankRuns(list[Run]):
-    """What the runs of all ranks did, by rank."""
+    """The runs of all ranks, by rank."""
 
     def save_trace(self, path: str) -> None:
-        """Write them for ui.perfetto.dev or chrome://tracing, the lanes of one rank below another's."""
+        """Write the runs for ui.perfetto.dev or chrome://tracing, the lanes of each rank as a group."""
         _save([(rank, f"rank {rank}", r) for rank, r in enumerate(self)], path)
 
 
 def _save(runs: Sequence[tuple[int, str, Run]], path: str) -> None:
-    """A trace of runs of ranks, with arrows from who wrote into a window to who read that."""
+    """Write a trace of runs of ranks, with arrows from writers of a window to its readers."""
     from ..perf import trace
     from ..perf.windows import passed
     from .recorded import window_uses
@@ -64,7 +64,7 @@ def _save(runs: Sequence[tuple[int, str, Run]], path: str) -> None:
 
 
 class Submitted:
-    """Something that a host has given its ranks to do; `runs` by rank, once it is done."""
+    """A task that a host submitted to its ranks; `runs` by rank, once it is done."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -72,19 +72,19 @@ class Submitted:
 
 
 class HostRuns(list[Submitted]):
-    """What the tasks of a host did, in the order in which they were submitted."""
+    """The tasks of a host, in submission order."""
 
     def save_trace(self, path: str) -> None:
-        """Write them for ui.perfetto.dev or chrome://tracing, by rank."""
+        """Write the runs for ui.perfetto.dev or chrome://tracing, by rank."""
         runs = [(rank, f"rank {rank}, {one.name}", r) for one in self for rank, r in one.runs.items()]
         _save(sorted(runs, key=lambda found: found[0]), path)
 
 
 class Host:
-    """What the function of `Ranks.host` is given. Tasks begin when it returns, or at `wait`.
+    """The argument of the function of `Ranks.host`. Tasks start when the function returns, or at `wait`.
 
-    A task waits for those before it that have an array in common with it, unless both only read it (`reads`);
-    a rank does one at a time. Windows order nothing: signals do."""
+    A task waits for earlier tasks that have an array in common with it, unless both only read it (`reads`). A
+    rank runs one task at a time. Windows add no order; signals do."""
 
     def __init__(self, world: Ranks, options: dict[str, Any]) -> None:
         self._world = world
@@ -105,16 +105,16 @@ class Host:
         ranks: Sequence[int] | None = None,
         reads: Sequence[Any] = (),
     ) -> Submitted:
-        """Run it on several ranks (on all), which begin together."""
+        """Run an orchestration on several ranks (by default all), which start together."""
         world = self._world.world
         places = list(range(world.ranks)) if ranks is None else [int(r) for r in ranks]
         if wrong := [r for r in places if not 0 <= r < world.ranks]:
-            raise refuse(f"there is no rank {wrong[0]}: there are {world.ranks}")
+            raise refuse(f"unknown rank {wrong[0]}: there are {world.ranks} ranks")
         if len(set(places)) != len(places):
-            raise refuse(f"ranks names one twice: {places}")
+            raise refuse(f"expected each rank once in ranks, got {places}")
         given = [args(rank) for rank in places] if callable(args) else list(args)
         if len(given) != len(places):
-            raise refuse(f"arguments for {len(given)} ranks, but there are {len(places)}")
+            raise refuse(f"expected arguments for {len(places)} ranks, got {len(given)}")
         done = Submitted(getattr(orchestrate, "__name__", "task"))
         bodies = [self._body(orchestrate, rank, mine, done) for rank, mine in zip(places, given, strict=True)]
         self._add(done.name, places, bodies, [a for mine in given for a in mine], reads)
@@ -122,13 +122,13 @@ class Host:
         return done
 
     def call(self, function: Callable[..., Any], *args: Any, reads: Sequence[Any] = ()) -> None:
-        """Call a Python function, which needs no rank."""
+        """Call a Python function, which occupies no rank."""
         self._add(
             getattr(function, "__name__", "call"), None, [lambda *_: function(*args)], list(args), reads
         )
 
     def wait(self) -> None:
-        """Run what has been submitted so far: arrays hold what tasks have left there."""
+        """Run the tasks submitted so far: then their results are in the arrays."""
         self._graph.run()
 
     def _body(
@@ -158,7 +158,7 @@ class Host:
 
 
 def _bytes(value: Any) -> Bytes | None:
-    """The memory of an array or of a tensor of another library; None for other arguments."""
+    """Return the memory of an array or of a tensor of another library; None for other arguments."""
     if not hasattr(value, "__array__"):
         return None
     import numpy as np
@@ -176,25 +176,25 @@ def _bytes(value: Any) -> Bytes | None:
 
 
 class Ranks:
-    """A number of ranks, their windows, and runs on them."""
+    """A number of ranks, with their windows and runs."""
 
     def __init__(self, count: int, window_bytes: int = WINDOW_BYTES) -> None:
         self.world = World(count, window_bytes)
-        #: Stands for the structure of a rank among arguments; see `pto.ranks`.
+        #: Placeholder for the communication context of a rank among arguments; see `pto.ranks`.
         self.context = self.world.context
 
     def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
-        """Memory of that shape for every rank, zero at first; `window[rank]` is the array of one."""
+        """Allocate zeroed memory of this shape for every rank; `window[rank]` is the array of one rank."""
         return self.world.window(shape, dtype)
 
     def run(self, orchestrate: Callable[..., Any], args: Given, **options: Any) -> RankRuns:
-        """Run `orchestrate(rt, *args)` for every rank and all tasks that they submit. `args` are the
-        arguments of each rank, or a function that gives them: what `runtime.run` takes, windows, and
-        `context`. Options are those of `runtime.run`; `threads` are those of each rank."""
+        """Run `orchestrate(rt, *args)` for every rank, and all tasks that it submits. `args` are the
+        arguments per rank, or a function that returns them: arguments of `runtime.run`, windows, and
+        `context`. Options are those of `runtime.run`; `threads` are per rank."""
         count = self.world.ranks
         given = [args(rank) for rank in range(count)] if callable(args) else list(args)
         if len(given) != count:
-            raise ValueError(f"arguments for {len(given)} ranks, but there are {count}")
+            raise ValueError(f"expected arguments for {count} ranks, got {len(given)}")
         _no_seed(options)
         company = extension().Company()
         members = [company.join() for _ in range(count)]
@@ -220,7 +220,7 @@ class Ranks:
         return RankRuns(r for rank, r in sorted(done.items()) if isinstance(r, Run))
 
     def host(self, steps: Callable[[Host], Any], **options: Any) -> HostRuns:
-        """Call `steps(host)`, and run all that it gives the ranks to do; see `Host`. Options are those of
+        """Call `steps(host)`, and run all tasks that it submits; see `Host`. Options are those of
         `runtime.run`, for every task."""
         _no_seed(options)
         host = Host(self, options)
@@ -237,7 +237,7 @@ class Ranks:
         member: int,
         options: dict[str, Any],
     ) -> Run:
-        """The run of one rank, in a company in which it has a number."""
+        """Run one rank, as a member of a company."""
         count = self.world.ranks
         windows = self.world.address, count * self.world.stride
         threads = options.get("threads") or max(1, (os.cpu_count() or 1) // count)
@@ -247,21 +247,22 @@ class Ranks:
         )
 
     def _of(self, rank: int, value: Any) -> Any:
-        """An argument as a rank has it."""
+        """Return the form of an argument for a rank."""
         if isinstance(value, Window):
             if value.world is not self.world:
-                raise refuse("a window of other ranks", "make it with window() of these")
+                raise refuse("expected a window of these ranks", "make it with their window()")
             return value[rank]
         return self.world.context_of(rank, self.world.address) if isinstance(value, Context) else value
 
 
 def _no_seed(options: dict[str, Any]) -> None:
     if options.get("seed") is not None:
-        raise refuse("ranks run side by side, in no order that a seed decides", "leave out seed")
+        raise refuse("unsupported seed: ranks run concurrently, in no fixed order", "leave out seed")
 
 
 def _failure(failed: dict[int, BaseException]) -> BaseException:
-    """What the ranks failed of: who fails of something else leaves others stuck."""
+    """Return the error of a run: the failed ranks, without those that were only stuck because another one
+    failed."""
     for e in failed.values():
         if not isinstance(e, DiagnosticError):
             return e
@@ -277,5 +278,5 @@ def _failure(failed: dict[int, BaseException]) -> BaseException:
 
 
 def ranks(count: int, window_bytes: int = WINDOW_BYTES) -> Ranks:
-    """Ranks to run task graphs on; see `Ranks`."""
+    """Make ranks to run task graphs on; see `Ranks`."""
     return Ranks(count, window_bytes)

@@ -1,4 +1,5 @@
-"""What the extension module recorded of a run: its C structures as tables, and what tasks did to memory."""
+"""Records of a run from the extension module: its C structures as tables, and the memory accesses of
+tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _TASK = [
 _PHASE = [("start", "i8"), ("end", "i8"), ("count", "i4"), ("thread", "i2"), ("actor", "i2"), ("phase", "i1")]
 _COUNTER = [("time", "i8"), ("value", "i8"), ("which", "i1")]
 _EDGE = [("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")]
-#: The parameter of what a task did to windows of ranks.
+#: The parameter number of accesses to windows of ranks.
 _WINDOW = -2
 _USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
 
@@ -32,37 +33,37 @@ def _read(raw: Mapping[str, Any], name: str, fields: Sequence[tuple[str, str]]) 
 
 
 def uses(raw: Mapping[str, Any]) -> Array:
-    """What each task did to memory with instructions: bytes, the parameter, and how."""
+    """Return the memory accesses of tasks by instructions: bytes, parameter, and kind."""
     found = _read(raw, "uses", _USE)
     return found[found["arg"] != _WINDOW]
 
 
 def window_uses(raw: Mapping[str, Any]) -> Array:
-    """What tasks did to windows of ranks."""
+    """Return the accesses of tasks to windows of ranks."""
     found = _read(raw, "uses", _USE)
     return found[found["arg"] == _WINDOW]
 
 
 def edges(raw: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """The explicit edges of a graph."""
+    """Return the explicit edges of a graph."""
     return _read(raw, "edges", _EDGE)[["pred", "succ"]].tolist()
 
 
 def tasks_ended(raw: Mapping[str, Any]) -> list[int]:
-    """The tasks that ran to their end."""
+    """Return the tasks that ran to their end."""
     tasks = _read(raw, "tasks", _TASK)
     return tasks["task_id"][tasks["end"] != 0].tolist()
 
 
 def names_of(raw: Mapping[str, Any], names: Mapping[int, str]) -> Callable[[int], str]:
-    """The name of the kernel of a task, for a run that recorded."""
+    """Return a function from a task to the name of its kernel, for a recorded run."""
     tasks = _read(raw, "tasks", _TASK)
     found = dict(zip(tasks["task_id"].tolist(), tasks["func_id"].tolist(), strict=True))
     return lambda task: names.get(found.get(task, -1), "")
 
 
 def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str, Any]) -> Records:
-    """Records from the structures of the engine."""
+    """Build records from the structures of the engine."""
     import numpy as np
 
     start = raw["start"]
@@ -83,7 +84,7 @@ def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str
     made = columns(tasks[order], TIMES)
     if len(numbers):
         made["site"] = numbers[made["site"]]
-    phases = _read(raw, "phases", _PHASE)  # of one thread after another
+    phases = _read(raw, "phases", _PHASE)  # sorted by thread
     return Records(
         tasks=table("tasks", made),
         edges=table("edges", columns(_read(raw, "edges", _EDGE), ())),

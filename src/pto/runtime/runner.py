@@ -1,7 +1,7 @@
-"""Run a folder: compile what it names, run its cases on an engine, compare the results with golden.
+"""Run a folder: compile its sources, run its cases on an engine, compare the results with golden.
 
-The engine is whatever has the methods of `FolderEngine`; `make_engine` gives the task runtime. Each case has
-an engine of its own and memory of its own, so that no case sees what another one left.
+The engine is any object with the methods of `FolderEngine`; `make_engine` makes the task runtime. Each case
+has its own engine and its own memory, so that no case sees the results of another one.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
 
 class FolderEngine(Protocol):
-    """What a run needs. Kernels are shared libraries with `pto2_kernel`, or Python functions; errors are
-    raised as `DiagnosticError` or `RuntimeError`, with everything released."""
+    """The engine of a run. Kernels are shared libraries with `pto2_kernel`, or Python functions. Errors are
+    raised as `DiagnosticError` or `RuntimeError`, with all resources released."""
+
+    #: Address and size of the tensors of the run.
+    given: list[tuple[int, int]]
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> Any: ...
     def add_program(self, func_id: int, name: str, core_type: str, task: Any) -> Any: ...
@@ -40,36 +43,36 @@ class FolderEngine(Protocol):
     def add_function(
         self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
     ) -> Any:
-        """A Python function; `args` are its roles, as far as the folder says them."""
+        """Add a Python function; `args` are its roles, if the folder has them."""
         ...
 
     def run_orchestration(self, path: str, entry: str, args: list[int]) -> Any:
-        """Run to the end; what is returned describes the run (`records.Records`, or None)."""
+        """Run to the end and return the records of the run (`records.Records`, or None)."""
         ...
 
 
-#: Makes an engine of a configuration, see `RunnerOptions.engine`.
+#: Makes an engine for a configuration, see `RunnerOptions.engine`.
 MakeEngine = Callable[[dict[str, Any]], FolderEngine]
-#: Told what goes on: the level of a line (info or debug) and its text.
+#: Called with progress: the level of a line (info or debug) and its text.
 Log = Callable[[str, str], object]
 
 
 class RunnerOptions(Record):
-    """How to run; what is None or 0 is as the folder says."""
+    """Options of a run; None and 0 stand for the folder's values."""
 
     runtime: str | None = None
     platform: str = DEFAULT_PLATFORM
     block_dim: int = 0
     aicpu_threads: int = 0
-    threads: int = 0  # of the host; 0 for as many as there are processors
+    threads: int = 0  # of the host; 0 for the number of processors
     profiling: bool = False
     seed: int | None = None  # a deterministic schedule
-    check_hazards: bool = False  # report accesses that nothing orders
+    check_hazards: bool = False  # report unordered accesses
     track_war: bool = False  # and order them
-    virtual_time: Any = None  # a `Virtual`: how long things take, not on this host
+    virtual_time: Any = None  # a `Virtual`: simulated durations
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
-    sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do, and of the order of tasks
-    repeated: bool = False  # a run that failed, once more, to find out which calls submitted the task
+    sanitize: frozenset[str] = frozenset()  # checks of C++ kernels, and of the order of tasks
+    repeated: bool = False  # repeats a failed run, to find the callers of the submission
 
     @property
     def callers(self) -> bool:
@@ -77,7 +80,7 @@ class RunnerOptions(Record):
         return self.check_hazards or bool(self.sanitize) or self.repeated
 
     def engine(self, folder: Folder) -> dict[str, Any]:
-        """The configuration of an engine."""
+        """Return the configuration of an engine."""
         config = folder.config
         return {
             "runtime": self.runtime or config.runtime,
@@ -97,7 +100,7 @@ class RunnerOptions(Record):
 
 
 class CaseResult(Record):
-    """One case: its comparisons and problems, what the engine recorded, and seconds of the run itself."""
+    """The result of a case: comparisons, problems, records of the engine, and seconds of the run itself."""
 
     name: str
     comparisons: tuple[Comparison, ...] = ()
@@ -112,7 +115,7 @@ class CaseResult(Record):
 
 
 def make_engine(config: dict[str, Any]) -> FolderEngine:
-    """The task runtime."""
+    """Return the task runtime."""
     from .engine import TaskEngine
 
     return TaskEngine(config)
@@ -126,7 +129,7 @@ def add_kernels(
     engine: Any, kernels: Sequence[KernelEntry], made_for: Callable[[KernelEntry], CompiledJob],
     hearing: Hearing | None,
 ) -> None:  # fmt: skip
-    """Give an engine the kernels of a folder; `hearing` listens to those that were compiled for that."""
+    """Add the kernels of a folder to an engine; `hearing` gets the traces of those that are traced."""
     for k in kernels:
         if k.function is not None:
             more = (k.args,) if k.args else ()
@@ -143,7 +146,7 @@ def add_kernels(
 
 
 class Runner:
-    """A folder and how to run it; `compile` first, then `run` any number of cases."""
+    """A folder with options; `compile` first, then `run` any number of cases."""
 
     def __init__(
         self,
@@ -163,7 +166,8 @@ class Runner:
     def compile(
         self, progress: Progress | None = None, workers: int = 0, ahead: Ahead | None = None
     ) -> list[CompiledJob]:
-        """Compile the orchestration and the kernels, unless that was begun; raises with all that is wrong."""
+        """Compile the orchestration and the kernels, unless `ahead` has done so; raise all problems at
+        once."""
         self._check_options()
         jobs = self._jobs()
         self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")
@@ -190,7 +194,7 @@ class Runner:
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """Kernels that sanitizers do not see, with the reason."""
+        """Kernels that sanitizers do not check, with the reason."""
         functions = {
             k.name: "a Python function" for k in self.folder.config.kernels if k.function is not None
         }
@@ -200,7 +204,7 @@ class Runner:
         return self.libraries[source + "\0" + entry + "\0" + core_type]
 
     def run(self, params: Mapping[str, Any]) -> CaseResult:
-        """One case. What is wrong with it is in the result; nothing is raised but for our own bugs."""
+        """Run one case. Its problems are in the result; only internal errors are raised."""
         name = str(params["name"])
         try:
             return self._run(name, params)
@@ -208,10 +212,10 @@ class Runner:
             return CaseResult(name, problems=tuple(self._with_callers(params, e)))
 
     def _with_callers(self, params: Mapping[str, Any], error: DiagnosticError) -> Sequence[Diagnostic]:
-        """Return what ended a run, with the calls that submitted the task.
+        """Return the problems that ended a run, with the calls that submitted the task.
 
-        A plain run does not keep these calls: it is repeated, with an orchestration that does. Runs of Python
-        functions are not repeated, because these may have other effects.
+        A plain run does not keep these calls, so the run is repeated with an orchestration that does. Runs of
+        Python functions are not repeated, because these may have other effects.
         """
         found = error.diagnostics
         notes = [text for d in found for text, _ in d.notes] if isinstance(error, RunFailure) else []
@@ -276,10 +280,13 @@ class Runner:
             engine = self._engine(self.options.engine(self.folder))
             if hearing is not None:
                 engine.hearing = hearing  # type: ignore[attr-defined]
+            held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
+            engine.given = held
             watch = Watch(hearing, self.options.sanitize) if hearing and self.options.sanitize else None
             if watch is not None:
-                seen = self.runtime == "tensormap_and_ringbuffer"  # elsewhere the host makes memory itself
-                held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
+                seen = (
+                    self.runtime == "tensormap_and_ringbuffer"
+                )  # in other runtimes the host allocates memory
                 watch.begin(held if seen else None)
             kernels = self.folder.config.kernels
             add_kernels(engine, kernels, lambda k: self._made(k.source, k.entry, k.core_type), hearing)
@@ -301,42 +308,42 @@ class Runner:
                 e.stand_at(hearing.failed_at())
             raise
         except (RuntimeError, ValueError) as e:
-            raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+            raise DiagnosticError([Diagnostic("PTO-E2609", f"run failed: {e}")]) from e
         finally:
             if hearing is not None:
                 hearing.stop()
 
     def _hearing(self) -> Hearing | None:
-        """What C++ kernels tell of themselves, where somebody asks."""
+        """Return the object that gets traces of C++ kernels, if any are needed."""
         virtual, sanitize = self.options.virtual_time, self.options.sanitize
         if not sanitize and (virtual is None or not any(m.job.traced for m in self.libraries.values())):
             return None
         return Hearing(PROFILES[PLATFORMS[self.options.platform]], contents=bool(sanitize))
 
     def _threads(self) -> Sequence[Diagnostic]:
-        """A warning where a device has not as many AICPU threads."""
+        """Return a warning if a device has fewer AICPU threads."""
         threads = self.options.aicpu_threads or self.folder.config.aicpu_threads
         if threads <= MAX_AICPU_THREADS:
             return []
-        what = f"aicpu_thread_num is {threads}; a device has {MAX_AICPU_THREADS} AICPU threads"
+        what = f"aicpu_thread_num is {threads}, but a device has {MAX_AICPU_THREADS} AICPU threads"
         help = f"use at most {MAX_AICPU_THREADS}: {MAX_AICPU_THREADS - 1} schedulers and the orchestrator"
         return [Diagnostic("PTO-E2603", what, severity="warning", help=help)]
 
     def _check_options(self) -> None:
         if self.options.track_war and self.runtime != "tensormap_and_ringbuffer":
-            message = f"--track-war: edges of {self.runtime} are explicit, and all there are"
-            help = "add_successor orders two tasks; --check-hazards finds out where that is missing"
+            message = f"cannot use --track-war: edges of {self.runtime} are explicit"
+            help = "add_successor orders two tasks; --check-hazards reports missing edges"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
 
     def _check(self, arguments: Arguments) -> None:
         most = RUNTIMES[self.runtime][1]
         if len(arguments.slots) > most:
-            message = f"Too many arguments: {len(arguments.slots)} (max {most} for {self.runtime})"
+            message = f"too many arguments: {len(arguments.slots)} (max {most} for {self.runtime})"
             raise DiagnosticError([Diagnostic("PTO-E2603", message)])
 
 
 def _say_where(error: DiagnosticError, memory: TensorMemory) -> None:
-    """A kernel that went beside a tensor has an address only: say which tensor that is."""
+    """Name the tensor near the address of an invalid access."""
     for d in error.diagnostics:
         found = _ADDRESS.search(d.message)
         if found and (where := memory.near(int(found[1], 16))):
@@ -344,22 +351,22 @@ def _say_where(error: DiagnosticError, memory: TensorMemory) -> None:
 
 
 def _side_effects(case: str, memory: TensorMemory) -> Sequence[Diagnostic]:
-    """Writes that golden does not know about: beside a tensor, or into one that is no output."""
+    """Report writes that golden does not have: outside a tensor, or into an input."""
     out: list[Diagnostic] = []
     for name, offset in memory.strays():
         where = f"{-offset} bytes before its start" if offset < 0 else f"byte {offset}"
         size = memory.array(name).nbytes
         out.append(
             Diagnostic(
-                "PTO-E2607", f"case {case}: something was written beside '{name}': {where}, of {size} bytes",
-                help="a kernel's shapes or offsets do not fit the tensor that it was given",
+                "PTO-E2607", f"case {case}: a write outside of '{name}': {where}, of {size} bytes",
+                help="check the shapes and offsets of the kernel against the tensor",
             )
         )  # fmt: skip
     for name in memory.changed_inputs():
         out.append(
             Diagnostic(
-                "PTO-E2607", f"case {case}: '{name}' was written to, but it is no output", severity="warning",
-                help="name it in __outputs__ to compare it, where that is meant",
+                "PTO-E2607", f"case {case}: the input '{name}' was written to", severity="warning",
+                help="name it in __outputs__ if the write is intended",
             )
         )  # fmt: skip
     return out

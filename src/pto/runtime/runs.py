@@ -1,4 +1,4 @@
-"""A run of a Python orchestration, and what it did."""
+"""A run of a Python orchestration, and its result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..engine.sanitize import OF_GRAPHS, asked, parse_names
 from ..perf.hazards import Hazard, as_errors, hazards_of, problems, unordered
 from . import recorded
 from .extension import extension
-from .failures import raise_failure
+from .failures import RunFailure, raise_failure
 from .graph import RUNTIMES as GRAPHS
 from .graph import Graph
 from .options import log_file, log_level, options
@@ -25,13 +25,13 @@ from .virtual import made as virtual_of
 if TYPE_CHECKING:
     from ..perf.records import Records
 
-#: Options that not all runtimes have.
+#: Options of all runtimes, and options of the runtime with rings.
 _EVERYWHERE = frozenset(("shards", "poison", "stall_seconds"))
 _RINGS = frozenset(("task_window", "heap", "dep_pool", "tensormap_pool"))
 
 
 class Ran:
-    """What is left of a run. `hazards` is what nothing orders, if the run was checked for it."""
+    """The result of a run. `hazards` are unordered accesses, if the run was checked for them."""
 
     records: Records  # tasks, edges, phases and counters; empty unless the run was recorded
     hazards: list[Hazard]
@@ -41,7 +41,7 @@ class Ran:
         self._recorded = recorded
 
     def summary(self) -> str:
-        """A table for the terminal."""
+        """Return a table for the terminal."""
         from ..perf.summary import text
 
         if not self._recorded:
@@ -59,20 +59,20 @@ class Ran:
         trace.write(self._shown("save_trace"), path)
 
     def save_swimlane(self, path: str, title: str = "") -> None:
-        """Write a page that shows the run: a lane per core, with the critical path."""
+        """Write a page of the run: a lane per core, with the critical path."""
         from ..perf.explorer import tasks
 
         tasks.write(self._shown("save_swimlane"), path, title or "the run")
 
     def save_graph(self, path: str) -> None:
-        """Write the tasks and what they wait for as DOT."""
+        """Write the tasks and their dependencies as DOT."""
         from ..perf import task_graph
 
         kind = os.path.splitext(path)[1]
         if kind in (".svg", ".png", ".pdf"):
             text = os.path.splitext(path)[0] + ".dot"
             raise refuse(
-                f"save_graph: '{path}' would hold DOT, the text of a graph",
+                f"cannot write '{path}': save_graph writes DOT, the text of a graph",
                 f"save_graph('{text}'), then: dot -T{kind[1:]} {text} -o {path}",
             )
         with open(path, "w", encoding="utf-8") as f:
@@ -80,18 +80,18 @@ class Ran:
 
     def _shown(self, what: str) -> Records:
         if not self._recorded:
-            raise refuse(f"{what}: nothing was recorded", "runtime.run(..., record=True)")
+            raise refuse(f"cannot use {what}: the run was not recorded", "runtime.run(..., record=True)")
         return self.records
 
 
 class Replayed(Ran):
-    """What is left of a run of a saved program."""
+    """The result of a run of a saved program."""
 
     def __init__(self, records: Records, hazards: list[Hazard], recorded: bool) -> None:
         super().__init__(dict(records.stats), recorded)
         self.records = records
         self.hazards = hazards
-        #: Reports of the sanitizers `checked`, and kernels that they did not see in full, with the reason.
+        #: Reports of the sanitizers `checked`, and kernels that were not fully checked, with the reason.
         self.diagnostics: list[Diagnostic] = []
         self.checked: frozenset[str] = frozenset()
         self.unchecked: dict[str, str] = {}
@@ -102,7 +102,7 @@ class Replayed(Ran):
 
 
 class Run(Ran):
-    """What a run did."""
+    """The result of a run."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Run(Ran):
         super().__init__(stats, recorded)
         self._runtime = runtime
         self._checked = checked
-        #: Sanitizers that were asked for.
+        #: Requested sanitizers.
         self.checked = sanitize
 
     @cached_property
@@ -131,14 +131,14 @@ class Run(Ran):
         return found
 
     def leave_out(self, kernels: Mapping[str, str]) -> None:
-        """Note kernels that were not checked in full, with the reason."""
+        """Note kernels that were not fully checked, with the reason."""
         self._runtime._unwatched.update(kernels)
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """Kernels that the sanitizers did not see, or not in full, with the reason."""
+        """Kernels that the sanitizers did not check, or not fully, with the reason."""
         found, watch = dict(self._runtime._unwatched), self._runtime._watch
-        if watch is not None and self.diagnostics is not None:  # which go through all blocks
+        if watch is not None and self.diagnostics is not None:  # executes all blocks
             found.update(watch.unchecked)
         return found
 
@@ -153,7 +153,7 @@ class Run(Ran):
 
     @property
     def begin(self) -> int:
-        """When it began, in nanoseconds of the clock that runs have in common."""
+        """The start, in nanoseconds of the clock that all runs share."""
         return int(self._runtime._run.records()["start"])
 
     @property
@@ -163,7 +163,7 @@ class Run(Ran):
 
     @cached_property
     def hazards(self) -> list[Hazard]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What nothing orders, if the run was checked for it."""
+        """Unordered accesses, if the run was checked for them."""
         if not self._checked:
             return []
         raw = self._runtime._run.records()
@@ -193,42 +193,44 @@ def run(
     compute: bool = True,
     **rings: int,
 ) -> Run:
-    """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
+    """Run `orchestrate(rt, *args)` and all tasks that it submits; return when they are done.
 
-    `runtime` is tensormap_and_ringbuffer, where `rt.submit` finds out what tasks wait for, or
-    host_build_graph or aicpu_build_graph, where `rt.add_task` and `rt.add_successor` say it.
-    `threads` are host threads (default: as many as there are processors). `seed` runs everything on one
-    thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
-    tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
-    `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of what kernels in
-    C++ and programs do, and of the order of tasks: Run.diagnostics, and Run.unchecked for other kernels.
-    `company`: other runs that kernels may wait for, which of them this is, and where the memory lies that
-    they all reach (see `ranks`).
-    With `virtual_time` kernels take the microseconds that `durations` says (a mapping of their names, a
-    function of a `TaskInfo`, a file) and the runtime what `machine` says (a file .toml; default: a2a3):
-    times, traces and summaries are those, and the same on any number of threads. `compute=False` leaves out
-    what kernels compute.
+    `runtime` is tensormap_and_ringbuffer, where `rt.submit` finds the dependencies of tasks, or
+    host_build_graph or aicpu_build_graph, where `rt.add_task` and `rt.add_successor` define them. `threads`
+    is the number of host threads (default: the number of processors). `seed` runs everything on one thread,
+    in an order that depends on the seed only. `rings`: task_window, heap, dep_pool, tensormap_pool.
+    `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them. `sanitize` names
+    checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of C++ kernels and programs, and of
+    the order of tasks: Run.diagnostics, and Run.unchecked for other kernels. `company`: the runs that kernels
+    may wait for, the number of this run among them, and the memory that all of them access (see `ranks`).
+
+    With `virtual_time` kernels take the microseconds of `durations` (a mapping by kernel name, a function of
+    a `TaskInfo`, a file), and the runtime those of `machine` (a .toml file; default: a2a3). Times, traces and
+    summaries are virtual, and the same on any number of threads. `compute=False` leaves out the computations
+    of kernels.
     """
     unknown = set(rings) - _RINGS - _EVERYWHERE
     if unknown:
         raise TypeError(f"run() got an unexpected keyword argument '{min(unknown)}'")
     if runtime not in ("tensormap_and_ringbuffer", *GRAPHS):
         names = ", ".join(("tensormap_and_ringbuffer", *GRAPHS))
-        raise refuse(f"there is no runtime {runtime!r}", did_you_mean(str(runtime), GRAPHS) or names)
+        raise refuse(f"unknown runtime {runtime!r}", did_you_mean(str(runtime), GRAPHS) or names)
     if runtime in GRAPHS and (
         useless := [*(["track_war"] if track_war else []), *sorted(_RINGS & set(rings))]
     ):
-        raise refuse(f"{runtime} has no {useless[0]}: its edges are explicit, and there are no rings")
+        raise refuse(f"unsupported option {useless[0]}: {runtime} has explicit edges, and no rings")
     if "poison" in rings:
         rings["poison"] = bool(rings["poison"])
     virtual = virtual_of(virtual_time, durations, machine, compute)
     if virtual is not None and (seed is not None or company is not None):
         what = "seed" if seed is not None else "company"
-        raise refuse(f"virtual time has no {what}: it has one order of everything", f"leave {what} out")
+        raise refuse(f"unsupported {what} in virtual time: its order is fixed", f"leave {what} out")
     names = parse_names(sanitize) if sanitize is not None else asked()
     if names and (virtual is not None or company is not None):
         if sanitize is not None:
-            raise refuse("sanitize checks runs in real time, of one chip", "leave sanitize out")
+            raise refuse(
+                "unsupported sanitize: it checks runs in real time, of one chip", "leave sanitize out"
+            )
         names = frozenset()
     check_hazards = bool(check_hazards) or OF_GRAPHS in names
     recorded = bool(record or check_hazards or names)
@@ -273,7 +275,12 @@ def run(
         kernels.forget_functions()
         rt._run.forget_durations()
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}
-    raise_failure(rt._run, sources, python=True)
+    try:
+        raise_failure(rt._run, sources, python=True)
+    except RunFailure as e:
+        if rt._hearing is not None:
+            e.stand_at(rt._hearing.failed_at())
+        raise
     stats = rt._run.stats()
     done = Run(rt, virtual.told(stats) if virtual is not None else stats, recorded, check_hazards, names)
     if names and sanitize is None:

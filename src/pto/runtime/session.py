@@ -1,8 +1,5 @@
 """Build a graph of tasks from Python.
 
-    import numpy as np
-    from pto import runtime
-
     add = runtime.kernel(lambda a, b, out: np.add(a, b, out=out), "in in out", name="add")
 
     def orchestrate(rt, a, b, out):
@@ -14,8 +11,8 @@
     run = runtime.run(orchestrate, a, b, out, block_dim=3, record=True)
     print(run.summary())
 
-The orchestration runs on the calling thread while schedulers and cores work on others. Tasks wait for each
-other because of the tensors they read and write, never because of the order in which they are submitted.
+The orchestration runs on the calling thread while schedulers and cores work on other threads. Dependencies of
+tasks come from the tensors that they read and write, not from the submission order.
 """
 
 from __future__ import annotations
@@ -67,7 +64,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """What the orchestrations of all runtimes get: kernels by number, and places in the user's source."""
+    """The base of the `rt` object of all runtimes: kernels by number, and source locations of the user."""
 
     _run: Any
 
@@ -81,20 +78,20 @@ class Session:
         self._kernels = kernels
         self._runtime = runtime
         self._numbers: dict[int, int] = {}
-        self._known: list[Kernel] = []  # by number; a mixed one has two
+        self._known: list[Kernel] = []  # by number; a mixed kernel has two
         self._names: list[str] = []
-        self._dummies = False  # whether there are tasks without a kernel
+        self._dummies = False  # True if there are tasks without a kernel
         self._mixed: dict[int, tuple[int, ...]] = {}  # numbers for the AIC and the AIVs of a cluster
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
-        self._virtual = virtual  # in virtual time, who knows how long kernels take
-        self._hearing: Hearing | None = None  # what C++ kernels tell of themselves, where that is asked for
-        #: Sanitizers that watch the kernels, and those that they cannot watch, with the reason.
+        self._virtual = virtual  # durations of kernels in virtual time
+        self._hearing: Hearing | None = None  # traces of C++ kernels, if requested
+        #: The sanitizers of the kernels, and the kernels that they cannot check, with the reason.
         self._watch: Watch | None = None
         self._unwatched: dict[str, str] = {}
         if sanitize:
             self._observe(sanitize)
         compile_early(runtime, self._traced)
-        self._over = False  # whether the run has ended
+        self._over = False  # True after the run
         if virtual is not None:
             virtual.begin(self._run, self._hears(virtual))
 
@@ -117,25 +114,26 @@ class Session:
         self._watch.begin(None)
 
     def _traced(self, kernel: Kernel) -> bool:
-        """Check whether a kernel has to tell what it does. A half of a mixed task has the name of that."""
+        """Return True if a kernel has to be traced. A half of a mixed task has the name of the task."""
         if self._watch is not None:
             return True
         return self._virtual is not None and not is_program(kernel) and self._virtual.listens(-1, kernel.name)
 
     def end(self) -> None:
-        """The run has ended."""
+        """End the run."""
         self._over = True
         if self._hearing is not None:
             self._hearing.stop()
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
-        """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
+        """Return the function that the engine calls for a Python kernel; see `Kernels.add_function`."""
         raise NotImplementedError
 
     def _add(self, kernel: Kernel) -> int:
         if not isinstance(kernel, Kernel):
             raise refuse(
-                f"a {type(kernel).__name__} is no kernel", "runtime.kernel(function_or_path, 'in out')"
+                f"expected a kernel, got {type(kernel).__name__}",
+                "runtime.kernel(function_or_path, 'in out')",
             )
         self._check_open()
         number = len(self._known)
@@ -165,7 +163,7 @@ class Session:
         self._names += names
         if self._virtual is not None:
             program = None
-            if is_program(kernel):  # the halves of a mixed one end together
+            if is_program(kernel):  # the halves of a mixed kernel end together
                 program = kernel.module or kernel.source, kernel.entry, kernel.floats
             for n, name in enumerate(names):
                 library = libraries[min(n, len(libraries) - 1)]
@@ -183,17 +181,20 @@ class Session:
             raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
 
     def _check_elements(self, kernel: Kernel, number: int, dtypes: Sequence[Any]) -> None:
-        """Refuse tensors whose elements are others than a program says; `dtypes`: None for a number."""
+        """Reject tensors whose elements differ from the program's declaration; `dtypes`: None for a
+        number."""
         from ..engine.binding import ARRAY_DTYPES, fits
 
         for i, (wanted, got) in enumerate(zip(self._elements[number], dtypes, strict=True)):
             if wanted and got is not None and not fits(got, wanted):
-                message = f"parameter {i} of kernel {kernel.name} holds {wanted}, the tensor holds {got}"
+                message = (
+                    f"expected {wanted} for parameter {i} of kernel {kernel.name}, got a tensor of {got}"
+                )
                 right = ARRAY_DTYPES.get(wanted)
                 raise refuse(message, f"array.astype({right.name!r})" if right is not None else "")
 
     def _number(self, kernel: Kernel, value: Any, at: int) -> int:
-        """The 64 bits of a number."""
+        """Return the 64 bits of a number."""
         where = f"parameter {at} of kernel {kernel.name}"
         try:
             if at in kernel.floats and hasattr(value, "__float__"):
@@ -205,21 +206,22 @@ class Session:
                 return number & (1 << 64) - 1
             if hasattr(value, "__float__"):
                 if kernel.words[at] == "scalar":
-                    message = f"{where} is an integer ('scalar'), got {value!r}"
-                    raise refuse(message, "an f32 is declared as 'float'")
+                    message = f"expected an integer ('scalar') for {where}, got {value!r}"
+                    raise refuse(message, "declare an f32 as 'float'")
                 return float_word(float(value))
         except (OverflowError, TypeError, ValueError) as e:
             raise refuse(f"{where}: {e}") from None
         raise refuse(
-            f"a {type(value).__name__} is no argument of a task", "pass tensors, NumPy arrays and numbers"
+            f"unsupported argument of a task: {type(value).__name__}",
+            "pass tensors, NumPy arrays and numbers",
         )
 
     def _check_open(self) -> None:
         if self._over:
-            raise refuse("the run has ended: only its orchestration can add tasks to it")
+            raise refuse("cannot add a task: the run has ended")
 
     def _mark(self, site: tuple[str, int] | None = None) -> None:
-        """Set the place that the next call comes from: the caller's file and line, or `site`."""
+        """Set the source location of the next call: the caller's file and line, or `site`."""
         self._check_open()
         if site is not None:
             self._run.set_site(*site)
@@ -231,7 +233,7 @@ class Session:
 
 
 class Runtime(Session):
-    """What an orchestration gets: submit tasks, open scopes, make tensors."""
+    """The `rt` object of an orchestration: it submits tasks, opens scopes, makes tensors."""
 
     def __init__(
         self,
@@ -244,12 +246,12 @@ class Runtime(Session):
         try:
             self._run: Any = extension().Tensormap(kernels, given, log_level(), sink)
         except MemoryError:
-            raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
+            raise refuse("cannot allocate rings of this size: out of memory", "make them smaller") from None
         super().__init__(kernels, "tensormap_and_ringbuffer", virtual, sanitize)
         self._poison = bool(given.get("poison"))
-        self._blank: set[int] = set()  # addresses of arrays that nobody has written
+        self._blank: set[int] = set()  # addresses of uninitialized arrays
         self._external: dict[int, tuple[Any, Any]] = {}
-        self._read_only = False  # whether any external array is
+        self._read_only = False  # True if an external array is read-only
         self._tensor_type = extension().Tensor
 
     def __getattr__(self, name: str) -> Any:
@@ -263,16 +265,16 @@ class Runtime(Session):
     # -- tensors ---------------------------------------------------------------------------------------
 
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32", manual_dep: bool = False) -> Any:
-        """A tensor without memory: it gets some from the heap ring when it is the output of a task. With
-        `manual_dep`, no task waits for another because of it."""
+        """Make a tensor without memory: it gets memory from the heap ring as the output of a task. With
+        `manual_dep`, it adds no dependencies."""
         made = extension().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
         if manual_dep:
             made.manual_dep = True
         return made
 
     def alloc(self, shape: Sequence[int] | int, dtype: Any = "f32", manual_dep: bool = False) -> Any:
-        """A tensor that has memory at once: several tasks may write views of it. It lives as the output of a
-        task does that runs nothing."""
+        """Make a tensor with memory, so that several tasks may write views of it. Its lifetime is that of an
+        output of a task without a kernel."""
         self._mark()
         made = self.tensor(shape, dtype, manual_dep)
         self._dummies = True
@@ -281,26 +283,29 @@ class Runtime(Session):
         return made
 
     def pipe(self) -> Any:
-        """What is in a FIFO between tasks of a cluster: the one that pops waits for the one that pushes."""
+        """Make a token for the content of a FIFO between tasks of a cluster: the popping task waits for the
+        pushing one."""
         return self.tensor(1, "i32")
 
     def external(self, array: Array) -> Any:
-        """A NumPy array as a tensor on the same memory. Slices of one array are known to share it."""
+        """Return a NumPy array as a tensor on the same memory. Slices of one array share its memory."""
         found = self._external.get(id(array))
         if found is not None:
             return found[1]
         import numpy as np
 
         if not isinstance(array, np.ndarray):
-            raise refuse(f"a {type(array).__name__} is no NumPy array", "numpy.asarray(...)")
+            raise refuse(f"expected a NumPy array, got {type(array).__name__}", "numpy.asarray(...)")
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
         if not array.flags.c_contiguous:
-            message = "an external tensor must be contiguous: take a view of the whole array's tensor instead"
+            message = (
+                "expected a contiguous array for an external tensor; make a view of the whole array's tensor"
+            )
             raise refuse(message, "rt.external(whole).view(shape, offsets)")
         if array.ndim > MAX_DIMS:
-            raise refuse(f"there is no tensor of shape {array.shape}", "up to 5 dimensions")
+            raise refuse(f"unsupported shape of a tensor: {array.shape}", "up to 5 dimensions")
         number = dtype_number(array.dtype)
         start = array.ctypes.data - root.ctypes.data
         within = root.flags.c_contiguous and start % array.itemsize == 0
@@ -314,7 +319,7 @@ class Runtime(Session):
         return tensor
 
     def clear(self, array: Array) -> None:
-        """Mark an array as one that nobody has written, for the sanitizer `undef`."""
+        """Mark an array as uninitialized, for the sanitizer `undef`."""
         if self._poison:
             array.view("u1")[...] = 0xFF
             self._blank.add(array.ctypes.data)
@@ -335,14 +340,15 @@ class Runtime(Session):
         predicate: Predicate | None = None,
         site: tuple[str, int] | None = None,
     ) -> int:
-        """Submit a task; its id. Tensors, NumPy arrays and numbers, in the order of the kernel's arguments.
+        """Submit a task and return its id. `values` are tensors, NumPy arrays and numbers, in the order of
+        the kernel's arguments.
 
-        With `blocks`, one task of that many blocks: the kernel gets the number of blocks and its block as two
-        more scalars; a program asks for them (`pto.get_block_idx`). With `sync_start` all of them have a core
-        at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges, `ordered`
-        outputs that wait for earlier writers, as inout parameters do. The task runs only if its `predicate`,
-        `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
-        `site` is the file and line that reports name, where that is not the caller's.
+        With `blocks`, the task has that many blocks: the kernel gets the number of blocks and its block as
+        two more scalars; a program reads them with `pto.get_block_idx`. With `sync_start` all blocks have a
+        core at the same time. `deps` are further tasks to wait for, `no_dep` parameters without dependencies,
+        `ordered` outputs that wait for earlier writers, as inout parameters do. The task runs only if its
+        `predicate`, `(tensor, index, ">", 0)`, holds when all its dependencies are done. `site` is the file
+        and line for reports, if not the caller's.
         """
         number = self._numbers.get(id(kernel))
         if number is None:
@@ -353,7 +359,9 @@ class Runtime(Session):
         self._run.set_site(*site)
         kind = self._tensor_type
         if len(values) != len(kernel.roles):
-            raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
+            raise refuse(
+                f"expected {len(kernel.roles)} arguments for kernel {kernel.name}, got {len(values)}"
+            )
         made: list[Any] = []
         for value in values:
             if type(value) is not kind and (type(value) is not int or not 0 <= value < 1 << 64):
@@ -363,7 +371,9 @@ class Runtime(Session):
                 value = self._value(kernel, len(made), value)
             made.append(value)
         if clusters is not None and len(clusters) != blocks:
-            raise refuse(f"{len(clusters)} clusters for {blocks} blocks", "give one for each block")
+            raise refuse(
+                f"expected a cluster for each of {blocks} blocks, got {len(clusters)}", "clusters=[..]"
+            )
         if self._read_only:
             self._check_writable(kernel, made)
         if number in self._elements:
@@ -387,7 +397,7 @@ class Runtime(Session):
         raise problem
 
     def _value(self, kernel: Kernel, at: int, value: Any) -> Any:
-        """What the extension module takes for a value: a tensor, or the 64 bits of a number."""
+        """Convert a value for the extension module: a tensor, or the 64 bits of a number."""
         if isinstance(value, self._tensor_type):
             return value
         if hasattr(value, "ctypes") and hasattr(value, "flags") and hasattr(value, "base"):
@@ -395,8 +405,8 @@ class Runtime(Session):
         return self._number(kernel, value, at)
 
     def task_dummy(self, deps: Iterable[int | None] = ()) -> int | None:
-        """A task that runs nothing: who depends on it depends on all its `deps`. None where there are deps
-        and all of them are None: then there is nothing to wait for."""
+        """Submit a task without a kernel: a task that depends on it depends on all its `deps`. Return None if
+        there are deps and all of them are None: then there is nothing to wait for."""
         self._mark()
         given = list(deps)
         tasks = tasks_of(given)
@@ -414,15 +424,19 @@ class Runtime(Session):
         gives: Sequence[Any] = (),
         deps: Iterable[int | None] = (),
     ) -> int:
-        """A task that needs no core and ends when `signal`, an array or tensor of one integer, compares so
-        with a value: another rank has brought something. Later tasks that read what it `gives`, or that
-        depend on it, wait for it."""
+        """Submit a task that needs no core and ends when a comparison of `signal`, an array or tensor of one
+        integer, with a value holds. Use it to wait for data of another rank. Later tasks wait for it if they
+        read tensors in `gives`, or depend on it."""
         self._mark()
         if self._virtual is not None:
-            raise refuse("wait_for: what another rank does takes no virtual time", "leave out virtual_time")
+            raise refuse(
+                "unsupported wait_for in virtual time: other ranks have real time", "leave out virtual_time"
+            )
         cell = self._tensor(signal)
         if math.prod(cell.shape) != 1:
-            raise refuse(f"wait_for takes a signal of one element, got {tuple(cell.shape)}", "signal[0:1]")
+            raise refuse(
+                f"expected a signal of one element for wait_for, got shape {tuple(cell.shape)}", "signal[0:1]"
+            )
         tensors = [self._tensor(given) for given in gives]
         self._dummies = True
         roles = bytes([ROLES["inout"]] * len(tensors))
@@ -436,14 +450,14 @@ class Runtime(Session):
             if word in ("out", "inout") and isinstance(value, self._tensor_type):
                 owner = value.owner
                 if owner is not None and not owner.flags.writeable:
-                    raise refuse(f"parameter {i} of kernel {kernel.name} is written to, but read-only",
-                                 "give the task a copy of the array")  # fmt: skip
+                    message = f"cannot write to parameter {i} of kernel {kernel.name}: the array is read-only"
+                    raise refuse(message, "pass a copy of the array")
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         function, floats = kernel.source, kernel.floats
         tensors = sum(1 << i for i, r in enumerate(kernel.roles) if r != ROLES["scalar"])
         inputs = sum(1 << i for i, r in enumerate(kernel.roles) if r == ROLES["in"])
-        assert callable(function), "a source is a library"
+        assert callable(function), "a source file has no caller"
 
         def call(task: int, slots: list[int], *masks: int) -> None:
             values = values_of(slots, tensors, inputs, floats)
@@ -463,19 +477,19 @@ class Runtime(Session):
     def read(
         self, tensor: Any, index: Sequence[int] | int, site: tuple[str, int] | None = None
     ) -> int | float:
-        """An element of a tensor or an array, when the tasks that write it have run. `site` is the file and
-        line that reports name, where that is not the caller's."""
+        """Return an element of a tensor or an array, after the tasks that write it have run. `site` is the
+        file and line for reports, if not the caller's."""
         self._mark(site)
         found = self._tensor(tensor)
         return element_of(self._run.load(found, index_of(index, found.shape)), found.dtype)
 
     def write(self, tensor: Any, index: Sequence[int] | int, value: float) -> None:
-        """Set an element of a tensor or an array, when the tasks that write or read it have run; tasks that
+        """Set an element of a tensor or an array, after the tasks that write or read it have run. Tasks that
         are submitted later see it."""
         self._mark()
         found = self._tensor(tensor)
         if found.owner is not None and not found.owner.flags.writeable:
-            raise refuse("rt.write: the array is read-only", "give a copy of it")
+            raise refuse("cannot write an element: the array is read-only", "pass a copy of the array")
         at = index_of(index, found.shape)
         self._run.store(found, at, element_bits(value, found.dtype))
         if self._watch is not None:
@@ -485,7 +499,7 @@ class Runtime(Session):
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
-        """Outputs of tasks in the scope may be taken back when it has ended and their readers have run."""
+        """Open a scope: outputs of its tasks may be freed after it has ended and their readers have run."""
         self._mark()
         self._run.scope_begin()
         try:
@@ -495,8 +509,8 @@ class Runtime(Session):
 
     @contextlib.contextmanager
     def manual_scope(self) -> Iterator[None]:
-        """A scope whose tasks wait for what their `deps` name and for nothing else; nor do later tasks wait
-        for them because of tensors."""
+        """Open a scope without automatic dependencies: its tasks wait for their `deps` only, and later tasks
+        do not wait for them because of tensors."""
         self._mark()
         self._run.scope_begin(True)
         try:
@@ -505,18 +519,18 @@ class Runtime(Session):
             self._run.scope_end()
 
     def allocate_cluster(self) -> int:
-        """Take an AIC and its two AIVs for a group of tasks; waits while none is free."""
+        """Reserve an AIC and its two AIVs for a group of tasks; wait while none is free."""
         self._mark()
         return self._run.allocate_cluster()
 
     def free_cluster(self, cluster: int) -> None:
-        """Give it back; tasks of the group that have not run yet keep it until the last of them has."""
+        """Release a cluster; tasks of the group that have not run yet keep it until the last of them has."""
         self._mark()
         self._run.free_cluster(cluster)
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[int]:
-        """A cluster for as long as the block lasts: `rt.submit(..., cluster=c)`."""
+        """Reserve a cluster for the duration of the `with` block: `rt.submit(..., cluster=c)`."""
         number = self.allocate_cluster()
         try:
             yield number

@@ -29,15 +29,15 @@ _WORD = (1 << 64) - 1
 
 
 def refuse(message: str, help: str = "") -> DiagnosticError:
-    """What is raised for arguments that make no sense."""
+    """Return the error for invalid arguments."""
     return DiagnosticError([Diagnostic("PTO-E2621", message, help=help)])
 
 
 def dtype_number(dtype: Any) -> int:
-    """The runtime's number of an element type, given as NumPy's or by name (`f32`, `float32`)."""
+    """Return the runtime's number of an element type, given as NumPy's or by name (`f32`, `float32`)."""
     name = _SHORT.get(dtype, dtype) if isinstance(dtype, str) else _name(dtype)
     if name not in DTYPES:
-        raise refuse(f"tensors of {name} are unknown", f"expected one of {', '.join(DTYPES)}")
+        raise refuse(f"unsupported element type {name}", f"expected one of {', '.join(DTYPES)}")
     return DTYPES.index(name)
 
 
@@ -51,7 +51,7 @@ def _name(dtype: Any) -> str:
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
-    """A shape, given as a number or several."""
+    """Return a shape, given as one number or several."""
     wanted = "up to 5 dimensions, whole numbers, none negative"
     try:
         items = (
@@ -59,9 +59,9 @@ def shape_of(given: Any) -> tuple[int, ...]:
         )
         shape = tuple(map(operator.index, items))
     except TypeError:
-        raise refuse(f"there is no tensor of shape {given!r}", wanted) from None
+        raise refuse(f"unsupported shape of a tensor: {given!r}", wanted) from None
     if any(n < 0 for n in shape) or math.prod(shape) >= 2**60 or len(shape) > MAX_DIMS:
-        raise refuse(f"there is no tensor of shape {shape}", wanted)
+        raise refuse(f"unsupported shape of a tensor: {shape}", wanted)
     return shape
 
 
@@ -76,12 +76,12 @@ def _numpy_type(number: int) -> Any:
 
 
 def numpy_type(dtype: Any) -> Any:
-    """NumPy's type of elements that the runtime has; its number, or as in `dtype_number`."""
+    """Return NumPy's type of a runtime element type, given by number or as in `dtype_number`."""
     return _numpy_type(dtype if isinstance(dtype, int) else dtype_number(dtype))
 
 
 def array_of(tensor: Any) -> Array:
-    """The elements of a tensor as a NumPy array on the same memory."""
+    """Return the elements of a tensor as a NumPy array on the same memory."""
     import ctypes
 
     import numpy as np
@@ -95,10 +95,10 @@ def array_of(tensor: Any) -> Array:
 def values_of(
     slots: Sequence[int], tensors: int, inputs: int, floats: frozenset[int] = frozenset()
 ) -> list[Any]:
-    """Parameters of a task as a Python kernel gets them: arrays for tensors, numbers for the rest.
+    """Return the parameters of a task for a Python kernel: arrays for tensors, numbers for the rest.
 
-    `tensors` and `inputs` have a bit for each parameter that is a tensor, and that is only read: the kernel
-    cannot write to that, as no task would wait for it.
+    `tensors` and `inputs` have a bit for each parameter that is a tensor, and that is only read. The kernel
+    cannot write to inputs, because no task would wait for such a write.
     """
     slot_tensor = extension().slot_tensor
     out: list[Any] = []
@@ -114,14 +114,14 @@ def values_of(
 
 
 def index_of(given: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    """The place of an element of a tensor, given as a number or several."""
+    """Return the index of an element of a tensor, given as one number or several."""
     try:
         index = tuple(map(operator.index, given if hasattr(given, "__iter__") else [given]))
     except TypeError:
-        raise refuse(f"{given!r} is no index", "whole numbers, one for each dimension") from None
+        raise refuse(f"expected an index, got {given!r}", "whole numbers, one for each dimension") from None
     if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
         raise refuse(
-            f"there is no element {index} in a tensor of shape {tuple(shape)}",
+            f"index {index} is out of bounds of a tensor of shape {tuple(shape)}",
             "one number for each dimension",
         )
     return index
@@ -141,7 +141,7 @@ def span_of(array: Any) -> tuple[int, int]:
 
 
 def element_of(bits: int, number: int) -> int | float:
-    """The element that bits are, by the number of its type."""
+    """Decode an element from its bits, by the number of its type."""
     import numpy as np
 
     dtype = _numpy_type(number)
@@ -150,7 +150,7 @@ def element_of(bits: int, number: int) -> int | float:
 
 
 def element_bits(value: Any, number: int) -> int:
-    """The bits of an element; an integer has to fit."""
+    """Return the bits of an element; an integer has to fit."""
     import numpy as np
 
     dtype, name = _numpy_type(number), DTYPES[number]
@@ -158,25 +158,25 @@ def element_bits(value: Any, number: int) -> int:
     try:
         made = operator.index(value) if whole else float(value)
     except (TypeError, ValueError):
-        raise refuse(f"{value!r} is no {name}") from None
+        raise refuse(f"expected {name}, got {value!r}") from None
     if whole and not np.iinfo(dtype).min <= made <= np.iinfo(dtype).max:
-        raise refuse(f"{made} does not fit in {name}")
+        raise refuse(f"cannot store {made} in {name}: out of range")
     with np.errstate(over="ignore"):
         return int.from_bytes(np.array(made).astype(dtype).tobytes(), "little")
 
 
 def signed(slot: int) -> int:
-    """The integer in a slot."""
+    """Return the integer in a slot."""
     return (slot & _WORD ^ 1 << 63) - (1 << 63)
 
 
 def word_float(slot: int) -> float:
-    """The f32 in the low half of a slot."""
+    """Return the f32 in the low half of a slot."""
     return struct.unpack("<f", struct.pack("<I", slot & 0xFFFFFFFF))[0]
 
 
 def float_word(value: float) -> int:
-    """An f32 in the low half of a slot; what is too large for one is infinite, as in C++."""
+    """Return a slot with an f32 in its low half; a number that is too large becomes infinite, as in C++."""
     try:
         return struct.unpack("<I", struct.pack("<f", value))[0]
     except OverflowError:

@@ -1,13 +1,13 @@
-"""How long C++ kernels take in virtual time: the cost model on what each task did.
+"""Durations of C++ kernels in virtual time: the cost model, applied to the trace of each task.
 
-A kernel in C++ is no program that could be timed ahead. So in virtual time it is compiled to tell of its
-calls, executed when it begins, and takes what the timeline of these calls takes (`isa/costs`,
+A C++ kernel is not a program that could be timed in advance. In virtual time it is compiled with tracing and
+executed when it starts. Its duration is that of the timeline of the traced calls (`isa/costs`,
 `perf/timeline`), without a launch, on a core by itself.
 
-Tasks that told the same take the same: what a core tells is all that its timeline is made of. What differs
-and has no cost is left out of the comparison: addresses of global memory, for only the sizes of arrays count
-(what exceeds L2 is slower), and those of objects in C++, for only which of them are the same counts. Contents
-of memory count by what the kernel did because of them.
+Tasks with equal traces have equal durations, because a timeline is built from the trace only. The comparison
+leaves out parts without cost: addresses of global memory, where only the sizes of arrays count (an array that
+exceeds L2 is slower), and addresses of objects in C++, where only identity counts. Contents of memory count
+through the traced calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Timed:
-    """Microseconds of blocks of tasks. What it knows serves several runs."""
+    """Microseconds of blocks of tasks. The cached durations serve several runs."""
 
     def __init__(self, machine: str | None, guessed: Guessed) -> None:
         self._machine = machine
@@ -38,21 +38,21 @@ class Timed:
 
     @property
     def simulated(self) -> int:
-        """How many different blocks there were."""
+        """The number of different blocks."""
         return len(self._known)
 
     def listen(self, hearing: Hearing) -> None:
-        """A run begins."""
+        """Begin a run."""
         self.hearing = hearing
         self._of_run.clear()
         self._layouts.clear()
 
     def us(self, task: int, block: int) -> float | None:
-        """Of a block that has been executed; None where it told nothing."""
+        """Return the microseconds of an executed block; None for a block without a trace."""
         found = self._of_run.get((task, block))
-        if found is not None:  # the other half of a mixed one
+        if found is not None:  # the other half of a mixed kernel
             return found
-        assert self.hearing is not None, "nobody listens"
+        assert self.hearing is not None, "no run has begun"
         cores = self.hearing.take(task, block)
         if not cores:
             return None
@@ -79,7 +79,7 @@ class Timed:
 
 
 def _digest(cores: Block, layouts: Layouts) -> bytes:
-    """What the time of a block follows from."""
+    """Return the digest of everything that the duration of a block depends on."""
     found = hashlib.blake2b(digest_size=16)
     for key in sorted(cores):
         core = cores[key]

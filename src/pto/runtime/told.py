@@ -1,8 +1,8 @@
-"""What the tasks of a graph tell of their calls, and their execution by the reference engine.
+"""Traces of the tasks of a graph, and their execution by the reference engine.
 
-A kernel that is compiled with -DPTO_TRACED tells of its calls while the graph runs (pto2/kernel_entry.hpp),
-with the memory of its task as it was when the task began. What a block of a task told is a launch of its own
-on the reference engine, with whatever watches there: sanitizers (`watched`), or the model of time (`timed`).
+A kernel that is compiled with -DPTO_TRACED traces its calls while the graph runs (pto2/kernel_entry.hpp),
+with the memory of its task as it was when the task started. The trace of a block is a separate launch on the
+reference engine, with observers: sanitizers (`watched`), or the model of time (`timed`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..engine.watch import Watchers
 from ..isa.profiles import Profile
 
 _KINDS = ("mix", "cube", "vector")
-#: What a core tells when its last call has failed, instead of whether there is more to come.
+#: The state of a core whose last call has failed, in place of "more to come" and "over".
 _FAILED = 2
 
 _TOLD = ctypes.CFUNCTYPE(
@@ -43,7 +43,7 @@ _TOLD = ctypes.CFUNCTYPE(
 
 
 class TaskArray(NamedTuple):
-    """Memory that a task works on; without `data` where nobody asked for what it held."""
+    """Memory of a task; without `data` if contents are not needed."""
 
     address: int
     size: int
@@ -52,41 +52,41 @@ class TaskArray(NamedTuple):
 
 
 def _bytes_at(address: int, size: int) -> Any:
-    """Memory as it is, in place."""
+    """Return a view of memory."""
     if not size:
         return np.empty(0, np.uint8)
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
 class ToldCore:
-    """What one core told of a task."""
+    """The trace of one core of a task."""
 
     def __init__(self, library: str, arrays: list[TaskArray], copies: list[TaskArray]) -> None:
         self.library = library
         self.arrays = arrays
-        #: Those arrays whose contents were copied for it.
+        #: Those arrays whose contents were copied for this core.
         self.copies = copies
-        #: Records, as they came.
+        #: Records, in order.
         self.parts: list[bytes] = []
         self.over = False
 
     @property
     def words(self) -> list[int]:
-        """Its records."""
+        """The records, as integers."""
         return memoryview(b"".join(self.parts)).cast("Q").tolist()
 
     def numbers(self) -> Any:
-        """Its records, as an array of one's own."""
+        """Return the records, as a new array."""
         return np.frombuffer(bytearray().join(self.parts), np.uint64)
 
     @property
     def held(self) -> int:
-        """Bytes that it takes to keep it."""
+        """The bytes of memory that the trace needs."""
         return sum(map(len, self.parts)) + sum(a.size for a in self.copies)
 
 
 def arrays_of(cores: Block) -> list[TaskArray]:
-    """The memory that a block works on: one array for each address, the largest."""
+    """Return the memory of a block: one array for each address, the largest."""
     found: dict[int, TaskArray] = {}
     for key in sorted(cores):
         for a in cores[key].arrays:
@@ -95,37 +95,39 @@ def arrays_of(cores: Block) -> list[TaskArray]:
     return list(found.values())
 
 
-#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task. What
-#: decides on addresses is copied anew wherever it has changed (`makes_such_calls`).
+#: Arrays of at least this size are copied once, and then have the results of executed tasks; smaller ones are
+#: copied for every task. Contents that decide addresses are copied again whenever they have changed
+#: (`makes_such_calls`).
 LARGE = 1 << 20
-#: Bytes that tasks may take before the first of them are handed on while the graph runs.
+#: Bytes that traces may take before the first tasks are judged while the graph runs.
 MOST_HELD = 256 << 20
-#: Tasks that begin after a task has ended before it is: cores of one task may begin one after the other.
+#: Cores that have to start after a task has ended before it counts as complete: its cores may start one after
+#: another.
 _LATER = 64
 
-#: Of a block of a task: cores by kind and sub-block.
+#: A block of a task: cores by kind and sub-block.
 Block = Mapping[tuple[int, int], ToldCore]
 
 
 class Hearing:
-    """What the tasks of a run tell, until it is taken."""
+    """The traces of the tasks of a run, until they are taken."""
 
     def __init__(self, profile: Profile, contents: bool = True) -> None:
-        """`contents`: keep what memory held when tasks began."""
+        """`contents`: keep the contents of memory at the start of tasks."""
         self.profile = profile
         self._contents = contents
         self._lock = threading.Lock()
-        #: By task and block, in the order that they began.
+        #: By task and block, in the order of their starts.
         self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
         self.kernels: dict[str, str] = {}  # names by library
-        self.programs: dict[str, Launchable] = {}  # of kernels that are programs, by library
+        self.programs: dict[str, Launchable] = {}  # kernels that are programs, by library
         self._libraries: list[ctypes.CDLL] = []
         self._keep: list[Any] = []
         self.places: dict[str, Places] = {}
-        #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
+        #: Called with complete blocks, in the order of their starts, when traces need too much memory.
         self.judge: Callable[[tuple[int, int], Block], None] | None = None
         self._held = 0
-        #: How many cores have begun, and had when the last core of a block ended.
+        #: The number of started cores, now and when the last core of a block ended.
         self._begun = 0
         self._ended: dict[tuple[int, int], int] = {}
         #: Large arrays by address and size.
@@ -137,7 +139,7 @@ class Hearing:
     def hear(
         self, path: str, name: str, files: Sequence[str] = (), program: Launchable | None = None
     ) -> None:
-        """Listen to the kernel of a library, which is made of some files, or of a program."""
+        """Trace the kernel of a library, which is made from some files, or from a program."""
         fresh = self._contents and makes_such_calls(path)
 
         def told(
@@ -181,15 +183,15 @@ class Hearing:
             self.programs[path] = program
 
     def stop(self) -> None:
-        """Listen no more: a library may outlive the run."""
+        """Stop tracing: a library may outlive the run."""
         for library in self._libraries:
             library.pto2_tell(None)
 
     def _array(
         self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]
     ) -> tuple[TaskArray, bool]:
-        """An array as a block finds it, and whether it was copied. `others` are those that its cores have, by
-        address and size; `fresh`: what it holds matters."""
+        """Return an array as a block finds it, and True if it was copied. `others` are the arrays of the
+        block's cores, by address and size; `fresh`: its contents matter."""
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:
@@ -202,7 +204,7 @@ class Hearing:
         if copied:
             data = held.copy()
             if size >= LARGE:
-                # what it covers is of no use any more
+                # older copies within this array are obsolete
                 covered = [k for k in self._large if address <= k[0] and k[0] + k[1] <= address + size]
                 for key in covered:
                     del self._large[key]
@@ -210,14 +212,14 @@ class Hearing:
         return TaskArray(address, size, name, data), copied
 
     def _large_at(self, address: int, size: int) -> Any:
-        """The copy of a large array, or the part of one; None where there is none."""
-        for (start, whole), data in reversed(self._large.items()):  # the last one is as it is now
+        """Return the copy of a large array, or a part of one; None without a copy."""
+        for (start, whole), data in reversed(self._large.items()):  # the last copy is the current one
             if start <= address and address + size <= start + whole:
                 return data[address - start : address - start + size]
         return None
 
     def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:
-        """Hand on blocks that are over, from the first on."""
+        """Pass complete blocks on, from the first one."""
         while self.told:
             key, cores = next(iter(self.told.items()))
             ended = self._ended.get(key, self._begun)
@@ -228,7 +230,7 @@ class Hearing:
             del self.told[key], self._ended[key]
 
     def failed_at(self) -> Span | None:
-        """Where the call stands that ended the run."""
+        """Return the source location of the call that ended the run."""
         if self._failed is None:
             return None
         words = self._failed.words
@@ -236,7 +238,7 @@ class Hearing:
         return None if call is None else place_of(self.places[self._failed.library], words, call)
 
     def take(self, task: int, block: int) -> Block | None:
-        """What a block told; forgotten then, unless somebody asks for contents, later."""
+        """Return the trace of a block. Drop it, unless contents are kept for later."""
         with self._lock:
             return self.told.get((task, block)) if self._contents else self.told.pop((task, block), None)
 
@@ -246,7 +248,7 @@ class Hearing:
         return next((k.profile for k in kernels if k is not None), self.profile)
 
     def lowered(self, cores: Block, track: bool) -> tuple[Memory, Any, Any, Any]:
-        """What is executed of some kernels: memory, program, code of cores and sites, once for all tasks."""
+        """Return the code of some kernels, shared by all tasks: memory, program, code of cores, and sites."""
         key = (track, *sorted((kind, core.library) for kind, core in cores.items()))
         if key not in self._programs:
             memory = Memory(open=True)
@@ -264,7 +266,7 @@ class Hearing:
 
 
 class Execution:
-    """A block of a task on the reference engine."""
+    """The execution of a block of a task on the reference engine."""
 
     def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
         self._hearing, self._cores, self._block = hearing, cores, block
@@ -273,12 +275,12 @@ class Execution:
         for a in arrays_of(cores):
             data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
             self._held.append(Copied(a.address, self._gm.add(a.name, data), data))
-        #: Buffers, in the order of `arrays_of`, and where they lie.
+        #: Buffers, in the order of `arrays_of`, with their addresses.
         self.addresses = {c.buffer: c.address for c in self._held}
 
     def run(self, watch: Watchers | None, dry: bool = False) -> LaunchResult:
-        """To its end; what is wrong is in the result. `dry`: nothing is computed, for all is known that
-        decides on what is done."""
+        """Run to the end; problems are in the result. With `dry`, nothing is computed: the trace decides the
+        control flow."""
         tracks = watch is not None and watch.tracks
         memory, program, roles, sites = self._hearing.lowered(self._cores, tracks)
         memory.hold(self._held)
@@ -309,6 +311,6 @@ class Execution:
         return result
 
     def spell(self, d: Diagnostic) -> None:
-        """Make a diagnostic of the reference engine speak of C++, unless the kernels are programs."""
+        """Rewrite a diagnostic of the reference engine in terms of C++, unless the kernels are programs."""
         if not all(core.library in self._hearing.programs for core in self._cores.values()):
             in_cpp(d)

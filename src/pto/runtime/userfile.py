@@ -1,7 +1,7 @@
-"""A Python file of the user: loaded, called, and pointed at when something in it is wrong.
+"""Python files of the user: loading, calls, and source locations of problems.
 
-Whatever the file raises becomes a diagnostic at the line of the file that raised; values that are wrong are
-shown where they are written, as far as they are written out.
+An exception in the file becomes a diagnostic at the line that raised it. A wrong value is shown where it is
+written, as far as it is a literal.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class UserFile:
         except SyntaxError as e:
             place = self._line(e.lineno or 1) if e.filename == self.path else None
             raise DiagnosticError([
-                Diagnostic("PTO-E2602", f"'{self.source.name}' is not Python: {e.msg}", place)
+                Diagnostic("PTO-E2602", f"invalid Python in '{self.source.name}': {e.msg}", place)
             ]) from e  # fmt: skip
         except BaseException as e:  # also SystemExit: a script must not end its runner
             raise DiagnosticError([self._raised(e, what)]) from e
@@ -89,8 +89,8 @@ class UserFile:
         return Span(self.source, start + len(text) - len(text.lstrip()), end)
 
     def span(self, *path: str | int) -> Span | None:
-        """Where a value is written: the name of a variable, then indices and keys. What is not written out
-        is shown where the last part that is was."""
+        """Return the source location of a value: the name of a variable, then indices and keys. For a value
+        that is not a literal, return the location of its innermost enclosing literal."""
         node: ast.AST | None = None
         for statement in ast.parse(self.source.text).body:
             targets = statement.targets if isinstance(statement, ast.Assign) else []

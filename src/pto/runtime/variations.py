@@ -1,10 +1,10 @@
-"""The same run in virtual time with another number of blocks or schedulers, or another window.
+"""The same run in virtual time with other numbers of blocks or schedulers, or another window.
 
     for row in runtime.what_if(orchestrate, a, out, durations={"add": 3}, block_dim=[8, 16, 24]):
         print(row.value, row.makespan_us)
 
-Every variation is a run of its own: an orchestration that asks how many cores there are gets the answer of
-that run. The first row is the run as it was asked for.
+Every variation is a separate run: an orchestration that reads the number of cores gets the value of its run.
+The first row is the unchanged run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..diag import did_you_mean
 from .tensors import refuse
 
-#: What can be varied, and what else it is called.
+#: Options that can be varied, and their aliases.
 OPTIONS = ("block_dim", "schedulers", "task_window", "heap")
 _OTHERS = {"window": "task_window", "block-dim": "block_dim", "blocks": "block_dim"}
 _MOST = 64
@@ -24,20 +24,20 @@ _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 
 class Variation(NamedTuple):
-    """One run: what was changed (an empty name for nothing), and what came of it."""
+    """One run: the changed option (an empty name for none), and its results."""
 
     option: str
     value: int
     makespan_us: float
     bound_us: float
-    aic: float  # share of the makespan in which cores of the kind worked
+    aic: float  # share of the makespan in which the AICs worked
     aiv: float
     overhead: float  # of schedulers, for any kind of core
     blocked: int  # times that the orchestrator had to wait
 
 
 def parse(texts: Iterable[str]) -> dict[str, list[int]]:
-    """`block_dim=8,16,24` and `schedulers=1..4`, as a command line has them."""
+    """Parse options of a command line: `block_dim=8,16,24` and `schedulers=1..4`."""
     out: dict[str, list[int]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
@@ -58,17 +58,16 @@ def parse(texts: Iterable[str]) -> dict[str, list[int]]:
 def _option(name: str) -> str:
     found = _OTHERS.get(name, name)
     if found not in OPTIONS:
-        raise refuse(
-            f"what-if: there is no option '{name}'", did_you_mean(name, OPTIONS) or ", ".join(OPTIONS)
-        )
+        raise refuse(f"what-if: unknown option '{name}'", did_you_mean(name, OPTIONS) or ", ".join(OPTIONS))
     return found
 
 
 def vary(run: Callable[[dict[str, int]], Any], changes: Mapping[str, Sequence[int]]) -> list[Variation]:
-    """The rows of a table: `run` gets what is changed, one option at a time, and gives records."""
+    """Return the rows of a table. `run` gets the changed options, one option at a time, and returns
+    records."""
     todo = [("", 0), *((_option(name), int(v)) for name, values in changes.items() for v in values)]
     if len(todo) > _MOST:
-        raise refuse(f"what-if: {len(todo)} runs, at most {_MOST}")
+        raise refuse(f"what-if: too many runs: {len(todo)}, at most {_MOST}")
     return [_row(name, value, run({name: value} if name else {})) for name, value in todo]
 
 
@@ -86,8 +85,8 @@ def _row(option: str, value: int, records: Any) -> Variation:
 
 
 def what_if(orchestrate: Callable[..., Any], *args: Any, **given: Any) -> list[Variation]:
-    """Run in virtual time with each of the values of `block_dim`, `schedulers`, `task_window` and `heap` that
-    are lists; everything else is as `run` has it."""
+    """Run in virtual time with each value of those of `block_dim`, `schedulers`, `task_window` and `heap`
+    that are lists. Other arguments are those of `run`."""
     from .runs import run
 
     changes = {k: v for k, v in given.items() if k in OPTIONS and isinstance(v, Iterable)}
@@ -97,7 +96,7 @@ def what_if(orchestrate: Callable[..., Any], *args: Any, **given: Any) -> list[V
 
 
 def table(rows: Sequence[Variation]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and cells, for a terminal."""
+    """Return head and cells of a table for a terminal."""
     head = (
         "what if",
         "makespan",

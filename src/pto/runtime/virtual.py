@@ -1,10 +1,10 @@
-"""Virtual time: what a run needs for it, as the extension module takes it, and as reports tell it.
+"""Virtual time of a run: its durations and overheads, and its statistics for reports.
 
     runtime.run(orchestrate, a, out, virtual_time=True, durations={"add": 3.2})
 
-Kernels take the time that `durations` says, everything around them what `overheads` says; values are computed
-as ever. The event loop is native (native/runtime/exec/virtual_time.hpp), and the same on any number of host
-threads.
+Kernels take the time in `durations`, everything around them the time in `overheads`; values are computed as
+in real time. The event loop is native (native/runtime/exec/virtual_time.hpp), and the same on any number of
+host threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Virtual:
-    """How a run is timed. One may serve several runs."""
+    """The timing of a run. One object may serve several runs."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Virtual:
         says: str = "",
         listen: bool = True,
     ) -> None:
-        """`listen`: whether C++ kernels are timed by what they do."""
+        """`listen`: time C++ kernels by their traces."""
         self.machine: Machine = machine if isinstance(machine, Machine) else read_machine(machine)
         self.durations = (
             durations
@@ -45,15 +45,15 @@ class Virtual:
         self._guessed = Guessed()
 
     def options(self) -> dict[str, Any]:
-        """For the extension module."""
+        """Return options for the extension module."""
         return {"costs": dict(self.machine.costs), "compute": self.compute}
 
     def listens(self, func_id: int, name: str) -> bool:
-        """Whether a C++ kernel has to tell what it does, for nobody else says how long it takes."""
+        """Return True if a C++ kernel has to be traced, because no table has its duration."""
         return self.compute and self._listen and not self.durations.has(func_id, name)
 
     def begin(self, run: Any, hearing: Hearing | None) -> None:
-        """A run begins, whose kernels tell."""
+        """Begin a run with traces."""
         self._guessed.clear()
         self.durations.attach(run)
         if hearing is not None:
@@ -71,23 +71,22 @@ class Virtual:
         program: tuple[Any, str | None, frozenset[int]] | None = None,
         library: str = "",
     ) -> None:
-        """A kernel of a run. Where the user says nothing of it, the cost model knows it: of a program (a
-        module or its path, its entry, which parameters are floats), or of a C++ library that tells what it
-        does."""
+        """Register a kernel of a run. Without a duration of the user, the cost model times it: a program (a
+        module or its path, its entry, its float parameters), or a C++ library by its trace."""
         model = self._model(name, program) if program is not None else None
         told = self._timed if library and self.listens(func_id, name) else None
         if told is not None and told.hearing is not None and library not in told.hearing.kernels:
             told.hearing.hear(library, name)
         why = ""
         if library and not self.compute:
-            why = "; the cost model times a C++ kernel by what it does, and nothing is computed"
+            why = "; the cost model needs the trace of a C++ kernel, but nothing is computed"
         self.durations.know(run, func_id, name, model, told, why)
 
     def _model(self, name: str, program: tuple[Any, str | None, frozenset[int]]) -> Model:
         return modelled(name, *program, self.machine.cores or None, self._guessed)
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
-        """What the statistics of a run have besides: they tell every view that times are virtual."""
+        """Return the statistics of a run, with the fields that mark its times as virtual."""
         return {
             **stats,
             "durations": self.durations.says,
@@ -97,14 +96,14 @@ class Virtual:
 
 
 def made(virtual_time: Any, durations: Any, machine: Any, compute: bool) -> Virtual | None:
-    """What the arguments of `run` say."""
+    """Return the timing for arguments of `run`; None in real time."""
     if isinstance(virtual_time, Virtual):
         return virtual_time
     if virtual_time:
         return Virtual(durations, machine, compute)
     for name, given in (("durations", durations), ("machine", machine)):
         if given is not None:
-            raise refuse(f"{name} is for virtual time", "runtime.run(..., virtual_time=True)")
+            raise refuse(f"cannot use {name} in real time", "runtime.run(..., virtual_time=True)")
     if not compute:
-        raise refuse("compute=False is for virtual time", "runtime.run(..., virtual_time=True)")
+        raise refuse("cannot use compute=False in real time", "runtime.run(..., virtual_time=True)")
     return None

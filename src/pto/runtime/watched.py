@@ -1,8 +1,8 @@
-"""Kernels of a graph under watch: sanitizers on what each task tells of its calls (`told`).
+"""Sanitizers of the kernels of a graph, on the trace of each task (`told`).
 
-Every task is a launch of its own, in the order that tasks began: after the run, or while it goes on where too
-much would have to be kept. Tasks that do the same elsewhere are executed once (`alike`), and what is wrong in
-several tasks is told once.
+Every task is a separate launch, in the order of the starts of tasks: after the run, or during the run if
+traces need too much memory. Of tasks with equal traces, only one is executed (`alike`). A problem of several
+tasks is reported once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .written import Written
 
 
 class _Accesses(Watcher):
-    """What a block touches of global memory, and reads of what no task has written before."""
+    """Collects the global memory that a block touches, and its reads of memory that no task has written
+    before."""
 
     def __init__(self, written: Written | None, addresses: Mapping[Any, int]) -> None:
         self._written = written
@@ -54,39 +55,39 @@ class _Accesses(Watcher):
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
 
     def _place(self, event: Event, place: Any) -> int | None:
-        """Where the operand begins that the access goes by, which may be to a part of it."""
+        """Return the offset of the operand of an access; the access may touch a part of it."""
         operands = [v for v in event.args.values() if getattr(v, "buffer", None) is place.buffer]
         of = place if any(v is place for v in operands) else operands[0] if len(operands) == 1 else None
         return of.offset if isinstance(of, View | Pointer) else None
 
 
 class _Uses:
-    """What tasks touched of the memory that they were given."""
+    """The accesses of tasks to their memory."""
 
     def __init__(self) -> None:
-        self._rows = array("Q")  # task, address of the array, first byte, the one behind the last, written
-        #: By task the addresses of its parameters, as reports name these.
+        self._rows = array("Q")  # task, address of the array, first byte, end, written
+        #: By task the addresses of its parameters, by their names in reports.
         self._parameters: dict[int, dict[str, int]] = {}
 
     def add(
         self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use], names: Sequence[str] = ()
     ) -> None:
-        """Add what a task used. `names` are those of the parameters of a program, in their order."""
+        """Add the accesses of a task. `names` are the parameters of a program, in order."""
         numbers = {f"%{name}": f"parameter {n}" for n, name in enumerate(names)}
         self._parameters.setdefault(task, {}).update((numbers.get(a.name, a.name), a.address) for a in arrays)
         for n, first, last, write in uses:
             self._rows.extend((task, arrays[n].address, first, last, write))
 
     def apart(self, earlier: int, task: int, parameter: int) -> bool:
-        """Whether a task used only what nobody before it did, of memory that an earlier one was given as
-        well: many share a tensor that each has rows of. False where nobody knows: where one of them was not
-        seen to use anything, and where parts lie between each other."""
+        """Return True if the bytes that a task touched are disjoint from those of earlier tasks in shared
+        memory: many tasks share a tensor, each with its own rows. False if that is unknown: no accesses of
+        one of them were observed, or parts are interleaved."""
         address = self._parameters.get(task, {}).get(f"parameter {parameter}")
         rows = np.frombuffer(self._rows, np.uint64).reshape(-1, 5)
         if address is None or not all([(rows[:, 0] == t).any() for t in (earlier, task)]):
             return False
         mine = rows[(rows[:, 0] == task) & (rows[:, 1] == address)]
-        rows = rows[rows[:, 0] < task]  # windows of one memory have addresses of their own
+        rows = rows[rows[:, 0] < task]  # windows of one memory have different addresses
         for _, _, first, last, write in mine.tolist():
             met = (rows[:, 2] < last) & (rows[:, 3] > first)
             if (met if write else met & (rows[:, 4] == 1)).any():
@@ -94,44 +95,44 @@ class _Uses:
         return True
 
 
-#: Every byte of memory that nobody wrote, where the runtime is told to mark it.
+#: The byte in fresh memory, if the runtime marks it.
 POISON = 0xFF
 
 
 class Watch:
-    """What is wrong with the kernels of a run."""
+    """The problems of the kernels of a run."""
 
     def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
         self._hearing = hearing
         self._names = names
         self._alike = Alike()
         self._uses = _Uses()
-        #: What was found, by code and place, with the blocks that it was found in: task, block, in words.
+        #: Diagnostics by code and location, with the blocks that have them: task, block, description.
         self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge = self._judge
-        #: Kernels of tasks of several blocks, which are executed one by one.
+        #: Kernels of tasks with several blocks, which are executed one by one.
         self._split: set[str] = set()
-        #: What was written, where it is known what was before.
+        #: Written memory, if its initial state is known.
         self._written: Written | None = None
         self._copies_seen = True
-        #: Addresses and sizes of memory that the host has written, until the next block is judged.
+        #: Addresses and sizes of memory that the host has written since the last block.
         self._given: deque[tuple[int, int]] = deque()
 
     def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
-        """Look for reads of what nobody wrote. `given` are addresses and sizes of memory that holds something
-        before the graph runs; None: the host copies to memory that it makes itself, unseen."""
+        """Look for reads of uninitialized memory. `given` are addresses and sizes of memory that is
+        initialized before the graph runs; None: the host allocates memory and copies to it unobserved."""
         self._written = Written()
         self._copies_seen = given is not None
         for address, size in given or ():
             self._written.add_all(address, size)
 
     def given(self, address: int, size: int) -> None:
-        """Note memory that holds something: of the caller, or written by the host. From any thread."""
+        """Record initialized memory: of the caller, or written by the host. From any thread."""
         self._given.append((address, size))
 
     def _copied(self, address: int, data: Any) -> None:
-        """What holds something else than fresh memory does (`POISON`) was written: by the host, by a plain
-        store. Where copies of the host are not seen, all of an array is that holds anything."""
+        """Record memory that differs from fresh memory (`POISON`): the host wrote it with a plain store. If
+        copies of the host are not observed, an array with any such byte counts as written."""
         if self._written is None:
             return
         touched = data != POISON
@@ -143,12 +144,13 @@ class Watch:
     def problems(
         self, sites: Sequence[str] = (), blank_reads: Iterable[tuple[int, int, str]] = ()
     ) -> list[Diagnostic]:
-        """Afterwards: each problem once; `sites` are where tasks were submitted, `blank_reads` the elements
-        that the orchestration has read and that hold what fresh memory holds: address, bytes, site."""
+        """Return each problem once, after the run. `sites` are the source locations of submissions,
+        `blank_reads` the elements that the orchestration has read and that have the value of fresh memory:
+        address, bytes, site."""
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
         for d, blocks in self._found.values():
-            (task, _, first), *rest = sorted(set(blocks))  # in whatever order they ran
+            (task, _, first), *rest = sorted(set(blocks))  # independent of the order of execution
             others = [where for _, _, where in rest]
             d.message += f" in {first}"
             if task < len(sites) and sites[task]:
@@ -159,7 +161,7 @@ class Watch:
         return [*(d for d, _ in self._found.values()), *self._unwritten(blank_reads)]
 
     def _unwritten(self, blank_reads: Iterable[tuple[int, int, str]]) -> Iterator[Diagnostic]:
-        """Yield a problem for each place where the orchestration reads what no task has written."""
+        """Yield a problem for each location where the orchestration reads memory that no task has written."""
         written, seen = self._known_writes, set[str]()
         self._take_given()
         for address, size, site in blank_reads:
@@ -223,7 +225,7 @@ class Watch:
         return dict.fromkeys(sorted(self._split), "blocks against each other")
 
     def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
-        """Afterwards: those of what tasks say they use that what they did does not disprove."""
+        """Return, after the run, the declared hazards that the observed accesses do not disprove."""
         return [
             h for h in found if h.explicit or h.earlier < 0 or not self._uses.apart(h.earlier, h.later, h.arg)
         ]
@@ -233,8 +235,8 @@ class Watch:
         return self._written if "undef" in self._names else None
 
     def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[Access], bool]:
-        """What is wrong with a block, what it touches of its arrays, and whether another one that tells the
-        same may have other problems."""
+        """Return the problems of a block, its accesses to arrays, and True if another block with an equal
+        trace may have other problems."""
         from ..engine.sanitize import watching
         from ..engine.sanitize.undef import Undef
 

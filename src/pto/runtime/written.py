@@ -1,4 +1,4 @@
-"""Which bytes of global memory somebody has written."""
+"""The bytes of global memory that have been written."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 from ..engine.region import Region
 
-#: Bytes of memory beside which one piece of marks lies; of those only the pages that are used take room.
+#: Bytes of memory per array of marks; only its used pages take memory.
 _PIECE = 1 << 28
 
-#: Marks of an element, by how many bytes it has.
+#: Marks of an element, by its size in bytes.
 _MARKS = {n: np.array(int.from_bytes(b"\x01" * n, "little"), f"u{n}") for n in (1, 2, 4, 8)}
 
 #: Bytes: a region, or their offsets.
@@ -20,15 +20,15 @@ Where = Region | Any
 
 
 class Written:
-    """Whole pieces of memory, and a mark for each byte where only some were written."""
+    """Completely written ranges of memory, and marks per byte for partly written memory."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []  # of whole pieces, which neither meet nor overlap
+        self._starts: list[int] = []  # of complete ranges, which are disjoint and not adjacent
         self._ends: list[int] = []
         self._marks: dict[int, Any] = {}
 
     def add_all(self, address: int, size: int) -> None:
-        """All of a piece of memory."""
+        """Add a complete range of memory."""
         if size <= 0:
             return
         end = address + size
@@ -39,7 +39,7 @@ class Written:
         self._ends[first:last] = [end]
 
     def add_where(self, address: int, mask: Any) -> None:
-        """Those bytes of a piece of memory where a mask holds."""
+        """Add the bytes of a range of memory where a mask holds."""
         if mask.all():
             self.add_all(address, mask.size)
         elif not self._holds(address, address + mask.size):
@@ -48,7 +48,7 @@ class Written:
                 marks[low - start : high - start] |= mask[low - address : high - address]
 
     def add(self, where: Where, base: int) -> None:
-        """Bytes that lie so far behind an address."""
+        """Add bytes, at offsets from an address."""
         low, high, dense = self._placed(where, base)
         if self._holds(low, high):
             return
@@ -65,7 +65,7 @@ class Written:
                 self._of(piece)[at[at // _PIECE == piece] - piece * _PIECE] = 1
 
     def lacks(self, where: Where, base: int) -> int:
-        """How many of some bytes nobody wrote."""
+        """Return the number of bytes that have not been written."""
         low, high, dense = self._placed(where, base)
         if self._holds(low, high):
             return 0
@@ -87,7 +87,7 @@ class Written:
         )
 
     def knows(self, address: int, size: int) -> bool:
-        """Whether anybody wrote some of a piece of memory."""
+        """Return True if any byte of a range of memory was written."""
         at = bisect_right(self._ends, address)
         if at < len(self._starts) and self._starts[at] < address + size:
             return True
@@ -95,13 +95,13 @@ class Written:
 
     @staticmethod
     def _placed(where: Where, base: int) -> tuple[int, int, bool]:
-        """Bounds, and whether all between them belongs to it."""
+        """Return the bounds, and True if all bytes between them belong to the access."""
         low, high = bounds(where)
         dense = isinstance(where, Region) and where.dense
         return low + base, high + base, dense
 
     def _holds(self, low: int, high: int) -> bool:
-        """Whether all of that lies in a whole piece."""
+        """Return True if a range lies in a completely written one."""
         at = bisect_right(self._starts, low) - 1
         return low >= high or (at >= 0 and high <= self._ends[at])
 
@@ -112,7 +112,7 @@ class Written:
         return found
 
     def _pieces(self, low: int, high: int) -> list[tuple[Any, int, int]]:
-        """Marks of some memory, with where each part of it begins and ends."""
+        """Return the marks of a range of memory, with the start and the end of each part."""
         return [
             (self._of(n), max(low, n * _PIECE), min(high, (n + 1) * _PIECE))
             for n in range(low // _PIECE, -(-high // _PIECE))
@@ -123,7 +123,8 @@ class Written:
         return self._of(low // _PIECE)[low - start : high - start]
 
     def _marked(self, where: Where, base: int, low: int, high: int) -> tuple[Region, Any, Any] | None:
-        """A region among the marks, and those of an element; None where it has none of its own there."""
+        """Return a region among the marks, and the mark of an element; None if it does not lie in one array
+        of marks."""
         piece = low // _PIECE
         if not isinstance(where, Region) or where.bits < 8 or (high - 1) // _PIECE != piece:
             return None
@@ -132,7 +133,7 @@ class Written:
 
 
 def bounds(where: Where) -> tuple[int, int]:
-    """The first byte and the one after the last; equal where there is none."""
+    """Return the first byte and the end; equal if the region is empty."""
     if isinstance(where, Region):
         return where.bounds
     return (int(where.min()), int(where.max()) + 1) if where.size else (0, 0)
