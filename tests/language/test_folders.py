@@ -145,7 +145,7 @@ def test_every_form_computes_the_same(kept_place: Path) -> None:
                 assert a.tobytes() == b.tobytes(), (type(run).__name__, seed, name)
         assert len(run.execute([a.copy() for a in given], record=True).records.tasks)
         assert "record=True shows" in ran.summary()  # both forms give the same kind of thing
-        with pytest.raises(DiagnosticError, match="would hold DOT"):
+        with pytest.raises(DiagnosticError, match="save_graph writes DOT"):
             ran.save_graph(str(place / "graph.svg"))
     _the_runner_agrees(place)
     _other_extents(saved, given)
