@@ -139,7 +139,9 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
     assert _refused(lambda rt: rt.add_task(times, np.zeros(128, np.float32)[::2], out[0], 1)) == message
 
 
-def test_a_compiled_kernel_stays_in_its_array(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["host_build_graph", "aicpu_build_graph"])
+def test_a_compiled_kernel_stays_in_its_array(name: str, tmp_path: Path) -> None:
+    """In `aicpu_build_graph` also while the graph grows."""
     source = tmp_path / "far.cpp"
     source.write_text("""\
 #include <pto/pto-inst.hpp>
@@ -155,10 +157,11 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
 """)
     far = runtime.kernel(source, "out")
     array = np.zeros(100, np.float32)
-    runtime.run(lambda rt: rt.add_task(far, array[36:]), runtime="host_build_graph")
+    build = lambda rt, at: rt.publish_task(rt.add_task(far, array[at:]))  # noqa: E731
+    runtime.run(build, 36, runtime=name)
     assert array.sum() == 64
     with pytest.raises(pto.DiagnosticError, match=r"TSTORE: touches bytes 148\.\.404 of its array"):
-        runtime.run(lambda rt: rt.add_task(far, array[37:]), runtime="host_build_graph")
+        runtime.run(build, 37, runtime=name)
 
 
 @pytest.mark.parametrize("dtype", [">f4", "O", "f8"])

@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <shared_mutex>
 
 #include "pto/core/launch_abi.hpp"
 
 namespace pto2 {
 
-/// Used by one thread at a time: who builds the graph, then who ends the run.
+/// One thread allocates: it builds the graph, then it ends the run. Others may look at blocks meanwhile.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -27,6 +29,7 @@ class DeviceMemory {
     void* memory = std::aligned_alloc(64, rounded);
     if (memory == nullptr) return nullptr;
     if (poison) std::memset(memory, 0xFF, rounded);
+    const std::unique_lock lock(changing_);
     blocks_[reinterpret_cast<uintptr_t>(memory)] = size;
     used_ += size;
     if (used_ > peak_) peak_ = used_;
@@ -38,7 +41,10 @@ class DeviceMemory {
     const auto at = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
     if (at == blocks_.end()) return false;
     used_ -= at->second;
-    blocks_.erase(at);
+    {
+      const std::unique_lock lock(changing_);
+      blocks_.erase(at);
+    }
     std::free(pointer);
     return true;
   }
@@ -59,8 +65,9 @@ class DeviceMemory {
     return offset <= at->second && size <= at->second - offset;
   }
 
-  /// The allocation that holds an address; false if none does.
+  /// The allocation that holds an address; false if none does. From any thread.
   bool block(uint64_t address, pto_array& out) const {
+    const std::shared_lock lock(changing_);
     auto at = blocks_.upper_bound(address);
     if (at == blocks_.begin()) return false;
     --at;
@@ -73,6 +80,7 @@ class DeviceMemory {
 
  private:
   std::map<uintptr_t, size_t> blocks_;
+  mutable std::shared_mutex changing_;  // of blocks_
   size_t used_ = 0, peak_ = 0;
 };
 

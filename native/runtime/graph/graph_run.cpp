@@ -68,7 +68,7 @@ int GraphRun::add_task(const uint64_t* args, int count, int func_id, CoreType ty
 }
 
 void GraphRun::add_array(uint64_t address, uint64_t begin, uint64_t bytes) {
-  if (options_.concurrent) return;  // tasks may be looking at them
+  const std::unique_lock lock(adding_);
   arrays_[address] = {reinterpret_cast<void*>(begin), bytes, "its array", 0};
 }
 
@@ -169,16 +169,18 @@ void GraphRun::fill(int64_t ticket, DispatchPayload& payload, int) {
   payload.block_num = 1;
 }
 
-/// The allocations that arguments point to. While a graph grows, so does its memory: nothing is known then.
+/// The allocations and arrays that arguments point to.
 int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
-  if (options_.concurrent) return 0;
+  const std::shared_lock lock(adding_);
   int count = 0;
   for (int i = 0; i < payload.num_args; ++i) {
     const auto address = static_cast<uint64_t>(payload.args[i]);
     if (memory_.block(address, out[count])) {
       ++count;
-    } else if (const auto array = arrays_.find(address); array != arrays_.end()) {
-      out[count++] = array->second;
+    } else if (auto at = arrays_.upper_bound(address); at != arrays_.begin()) {
+      const pto_array& array = (--at)->second;
+      const uint64_t offset = address - reinterpret_cast<uint64_t>(array.data);
+      if (address == at->first || offset < array.bytes) out[count++] = array;
     }
   }
   return count;

@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -52,7 +54,8 @@ class GraphRun final : public Graph {
   Failure& failure() { return exec_.failure(); }
 
   // --- while building; throws Aborted when the run has failed ---
-  /// An address of the caller's that tasks are given, and the memory around it: kernels must not leave that.
+  /// An address of the caller's that tasks are given, perhaps with an offset, and the memory around it: kernels
+  /// must not leave that.
   void add_array(uint64_t address, uint64_t begin, uint64_t bytes);
   int add_task(const uint64_t* args, int count, int func_id, CoreType type, const char* file, int line);
   void add_edge(int from, int to);
@@ -100,6 +103,7 @@ class GraphRun final : public Graph {
   std::shared_ptr<TaskTable> table_;
   DeviceMemory memory_;
   std::map<uint64_t, pto_array> arrays_;  // by address
+  mutable std::shared_mutex adding_;      // to arrays_, while tasks of a concurrent run look at them
   Exec exec_;
   std::atomic<int> completed_{0};
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records
