@@ -131,7 +131,7 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage(name: str) -> None:
-    with no_hang(5), memory_limit(256 << 20), pytest.raises(BadElf, match="its table of lines is damaged"):
+    with no_hang(5), memory_limit(256 << 20), pytest.raises(BadElf, match="its line table is damaged"):
         Lines(DAMAGED[name])
 
 
@@ -150,8 +150,5 @@ def test_a_damaged_table_is_refused_with_a_way_out(tmp_path: Path) -> None:
     with pytest.raises(pto.DiagnosticError) as caught:
         lines_of(str(path))
     (found,) = caught.value.diagnostics
-    assert (
-        found.code == "PTO-E2405"
-        and found.message == f"cannot run '{path}': its table of lines is damaged"
-    )
+    assert found.code == "PTO-E2405" and found.message == f"cannot run '{path}': its line table is damaged"
     assert found.help is not None and "pto build" in found.help

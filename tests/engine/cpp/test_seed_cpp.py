@@ -81,7 +81,7 @@ def test_a_tile_that_was_never_assigned_is_named(tmp_path: Path) -> None:
 def test_overview_minimal_example(tmp_path: Path) -> None:
     """A tile type needs its location; what follows from it is not reported. The rest is as printed."""
     found = refused(tmp_path, MINIMAL)
-    assert {d.help for d in found} == {"the location comes first: Tile<TileType::Vec, float, 16, 16>"}
+    assert {d.help for d in found} == {"write the location first: Tile<TileType::Vec, float, 16, 16>"}
     out = np.full(4, -1, np.int32)
     kernel(tmp_path, MINIMAL.replace("Tile<float", "Tile<TileType::Vec, float"))(out, blocks=1)
     assert out[:2].tolist() == [1, 0]

@@ -1,4 +1,4 @@
-"""Bound arguments as machine code takes them: 64-bit words, addresses of arrays, descriptions of views."""
+"""Bound arguments for machine code: 64-bit words, addresses of arrays, descriptions of views."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from .library import ViewArgument
 
 
 class LaunchMemory:
-    """The memory a launch sees: arrays themselves, or copies of those that must not change."""
+    """The memory of a launch: the arrays themselves, or copies of those that must not change."""
 
     def __init__(self, gm: GlobalMemory, world: World | None = None) -> None:
-        """`world`: copies, in memory that the processes of its ranks have in common."""
+        """With `world`, copy the arrays into memory that is shared by the processes of its ranks."""
         self._world = world
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._moved: dict[int, tuple[Any, Any]] = {}  # by buffer
-        self._users: dict[int, set[int]] = {}  # ranks that are given a buffer
+        self._users: dict[int, set[int]] = {}  # by buffer: the ranks with it as an argument
         self._at: dict[int, int] = {}
-        #: Address, bytes, name and owner of every array.
+        #: Address, size, name and owner of every array.
         self.arrays: list[tuple[int, int, bytes, int]] = []
         self._views: list[ViewArgument] = []
-        for buffer in gm.buffers:  # those of other ranks are reached without being an argument
+        for buffer in gm.buffers:  # windows of ranks are accessible without being an argument
             if buffer.rank is not None:
                 self._map(buffer, -(buffer.rank + 1))
 
@@ -43,7 +43,7 @@ class LaunchMemory:
             self.copies.append((buffer.name, data, copy))
             data = copy
             if world is not None and world.member is not None:
-                world = None  # addresses of a context are those of this process
+                world = None  # a context has addresses of this process
         if world is not None and buffer.rank is None:
             data = self._in_common(id(buffer), data, world)
         found = self._at[id(buffer)] = data.ctypes.data
@@ -51,7 +51,7 @@ class LaunchMemory:
         return found
 
     def _in_common(self, buffer: int, data: Array, world: World) -> Array:
-        """A copy of an array that other processes see; `bring_back` copies what they left."""
+        """Return a copy of an array in shared memory; `bring_back` copies it back."""
         copy = np.frombuffer(world.room(max(1, data.size)), np.uint8)[: data.size]
         if world.member is None or world.member.first:
             copy[:] = data
@@ -59,9 +59,8 @@ class LaunchMemory:
         return copy
 
     def gather(self, member: Member) -> None:
-        """Bring the arrays that ranks on other machines have written. An array that several ranks were given
-        holds the changes of each. A rank sends the arrays that it was given, one after another: all processes
-        know which these are."""
+        """Merge the changes of ranks on other machines into the arrays. An array of several ranks gets the
+        changes of each. A rank sends its arrays one after another; all processes can compute their sizes."""
         if member.far is None:
             return
         given = [
@@ -87,20 +86,20 @@ class LaunchMemory:
             data[:] = copy
 
     def word(self, value: Pointer | View, owner: int = 0) -> int:
-        """The address of a bound array, which belongs to whom launch.h says."""
+        """Return the address of a bound array with an owner (see launch.h)."""
         self._users.setdefault(id(value.buffer), set()).add(owner - 1)
         found = self._at.get(id(value.buffer))
         return (self._map(value.buffer, owner) if found is None else found) + value.offset
 
     def view(self, value: View, owner: int = 0) -> int:
-        """The address of a description of a bound array."""
+        """Return the address of a description of a bound array."""
         shape, stride = value.dims5
         made = ViewArgument(self.word(value, owner), shape, stride)
         self._views.append(made)
         return ctypes.addressof(made)
 
     def spans(self, binding: Binding) -> dict[str, list[tuple[str, int, int] | None]]:
-        """Name, address and bytes of the array behind each argument, by function."""
+        """Return the name, address and size of the array of each argument, by function."""
         return {
             function: [
                 (v.buffer.name, self._at[id(v.buffer)], v.buffer.data.size)
@@ -112,7 +111,7 @@ class LaunchMemory:
         }
 
     def changed(self, place: Span | None) -> Diagnostic | None:
-        """A write to an array that was given as read-only, at the place of the kernel."""
+        """Return a diagnostic for a write to an array that was given as read-only, located at the kernel."""
         for name, original, copy in self.copies:
             if not np.array_equal(original, copy):
                 return Diagnostic(
@@ -122,7 +121,7 @@ class LaunchMemory:
 
 
 def word(type: Any, value: int | float | str) -> int:
-    """A scalar as a 64-bit word: an integer, or the bits of a float."""
+    """Return a scalar as a 64-bit word: an integer, or the bits of a float."""
     if isinstance(value, str):
         return 0  # the launch fills it in
     assert isinstance(type, ScalarType)

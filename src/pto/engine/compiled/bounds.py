@@ -1,8 +1,8 @@
-"""An access outside the arrays of a launch, as a diagnostic at the operation that made it.
+"""The diagnostic for an access outside the arrays of a launch, at the operation that made it.
 
-The launch says which addresses were touched and what the core had marked as its place, a number of
-`Module.mark`. An operation there is followed back to the arguments it works on, so that the diagnostic names
-one of them, as the reference engine does; an address alone does not say which array it was meant for.
+The launch returns the touched addresses, and the mark of the core (a number of `Module.mark`). The operands
+of the operation with this mark are followed back to arguments, so that the diagnostic names one of them, as
+in the reference engine. An address alone does not identify the intended array.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ..entry import Launchable
 from .library import Outcome
 
 _HELP = "check offsets, strides and sizes; the array given to the launch may be too small"
-#: Bytes from an array within which an address is taken for one that was meant for it.
+#: An address at most this many bytes away from an array counts as an access to that array.
 _NEAR = 1 << 40
 _CORE = re.compile(r" \([^()]*\)$")
 
-#: Name, address and bytes of the array behind each argument.
+#: Name, address and size of the array of each argument.
 Spans = Sequence[tuple[str, int, int] | None]
 
 
 def problem(
     kernel: Launchable, done: Outcome, message: str, spans: Mapping[str, Spans], whole: Span | None
 ) -> Diagnostic:
-    """The diagnostic; `message` is what the launch said, `spans` the arrays by function, `whole` the place of
-    the function, where nothing narrower is known."""
+    """Return the diagnostic; `message` is from the launch, `spans` are the arrays by function, `whole` is the
+    location of the function, used if the operation is not known."""
     what, _, text = message.partition(": ")
     core = _CORE.search(message)
     module = kernel.module
@@ -57,12 +57,12 @@ def problem(
 
 
 def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, int, int]]:
-    """The arrays that an operation works on, where its operands come straight from arguments."""
+    """Yield the arrays of an operation whose operands come directly from arguments."""
     function = function_of(op)
     if function is None:
         return
     known = spans.get(str(function.attr("sym_name")))
-    if not known:  # called by others: what it is given is not known
+    if not known:  # a called function: its arguments are not known
         return
     block = function.regions[0].blocks[0]
     for value in op.operands:
@@ -74,7 +74,7 @@ def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, in
 
 
 def _origin(value: Value) -> Value:
-    """What a view or pointer was made from."""
+    """Return the value that a view or pointer was made from."""
     while value.op is not None and (source := storage_source(value.op)) is not None:
         value = source
     return value

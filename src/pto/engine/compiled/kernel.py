@@ -1,7 +1,7 @@
-"""A kernel of machine code: its arguments, one launch, and what the launch came to as diagnostics.
+"""A kernel of machine code: its arguments, one launch, and the diagnostics of the launch.
 
-An engine that compiles makes the library and says which symbol to call. Only the results and run-time errors
-of a launch are seen: sanitizers, schedules and pictures need the reference engine.
+A compiling engine makes the library and gives the symbol to call. A launch gives only results and run-time
+errors: sanitizers, schedules and pictures need the reference engine.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _CODE = re.compile(
 
 
 class CompiledKernel(Launchable):
-    """A kernel in a shared library. Who makes it calls `_ready`."""
+    """A kernel in a shared library. Subclasses call `_ready` in their constructors."""
 
-    #: What is wrong with its flags, as far as the text shows: nothing waits for them here.
+    #: Static findings about its flags; flags have no effect in this engine.
     findings: list[Diagnostic]
 
     def _ready(
         self, library: Library, symbol: str, function: str, types: list[Any], program: int = 0
     ) -> None:
-        """The library, its symbol to call, and the function whose arguments, of these types, all cores are
-        given; where the library executes programs, the address of one."""
+        """Set the library, its symbol to call, and the function whose arguments, of these types, all cores
+        get. `program` is the address of a program, if the library executes programs."""
         self._program = program
         self._library = library
         self._symbol = symbol
@@ -75,15 +75,14 @@ class CompiledKernel(Launchable):
         processes: bool = False,
         **others: Any,
     ) -> LaunchResult:
-        """One launch on `blocks` blocks, which `threads` host threads share. With `ranks` (see `World.run`)
-        every rank has so many, and `args` are for each of them a list of arguments; with `processes` each
-        rank is a process of its own, as it is where another launcher has started them.
+        """Run one launch on `blocks` blocks, shared by `threads` host threads. With `ranks` (see `World.run`)
+        every rank has so many blocks, and `args` has a list of arguments for each rank. With `processes`, or
+        if another launcher started the ranks, each rank is a process.
 
-        `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
-        Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
-        after how many repetitions of loops on one core. Options of other engines are refused, or where no
-        engine was named, the launch is another's; `progress`, which every engine takes, has nothing to say
-        here.
+        `subblocks` is the number of vector cores of a mixed kernel. `out` receives the output of the program.
+        If the engine can end a launch, `timeout` limits its seconds, and `max_steps` the loop iterations of a
+        core. Options of other engines are refused; if no engine was named, another engine runs the launch.
+        All engines accept `progress`; this one ignores it.
         """
         named = (subblocks, out, timeout, max_steps, ranks)
         processes = processes or (ranks is not None and ranks.member is not None)
@@ -103,12 +102,12 @@ class CompiledKernel(Launchable):
             )  # fmt: skip
         check_options(blocks, subblocks, None, max_steps, others.get("memory_map", False), timeout)
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
-            raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
+            raise ValueError(f"expected a whole number from 1 to 256 for threads, got {threads!r}")
         self.refuse({**others, "timeout": timeout, "max_steps": max_steps})
         if threads > 1 and ranks is not None and ranks.member is not None and ranks.member.far is not None:
-            raise ValueError(f"ranks on several machines have one thread each, got threads={threads}")
+            raise ValueError(f"expected one thread for each rank on several machines, got threads={threads}")
         if processes and ranks is None:
-            raise ValueError("processes are those of ranks: give ranks too")
+            raise ValueError("cannot start processes without ranks: give ranks, too")
         result = LaunchResult(self.engine)
         result.diagnostics += self.findings
         gm = GlobalMemory()
@@ -130,7 +129,7 @@ class CompiledKernel(Launchable):
         return result
 
     def _result(self, done: Outcome, args: tuple[Any, ...]) -> LaunchResult:
-        """What a quick launch came to; only where something went wrong it is known what it was given."""
+        """Return the result of a quick launch; bind its arguments only for the message of an error."""
         result = LaunchResult(self.engine)
         if self.findings:
             result.diagnostics += self.findings
@@ -189,16 +188,16 @@ class CompiledKernel(Launchable):
             raise KeyboardInterrupt(f"at {place.source.name}:{place.line}" if place is not None else "")
 
     def _special(self, binding: Binding) -> bytes:
-        """By argument, what only the launch knows of a core: see `Library.call`. A program of the virtual
-        machine has it for each of its codes, which are two at most."""
+        """Return for each argument its kind (see `special` of `Library.call`). A program of the virtual
+        machine gets them once for each of its codes, of which it has at most two."""
         return special_words(binding.values[self._longest]) * (2 if self._program else 1)
 
     def _marked(self, done: Outcome) -> Outcome:
-        """What a launch came to, with the place that the module knows."""
+        """Return the outcome of a launch with a mark of the module."""
         return done
 
     def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
-        """What a launch said, as a diagnostic at the operation that it ended at."""
+        """Return the diagnostic of a failed launch, at the operation where it ended."""
         text = done.text
         if done.status == STUCK:
             waits = [line.split("\t", 1) for line in text.splitlines()]
@@ -207,7 +206,7 @@ class CompiledKernel(Launchable):
             d = Diagnostic(
                 "PTO-E2104", f"the program is stuck: waits for {what}{where}", self._place(done)[0]
             )
-            d.help = "nothing does what is waited for: add it on every path, before the wait"
+            d.help = "no instruction ends this wait: add one on every path, before the wait"
             d.notes.extend((f"{who}: waits for {what}" if who else f"and {what}", None) for who, what in rest)
             return d
         m = _CODE.match(text)
@@ -220,7 +219,7 @@ class CompiledKernel(Launchable):
         return Diagnostic(code, message, place, help=(m["fix"] or "") if m else "")
 
     def _place(self, done: Outcome) -> tuple[Span | None, str]:
-        """The operation that a launch ended at, and its name; the function where that is not known."""
+        """Return the location and name of the operation where a launch ended; else those of the function."""
         if done.mark >= 0:
             for f in self.module.functions:
                 for op in f.walk():
@@ -229,7 +228,7 @@ class CompiledKernel(Launchable):
         return self.span(), ""
 
     def span(self) -> Span | None:
-        """The line that begins the function."""
+        """Return the first line of the function."""
         loc = self.functions[0].loc
         return loc.head if loc is not None else None
 
@@ -242,12 +241,12 @@ def special_words(values: list[Any]) -> bytes:
 
 
 def most_arguments(kernel: Launchable) -> Operation:
-    """The function with most arguments: all cores are given the same words."""
+    """Return the function with most arguments: all cores get the same words."""
     return max(kernel.functions, key=lambda f: len(f.regions[0].blocks[0].args))
 
 
 def flag_findings(kernel: Launchable) -> list[Diagnostic]:
-    """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
+    """Return findings about flags as warnings; raise those that would always block the reference engine."""
     found = verify_flags(kernel.module, kernel.profile, kernel.functions)
     stuck = [d for d in found if d.severity == "error" and d.code == "PTO-E0803"]
     if stuck:

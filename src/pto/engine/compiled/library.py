@@ -46,7 +46,7 @@ class Launch(ctypes.Structure):
 
 
 class Tracer(ctypes.Structure):
-    """`pto_tracer` of launch.h: who is told what a traced build does, and where a core was that failed."""
+    """`pto_tracer` of launch.h: the receiver of trace events, and the return addresses of a failed core."""
 
     _fields_ = (("told", ctypes.c_void_p), ("frames", ctypes.c_uint64 * 12))
 
@@ -74,51 +74,51 @@ class ViewArgument(ctypes.Structure):
 
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
-#: What a launch came to.
+#: The status of a launch.
 DONE, FAILED, STUCK, INTERRUPTED = 0, 1, 2, 3
 
 
 class Outcome(NamedTuple):
-    """What a launch came to, and what it said."""
+    """The status of a launch, and its message."""
 
     status: int
     text: str
-    #: What the core that failed had marked as its place in the source; -1 for none.
+    #: The mark of the failed core, which identifies an operation of the source; -1 for none.
     mark: int = -1
-    #: Addresses, the last one excluded, of an access that left the arrays of the launch; empty for none.
+    #: The addresses of an access outside the arrays of the launch; empty for none.
     touched: range = range(0)
-    #: Of the core that failed.
+    #: The rank of the failed core.
     rank: int = 0
 
 
 class Alone(NamedTuple):
-    """A rank whose others are in other processes, and the function that a launch asks whether they may still
-    change what it waits for."""
+    """A rank with the other ranks in other processes, and the address of the function that returns whether
+    those can still end a wait."""
 
     rank: int
     idle: int
-    #: What reaches windows on other machines (`pto_far` of launch.h), if there are any.
+    #: The access to windows on other machines (`pto_far` of launch.h), if there are any.
     far: int = 0
 
 
 class _Link(ctypes.Structure):
-    """The beginning of `link_map`, which debuggers read: where a library is, and the name of its file."""
+    """The beginning of `link_map`, which debuggers read: the address of a library, and its file name."""
 
     _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_void_p))
 
 
 _names = itertools.count(1)
-#: Time and size of the files that were loaded, by device and inode.
+#: Time and size of the loaded files, by device and inode.
 _loaded: dict[tuple[int, int], tuple[int, int]] = {}
 
 
 @contextlib.contextmanager
 def name_to_load(path: str, check: Callable[[bytes], object] | None = None) -> Iterator[str]:
-    """A name for dlopen that leads to the file which is at a path now, and to no other one later. `check`
-    raises for a content that must not be loaded: to load a library is to run its constructors.
+    """Provide a name for dlopen that denotes the present file at a path, and never another file. `check`
+    raises for contents that must not be loaded, because loading a library runs its constructors.
 
-    dlopen takes a name that it has seen before for the library of that time, and numbers of descriptors are
-    reused. So every name is spelled differently: `/` and `/.` are the digits of a counter.
+    dlopen returns the same library for a name that it has seen before, and numbers of descriptors are reused.
+    So every name has a different spelling: `/` and `/.` are the digits of a counter.
     """
     file = opened(path)
     try:
@@ -130,7 +130,7 @@ def name_to_load(path: str, check: Callable[[bytes], object] | None = None) -> I
                 data = f.read()
             if check is not None:
                 check(data)
-            if changed:  # dlopen would take a file that was written over for what it has loaded
+            if changed:  # for an overwritten file, dlopen would return the library that it has loaded
                 with open(os.memfd_create("pto-library"), "wb") as f:
                     f.write(data)
                     f.flush()
@@ -142,29 +142,29 @@ def name_to_load(path: str, check: Callable[[bytes], object] | None = None) -> I
 
 
 def load(path: str, check: Callable[[bytes], object] | None = None) -> ctypes.CDLL:
-    """Load a library (see `name_to_load`); OSError where that fails."""
+    """Load a library (see `name_to_load`); raise OSError if that fails."""
     with name_to_load(path, check) as name:
         try:
             found = ctypes.CDLL(name)
         except OSError as e:
             raise OSError(str(e).removeprefix(f"{name}: ")) from None
         link = _Link.from_address(found._handle)
-        if ctypes.string_at(link.name) == name.encode():  # not one that was loaded before
+        if ctypes.string_at(link.name) == name.encode():  # not loaded before
             copy = ctypes.CDLL(None).strdup
             copy.restype = ctypes.c_void_p
-            link.name = copy(os.fsencode(path))  # for debuggers: the descriptor is about to be closed
+            link.name = copy(os.fsencode(path))  # for debuggers, because the descriptor will be closed
         return found
 
 
 class Library:
-    """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
+    """The entry points of a shared library, by their symbols (`launcher.Entry`)."""
 
     def __init__(self, path: str, check: Callable[[bytes], object] | None = None) -> None:
         self.path = os.path.abspath(path)
         self._loaded = load(self.path, check)
 
     def text(self, symbol: str) -> str | None:
-        """What a function without arguments says; None where there is no such function."""
+        """Return the text of a function without arguments; None if there is no such function."""
         try:
             function = getattr(self._loaded, symbol)
         except AttributeError:
@@ -173,7 +173,7 @@ class Library:
         return function().decode("utf-8", "replace")
 
     def raw(self, symbol: str) -> Any:
-        """A function as ctypes has it."""
+        """Return a function as a ctypes object."""
         return getattr(self._loaded, symbol)
 
     def launch(
@@ -186,8 +186,8 @@ class Library:
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
     ) -> tuple[int, str]:
-        """Call an entry point with 64-bit words; DONE, FAILED or STUCK, and what it said. No access to global
-        memory is checked."""
+        """Call an entry point with 64-bit words; return DONE, FAILED or STUCK, and its message. Accesses to
+        global memory are not checked."""
         done = self.call(symbol, words, blocks, subblocks, threads, special, write)
         return done.status, done.text
 
@@ -207,15 +207,14 @@ class Library:
         ranks: int = 0,
         alone: Alone | None = None,
     ) -> Outcome:
-        """Call an entry point with 64-bit words; with `ranks` those of one rank after another, of which one
+        """Call an entry point with 64-bit words; with `ranks` the words of one rank after another. One rank
         may be `alone` in this process.
 
-        `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
-        of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
-        size, name and owner (see launch.h) of all of global memory: an access outside fails. `program` is the
-        address of what a library executes that is a machine itself; such a one ends a launch that takes more
-        than `limit` seconds, or a core of which repeats loops more than `steps` times, and one that is
-        interrupted.
+        `special` has a byte per word: 1, 2 and 3 mean the block, the number of blocks and the sub-block of
+        the core, 0 the word itself. `write` receives the output of the kernel. `arrays` are address, size,
+        name and owner (see launch.h) of all arrays: an access outside of them fails. `program` is the address
+        of a program for a library that is a virtual machine. Such a library ends a launch after `limit`
+        seconds, after `steps` loop iterations of a core, and on an interrupt.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
@@ -241,7 +240,7 @@ class Library:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
         try:
             status = int(function(ctypes.byref(launch)))
-        except KeyboardInterrupt:  # as soon as it came back: where it was is known
+        except KeyboardInterrupt:  # raised after the function returned: the mark is known
             if not launch.status:
                 raise
             status = INTERRUPTED
@@ -250,7 +249,7 @@ class Library:
 
 
 def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
-    """What was built, loaded. Where the cache is cleared in between, what came from it is built again."""
+    """Build and load a library. If the cache was cleared between the two, build again."""
     built = build()
     try:
         return built, Library(built.path)

@@ -1,4 +1,4 @@
-"""Windows of ranks on other machines (native/host/nodes.hpp), as the process of one rank has them."""
+"""Windows of ranks on other machines (native/host/nodes.hpp), in the process of one rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ...diag import Diagnostic, DiagnosticError
 from . import group
 
-#: Milliseconds after which somebody who waits for other nodes looks for an interrupt.
+#: The interval in milliseconds at which a wait for other nodes checks for an interrupt.
 _PATIENCE = 100
 
 
@@ -33,7 +33,7 @@ def _host() -> ctypes.CDLL:
 
 
 class Far:
-    """The ranks of other nodes: a connected socket for each, and None for those of the own node."""
+    """The ranks of other nodes: a connected socket for each, and None for the ranks of this node."""
 
     def __init__(self, rank: int, sockets: Sequence[int | None]) -> None:
         self._ranks = len(sockets)
@@ -42,12 +42,13 @@ class Far:
         self._nodes = _host().pto_nodes_open(rank, self._ranks, files)
         if self._nodes is None:
             raise DiagnosticError([
-                Diagnostic("PTO-E2420", f"rank {rank} has no thread that receives from other machines")
+                Diagnostic("PTO-E2420", f"rank {rank} cannot start a thread to receive from other machines")
             ])  # fmt: skip
 
     def map(self, file: int, stride: int) -> tuple[int, Any]:
-        """The windows of a new world, of which those of this node are in a file: its number, the same in
-        every process that makes the same worlds, and its memory, given back when nobody has it any more."""
+        """Map the windows of a new world; a file has those of this node. Return the number of the world,
+        which is the same in all processes that make the same worlds, and its memory, freed after its last
+        use."""
         self._worlds += 1
         at = _host().pto_nodes_map(self._nodes, self._worlds, file, stride)
         os.close(file)
@@ -58,27 +59,27 @@ class Far:
         return self._worlds, memory
 
     def begin(self, world: int, place: int) -> int:
-        """A launch begins, in the group of this node; what it is given to reach other nodes."""
+        """Begin a launch in the group of this node; return the address of its access to other nodes."""
         return _host().pto_nodes_begin(self._nodes, world, place)
 
     def end(self, well: bool) -> None:
-        """It has ended here; returns when it has on all nodes."""
+        """End the launch on this node; return after it has ended on all nodes."""
         _host().pto_nodes_end(self._nodes, well)
         while not _host().pto_nodes_met(self._nodes, _PATIENCE):
             pass
 
     def refresh(self, world: int, size: int) -> None:
-        """What the first bytes of the windows of other nodes hold."""
+        """Copy the first `size` bytes of the windows of other nodes to this node."""
         if not _host().pto_nodes_refresh(self._nodes, world, size):
             self.check()
 
     def check(self) -> None:
-        """Raise where a rank has left, or has sent a message that does not fit."""
+        """Raise if a rank has left, or has sent an invalid message."""
         problem: bytes | None = _host().pto_nodes_problem(self._nodes)
         if problem is not None:
             code, _, message = problem.decode()[1:].partition("] ")
-            raise DiagnosticError([Diagnostic(code, message, help="see what that rank says")])
+            raise DiagnosticError([Diagnostic(code, message, help="see the output of that rank")])
 
     def close(self) -> None:
-        """Leave the others, who are told."""
+        """Leave the other ranks, and notify them."""
         _host().pto_nodes_close(self._nodes)

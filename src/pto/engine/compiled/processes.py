@@ -1,8 +1,8 @@
-"""A launch of ranks as processes: each is forked from this one, or all were started by another launcher, and
-launches its own rank. Those of one machine have windows and arrays in common.
+"""A launch of ranks as processes, which are forked from this one, or were started by another launcher. Each
+process launches its rank. Processes of one machine share windows and arrays.
 
-They know of each other by a group (native/host/group.hpp): ranks that wait for what nobody will do are told
-so, and one that dies ends the others.
+A group (native/host/group.hpp) connects the processes: it detects a deadlock of all ranks, and a rank that
+dies ends the others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..ranks import World
 from . import group
 from .library import DONE, FAILED, INTERRUPTED, STUCK, Alone, Outcome
 
-#: How a launch is called: with what receives its text, and the rank that is alone.
+#: A function that runs a launch; its arguments are the receiver of output, and the rank of this process.
 Call = Callable[[Callable[[str], Any], Alone], Outcome]
-#: Status of a message from a rank that has not ended: its text is output of the kernel.
+#: The status of a message with output of the kernel, from a rank that has not ended.
 _PRINTS = -1
-#: Characters of such a text; longer output takes several messages.
+#: The largest number of characters in such a message; longer output takes several messages.
 _MOST_TEXT = wire.SHORT // 8
 
 
@@ -43,10 +43,10 @@ def _alone(host: ctypes.CDLL, rank: int) -> Alone:
 
 
 def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
-    """Launch every rank in a process of its own; what the first that failed came to, or that all are done."""
+    """Launch every rank in a separate process; return the outcome of the first that failed, else DONE."""
     host = _host()
     file = group.make(ranks)
-    processes: dict[Connection, int] = {}  # by what each tells
+    processes: dict[Connection, int] = {}  # by the connection that each sends on
     try:
         for rank in range(ranks):
             here, there = cast("tuple[Connection, Connection]", Pipe(duplex=False))
@@ -63,7 +63,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
 
 
 def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
-    """Launch the rank that this process is; what the first that failed came to, or that all are done."""
+    """Launch the rank of this process; return the outcome of the first rank that failed, else DONE."""
     host, member = _host(), world.member
     assert member is not None
     far = member.far
@@ -76,7 +76,7 @@ def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
         alone = _alone(host, member.rank)
         if far is not None:
             alone = alone._replace(far=far.begin(world.number, place))
-        member.all(b"")  # the arrays of all are in their places
+        member.all(b"")  # wait until the arrays of all ranks are in shared memory
         done = call(write, alone)
         if far is not None:
             far.end(done.status == DONE)
@@ -87,15 +87,15 @@ def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
         raise
     finally:
         host.pto_host_leave(place)
-    told = member.all(packed(done))
-    found = {rank: outcome(data, rank, member.ranks) for rank, data in enumerate(told)}
-    if far is not None:  # all that was sent has come to where it belongs, and stays so until all have seen it
+    received = member.all(packed(done))
+    found = {rank: outcome(data, rank, member.ranks) for rank, data in enumerate(received)}
+    if far is not None:  # all messages have arrived, and windows do not change until all ranks have read them
         far.refresh(world.number, world.used)
     return _worst(found)
 
 
 def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connection) -> None:
-    """In a process of its own: never returns."""
+    """Run a rank in its process; never return."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -123,7 +123,7 @@ def packed(done: Outcome) -> bytes:
 
 
 def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Outcome:
-    """Decode the outcome that one of so many ranks sends, or what it prints while it is `running`."""
+    """Decode the outcome that one of so many ranks sends, or, while it is `running`, its output."""
     status, text, mark, first, last, rank = wire.unpack("isiuui", data, f"rank {sender}")
     if status not in (DONE, FAILED, STUCK, INTERRUPTED) and not (running and status == _PRINTS):
         raise wire.refused(f"rank {sender}", f"unknown status {status}")
@@ -133,7 +133,7 @@ def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Outc
 
 
 def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Outcome:
-    """What ranks tell, until all have ended or one has failed."""
+    """Receive the outcomes of ranks until all have ended or one has failed; return that of the launch."""
     ranks = {pipe: rank for rank, pipe in enumerate(processes)}
     left = set(processes)
     found: dict[int, Outcome] = {}
@@ -147,18 +147,19 @@ def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Out
                 if ranks[pipe] not in found:
                     raise _died(ranks[pipe], processes[pipe]) from None
                 continue
-            told = outcome(data, ranks[pipe], len(ranks), running=True)
-            if told.status == _PRINTS:
-                write(told.text)
+            done = outcome(data, ranks[pipe], len(ranks), running=True)
+            if done.status == _PRINTS:
+                write(done.text)
                 continue
-            found[ranks[pipe]] = told
-            if told.status == FAILED:  # what the others wait for is not to come
-                return told
+            found[ranks[pipe]] = done
+            if done.status == FAILED:  # others may wait for it
+                return done
     return _worst(found)
 
 
 def _worst(found: dict[int, Outcome]) -> Outcome:
-    """What a launch came to, from what its ranks came to: who fails leaves others stuck."""
+    """Return the outcome of a launch from those of its ranks. A failed rank comes first: it may leave others
+    stuck."""
     failed = [found[r] for r in sorted(found) if found[r].status == FAILED]
     if failed:
         return failed[0]
@@ -180,5 +181,5 @@ def _end(process: int) -> None:
         if os.waitpid(process, os.WNOHANG)[0] == 0:
             os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-    except (ChildProcessError, ProcessLookupError):  # it has been waited for
+    except (ChildProcessError, ProcessLookupError):  # the process was reaped before
         pass

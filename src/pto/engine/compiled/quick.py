@@ -1,7 +1,7 @@
-"""Launches whose arguments are what a kernel takes, as they stand: arrays of its element types, dense and not
-read-only, and numbers in range. The native part describes them to the kernel, nothing else is made.
+"""The fast path for launches whose arguments need no conversion: dense, writable arrays of the element types
+of the kernel, and numbers in range. The native part describes them to the kernel directly.
 
-What a caller may give besides goes the long way (`kernel.py`), and so do all messages.
+All other arguments, and all messages, take the general path (`kernel.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..elements import ARRAY_DTYPES
 from ..entry import SPMD, Launchable
 from .library import Library, Outcome
 
-#: As many as `kMost` of native/bindings/launch.cpp.
+#: The largest number of arguments, equal to `kMost` of native/bindings/launch.cpp.
 _MOST = 32
 
 
@@ -28,18 +28,19 @@ def _print(text: bytes) -> None:
 
 
 class Quick:
-    """The short way for one kernel."""
+    """The fast path for one kernel."""
 
     def __init__(self, kernel: Launchable, library: Library, symbol: str, program: int) -> None:
         function = ctypes.cast(library.raw(symbol), ctypes.c_void_p).value or 0
         print = ctypes.cast(_print, ctypes.c_void_p).value or 0
         takes = [_takes(a.type, a.name) for a in kernel.args]
-        #: With arguments, blocks and threads: 0 for done, None where the arguments need more than this.
+        #: Takes arguments, blocks and threads; returns 0 for DONE, None if the arguments need the general
+        #: path.
         self.call = _native.Launcher(function, np.ndarray, takes, kernel.subblocks, program, print)
 
 
 def outcome(done: int | tuple[int, bytes, int, int, int]) -> Outcome:
-    """What a launch came to."""
+    """Return the outcome of a quick launch."""
     if isinstance(done, int):
         return Outcome(done, "")
     status, text, mark, first, last = done
@@ -47,7 +48,7 @@ def outcome(done: int | tuple[int, bytes, int, int, int]) -> Outcome:
 
 
 def _takes(type: Type, name: str) -> tuple[Any, ...]:
-    """An argument as `Launcher` is told of it: an array, whole numbers, a float."""
+    """Return the description of an argument for `Launcher`: an array, an integer or a float."""
     if isinstance(type, PtrType):
         return ARRAY_DTYPES[str(type.dtype)], f"%{name}".encode()
     assert isinstance(type, ScalarType)
@@ -56,8 +57,8 @@ def _takes(type: Type, name: str) -> tuple[Any, ...]:
 
 
 def quick(kernel: Launchable, library: Library, symbol: str, program: int) -> Quick | None:
-    """The short way of a kernel, if it has one: it is one function, whose arguments are arrays of known types
-    and numbers, none of which the launch fills in or deals out."""
+    """Return the fast path of a kernel, if it has one: it must be one function, with arrays of known types
+    and numbers as arguments, none of which the launch itself sets or splits."""
     if len(kernel.functions) != 1 or kernel.dealt or len(kernel.args) > _MOST:
         return None
     if not all(a.name not in SPMD and _suits(a.type) for a in kernel.args):

@@ -1,6 +1,6 @@
-"""From C++ to a shared library, at most once per content.
+"""Builds shared libraries from C++, at most once per content.
 
-A build is keyed by its sources, all our headers, the compiler, its flags and the processor.
+The cache key of a build has its sources, all our headers, the compiler, its flags and the processor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .launcher import LAUNCH
 
 
 class Unit(Record):
-    """One translation unit; `apart` keeps its names from meeting those of other units."""
+    """One translation unit; `apart` keeps its names separate from those of other units."""
 
     name: str
     text: str
@@ -30,13 +30,13 @@ class Unit(Record):
 
 
 def _tools(found: Compiler) -> tuple[str, str, str]:
-    """What every build depends on."""
+    """Return the parts of a cache key that every build has."""
     common = compilers.common(found)
     return found.identity, compilers.headers_digest(), common.identity if common else ""
 
 
 def key_of(found: Compiler, kind: str, *what: str) -> str:
-    """A key of the cache for what a compiler makes with our headers."""
+    """Return a cache key for an output of a compiler with our headers."""
     return cache.key(kind, *_tools(found), *found.flags, *what)
 
 
@@ -46,7 +46,7 @@ def _key(found: Compiler, units: Sequence[Unit], flags: Sequence[str], *more: st
 
 
 def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -> Built:
-    """The library of units, from the cache or built now. `files` are what the units include by name."""
+    """Return the library of units, from the cache or built now. The units include `files` by name."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
@@ -57,7 +57,7 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
 
 def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, headers: str) -> Built:
     """Return the library of units that begin with the directives `headers`, linked with another library,
-    which is loaded before."""
+    which is loaded first."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
@@ -68,12 +68,12 @@ def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, heade
 
 
 def kept_pack(units: Sequence[Unit], flags: Sequence[str], machine: str) -> Built | None:
-    """The same, where it is in the cache; nothing is built."""
+    """Return the same library if the cache has it; build nothing."""
     return cache.stored(_key(compilers.find(), units, (*flags, machine)))
 
 
 def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
-    """The library of units that include files of users; `text` is that of the first such file."""
+    """Return the library of units that include files of users; `text` is the text of the first such file."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
@@ -84,7 +84,7 @@ def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str)
 
 
 def included(work: Path) -> list[str]:
-    """Files of users that the units in a folder include, from what the compiler noted (`-MMD`)."""
+    """Return the files of users that the units in a folder include, as the compiler lists them (`-MMD`)."""
     ours = (str(work), str(compilers.include_dir()))
     names: set[str] = set()
     for rule in work.glob("*.d"):
@@ -98,7 +98,7 @@ _PLACE = re.compile(r":\d+:\d+: (?:fatal )?error: ")
 
 
 def at_a_place(output: str) -> bool:
-    """Check whether a compiler found an error in a source; no other failure is the fault of the source."""
+    """Check whether a compiler found an error in a source; other failures are not the fault of the source."""
     return _PLACE.search(output) is not None
 
 
@@ -110,8 +110,8 @@ def compile_units(
     work: Path,
     text: str = "",
 ) -> Built:
-    """Compile and link in a folder; several units at the same time. `text` is that of the first source where
-    our headers may be read precompiled."""
+    """Compile and link in a folder, several units at the same time. `text` is the first source, which decides
+    whether precompiled headers may be used."""
     every = _written(found, (*units, *files), flags, work)
     common = compilers.common(found)
     if common is None:
@@ -119,12 +119,12 @@ def compile_units(
     built = _compile(found, units, [*every, compilers.LINKED], [common.path], work, text)
     if built.ok or at_a_place(built.output):
         return built
-    # The library is damaged, or options of the user's do not suit it: headers alone do as well.
+    # The library is damaged, or options of the user do not fit it: compile the headers without it.
     return _compile(found, units, every, [], work)
 
 
 def _written(found: Compiler, units: Sequence[Unit], flags: Sequence[str], work: Path) -> list[str]:
-    """Put units into a folder; the command that compiles there."""
+    """Put units into a folder, and return the command that compiles there."""
     for u in units:
         (work / u.name).write_text(u.text, encoding="utf-8")
     return [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
@@ -140,10 +140,10 @@ def _compile(
     headers: str = LAUNCH,
 ) -> Built:
     def flags_of(u: Unit) -> list[str]:
-        """All flags, and our compiled headers where the source `text` allows it."""
+        """Return all flags, with our precompiled headers if the source `text` allows it."""
         flags = [*every[len(found.command) :], *u.flags]
         flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
-        if len(units) > 1 and not u.apart:  # the unit that starts the halves of a kernel needs little
+        if len(units) > 1 and not u.apart:  # the unit that launches the halves of a kernel needs few headers
             return flags
         return [*flags, *precompiled.headers(found, key_of(found, "headers"), flags, text, more=headers)]
 
@@ -175,7 +175,7 @@ def _compile(
 
 
 def _made(file: Path, status: int, output: str, found: Compiler) -> Built:
-    """What a compiler made; one that reports success without a file has failed all the same."""
+    """Return the result of a compiler; one that reports success without a file has failed, too."""
     if status == 0 and not file.exists():
         output += f"{' '.join(found.command)} reports success, but wrote no {file.name}: is it a compiler?\n"
     return Built(str(file) if status == 0 and file.exists() else "", output)
@@ -185,8 +185,8 @@ _LIBRARIES = ("-lpthread",)
 
 
 def keep_apart(found: Compiler, object: str, linked: Sequence[str]) -> tuple[bool, str]:
-    """Give an object file its own copy of the code in the libraries `linked`, and keep its hidden names from
-    meeting those of others. Return whether that was done, and what the tools print."""
+    """Give an object file its own copy of the code in the libraries `linked`, and make its hidden names
+    local. Return whether that succeeded, and the output of the tools."""
     if linked:
         whole = f"{object}.whole"
         done = compilers.call([*found.command, "-r", "-nostdlib", object, *linked, "-o", whole])

@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine: which one, what it is called with, where our headers are."""
+"""The C++ compiler of this machine: its command, its flags, and the folder of our headers."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ if TYPE_CHECKING:
     import subprocess
     from concurrent.futures import ThreadPoolExecutor
 
-#: Linkers that need half the time of the usual one, the best first.
+#: Linkers that need half the time of the default one, the best first.
 _LINKERS = ("mold", "lld", "gold")
 CANDIDATES = ("g++", "clang++", "c++")
 GET_ONE = "install g++ 11 or clang++ 15 or newer (for instance: apt install g++), or name one in PTO_CXX"
 REINSTALL = "install the package again: pip install --force-reinstall pto-*.whl, or make setup in a checkout"
 
-#: What every kernel is compiled with. Results have to be those of the reference engine: products and sums are
-#: not fused, but nobody looks at errno or at floating-point exceptions, which lets loops be vectorised.
+#: Flags of every kernel. Results have to be those of the reference engine, so products and sums are not
+#: fused. Code that uses neither errno nor floating-point exceptions can be vectorised.
 FLAGS = (
     "-std=c++20", "-fPIC", "-fvisibility=hidden", "-ftree-vectorize", "-ffp-contract=off",
     "-fno-math-errno", "-fno-trapping-math",
 )  # fmt: skip
-#: The loops of the headers are what takes time, and -O1 does as much for them as -O2, in three quarters of
-#: the compile time. g++ vectorises little by itself: the cost model brings row maxima from 5.4 to 1.5 us.
-#: Passes that do nothing for those loops take a tenth of the compile time.
+#: Most time of a run is spent in the loops of the headers. For them -O1 is as good as -O2, in three quarters
+#: of the compile time. g++ vectorises few loops by default: the cost model brings row maxima from 5.4 to
+#: 1.5 us. The disabled passes do not improve those loops, and take a tenth of the compile time.
 GCC_FLAGS = (
     "-O1", "-finline-small-functions", "-fvect-cost-model=dynamic", "-fno-tree-slp-vectorize",
     "-fno-tree-bit-ccp", "-fno-tree-slsr", "-fno-tree-dominator-opts", "-fno-ipa-modref",
 )  # fmt: skip
 CLANG_FLAGS = ("-O2",)
-#: Only some processors report an integer that is divided by zero. On the others the compiler checks: it costs
-#: a comparison where the divisor is no constant, and traps, which needs no library.
+#: Only some processors trap on an integer division by zero. On others the compiler adds a check, which costs
+#: a comparison if the divisor is not constant. The check traps, and so needs no library.
 DIVISION = (
     ()
     if platform.machine() in ("x86_64", "AMD64")
     else ("-fsanitize=integer-divide-by-zero", "-fsanitize-undefined-trap-on-error")
 )
 
-#: What selects a profile in the headers.
+#: The macro that selects a profile in the headers.
 ARCH_MACROS: dict[str, tuple[str, ...]] = {
     p.name: (f"-D{p.macro}",) if p.macro else () for p in PROFILES.values()
 }
 
-#: What the headers need of a compiler and its library, in as little as takes no time to compile. It prints
-#: which of our libraries it was compiled for: the headers tell no more vector instructions apart than these.
+#: A short program with the language features that the headers need. It prints the name of our library with
+#: the same vector instructions; the headers distinguish no others.
 _PROGRAM = """\
 #include <bit>
 #include <concepts>
@@ -85,13 +85,13 @@ int main() { return __builtin_printf(VECTORS) < 0 || twice(std::bit_cast<int>(0.
 
 
 class Compiler(Record):
-    """A compiler that was seen to compile C++20."""
+    """A compiler that has compiled a C++20 program."""
 
     command: tuple[str, ...]
     version: str  # first line of --version
-    march_native: bool  # whether -march=native works
-    linker: str = ""  # one that needs less time than the usual one, for -fuse-ld; empty where there is none
-    vectors: str = ""  # which of our libraries it compiles for, see `common`; empty where there is none
+    march_native: bool  # accepts -march=native
+    linker: str = ""  # a linker that is faster than the default, for -fuse-ld; empty if there is none
+    vectors: str = ""  # our library for its vector instructions, see `common`; empty if there is none
 
     @property
     def is_clang(self) -> bool:
@@ -99,35 +99,35 @@ class Compiler(Record):
 
     @property
     def flags(self) -> list[str]:
-        """What every kernel is compiled with."""
+        """The flags of every kernel."""
         more = CLANG_FLAGS if self.is_clang else GCC_FLAGS
         return [*FLAGS, *more, *DIVISION, *(["-march=native"] if self.march_native else [])]
 
     @property
     def identity(self) -> str:
-        """What makes two compilers the same for the cache, together with the processor it compiles for."""
+        """A text that identifies the compiler, and the processor that it compiles for, in cache keys."""
         return "\n".join(
             (*self.command, self.version, _processor() if self.march_native else platform.machine())
         )
 
 
-_asking = threading.Lock()  # held by who asks a compiler
+_probing = threading.Lock()  # held while a compiler is tested
 
 
 def find() -> Compiler:
-    """The compiler to use: the one of PTO_CXX, else the first that works; raises where there is none."""
+    """Return the compiler to use: that of PTO_CXX, else the first that works. Raise if there is none."""
     wanted = knobs.get("PTO_CXX")
     problems: list[str] = []
     for text in (wanted,) if wanted else CANDIDATES:
         try:
             command = tuple(shlex.split(text))
-        except ValueError as e:  # a quote that nothing closes
-            problems.append(f"'{text}' is no command: {str(e).lower()}")
+        except ValueError as e:  # a missing closing quote
+            problems.append(f"cannot read '{text}' as a command: {str(e).lower()}")
             continue
         path = shutil.which(command[0]) if command else None
         if path is None:
             continue
-        with _asking:
+        with _probing:
             found = _probe((path, *command[1:]), _stamp(path))
         if isinstance(found, Compiler):
             return found
@@ -139,7 +139,7 @@ def find() -> Compiler:
 
 
 def asked() -> Compiler | None:
-    """The compiler that `find` would give, if any process has asked it before; nothing is started."""
+    """Return the compiler of `find` if a process has tested it before; start no process."""
     wanted = knobs.get("PTO_CXX")
     with contextlib.suppress(DiagnosticError, ValueError, OSError):
         for text in (wanted,) if wanted else CANDIDATES:
@@ -152,10 +152,10 @@ def asked() -> Compiler | None:
 
 
 def find_early() -> None:
-    """Begin to look for the compiler while the caller does something else: `find` then waits for it."""
+    """Start the search for the compiler in a thread; `find` then waits for its result."""
 
     def look() -> None:
-        with contextlib.suppress(DiagnosticError, OSError):  # `find` says it
+        with contextlib.suppress(DiagnosticError, OSError):  # `find` reports it
             find()
 
     threading.Thread(target=look).start()
@@ -172,14 +172,14 @@ def _probe_key(command: tuple[str, ...], stamp: tuple[int, int]) -> str:
 
 @lru_cache(8)
 def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
-    """What the compiler is, or why it cannot be used. A compiler that works is asked once per version of its
-    file: the answer, which takes longer than to run a kernel, is kept in the cache."""
+    """Return the properties of a compiler, or why it cannot be used. The test of a compiler takes longer than
+    a kernel, so the cache keeps the result for each version of its file."""
     key = _probe_key(command, stamp)
     kept = cache.find(key)
-    with contextlib.suppress(TypeError):  # facts of another version of ours
+    with contextlib.suppress(TypeError):  # the entry of another version of pto
         if kept is not None:
             return Compiler(command, **kept.facts)
-    found, ran = _ask(command)
+    found, ran = _test(command)
     if isinstance(found, Compiler) and ran:
         facts = {name: value for name, value in found.as_dict().items() if name != "command"}
         with contextlib.suppress(OSError):
@@ -187,8 +187,8 @@ def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     return found
 
 
-def _ask(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
-    """What the compiler is, or why it cannot be used; and whether what it made could be run."""
+def _test(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
+    """Return the properties of a compiler, or why it cannot be used; and whether its program could be run."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pto-cxx-") as folder:
@@ -197,7 +197,7 @@ def _ask(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
         vectors, runs = "", True
 
         def problem(*flags: str) -> str:
-            """Why the program cannot be compiled, linked and run; empty where it can."""
+            """Return why the program cannot be compiled, linked and run; empty if it can."""
             nonlocal vectors, runs
             program = Path(folder, "check")
             program.unlink(missing_ok=True)
@@ -263,7 +263,7 @@ def end_tools() -> None:
 
 
 def _end(tools: list[subprocess.Popen[str]]) -> None:
-    """End tools and what they have started. SIGTERM has a compiler remove its temporary files."""
+    """End tools and their child processes. On SIGTERM a compiler removes its temporary files."""
     import subprocess
 
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -277,7 +277,7 @@ def _end(tools: list[subprocess.Popen[str]]) -> None:
 
 @contextlib.contextmanager
 def workers(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that call tools. An interrupt of the thread that waits for them ends the tools."""
+    """Provide threads that call tools. An interrupt of the waiting thread ends the tools."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(count) as pool:
@@ -292,7 +292,7 @@ def workers(count: int) -> Iterator[ThreadPoolExecutor]:
 
 @lru_cache(1)
 def _processor() -> str:
-    """The processor, for a cache that several machines may share."""
+    """Return a digest of the processor, for a cache that several machines may share."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
             lines = [line for line in f if line.startswith(("model name", "flags", "Features", "CPU part"))]
@@ -303,14 +303,14 @@ def _processor() -> str:
 
 @lru_cache(1)
 def include_dir() -> Path:
-    """Our headers: in the installed package, or in the checkout the package is used from."""
+    """Return the folder of our headers, in the installed package or in the checkout."""
     package = Path(__file__).resolve().parent.parent.parent
     for folder in (package / "include", package.parent.parent / "native" / "include"):
         if (folder / "pto" / "pto-inst.hpp").is_file():
             return folder
     raise DiagnosticError([
         Diagnostic(
-            "PTO-E2401", f"the C++ headers are missing: no pto/pto-inst.hpp in {package / 'include'}",
+            "PTO-E2401", f"missing C++ headers: no pto/pto-inst.hpp in {package / 'include'}",
             help=REINSTALL,
         )
     ])  # fmt: skip
@@ -320,7 +320,7 @@ _digests: dict[tuple[tuple[str, int, int], ...], str] = {}
 
 
 def headers_digest() -> str:
-    """A digest of all our headers; their contents are read again when one has changed."""
+    """Return a digest of all our headers; their contents are read again when one has changed."""
     root = include_dir()
     headers = digest.files(root)
     seen = tuple((name, *_stamp(f"{root}/{name}")) for name in headers)
@@ -331,19 +331,19 @@ def headers_digest() -> str:
     return found
 
 
-#: Code that is the same in every kernel comes from a library, see `PTO_COMMON` in our headers.
+#: Common code of all kernels comes from a library, see `PTO_COMMON` in our headers.
 LINKED = "-DPTO_CPU_LINKED"
 
 
 class Common(Record):
-    """That library."""
+    """The library with the common code of all kernels."""
 
     path: str
     identity: str
 
 
 def common(compiler: Compiler) -> Common | None:
-    """The library for what a compiler compiles for; none where it was made from other headers than ours."""
+    """Return the library for the processor of a compiler; None if it was made from other headers."""
     return _common(compiler.vectors, headers_digest()) if compiler.vectors else None
 
 
@@ -362,11 +362,11 @@ def _common(vectors: str, headers: str) -> Common | None:
         return None
 
 
-#: What only code on vector registers has; reading their headers takes as long as compiling a small kernel.
+#: Names that only code with vector registers has. Their headers take as long as a small kernel.
 _REGISTERS = re.compile(
     r"__VEC_SCOPE__|\bvector_|\b(?:RegTensor|MaskReg|UnalignReg|vbitsort|vmrgsort4|vtranspose|get_vms4_sr)\b"
 )
-#: What only code of the cube unit on pointers has.
+#: Names that only code of the cube unit with pointers has.
 _CUBE = re.compile(
     r"\bmad(?:_mx)?\s*\(|\b(?:load_cbuf|copy_cbuf|copy_matrix_cc|copy_gm_to_cbuf|create_cbuf)_"
     r"|\bset_(?:loop3_para|channel_para|fpc|quant_pre|relu_alpha|fix_clip_relu|mte2_nz_para)\b"
@@ -374,35 +374,34 @@ _CUBE = re.compile(
 _INCLUDED = re.compile(r'#\s*include\s*"(?!pto/)')
 TILES_ONLY = "-DPTO_CPU_TILES_ONLY"
 NO_REGISTERS = "-DPTO_CPU_NO_REGISTERS"
-#: Emitted code of a program that was verified breaks no rule that types decide: the headers need not ask.
+#: The program was verified, so the headers need not check rules that types decide.
 VERIFIED = "-DPTO_CPU_VERIFIED"
 
 
-#: Every call tells of itself, see trace.hpp.
+#: Every call emits trace events, see trace.hpp.
 TRACED = "-DPTO_TRACED"
 
 
 def placed(compiler: Compiler) -> list[str]:
-    """Flags for code whose calls are told the lines of: tables of lines, and frames that lead from callee to
-    caller."""
+    """Return flags for code whose calls are mapped to source lines: line tables, and frame pointers."""
     lines = "-gline-tables-only" if compiler.is_clang else "-g1"
     return [lines, "-gz=none", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
 
 
 def header_flags(text: str) -> list[str]:
-    """Flags that leave headers out which a source does not use; what it includes may use them."""
+    """Return flags that omit headers which a source does not use. Files that it includes may use them, so a
+    source with other includes gets all headers."""
     if _REGISTERS.search(text) or _INCLUDED.search(text):
         return []
     return [NO_REGISTERS] if _CUBE.search(text) else [TILES_ONLY]
 
 
-#: What compilers of devices call their core, by the machine of a profile; kernels and headers ask for it.
+#: The core number of device compilers, by the machine of a profile; kernels and headers test it.
 _AICORE = {"cpu": 220, "a2a3": 220, "a5": 310}
 
 
 def core_flags(profile: Profile, kind: str = "") -> list[str]:
-    """What compilers of devices define while they compile for a core, of a kind where there is one: kernels
-    written for them ask for it."""
+    """Return the macros that device compilers define for a core, perhaps of a kind, as kernels test them."""
     number = _AICORE[profile.isa]
     named = {"cube": "CUBE", "vector": "VEC"}.get(kind)
     of_kind = [f"-D__DAV_{named}__", f"-D__DAV_C{number}_{named}__"] if named else []
@@ -410,7 +409,7 @@ def core_flags(profile: Profile, kind: str = "") -> list[str]:
 
 
 def arch_flags(profile: Profile) -> list[str]:
-    """The profile and its capacities as macros; capacities only where they were changed."""
+    """Return macros for a profile and for its capacities, if these were changed."""
     from ...isa.profiles import PROFILES
 
     flags = list(ARCH_MACROS[profile.name])

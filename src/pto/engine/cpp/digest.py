@@ -1,4 +1,4 @@
-"""A digest of our headers: libraries and caches are known by it. The build of the package runs this file."""
+"""A digest of our headers, which identifies libraries and cache entries. The package build runs this file."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def files(include: Path) -> list[str]:
-    """Headers that kernels are compiled with, within the folder. Every process asks: `os.walk` is fast."""
+    """Return the headers of kernels, relative to the folder. Every process does this; `os.walk` is fast."""
     found: list[str] = []
     for folder, _, names in os.walk(include / "pto"):
         within = os.path.relpath(folder, include)

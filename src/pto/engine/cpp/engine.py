@@ -1,4 +1,4 @@
-"""Engine `cpp` as the registry knows it: its kernels, and what `pto doctor` says of it."""
+"""Engine `cpp` for the registry: it makes kernels, and the remark for `pto doctor`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def made(request: Request) -> CompiledKernel:
-    """The kernel that is asked for, of a program or of a file."""
+    """Return the requested kernel, of a program or of a file."""
     r = request
     if isinstance(r.program, Module):
         from .kernel import CppKernel
@@ -25,5 +25,5 @@ def made(request: Request) -> CompiledKernel:
 
 
 def remark() -> str:
-    """What `pto doctor` adds."""
+    """Return the remark of this engine for `pto doctor`."""
     return f" (cache: {cache.folder()})"

@@ -1,9 +1,9 @@
-"""Kernels that are not programs: C++ written by hand, and libraries that `pto build` made.
+"""Kernels that are not programs: hand-written C++, and libraries of `pto build`.
 
     pto.kernel("k.cpp", "softmax", target="a5")     compiled when it is made, and kept in the cache
-    pto.kernel("k.so")                              says itself what it holds, see pto/core/describe.hpp
+    pto.kernel("k.so")                              describes its kernels, see pto/core/describe.hpp
 
-They are called like every other kernel. Arguments are held against the C++ signature: `__gm__ float*` takes
+They are called like all other kernels. Arguments are compared with the C++ signature: `__gm__ float*` takes
 an array of float32, `void*` and `uint8_t*` take any array.
 """
 
@@ -48,7 +48,7 @@ class AnyPointer(Type):
 
 
 class Foreign(Type):
-    """What no launch can pass."""
+    """The type of an argument that no launch can pass."""
 
     kind = "opaque"
 
@@ -57,14 +57,14 @@ class Foreign(Type):
 
 
 class Param(Record):
-    """An argument, as `ir.Value` describes those of programs."""
+    """An argument of a kernel, like an `ir.Value` of a program."""
 
     name: str
     type: Any
 
 
 class About(Record):
-    """One kernel of a library, as the library describes it."""
+    """The description of one kernel in a library."""
 
     name: str
     symbol: str
@@ -77,7 +77,7 @@ class FileKernel(CompiledKernel):
     """A kernel of a C++ file or of a library."""
 
     engine = "cpp"
-    #: Whether it tells of every call, see `engine/traced`.
+    #: It emits trace events of every call, see `engine/traced`.
     traced = False
 
     def __init__(
@@ -99,9 +99,9 @@ class FileKernel(CompiledKernel):
         self.kind = about.kind
         self.subblocks = about.subblocks
         self._params = list(about.params)
-        #: What tells this kernel from one of a program.
+        #: A kernel of a file has no functions of a program.
         self.functions, self.roles = [], []
-        #: Where a core of a checked build was that failed.
+        #: The return addresses of the core that failed, in a checked build.
         self._tracer = Tracer() if checked else None
         program = ctypes.addressof(self._tracer) if self._tracer is not None else 0
         self._ready(self._library, about.symbol, self.name, [p.type for p in self._params], program)
@@ -110,7 +110,7 @@ class FileKernel(CompiledKernel):
     def args(self) -> list[Any]:
         return self._params
 
-    # -- where it comes from --------------------------------------------------------------------------------
+    # -- its library ----------------------------------------------------------------------------------------
 
     def _compile(self, entry: str | None, target: str | Profile | None, capacity: Mapping[str, int]) -> None:
         source, problems = read(self.path)
@@ -142,7 +142,7 @@ class FileKernel(CompiledKernel):
             self.built = Built(self._library.path, "")
         except (OSError, BadElf) as e:
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{self.path}' cannot be loaded: {e}",
+                Diagnostic("PTO-E2405", f"cannot load '{self.path}': {e}",
                            help="give a library that 'pto build' made on this kind of machine")
             ]) from None  # fmt: skip
         facts, self._abouts = describe(self._library, self.path)
@@ -150,23 +150,21 @@ class FileKernel(CompiledKernel):
         wanted = target.name if isinstance(target, Profile) else profile(target).name if target else None
         if wanted not in (None, self.profile.name):
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{self.path}' was built for {self.profile.name}, not for {wanted}",
-                           help=f"build it again: pto build --arch {wanted}")
+                Diagnostic("PTO-E2405", f"expected '{self.path}' to be built for {wanted}, "
+                           f"got {self.profile.name}", help=f"build it again: pto build --arch {wanted}")
             ])  # fmt: skip
         lacks = [("run-time checks", "--checked")] if self.checked and not facts["checked"] else []
-        lacks += (
-            [("calls that tell of themselves", "--traced")] if self.traced and not facts.get("traced") else []
-        )
+        lacks += [("traced calls", "--traced")] if self.traced and not facts.get("traced") else []
         lacks += [("auto mode", "--auto")] if self.auto and not facts.get("auto") else []
         lacks += [("these capacities", f"--capacity {loc}={size}") for loc, size in capacity.items()][:1]
         for what, option in lacks:
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{self.path}' was built without {what}",
+                Diagnostic("PTO-E2405", f"cannot use '{self.path}': it was built without {what}",
                            help=f"build it again: pto build {option}")
             ])  # fmt: skip
 
     def _check(self, data: bytes) -> None:
-        """Refuse a library that `pto build` did not make before its constructors run."""
+        """Refuse a library that `pto build` did not make, before its constructors run."""
         if not has_symbol(data, _DESCRIBES):
             raise _unknown(self.path)
 
@@ -191,7 +189,7 @@ class FileKernel(CompiledKernel):
         return special_words(binding.values[self._longest])
 
     def _at(self, frames: Sequence[int]) -> Span | None:
-        """The innermost place of the user's in some return addresses."""
+        """Return the innermost source location in code of the user among some return addresses."""
         if self.__dict__.get("_places") is None:
             self._places = Places(self.built.path, [self.text] if self.text is not None else [])
         return self._places.span(frames)
@@ -215,7 +213,7 @@ class FileKernel(CompiledKernel):
         return d
 
     def span(self, param: str | None = None) -> Span | None:
-        """The name of the kernel in its source, or that of an argument."""
+        """Return the source location of the name of the kernel, or of an argument."""
         if self.text is None:
             return None
         found = handwritten.place_of(self.text.text, self.name, param)
@@ -223,7 +221,7 @@ class FileKernel(CompiledKernel):
 
 
 class _FileBinding(Binding):
-    """Arguments of a C++ function."""
+    """The bound arguments of a C++ function."""
 
     def _spread(self, first: list[Any]) -> None:
         self.values[self.kernel.name] = first
@@ -258,7 +256,7 @@ def _spelled(m: re.Match[str]) -> str:
     return f"{found.cpp if found else m[1]}*"
 
 
-# -- what a library says ------------------------------------------------------------------------------------
+# -- descriptions of libraries ------------------------------------------------------------------------------
 
 
 #: The function in which a library describes its kernels (`PTO_ABOUT` in pto/core/describe.hpp).
@@ -266,7 +264,7 @@ _DESCRIBES = "pto_library"
 
 
 def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]:
-    """Return what a library says about itself; an error where it says nothing."""
+    """Return the facts of a library and the descriptions of its kernels; raise if it has no description."""
     text = library.text(_DESCRIBES)
     facts = json.loads(text) if text is not None else {}
     if facts.get("format") != 1:
@@ -286,12 +284,12 @@ def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]
 
 
 def _unknown(path: str) -> DiagnosticError:
-    what = f"'{path}' does not say which kernels it has"
+    what = f"missing description of kernels in '{path}'"
     return DiagnosticError([Diagnostic("PTO-E2405", what, help="make it with 'pto build'")])
 
 
 def _type(text: str) -> Any:
-    """A type as pto/core/describe.hpp writes it."""
+    """Return a type from its text in pto/core/describe.hpp."""
     if text.startswith("view "):
         _, element, *dims = text.split()
         extents = "x".join("?" if n == "-1" else n for n in dims)

@@ -33,7 +33,7 @@ _GUARD = {"cube": re.compile(r"__DAV_(?:\w+_)?CUBE__"), "vector": re.compile(r"_
 
 
 def without_comments(text: str) -> str:
-    """The text with comments and strings blanked; offsets stay."""
+    """Return the text with blanks for comments and strings; offsets stay the same."""
 
     def blank(m: re.Match[str]) -> str:
         return "".join(c if c in "\n\x22" else " " for c in m[0])
@@ -42,15 +42,15 @@ def without_comments(text: str) -> str:
 
 
 def kernels(text: str) -> list[str]:
-    """Names of the functions marked `__global__` that can be called as they are: templates cannot."""
+    """Return the names of the functions marked `__global__`, except templates, which cannot be launched."""
     found = [m["name"] for m in _KERNEL.finditer(without_comments(text)) if not m["template"]]
     return list(dict.fromkeys(found))
 
 
 def pairs(text: str) -> dict[str, tuple[str, str]]:
-    """Kernels whose cube and vector side are functions of their own, by name, as `ir.facts.halves` has them:
-    those called `X_aic` and `X_aiv`, or else the only two functions, where each asks for a kind of its own
-    and both take the same arguments. They need no mark in a file that marks nothing."""
+    """Return the mixed kernels with a separate function for each side, by name, as `ir.facts.halves` does:
+    functions `X_aic` and `X_aiv`, or else the only two functions, if each tests for another kind of core and
+    both have the same arguments. In a file without marks they need no mark."""
     bodies = _bodies(text)
     named = [n[:-4] for n in bodies if n.endswith("_aic") and f"{n[:-4]}_aiv" in bodies]
     if named:
@@ -66,7 +66,7 @@ def pairs(text: str) -> dict[str, tuple[str, str]]:
 
 
 def _bodies(text: str) -> dict[str, str]:
-    """What stands after the head of every function that is marked; where none is, of every plain one."""
+    """Return the text after the head of every marked function, or, without marks, of every plain one."""
     text = without_comments(text)
     heads = [m for m in _KERNEL.finditer(text) if not m["template"]] or list(_PLAIN.finditer(text))
     ends = [*(m.start() for m in heads), len(text)][1:]
@@ -78,7 +78,7 @@ def _asks_for(text: str) -> set[str]:
 
 
 def _head(text: str, name: str) -> re.Match[str] | None:
-    """Where a function begins, in a text without comments."""
+    """Return the match of the head of a function in a text without comments."""
     for pattern in (_KERNEL, _PLAIN):
         for m in pattern.finditer(text):
             if m["name"] == name and not m.groupdict().get("template"):
@@ -87,13 +87,13 @@ def _head(text: str, name: str) -> re.Match[str] | None:
 
 
 def target_of(text: str) -> str | None:
-    """The target that a file names for itself, as the assembler writes it: a line `// target: a5`."""
+    """Return the target that a file names in a line `// target: a5`, as the assembler writes it."""
     m = _TARGET.search(text, 0, 4096)
     return m[1] if m and m[1].lower() in ALIASES else None
 
 
 def parameters(text: str, kernel: str) -> list[tuple[str, int]]:
-    """Names of the arguments of a kernel and where each begins; an argument without a name is `arg2`."""
+    """Return the names and offsets of the arguments of a kernel; an argument without a name is `arg2`."""
     text = without_comments(text)
     out = []
     for n, (start, end) in enumerate(_parts(text, kernel), 1):
@@ -108,7 +108,7 @@ def parameters(text: str, kernel: str) -> list[tuple[str, int]]:
 
 
 def _parts(text: str, kernel: str) -> list[tuple[int, int]]:
-    """Where the parameters of a kernel begin and end, in a text without comments."""
+    """Return the begin and end of each parameter of a kernel in a text without comments."""
     m = _head(text, kernel)
     if m is None:
         return []
@@ -129,13 +129,13 @@ def _parts(text: str, kernel: str) -> list[tuple[int, int]]:
 
 
 def _signature(text: str, kernel: str) -> list[str]:
-    """The types of the arguments of a kernel, as written."""
+    """Return the types of the arguments of a kernel, as written."""
     text = without_comments(text)
     return [re.sub(r"\w+\s*$", "", text[start:end]).strip() for start, end in _parts(text, kernel)]
 
 
 def place_of(text: str, kernel: str, parameter: str | None = None) -> tuple[int, int] | None:
-    """Where the name of a kernel stands, or that of its parameter: start and end."""
+    """Return the begin and end of the name of a kernel, or of its parameter."""
     kernel = _described(text, *pairs(text).get(kernel, (kernel,)))
     if parameter is not None:
         for name, at in parameters(text, kernel):
@@ -147,7 +147,7 @@ def place_of(text: str, kernel: str, parameter: str | None = None) -> tuple[int,
 
 
 def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-    """Kinds of core that a file and the files it includes by a relative name ask for."""
+    """Return the kinds of core that a file, and the files that it includes by a relative name, test for."""
     found = _asks_for(text)
     for name in _INCLUDE.findall(text):
         path = os.path.realpath(os.path.join(folder, name))
@@ -159,7 +159,7 @@ def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str
 
 
 def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagnostic]]:
-    """Launchers for the kernels of a file, or for the one that is wanted."""
+    """Return launchers for the kernels of a file, or for the one that is wanted."""
     marked, halves = kernels(source.text), pairs(source.text)
     cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
     alone = [n for n in marked if not any(n in pair for pair in halves.values())]
@@ -170,13 +170,13 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
     found = [*halves, *alone]
     if wanted is not None and wanted not in (*found, *marked):
         help = did_you_mean(wanted, found) or (
-            f"the file has {', '.join(found)}" if found else "mark it __global__; a template is no kernel"
+            f"the file has {', '.join(found)}" if found else "mark it __global__; a template is not a kernel"
         )
         return [], [Diagnostic("PTO-E2404", f"no kernel '{wanted}' in '{source.name}'", help=help)]
     if not found:
-        help = "mark the function __global__ AICORE void; a template is no kernel, call it from one"
+        help = "mark the function __global__ AICORE void; call a template from such a function"
         if re.search(r"\bkernel_entry\s*\(", source.text):
-            help = "kernel_entry is what a task runs: pto runtime run, or pto.runtime.kernel in Python"
+            help = "kernel_entry is the entry of a task: use pto runtime run, or pto.runtime.kernel in Python"
         return [], [Diagnostic("PTO-E2404", f"no kernel in '{source.name}'", help=help)]
     roles = ("cube", "vector") if cores == {"cube", "vector"} else (next(iter(cores), "mix"),)
     made = []
@@ -190,13 +190,13 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
 
 
 def _described(text: str, *functions: str) -> str:
-    """The function whose arguments a launch gives: all cores are given the same words."""
+    """Return the function with most arguments: a launch passes the same words to all cores."""
     return max(functions, key=lambda n: len(parameters(text, n)))
 
 
 def _subblocks(text: str) -> int:
-    """Vector cores of a mixed kernel, as for the program that it was emitted from: one where FIFOs split no
-    tile and nobody asks for the sub-block."""
+    """Return the number of vector cores of a mixed kernel. For emitted C++ it is that of the program: one if
+    FIFOs split no tile and the code does not use the sub-block."""
     emitted = target_of(text) is not None and "TPipe<" in text
     return SUBBLOCKS if not emitted or _LANES.search(without_comments(text)) else 1
 
@@ -225,8 +225,8 @@ def cached(
     auto: bool = False,
     traced: bool = False,
 ) -> Built:
-    """The same, from the cache where neither the file nor one that it includes has changed; with `traced` one
-    that tells of every call (`engine/traced`)."""
+    """Return the same library from the cache, if neither the file nor its includes have changed. A `traced`
+    library emits trace events of every call (`engine/traced`)."""
     units, flags = _units(source, made, profile, checked, auto, traced)
     return cached_with_includes(units, flags, source.text)
 

@@ -1,8 +1,8 @@
 """A kernel compiled to machine code by the system's C++ compiler: `pto.kernel(module, engine="cpp")`.
 
-The program is lowered by the passes, emitted as C++, compiled against our headers and called through ctypes.
-Arguments are bound as for the reference engine. Only the results and run-time errors of a launch are seen:
-sanitizers, schedules and pictures need the reference engine.
+The program is lowered by the passes, emitted as C++, compiled with our headers and called through ctypes.
+Arguments are bound as for the reference engine. A launch gives only results and run-time errors: sanitizers,
+schedules and pictures need the reference engine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CppKernel(CompiledKernel):
     """A kernel on engine `cpp`; compiled when it is made."""
 
     engine = "cpp"
-    #: Whether it tells of every call, see `engine/traced`.
+    #: It emits trace events of every call, see `engine/traced`.
     traced = False
 
     def __init__(
@@ -43,7 +43,7 @@ class CppKernel(CompiledKernel):
         lowered = self.lowered_as_run() if self.traced else self.lowered("always")
         _check_bodies(lowered.module)
         self.source = compiled_cpp(lowered, lines=self.traced)
-        #: The shared library, and whether it was built before.
+        #: The shared library, from the cache or built now.
         self.built, library = loaded(lambda: self._build(lowered, checks))
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
@@ -61,7 +61,7 @@ class CppKernel(CompiledKernel):
         flags += ["-DPTO_CHECKED"] if checks else []
         flags += [TRACED, *placed(find())] if self.traced else []
         built = build.cached([unit], [build.Unit(BODY, self.source)], flags)
-        if not built.ok:  # once more, so that the compiler names lines of the program
+        if not built.ok:  # compile again with lines of the program, for the messages of the compiler
             lines = build.Unit(BODY, compiled_cpp(lowered, lines=True))
             output = build.cached([unit], [lines], flags).output
             sources = {s.name: s for s in self.module.sources}
@@ -70,7 +70,7 @@ class CppKernel(CompiledKernel):
 
 
 def _check_bodies(module: Module) -> None:
-    """Refuse calls of functions that another file has: nothing is linked with a kernel."""
+    """Refuse calls of functions without a body, because a kernel is not linked with other files."""
     called = {str(op.attr("callee")) for op in module.walk() if op.name == "func.call"}
     missing = [f for f in module.functions if not f.regions[0].blocks and str(f.attr("sym_name")) in called]
     if missing:
@@ -81,7 +81,7 @@ def _check_bodies(module: Module) -> None:
 
 
 def entry_of(kernel: Launchable) -> Entry:
-    """What the launcher of a kernel calls."""
+    """Return the functions that the launcher of a kernel calls."""
     names = [identifier(str(f.attr("sym_name"))) for f in kernel.functions]
     if len(kernel.roles) > 1:
         return Entry(kernel.name, cube=names[0], vector=names[-1])

@@ -1,8 +1,8 @@
-"""The translation unit around a kernel: which halves it has, and the C entry point that launches it.
+"""The translation unit around a kernel: its halves, and the C entry point that launches it.
 
-A mixed kernel is the same source read twice: once with `__DAV_CUBE__` and once with `__DAV_VEC__` defined.
-Emitted C++ includes nothing but our headers and <cmath>, so both readings fit in one unit, each in a
-namespace. C++ of users may include anything: its halves are units of their own, see `half`.
+A mixed kernel is the same source compiled twice: once with `__DAV_CUBE__` and once with `__DAV_VEC__`
+defined. Emitted C++ includes only our headers and <cmath>, so both copies fit in one unit, each in a
+namespace. C++ of users may include any file, so its halves are separate units, see `half`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ _HEADERS = f'#include "pto/pto-inst.hpp"\n{LAUNCH}'
 #: Functions that hide those of the C library inside a namespace: all engines have the same bits.
 _CMATH, _FUNCTIONS, _OWN = "#include <cmath>", "pto/core/functions.hpp", "PTO_OWN_FUNCTIONS"
 _STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
-#: The file that a unit includes an emitted source from.
+#: The name of the file with the emitted source, which a unit includes.
 BODY = "kernel.inc"
 _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
 
 class Entry(Record):
-    """What a launch calls: the name of its entry point, and the functions of the cores that run it."""
+    """The entry point of a launch: its name, and the functions of the cores that run it."""
 
     name: str
     cube: str = ""  # function of the cube core; with `vector`: a mixed kernel
     vector: str = ""
-    mix: str = ""  # function that no core is named for
-    longest: str = ""  # of these, in C++ of users, the one with most arguments
+    mix: str = ""  # function for any kind of core
+    longest: str = ""  # for C++ of users: the one of these functions with most arguments
     args: tuple[str, ...] = ()  # names of the arguments, for messages
-    types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users, where the library says
-    subblocks: int = SUBBLOCKS  # vector cores of a mixed kernel, unless a launch says otherwise
+    types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users: the library has them
+    subblocks: int = SUBBLOCKS  # default number of vector cores of a mixed kernel
 
     @property
     def mixed(self) -> bool:
@@ -58,7 +58,7 @@ def about(
     auto: bool = False,
     traced: bool = False,
 ) -> str:
-    """What a library says about itself, as C++; `describe` of files.py reads it."""
+    """Return the description of a library as C++; `describe` of files.py reads it."""
     kernels = [
         {"name": e.name, "symbol": e.symbol, "kind": e.kind, "args": e.args, "types": e.types,
          "subblocks": e.subblocks}
@@ -76,8 +76,9 @@ def _arguments(e: Entry, function: str) -> str:
 
 
 def single(entries: list[Entry], body: str, text: str, described: str = "") -> str:
-    """One unit with a kernel source that includes nothing but our headers and those of the standard library,
-    here before its namespaces; `body` is its file, `text` what stands there; `described` is of `about`."""
+    """Return one unit with a kernel source that includes only our headers and the standard library; these
+    includes come before its namespaces. `body` is its file, `text` the contents, `described` the description.
+    """
     mixed = [e for e in entries if e.mixed]
     parts, own = _before(text)
     if mixed:
@@ -108,14 +109,14 @@ def task(kind: str, function: str, parameters: Sequence[str], body: str, text: s
 
 
 def _before(text: str) -> tuple[list[str], str]:
-    """Return what stands before the namespaces of an emitted source, and at the beginning of each."""
+    """Return the text before the namespaces of an emitted source, and the first line of each namespace."""
     parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
     own = _OWN if _CMATH in text else ""
     return [*parts, f'#include "{_FUNCTIONS}"\n' if own else ""], own
 
 
 def _reading(kind: str, body: str, own: str) -> str:
-    """The source once, as a core of that kind sees it; `own` stands before it."""
+    """Return one copy of the source for a kind of core, with `own` before it."""
     defined = [_GUARDS[kind]] if kind in _GUARDS else list(_GUARDS.values())
     lines = [f"#undef {guard}" for guard in _GUARDS.values()]
     lines += [f"#define {guard}" for guard in defined]
@@ -136,7 +137,7 @@ def _launcher(e: Entry, spelled: object) -> str:
 
 
 def whole(entries: list[Entry], body: str, described: str) -> str:
-    """One unit with a source that may include anything; no entry is mixed."""
+    """Return one unit with a source that may include any file; no entry is mixed."""
     parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
         parts += [_launcher(e, lambda _, name: f"::{name}"), _arguments(e, f"::{getattr(e, e.kind)}")]
@@ -144,7 +145,7 @@ def whole(entries: list[Entry], body: str, described: str) -> str:
 
 
 def half(kind: str, entries: list[Entry], body: str) -> str:
-    """The unit of one kind of core of mixed kernels; compiled with its guard defined."""
+    """Return the unit of one kind of core of mixed kernels, to be compiled with its guard defined."""
     parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
         name = e.symbol.removeprefix("pto_launch_")
@@ -155,7 +156,7 @@ def half(kind: str, entries: list[Entry], body: str) -> str:
 
 
 def joined(entries: list[Entry], described: str) -> str:
-    """The unit that launches the two halves."""
+    """Return the unit that launches the two halves."""
     parts = [LAUNCH]
     parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]
     return "\n".join([*parts, described])

@@ -2,9 +2,9 @@
 
     lines_of(path).at(0x1234)  # -> Line("/home/u/k.cpp", 12, 5)
 
-Compilers write such tables with -g1 (gcc) or -gline-tables-only (clang). A return address stands behind its
-call, so callers ask for the byte before it. Counts, numbers and names are checked before anything is made of
-them: a damaged table is refused in bounded time and memory.
+Compilers write such tables with -g1 (gcc) or -gline-tables-only (clang). A return address comes after its
+call, so callers look up the byte before it. Counts, numbers and names are checked before their use: a damaged
+table is refused in bounded time and memory.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import NamedTuple
 from ...image.elf import BadElf, Elf
 from ...objects.contents import refusal
 
-#: The longest number, in bytes, and the bytes of all names, in sizes of the file: names may share bytes.
+#: The longest number in bytes, and the limit of the bytes of all names as a multiple of the file size: names
+#: may share bytes.
 _LONGEST, _NAMES = 10, 4
 
 
 class Line(NamedTuple):
-    """A place in a file; column 0 where the compiler says none."""
+    """A source location; column 0 if the compiler gives none."""
 
     file: str
     line: int
     column: int
 
 
-#: The first address of a range of code, and the line it was made from; None where code ends.
+#: The first address of a range of code, and its line; None at the end of code.
 Row = tuple[int, Line | None]
 
 
@@ -40,20 +41,20 @@ class _Reader:
     def __init__(self, data: bytes, strings: tuple[bytes, bytes]) -> None:
         self.data = data
         self.at = 0
-        self.end = len(data)  # of what is being read
+        self.end = len(data)  # the end of the current unit
         self._str, self._line_str = strings
         self._left = _NAMES * (len(data) + sum(map(len, strings)))
 
     def number(self, size: int) -> int:
         self.at += size
         if self.at > self.end:
-            raise ValueError("a number goes on behind the end")
+            raise ValueError("a number passes the end")
         return int.from_bytes(self.data[self.at - size : self.at], "little")
 
     def unsigned(self) -> int:
         value = 0
         if self.at >= self.end:
-            raise ValueError("a number goes on behind the end")
+            raise ValueError("a number passes the end")
         for shift in range(0, 7 * _LONGEST, 7):
             byte = self.data[self.at]
             self.at += 1
@@ -69,7 +70,7 @@ class _Reader:
         return value - (1 << bits) if value >> bits - 1 else value
 
     def _name(self, data: bytes, at: int) -> tuple[str, int]:
-        """Return the name that begins at a place, and where it ends."""
+        """Return the name that begins at an offset, and its end."""
         end = data.index(b"\0", at, at + self._left + 1)
         self._left -= end - at
         return data[at:end].decode("utf-8", "surrogateescape"), end
@@ -78,11 +79,11 @@ class _Reader:
         found, end = self._name(self.data, self.at)
         self.at = end + 1
         if end >= self.end:
-            raise ValueError("a name goes on behind the end")
+            raise ValueError("a name passes the end")
         return found
 
     def form(self, form: int, wide: int) -> str | int:
-        """Return a value of an attribute form, as entries of files and folders have them."""
+        """Return a value of an attribute form, for entries of files and folders."""
         if form == 0x08:
             return self.text()
         if form in (0x0E, 0x1F):
@@ -95,7 +96,7 @@ class _Reader:
         """Return folders or files of version 5: name, and number of the folder."""
         formats = [(self.unsigned(), self.unsigned()) for _ in range(self.number(1))]
         count = self.unsigned()
-        if count > (self.end - self.at if formats else 0):  # an entry takes a byte at least
+        if count > (self.end - self.at if formats else 0):  # an entry has at least one byte
             raise ValueError("there are more entries than bytes")
         found = [{kind: self.form(form, wide) for kind, form in formats} for _ in range(count)]
         return [(str(values.get(1, "")), int(values.get(2, 0))) for values in found]
@@ -110,7 +111,7 @@ def _rows(r: _Reader) -> Iterator[Row]:
             length, wide = r.number(8), 8
         end = r.at + length
         if end > r.end:
-            raise ValueError("a unit goes on behind the end")
+            raise ValueError("a unit passes the end")
         r.end = end
         version = r.number(2)
         if 2 <= version <= 5:
@@ -124,7 +125,7 @@ def _unit(r: _Reader, version: int, wide: int) -> Iterator[Row]:
     header = r.number(wide)
     program = r.at + header
     least = r.number(1)
-    r.at += 2 if version >= 4 else 1  # operations of a bundle; whether rows are statements at first
+    r.at += 2 if version >= 4 else 1  # operations of a bundle; the initial is_stmt
     base = r.number(1)
     base -= 256 if base > 127 else 0
     span, special = r.number(1), r.number(1)
@@ -185,22 +186,22 @@ def _unit(r: _Reader, version: int, wide: int) -> Iterator[Row]:
 
 
 class Lines:
-    """The lines of a library; none where it was compiled without."""
+    """The lines of a library; none if it was compiled without line tables."""
 
     def __init__(self, data: bytes) -> None:
-        """Raises `BadElf` for a file or a table that is damaged."""
+        """Raise `BadElf` for a damaged file or table."""
         elf = Elf(data)
         strings = elf.named(".debug_str") or b"", elf.named(".debug_line_str") or b""
         try:
             self._rows = list(_rows(_Reader(elf.named(".debug_line") or b"", strings)))
         except (IndexError, KeyError, ValueError, ZeroDivisionError):
-            raise BadElf("its table of lines is damaged") from None
-        # where one range ends and another begins, the beginning counts
+            raise BadElf("its line table is damaged") from None
+        # if one range ends where another begins, the beginning counts
         self._rows.sort(key=lambda row: (row[0], row[1] is not None))
         self._starts = [address for address, _ in self._rows]
 
     def at(self, address: int) -> Line | None:
-        """Return the line that the byte at an address was made from."""
+        """Return the line of the byte at an address."""
         at = bisect_right(self._starts, address) - 1
         return self._rows[at][1] if at >= 0 else None
 

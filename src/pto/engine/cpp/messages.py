@@ -1,7 +1,7 @@
-"""What a C++ compiler says, as diagnostics that point into the program.
+"""Turns the output of a C++ compiler into diagnostics with locations in the program.
 
-Emitted C++ names the lines of its `.pto` program with `#line`, so that the compiler reports those. An error
-inside a header is shown where the program asked for it: at the innermost "required from here" of the program.
+Emitted C++ names the lines of its `.pto` program with `#line`, so the compiler reports these. An error inside
+a header is shown at the line of the program that caused it, the innermost "required from here".
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _ASSERT = re.compile(r"^static assertion failed(?: due to requirement .*?)?:? ?(
 _TILE = "Tile: "
 _LIMIT = 20
 
-#: A place: source and 1-based line and column; column 0 for the whole line.
+#: A location: source and 1-based line and column; column 0 for the whole line.
 Place = tuple[Source, int, int]
 
 
 def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) -> list[Diagnostic]:
-    """The errors in a compiler's output. `sources` are the files of the program by the name the compiler
-    uses; `exact` says that columns are those of the program (not where `#line` names it)."""
+    """Return the errors in the output of a compiler. `sources` are the files of the program by their names in
+    the output; `exact` means that columns are those of the program, which they are not with `#line`."""
     found: list[Diagnostic] = []
-    ours: list[bool] = []  # whether each was reported inside our headers
+    ours: list[bool] = []  # for each: was it reported inside our headers
     context: Place | None = None
     for line in output.splitlines():
         m = _LINE.match(line)
@@ -37,16 +37,16 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
                 context = sources[i["file"]], int(i["line"]), 0
             continue
         place = _place(m, sources, exact)
-        said = _SEVERITY.match(m["rest"])
-        if said is None:  # "required from here", "in instantiation of"
+        severity = _SEVERITY.match(m["rest"])
+        if severity is None:  # "required from here", "in instantiation of"
             context = place or context
             continue
-        kind, text = said["kind"], said["text"]
+        kind, text = severity["kind"], severity["text"]
         if kind == "note":
-            if text.endswith(" evaluates to false"):  # the assertion has said so
+            if text.endswith(" evaluates to false"):  # the assertion has this text, too
                 continue
             if found and len(found[-1].notes) < 6:
-                if found[-1].span is None and place is not None:  # clang says afterwards who asked
+                if found[-1].span is None and place is not None:  # clang names the cause in a note
                     found[-1].span = _span(place)
                 found[-1].notes.append((_note(m, text, place), None if place is None else _span(place)))
             continue
@@ -61,7 +61,7 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
         _point_at_type(d)
     if not found:
         last = [line for line in output.splitlines() if line.strip()][-6:]
-        d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="the message below is the compiler's own")
+        d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="see the output of the compiler below")
         d.notes.extend((line.strip(), None) for line in last)
         return [d]
     if len(found) > _LIMIT:
@@ -70,14 +70,14 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
 
 
 def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
-    """Without what follows from an assertion of ours: other errors in our headers, or at the same line."""
-    if any(d.help.startswith(_LOCATION) for d in found):  # what stands for the type from there on is int
+    """Drop errors that follow from an assertion of ours: others in our headers, or at the same line."""
+    if any(d.help.startswith(_LOCATION) for d in found):  # the compiler replaces the wrong type by int
         return [d for d in found if d.help or not (d.span is None or _FOLLOWS.search(d.message))]
     asserted = [d for d in found if d.code != "PTO-E2402"]
     if not asserted:
         return found
     lines = {d.span.place[0] for d in asserted if d.span is not None}
-    if any(d.message.startswith(_TILE) for d in asserted):  # constraints of that type mean nothing
+    if any(d.message.startswith(_TILE) for d in asserted):  # errors of constraints follow from the wrong type
         lines.update(d.span.place[0] for d in found if d.span and d.message.endswith("is ambiguous"))
     return [
         d
@@ -87,7 +87,7 @@ def _causes(found: list[Diagnostic], ours: list[bool]) -> list[Diagnostic]:
 
 
 def _point_at_type(d: Diagnostic) -> None:
-    """Move a problem of a tile type from where a tile is made to the type, if the same file has it."""
+    """Move an error of a tile type from the construction of a tile to the type, if the same file has it."""
     if d.span is None or not d.message.startswith(_TILE):
         return
     source = d.span.source
@@ -102,7 +102,7 @@ def _point_at_type(d: Diagnostic) -> None:
     made = [m for w in words for m in re.finditer(rf"{of}{w}\b", text[:begin])] if types else []
     name = next((w for w in words if w in types), made[-1][1] if made else "")
     if name:
-        if all(span != d.span for _, span in d.notes):  # clang has said so
+        if all(span != d.span for _, span in d.notes):  # not yet noted by clang
             d.notes.append(("the type is used here", d.span))
         d.span = Span(source, *types[name].span(2))
 
@@ -147,14 +147,14 @@ def _error(text: str, place: Place | None, m: re.Match[str]) -> Diagnostic:
 
 
 _UNKNOWN = re.compile(r"'(\w+)' was not declared|use of undeclared identifier '(\w+)'")
-_LOCATION = "the location comes first"
+_LOCATION = "write the location first"
 _STALE = "the headers are older than the instruction table: make generate, in a checkout"
 _FOLLOWS = re.compile(r"\bint\b|non-constant condition|not usable in a constant expression")
 _TOO_FEW = re.compile(r"wrong number of template arguments|too few template arguments|template argument for")
 
 
 def _hint(text: str, span: Span | None) -> str:
-    """What the compiler cannot know: the names of our instructions, and how a tile type is written."""
+    """Return help that the compiler cannot give: names of our instructions, and the syntax of a tile type."""
     unknown = _UNKNOWN.search(text)
     name = (unknown[1] or unknown[2]) if unknown else ""
     if name.isupper() and "did you mean" not in text:

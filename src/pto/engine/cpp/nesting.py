@@ -1,4 +1,4 @@
-"""The statements with braces that a place in C++ stands in, and the parts of a file for one kind of core."""
+"""The blocks around a location in C++, and the parts of a file for one kind of core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOOPS = ("for", "while", "do")
 
 
 class _Block(NamedTuple):
-    """What braces enclose, or `#if` and `#endif`: the statement it belongs to goes from `start` to `end`."""
+    """A block in braces, or between `#if` and `#endif`; its statement goes from `start` to `end`."""
 
     open: int
     close: int
@@ -33,14 +33,13 @@ class _Block(NamedTuple):
 
 
 def blocks_around(span: Span, own: Source) -> list[Statement]:
-    """The statements around a call up to its function, innermost first, itself included."""
+    """Return the statements around a call up to its function, innermost first, itself included."""
     around = [b for b in _blocks(span.source) if b.open < span.start < b.close]
     around.sort(key=lambda b: b.open)
     functions = [n for n, b in enumerate(around) if b.word == "function"]
     if not functions:
         return []
-    held = functions[-1]  # a lambda, as the case may be
-    around = around[held:]
+    around = around[functions[-1] :]  # the innermost function may be a lambda
     found: list[Statement] = []
     source = span.source
     for block, inner in zip(reversed(around), (None, *reversed(around)), strict=False):
@@ -59,12 +58,12 @@ def _line(source: Source, at: int, own: Source) -> str:
 
 @lru_cache(maxsize=64)
 def _blocks(source: Source) -> tuple[_Block, ...]:
-    """The blocks of a file. Of `#if` only those count that are for one kind of core."""
+    """Return the blocks of a file, with those parts of `#if` that are for one kind of core."""
     text = without_comments(source.text)
     found: list[_Block] = []
     braces: list[int] = []
     guards: list[tuple[int, int, str]] = []
-    closed: dict[int, _Block] = {}  # blocks by where they end
+    closed: dict[int, _Block] = {}  # blocks by their ends
     for m in _TOKEN.finditer(text):
         if m[0] == "{":
             braces.append(m.start())
@@ -86,7 +85,7 @@ def _blocks(source: Source) -> tuple[_Block, ...]:
 
 
 def _of_braces(text: str, at: int, close: int, closed: dict[int, _Block]) -> _Block:
-    """The block that opens at a brace, with what stands before it."""
+    """Return the block that opens at a brace, with the kind of its statement."""
     head = at
     while head and text[head - 1].isspace():
         head -= 1
@@ -121,7 +120,7 @@ def _of_braces(text: str, at: int, close: int, closed: dict[int, _Block]) -> _Bl
 
 
 def _whole(blocks: list[_Block]) -> list[_Block]:
-    """The blocks of `if` and `else` as parts of one statement: each ends where the last of them ends."""
+    """Make the blocks of `if` and `else` parts of one statement: each gets the end of the last one."""
     last: dict[int, int] = {}
     for b in blocks:
         last[b.start] = max(last.get(b.start, 0), b.end)
@@ -131,7 +130,7 @@ def _whole(blocks: list[_Block]) -> list[_Block]:
 
 
 def _opening(text: str, at: int) -> int:
-    """Where the parenthesis opens that closes at a place."""
+    """Return the offset of the opening parenthesis for a closing one."""
     depth = 0
     for n in range(at, -1, -1):
         depth += (text[n] == ")") - (text[n] == "(")

@@ -1,4 +1,4 @@
-"""Where calls stand: from return addresses to spans of C++, and what a call was given there, as written."""
+"""Source locations of calls: from return addresses to spans of C++, and to the texts of arguments."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class _Info(ctypes.Structure):
 
 
 class Call(NamedTuple):
-    """A call as it is written: where, and the texts of its arguments, if they can be read."""
+    """A call in the source: its span, and the texts of its arguments, if they can be read."""
 
     span: Span | None
     arguments: tuple[str, ...] = ()
 
 
 class Places:
-    """Places in the sources of one library."""
+    """The source locations in one library."""
 
     def __init__(
         self, path: str, known: Sequence[Source] = (), files: Sequence[str] = (), base: int | None = None
     ) -> None:
-        """`known` are sources that have been read, `files` the paths of those it is made of. A library that
-        was built elsewhere, of the same contents, names files of that folder: they may be gone or changed.
-        `base` is where another process has loaded it; None: it is loaded in this process."""
+        """Read the line table of a library. `known` are sources that have been read, `files` the paths of its
+        sources. A library with the same contents that was built elsewhere names files of that folder, which
+        may be missing or changed. `base` is its load address in another process; None means this process."""
         self._base = base
         self._lines = lines_of(path)
         self._include = include_dir()
         self._ours: dict[str, bool] = {}
         self._process = ctypes.CDLL(None)
         self._sources: dict[str, Source | None] = {}
-        #: A library that was built somewhere else has their names as they are written, behind another folder.
+        #: A library that was built elsewhere has their relative names after the name of another folder.
         self._relative: dict[str, Source] = {}
         for source in known:
             self._sources[os.path.abspath(source.name)] = source
@@ -60,7 +60,7 @@ class Places:
         self._texts: dict[str, str] = {}
 
     def line(self, address: int) -> Line | None:
-        """The line of a return address."""
+        """Return the line of a return address."""
         if self._base is not None:
             return self._lines.at(address - 1 - self._base)
         info = _Info()
@@ -69,7 +69,7 @@ class Places:
         return self._lines.at(address - 1 - info.base)
 
     def of(self, addresses: Sequence[int]) -> Line | None:
-        """The innermost line that is none of our headers."""
+        """Return the innermost line that is not in our headers."""
         for address in addresses:
             line = self.line(address) if address else None
             if line is not None and not self._is_ours(line.file) and self.source(line.file):
@@ -77,8 +77,8 @@ class Places:
         return None
 
     def _is_ours(self, file: str) -> bool:
-        """Whether a file is one of our headers. A library may have been built with those of another folder:
-        it is kept by their content."""
+        """Return whether a file is one of our headers. A library from the cache may have been built with
+        identical headers in another folder."""
         found = self._ours.get(file)
         if found is None:
             _, _, within = file.rpartition(f"{os.sep}include{os.sep}pto")
@@ -86,7 +86,7 @@ class Places:
         return found
 
     def span(self, addresses: Sequence[int]) -> Span | None:
-        """The innermost place that is none of our headers."""
+        """Return the innermost source location that is not in our headers."""
         line = self.of(addresses)
         source = self.source(line.file) if line is not None else None
         if line is None or source is None or line.line > source.lines:
@@ -94,7 +94,7 @@ class Places:
         return source.at(line.line)
 
     def functions(self, addresses: Sequence[int]) -> list[tuple[str, Span]]:
-        """The functions of a chain of calls that are none of ours, the innermost first, and where each is."""
+        """Return the functions of user code in a chain of calls, innermost first, with their locations."""
         found: list[tuple[str, Span]] = []
         for address in addresses:
             line = self.line(address) if address else None
@@ -127,7 +127,7 @@ class Places:
         return self._sources[file]
 
     def call(self, addresses: Sequence[int], names: Sequence[str]) -> Call:
-        """The call of one of some names that returns to an address."""
+        """Return the call, of a function with one of some names, that returns to an address."""
         line = self.of(addresses)
         if line is None:
             return Call(None)
@@ -149,7 +149,7 @@ class Places:
 
 
 def _common_tail(path: str, other: str) -> int:
-    """How many names two paths share at their ends."""
+    """Return the number of names that two paths share at their ends."""
     pairs = zip(reversed(path.split(os.sep)), reversed(other.split(os.sep)), strict=False)
     return next(
         (n for n, (a, b) in enumerate(pairs) if a != b), min(path.count(os.sep), other.count(os.sep)) + 1
@@ -157,7 +157,8 @@ def _common_tail(path: str, other: str) -> int:
 
 
 def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The arguments of a call whose name ends at a place, and where it ends; none where there is no call."""
+    """Return the arguments of a call whose name ends at an offset, and the end of the call; none without a
+    call."""
     name_ends = at
     while at < len(text) and text[at] in " \t\n":
         at += 1
@@ -190,7 +191,7 @@ def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 class Function(NamedTuple):
-    """A function that is defined: its name, and where its body begins and ends."""
+    """The definition of a function: its name, and the begin and end of its body."""
 
     name: str
     start: int
@@ -205,7 +206,7 @@ _NO_FUNCTIONS = ("__attribute__", "__launch_bounds__", "alignas", "decltype", "r
 
 @lru_cache(maxsize=64)
 def functions_in(source: Source) -> tuple[Function, ...]:
-    """The functions of a file; a function inside of another, as a lambda, belongs to it."""
+    """Return the functions of a file; a lambda belongs to the function around it."""
     text = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), without_comments(source.text))
     found: list[Function] = []
     at = 0
@@ -225,7 +226,7 @@ _CLOSING = {"(": ")", "{": "}"}
 
 
 def stands_inside(inner: Span, outer: Span) -> bool:
-    """Whether a place is in a block of its own, behind another place that is not."""
+    """Return whether a location is in a block that does not contain an earlier location."""
     if inner.source is not outer.source:
         return False
     text = without_comments(inner.source.text)
@@ -238,7 +239,7 @@ def stands_inside(inner: Span, outer: Span) -> bool:
 
 
 def _closed(text: str, at: int) -> int:
-    """Behind what closes a parenthesis or block that opens at a place."""
+    """Return the offset after the end of a parenthesis or block that opens at an offset."""
     opening, closing = text[at], _CLOSING[text[at]]
     depth = 0
     for n in range(at, len(text)):

@@ -1,7 +1,7 @@
 """Precompiled headers: g++ reads the headers of the package in a tenth of the time.
 
-Most of the time that a small kernel takes is that of its headers. The second kernel with the same flags
-compiles them, at the price of one more kernel; all later ones use the result.
+Headers take most of the compile time of a small kernel. The second kernel with the same flags compiles the
+headers, which takes as long as one more kernel; all later kernels use the result.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from .compiler import Compiler
 _HEADERS = '#include "pto/pto-inst.hpp"\n'
 _FILE = "headers.hpp"
 _COMPILED = f"{_FILE}.gch"
-#: The directives that lead to our headers: `#include "file"`, `#include <file>`, and any other.
+#: Preprocessor directives: `#include "file"`, `#include <file>`, and any other.
 _DIRECTIVE = re.compile(
     r'^[ \t]*#[ \t]*(?:include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)|(\w+)[^\n]*)', re.MULTILINE
 )
 _GUARD = re.compile(r"\s*#[ \t]*ifndef[ \t]+(\w+)\s+#[ \t]*define[ \t]+\1[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-#: Files that are read in search of our headers, at most.
+#: The largest number of files to read in search of our headers.
 _MOST_FILES = 20
 
 
@@ -33,7 +33,7 @@ def headers(
 ) -> list[str]:
     """Return flags that make g++ begin with `more` includes and our headers, precompiled. Return none for the
     first kernel with these flags, and for a source `text` (of a file in `folder`) with a directive before our
-    headers that may change them. `key` stands for everything but the flags that the headers depend on."""
+    headers that may change them. `key` has all dependences of the headers except the flags."""
     folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
     ours = compilers.include_dir()
     others = any((f / "pto" / "pto-inst.hpp").is_file() for f in folders if f != ours)  # theirs hide ours
