@@ -54,7 +54,7 @@ def patched(at: int, new: bytes, old: bytes | None = None) -> bytes:
 def test_e1221_no_images() -> None:
     refused("PTO-E1221", read, b"", at=0)
     refused("PTO-E1221", read, b"module {}", at=0)
-    refused("PTO-E1221", read, elf.written({".text": b"x"}, []), message="no section .pto", at=0)
+    refused("PTO-E1221", read, elf.written({".text": b"x"}, []), message="missing section .pto", at=0)
     refused("PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="no image", at=64)
     refused("PTO-E1221", format.sole, MAGIC[:5])
     images = data()[slice(*elf.sections(data(), "k")[".pto"])]
@@ -79,7 +79,7 @@ def test_e1223_elf() -> None:
         (62, b"\xff\xff", 62),
     ):
         refused("PTO-E1223", read, patched(field, new), at=at)
-    refused("PTO-E1221", read, patched(60, b"\0\0"), message="no section .pto", at=0)
+    refused("PTO-E1221", read, patched(60, b"\0\0"), message="missing section .pto", at=0)
     table = struct.unpack_from("<Q", data(), 40)[0]
     refused("PTO-E1223", read, patched(table + 64 + 24, b"\xff" * 6), message="section 1", at=table + 64)
     refused("PTO-E1223", read, patched(table + 64, b"\xff\xff"), message="no name", at=table + 64)
@@ -142,25 +142,25 @@ def test_e1224_words() -> None:
     count, turn = two().images
     words = count.codes[0].words
     cases: dict[str, Image] = {
-        "does not end": _word(count, 0, words[0] & 0xFFFFFF),
-        "that does not end": _word(count, len(words) - 1, END | 9 << 24),
-        "is not 'end'": _changed(count, words=words[:-1]),
-        "does not know": _word(count, len(words) - 1, 9 | 1 << 24),
-        "no function": _word(count, _where(count, "vm.step"), CALL + 99 | 3 << 24),
-        "number of operands": _changed(count, words=(*words[:-1], JUMP | 1 << 24, END | 1 << 24)),
-        "no instruction begins": _word(count, _where(count, "jump") + 1, 1),
+        "word 0: invalid length of an instruction": _word(count, 0, words[0] & 0xFFFFFF),
+        "invalid length of an instruction": _word(count, len(words) - 1, END | 9 << 24),
+        "missing 'end'": _changed(count, words=words[:-1]),
+        "unknown instruction": _word(count, len(words) - 1, 9 | 1 << 24),
+        "unknown call": _word(count, _where(count, "vm.step"), CALL + 99 | 3 << 24),
+        "wrong number of operands": _changed(count, words=(*words[:-1], JUMP | 1 << 24, END | 1 << 24)),
+        "jump to a word": _word(count, _where(count, "jump") + 1, 1),
         "width is out of range": _word(count, _where(count, "next") + 1, 3),
-        "place of no instruction": _changed(count, places=((1, 0),)),
-        "vm.part: another number": _word(turn, _where(turn, "vm.part") + 4, 0),
+        "source location of a word": _changed(count, places=((1, 0),)),
+        "vm.part: wrong number": _word(turn, _where(turn, "vm.part") + 4, 0),
         "rank is out of range": _changed(turn, words=_before_end(turn, *_part(turn, 6))),
         "box_rows is out of range": _word(turn, _where(turn, "vm.assign") + 6, 0),
         "form is out of range": _word(turn, _where(turn, "vm.assign") + 5, 6),
         "bits is out of range": _word(turn, _where(turn, "vm.rows") + 3, 7),
-        "that many elements": _word(turn, _where(turn, "vm.tile") + 2, 1 << 30),
+        "vm.tile: too many elements": _word(turn, _where(turn, "vm.tile") + 2, 1 << 30),
     }
     for message, image in cases.items():
         refused("PTO-E1224", check, image, message=message)
-    refused("PTO-E1224", check, _changed(count, words=(), places=()), message="is not 'end'")
+    refused("PTO-E1224", check, _changed(count, words=(), places=()), message="missing 'end'")
 
 
 def _part(image: Image, rank: int) -> tuple[int, ...]:
@@ -188,21 +188,23 @@ def test_e1224_frames() -> None:
         "tile, 40 bytes": _word(turn, _where(turn, "vm.tile") + 1, size - 32),
         "word, 8 bytes at 4": _word(count, step + 2, 4),
         "4294967288": _word(count, step + 2, 0xFFFFFFF8),
-        "of two kinds": _word(turn, _where(turn, "vm.tile") + 4, tile),
+        "has two kinds": _word(turn, _where(turn, "vm.tile") + 4, tile),
         "overlap": _word(turn, _where(turn, "vm.tile") + 4, tile + 8),
-        "begin as zeros": _changed(
+        "expected zeros": _changed(
             turn, frame=turn.codes[0].frame[:tile] + b"\1" + turn.codes[0].frame[tile + 1 :]
         ),
-        "a text at": _changed(count, frame=(count.codes[0].frame + b"x" * 64)[:-1].replace(b"\0", b"x")),
+        "missing end of the text at": _changed(
+            count, frame=(count.codes[0].frame + b"x" * 64)[:-1].replace(b"\0", b"x")
+        ),
         "overlap at": _changed(
             count,
             words=_before_end(count, COPY | 4 << 24, text + 8, counter, 8),
             frame=count.codes[0].frame + bytes(16),
         ),
-        "as long as no value": _changed(
+        "no value has this size": _changed(
             turn, words=(COPY | 4 << 24, size - 8, size - 8, 7, END | 1 << 24), places=()
         ),
-        "8 bytes of what is a tile": _changed(
+        "cannot copy 8 bytes of a tile": _changed(
             turn, words=_before_end(turn, COPY | 4 << 24, size - 8, tile, 8)
         ),
         "too large": _changed(turn, frame=bytes(format.MOST_FRAME + 8)),
@@ -218,22 +220,22 @@ def test_e1224_values_of_sizes_of_their_own() -> None:
     get, set, group = (_where(of, name) for name in ("vm.get", "vm.set", "vm.group"))
     made, placed = _where(conv, "vm.conv"), _where(conv, "vm.conv_at")
     cases: dict[str, Image] = {
-        "is of two kinds": _word(of, get + 5, 4),  # an array of more elements than the other call says
+        "has two kinds": _word(of, get + 5, 4),  # an array of more elements than the other call says
         "array24, 24 bytes": _word(of, get + 2, size - 16),
         "width is out of range": _word(of, set + 3, 3),
         "sizes is out of range": _word(of, set + 5, 0),
-        "vm.get: another number": _word(of, get + 4, 3),
-        "vm.conv: a tile of that many elements": _word(_word(conv, made + 3, 1 << 30), made + 4, 1 << 30),
-        "none of its members": _word(of, group + 4, 2),
+        "vm.get: wrong number": _word(of, get + 4, 3),
+        "vm.conv: too many elements": _word(_word(conv, made + 3, 1 << 30), made + 4, 1 << 30),
+        "the root is not a member": _word(of, group + 4, 2),
         "members is out of range": _word(of, group + 3, 0),
         "view, 88 bytes": _word(of, group + 3, 254),
-        "of two": _word(of, group + 1, of.codes[0].words[group + 2]),
+        "two kinds of values": _word(of, group + 1, of.codes[0].words[group + 2]),
         "conv16, 128 bytes": _word(conv, made + 1, len(conv.codes[0].frame) - 64),
         "bits is out of range": _word(conv, made + 8, 12),
         "space is out of range": _word(conv, placed + 3, 99),
     }
     tile = conv.codes[0].words[made + 1]
-    cases[f"offset {tile} of the frame is of two kinds"] = _word(conv, made + 8, 32)
+    cases[f"offset {tile} of the frame has two kinds"] = _word(conv, made + 8, 32)
     for message, image in cases.items():
         refused("PTO-E1224", check, image, message=message)
 
@@ -276,30 +278,32 @@ def test_e1224_the_whole() -> None:
     view = turn.codes[0].arguments[0][0]
     cases: dict[str, Image] = {
         "unknown target": count.replace(target="a9"),
-        "no memory": count.replace(capacity=(("disk", 1),)),
+        "unknown memory": count.replace(capacity=(("disk", 1),)),
         "vector cores": count.replace(subblocks=0),
         "kinds of core": count.replace(codes=(count.codes[0], count.codes[0])),
         "kinds of": count.replace(codes=()),
         "listed twice": count.replace(calls=(*count.calls, count.calls[0])),
-        "does not have": count.replace(calls=(*count.calls, "system(0);x& a0; ")),
-        "functions": count.replace(functions=()),
-        "type of an argument": count.replace(
+        "unknown value": count.replace(calls=(*count.calls, "system(0);x& a0; ")),
+        "number of functions": count.replace(functions=()),
+        "invalid type of an argument": count.replace(
             functions=(count.functions[0].replace(parameters=(("x", "!pto.nothing"),)),)
         ),
         "dealt out": count.replace(dealt=(7,)),
-        "not those of its function": _changed(turn, arguments=((view, 0),)),
-        "is no number": _parameters(count, ("__pypto_spmd_block_idx", "!pto.ptr<i32>"), ("n", "index")),
-        "of one name": _parameters(count, ("n", "!pto.ptr<i32>"), ("n", "index")),
-        "another rank": _parameters(count, ("v", "!pto.tensor_view<1x1x1x1x1x1xf32>")),
-        "no pointer": count.replace(dealt=(1,)),
-        "are not those": _changed(count, arguments=(*count.codes[0].arguments, (0, 0))),
+        "do not match its function": _changed(turn, arguments=((view, 0),)),
+        "expected a number for argument": _parameters(
+            count, ("__pypto_spmd_block_idx", "!pto.ptr<i32>"), ("n", "index")
+        ),
+        "duplicate name of an argument": _parameters(count, ("n", "!pto.ptr<i32>"), ("n", "index")),
+        "expected rank 1 .. 5": _parameters(count, ("v", "!pto.tensor_view<1x1x1x1x1x1xf32>")),
+        "expected a pointer": count.replace(dealt=(1,)),
+        "code mix do not match": _changed(count, arguments=(*count.codes[0].arguments, (0, 0))),
     }
     for message, image in cases.items():
         refused("PTO-E1224", check, image, message=message)
     twice = elf.written({".pto": b"".join(
         made + bytes(-len(made) % 8) for made in [format.to_bytes(count)] * 2
     )}, [])  # fmt: skip
-    refused("PTO-E1224", read, twice, message="two kernels of one name")
+    refused("PTO-E1224", read, twice, message="duplicate name of a kernel")
 
 
 # -- listings -------------------------------------------------------------------------------------------------
@@ -317,26 +321,26 @@ def test_e1226_listings() -> None:
         assert found.code == "PTO-E1226" and message in found.message, found.message
         assert found.span is not None and found.help
 
-    wrong("pto.image 1", "", "no listing")
+    wrong("pto.image 1", "", "not a listing")
     wrong("pto.image 1", "pto.image 7", "a version is out of range")
     wrong("subblocks 2", "subblocks 0x1ffffffff", "out of range")
-    wrong("subblocks 2", "subblock 2", "no 'subblock' here")
-    wrong("subblocks 2", "subblocks 2 3", "more than the line")
-    wrong("subblocks 2", "subblocks $", "means nothing")
-    wrong('kernel "turn"', 'kernel "count"', "two kernels of one name")
-    wrong('kernel "count" "cpu"', 'kernel "count"', "a target is missing")
-    wrong('"count"', '"\\q"', "not quoted as in JSON")
+    wrong("subblocks 2", "subblock 2", "unexpected 'subblock'")
+    wrong("subblocks 2", "subblocks 2 3", "unexpected text")
+    wrong("subblocks 2", "subblocks $", "unexpected character")
+    wrong('kernel "turn"', 'kernel "count"', "duplicate name of a kernel")
+    wrong('kernel "count" "cpu"', 'kernel "count"', "missing a target")
+    wrong('"count"', '"\\q"', "quoted as in JSON")
     wrong("code mix", "code scalar", "unknown kind of core")
     wrong("  frame ", "  frame 99999999", "out of range")
-    wrong("    next 8,", "    nxt 8,", "no instruction 'nxt'")
-    wrong("    next 8,", "    next 8", "',' is missing")
-    wrong("jump L", "jump M", "no label 'M")
-    wrong("    end", "    end\nL1:\nL1:", "a label that is there already")
-    wrong("  vm.step\n", "  vm.step\n  vm.step\n", "there already")
+    wrong("    next 8,", "    nxt 8,", "unknown instruction 'nxt'")
+    wrong("    next 8,", "    next 8", "missing ','")
+    wrong("jump L", "jump M", "unknown label 'M")
+    wrong("    end", "    end\nL1:\nL1:", "new name for a label")
+    wrong("  vm.step\n", "  vm.step\n  vm.step\n", "duplicate name of a call")
     wrong("\n  line 2 ", "\n  line 0 ", "out of range")
-    wrong('\nfile "', '\nkernel "x" "cpu"\nfile "', "no 'file' here")
+    wrong('\nfile "', '\nkernel "x" "cpu"\nfile "', "unexpected 'file'")
     refused("PTO-E1226", listing.assembled, Source("k.txt", ""), message="empty")
-    refused("PTO-E1226", listing.assembled, Source("k.txt", "pto.image 1"), message="without kernels")
+    refused("PTO-E1226", listing.assembled, Source("k.txt", "pto.image 1"), message="missing kernel")
     changed = text.replace("next 8, @", "next 8, @1")
     with pytest.raises(pto.DiagnosticError) as caught:  # what is read is checked, and the line is named
         listing.assembled(Source("k.txt", changed))
@@ -382,7 +386,7 @@ def test_frames_take_no_more_memory_than_files_may() -> None:
     """A listing says in a few digits how large a frame is."""
     with memory_limit(200 << 20):
         refused("PTO-E1226", listing.assembled, Source("k.txt", listed(*["code mix", "  frame 16777216"] * 500).decode()),
-                message="too large together")  # fmt: skip
+                message="too large in total")  # fmt: skip
 
 
 def test_e1224_sizes() -> None:
@@ -390,11 +394,9 @@ def test_e1224_sizes() -> None:
     turn, mixed = two().images[1], example("kernels/mixed_fifo").images[0]
     pipe = next(at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe")
     refused(
-        "PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="that many elements"
+        "PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="too many elements"
     )
     words = list(mixed.codes[0].words)
     words[pipe + 8] = 1 << 30
     code = mixed.codes[0].replace(words=tuple(words))
-    refused(
-        "PTO-E1224", check, mixed.replace(codes=(code, *mixed.codes[1:])), message="slots that are too large"
-    )
+    refused("PTO-E1224", check, mixed.replace(codes=(code, *mixed.codes[1:])), message="slots too large")

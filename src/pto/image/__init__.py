@@ -1,7 +1,7 @@
 """Programs as images: flat lists of calls that the virtual machine executes.
 
-`calls` says what an operation calls, `lower` makes the image of a program, `format` is what it consists of
-and its bytes, `operands` what the operands of instructions are, `check` proves an image safe. `container` are
-files of images, made of `elf` (it reads other ELF files, too) and `lines`; `listing` is their text. `pack` is
-the C++ of calls, `every_call` are those of all instructions. See docs/image.md.
+`calls` makes the calls of operations, `lower` the image of a program. `format` has the parts of an image and
+their bytes, `operands` the operands of instructions. `check` proves that an image is safe. `container` has
+files of images, made of `elf` (which also reads other ELF files) and `lines`; `listing` is their text. `pack`
+is the C++ of calls, `every_call` the calls of all instructions. See docs/image.md.
 """

@@ -1,8 +1,8 @@
-"""What an operation calls: a function of the virtual machine's library, and what it is given.
+"""The call of an operation: a function of the virtual machine's library, and its arguments.
 
-The library is compiled from the text that Flow A emits for one operation (`codegen.cpp`), with every value a
-reference and every tile, view and target known at run time only. The text itself is the name of the
-function: both the program that asks for it and the library that has it derive it here, from the operation.
+The library is compiled from the text that `codegen.cpp` emits for one operation, with every value a reference
+and every size of a tile, view or target known at run time only. The text itself is the name of the function:
+a program that needs the function and a library that has it both derive the name here, from the operation.
 
     Tile<TileType::Vec, float, ...>& a0; ...; TADD(a0, a1, a2);
 """
@@ -32,13 +32,13 @@ from ..isa.row import Row
 
 _SLOT = re.compile("\x02(\\d+)\x03")
 _LOCAL = re.compile("\x01(\\d+)")
-#: The variables of a function that keep what it set registers to, by the comment that Flow A names them with.
+#: Variables of a function with copies of registers, by the comment of their declaration.
 _KEPT = re.compile(r".*/\* (\w+) \*/")
 _REGISTERS = ("outtoub", "ubtoout", "outtol1")
 _NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
 
-#: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library
-#: has them for tiles whose rows lie side by side; other tiles of theirs are brought into that form.
+#: Families whose instructions read and write the valid regions of their tiles, independent of the layout. The
+#: library has them for row-major tiles; other tiles are converted to that form around the call.
 BY_REGION = frozenset(("elementwise-tile-tile", "tile-scalar-and-immediate", "reduce-and-expand"))
 
 
@@ -50,12 +50,12 @@ def by_region(row: Row | None) -> bool:
 
 
 def by_columns(type: Type) -> bool:
-    """Whether a tile has its columns side by side."""
+    """Return True if a tile is column-major."""
     return isinstance(type, TileBufType) and not type.boxed and type.blayout == "col_major"
 
 
-#: Where an argument of a call comes from: an operand, a result, a number that the call is made with, or a
-#: register that the function keeps a copy of.
+#: The source of an argument of a call: an operand, a result, a number of the call, or the function's copy of
+#: a register.
 Source = tuple[str, int]
 
 
@@ -75,7 +75,7 @@ class Call(Record):
 
 
 def key(name: str) -> int:
-    """The number under which the library finds a function."""
+    """Return the number under which the library finds a function."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
@@ -104,7 +104,7 @@ class OpenTypes(Types):
 
 
 def as_view(value: Value) -> Value:
-    """A view, or a memref as the view that it is in the frame."""
+    """Return a view, or a memref as its view in the frame."""
     type = value.type
     if not isinstance(type, MemRefType):
         return value
@@ -123,7 +123,7 @@ def _enumerator(type: str, text: str) -> int | None:
 
 
 class _Always(dict[Value, Any]):
-    """Every value is used, and every value is known: by its slot."""
+    """A mapping in which every value is used and known: by its slot."""
 
     def __init__(self, of: Callable[[Value], Any]) -> None:
         self._of = of
@@ -139,7 +139,8 @@ class _Always(dict[Value, Any]):
 
 
 class Recorder(Function):
-    """Flow A's emission of one operation at a time, with a place for every value instead of a variable."""
+    """The emission of one operation at a time by `codegen.cpp`, with a slot for every value instead of a
+    variable."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -157,10 +158,11 @@ class Recorder(Function):
         self._depth = 0
 
     def call(self, op: Operation) -> Call:
-        """What an operation calls: without what changes no result, so that fewer functions do."""
+        """Return the call of an operation. It leaves out parts without effect on results, so that fewer
+        functions are needed."""
         plain, kept = _plain(op)
         given = plain.operands
-        try:  # numbers as what is known at run time only; some calls have to spell them
+        try:  # numbers as run-time values; some calls have to spell them
             plain.operands = _unknown(given)
             call = self._call(plain)
         except NoCall:
@@ -179,7 +181,7 @@ class Recorder(Function):
         self.op, self.now, self.here = function, op, op.loc
         self.lines, self.marks = [], []
         self._numbers = 0
-        self._sources: list[tuple[Source, str]] = []  # with the C++ type
+        self._sources: list[tuple[Source, str]] = []  # with their C++ types
         self._at: dict[tuple[Source, str], int] = {}
         self._last: list[str] = []
         known = len(self.unit.problems)
@@ -229,20 +231,20 @@ class Recorder(Function):
             return self.types.open_view(type, self.layout(value))
         if type.kind == "group":
             return f"pto::comm::ParallelGroup<{self.member(value)}>"
-        if isinstance(type, MemRefType | LocalArrayType):  # `lower` puts others in place of them
+        if isinstance(type, MemRefType | LocalArrayType):  # `lower` replaces them by other values
             raise NoCall(f"a value of type {type}")
         return self.types(type)
 
     def member(self, group: Value) -> str:
-        """C++ type of the tensors of a group."""
+        """Return the C++ type of the tensors of a group."""
         made = group.op
         if made is None or made.name != "pto.make_group":
-            raise NoCall("a group that is handed on")
+            raise NoCall("a group that is passed on")
         first = made.group("tensors")[0]
         return self.type_of(as_view(first))
 
     def layout(self, value: Value) -> str:
-        """The layout in which the operation reads a view: its own, or that of the view."""
+        """Return the layout in which the operation reads a view: the operation's own, or that of the view."""
         if "layout" in self.now.attrs and reads_otherwise(self.now, value):
             return str(self.now.attrs["layout"].value).upper()
         return (view_layout(value) or "ND").upper()
@@ -256,8 +258,8 @@ class Recorder(Function):
     operand = unary = atom = text
 
     def name(self, value: Value, text: str, kind: int = ATOM) -> None:
-        """A value is what a text is: when the call has been made, which may change that."""
-        if not is_align(value.type):  # the state of a stream is one variable: `lower` gives both one place
+        """Assign a text to a value after the call, because the call may change values in the text."""
+        if not is_align(value.type):  # `lower` gives both states of a stream one slot
             self._last.append(f"{self.slot(value)} = {text};")
 
     def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
@@ -265,9 +267,9 @@ class Recorder(Function):
 
     def declare(self, value: Value, type: str, init: str = "", extents: str = "") -> str:
         if extents:
-            raise NoCall("an array of the function's own")
+            raise NoCall("a local array of the function")
         place = self.slot(value, type)
-        if init or is_align(value.type):  # a stream begins empty
+        if init or is_align(value.type):  # a stream starts empty
             self.line(f"{place} = {init or 'vector_align{}'};")
         return place
 
@@ -296,11 +298,11 @@ class Recorder(Function):
 
 @cache
 def _needless_scratch(instruction: str) -> frozenset[str]:
-    """Scratch that an instruction has the same overloads with and without."""
+    """Return the scratch operands that do not change the overload of an instruction."""
     row = find_row(instruction)
     assert row is not None
     optional = (o.name for o in row.operands if o.role == "tmp" and o.optional)
-    names = frozenset(optional) - {row.part_with}  # with which it is another instruction
+    names = frozenset(optional) - {row.part_with}  # this operand selects another instruction
     found: dict[object, list[bool]] = {}
     for form in row.forms:
         said = frozenset(_NAMED.findall(form.cpp))
@@ -312,8 +314,8 @@ _NAMED = re.compile(r"\$(\w+)")
 
 
 def _plain(op: Operation) -> tuple[Operation, list[int]]:
-    """An operation with the same results, without inert attributes and needless scratch; and which of its
-    operands that one has."""
+    """Return an equivalent operation without inert attributes and needless scratch, and the indices of its
+    operands in the original."""
     row = op.row
     if row is None:
         return op, []
@@ -339,7 +341,7 @@ def _plain(op: Operation) -> tuple[Operation, list[int]]:
 
 
 def _unknown(values: list[Value]) -> list[Value]:
-    """The same values as so many objects, none of them a known number."""
+    """Return copies of the values, all distinct, without known numbers."""
     nowhere = Block()
     return [
         Value(v.type, nowhere, 0, v.name) if isinstance(v.type, ScalarType) else v for v in _distinct(values)
@@ -347,7 +349,7 @@ def _unknown(values: list[Value]) -> list[Value]:
 
 
 def _between_ranks(f: Function, op: Operation) -> None:
-    """A copy from or to another rank: our call needs no tiles to go through, which Flow A has to name."""
+    """Emit a copy from or to another rank: our call needs no intermediate tiles, which Flow A has to name."""
     if op.group("ping"):
         f.regular(op)
         return
@@ -357,12 +359,12 @@ def _between_ranks(f: Function, op: Operation) -> None:
     f.line(f"pto::comm::{name}{atomic}({values});")
 
 
-#: Operations that the library has more forms of than Flow A can spell.
+#: Operations with more forms in the library than `codegen.cpp` can spell.
 _OWN: dict[str, Handler] = {"pto.tput": _between_ranks, "pto.tget": _between_ranks}
 
 
 def _distinct(values: list[Value]) -> list[Value]:
-    """The same values as so many objects: that an operand is given twice is no matter of the call."""
+    """Return distinct copies of the values: the call is the same if an operand is passed twice."""
     seen: set[Value] = set()
     return [copy(v) if v in seen or seen.add(v) else v for v in values]
 
@@ -374,11 +376,11 @@ def _number(literal: str) -> int | None:
 
 
 def recorder(unit: Unit) -> Recorder:
-    """A recorder for the operations of a program."""
+    """Return a recorder for the operations of a program."""
     unit.types = OpenTypes(unit.profile, "int64_t")
     return Recorder(unit)
 
 
 def printer(type: str) -> str:
-    """The call that prints a number; its format is data of the program."""
+    """Return the call that prints a number; its format is data of the program."""
     return f"char& a0; {type}& a1; cce::printf(&a0, a1);"

@@ -1,10 +1,11 @@
 """Files of images (`k.elf`): ELF with the sections
 
-    .pto        the images of all kernels, one behind the other
-    .ptobc      the program they were made of, as bytecode; missing in what was assembled from a listing
-    .pto.lines  the lines of the program that instructions come from
+    .pto        the images of all kernels, one after another
+    .ptobc      their program, as bytecode; missing in files that were assembled from a listing
+    .pto.lines  the source lines of instructions
 
-and a symbol for every kernel. Other files may have such sections too (libraries, objects); `read` takes them.
+and a symbol for every kernel. Other files may have such sections too (libraries, objects); `read` accepts
+them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PTO, PROGRAM, LINES = ".pto", ".ptobc", ".pto.lines"
 
 
 class File(Record):
-    """What is in a file of images."""
+    """The content of a file of images."""
 
     name: str
     images: tuple[Image, ...]
@@ -28,7 +29,7 @@ class File(Record):
 
 
 def parts(file: File) -> dict[str, bytes]:
-    """The sections of a file."""
+    """Return the sections of a file."""
     found = {PTO: b"".join(data + bytes(-len(data) % 8) for data in map(format.to_bytes, file.images))}
     found[LINES] = lines.to_bytes(file.lines)
     if file.program:
@@ -48,11 +49,12 @@ def to_bytes(file: File) -> bytes:
 
 
 def read(data: bytes, name: str, own: bool = False) -> File:
-    """A file, all of whose images are checked; raises `DiagnosticError`. `own` files are as we made them."""
+    """Return a file and check all its images; raise `DiagnosticError`. Skip the checks for `own` files, which
+    this process wrote."""
     found = elf.sections(data, name)
     if PTO not in found:
         ImageReader(data, Source(name, ""), "the file").fail(
-            "PTO-E1221", f"no section {PTO} in this file", 0, got=", ".join(list(found)[:8]) or "no sections",
+            "PTO-E1221", f"missing section {PTO}", 0, got=", ".join(list(found)[:8]) or "no sections",
             help="ptoas FILE -o FILE.elf makes one",
         )  # fmt: skip
     images = _images(data, name, *found[PTO], own)
@@ -77,12 +79,12 @@ def _images(data: bytes, name: str, at: int, end: int, own: bool) -> list[Image]
             check.check(made.image, place)
         if made.image.name in names:
             ImageReader(data, source, PTO).fail(
-                "PTO-E1224", "two kernels of one name", at, got=made.image.name
+                "PTO-E1224", "duplicate name of a kernel", at, got=made.image.name
             )
         found.append(made.image)
         names.add(made.image.name)
         at = made.end
         at += min(-(at - begin) % 8, end - at)
     if not found:
-        ImageReader(data, source, PTO).fail("PTO-E1221", f"section {PTO} holds no image", begin)
+        ImageReader(data, source, PTO).fail("PTO-E1221", f"missing image in section {PTO}", begin)
     return found

@@ -1,7 +1,7 @@
-"""ELF files of 64-bit machines, low byte first.
+"""ELF files of 64-bit machines, little-endian.
 
-`Elf` reads the segments, sections and symbols of any such file and checks every number before it uses it.
-`written` makes a file of sections with a symbol table, that `readelf`, `nm` and `objdump -h` read.
+`Elf` reads the segments, sections and symbols of any such file, and checks every number before it uses it.
+`written` makes a file of sections with a symbol table; `readelf`, `nm` and `objdump -h` can read it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ SYMBOL = struct.Struct("<IBBHQQ")
 #: Kinds of file.
 OBJECT, SHARED = 1, 3
 NO_MACHINE = 0
-#: Machines by the names that Python has for them.
+#: Machines by their names in Python.
 MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
 #: Kinds of section, flags of sections.
 PROGBITS, SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 1, 2, 3, 4, 5, 6, 8, 9, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4
 GLOBAL_OBJECT = 1 << 4 | 1
-#: Bytes of all names, in sizes of the file. Names may share bytes: a hostile file could make many long ones.
+#: Limit for the bytes of all names, in sizes of the file. Names may share bytes: a hostile file could make
+#: many long ones.
 _NAMES = 4
 _HELP = "the file is cut or damaged: make it again"
 
 
 class BadElf(Exception):
-    """What is wrong with a file, and at which byte."""
+    """A problem of a file, and its byte offset."""
 
     def __init__(self, why: str, at: int = 0) -> None:
         super().__init__(why)
@@ -54,7 +55,7 @@ class Section(Record):
 
 
 class Symbol(Record):
-    """A name for some bytes of a section, which is a number."""
+    """A name for some bytes of a section, which is given by number."""
 
     name: str
     value: int
@@ -72,23 +73,23 @@ class Elf:
 
     def __init__(self, data: bytes) -> None:
         if data[:4] != MAGIC:
-            raise BadElf("it is not an ELF file")
+            raise BadElf("not an ELF file")
         if len(data) < HEADER.size or data[:7] != IDENT[:7]:
-            raise BadElf("it is not an ELF file of a 64-bit machine, low byte first", 4)
+            raise BadElf("not a little-endian ELF file of a 64-bit machine", 4)
         self.data = data
         self._left = _NAMES * len(data)  # bytes of names
         (_, self.kind, self.machine, _, _, program, table, _,
          head, each, count, own, many, names) = HEADER.unpack_from(data)  # fmt: skip
         if head != HEADER.size or (count and each != SEGMENT.size) or (many and own != SECTION.size):
-            raise BadElf("its headers are of other sizes than ELF has", 52)
+            raise BadElf("wrong sizes of headers", 52)
         segments = self._part(program, SEGMENT.size * count, "its table of segments", 32)
         self.segments = [*SEGMENT.iter_unpack(segments)]
         raw = [*SECTION.iter_unpack(self._part(table, SECTION.size * many, "its table of sections", 40))]
         if raw and names >= many:
-            raise BadElf("it has no names of sections", 62)
+            raise BadElf("missing names of sections", 62)
         contents = [(offset, 0 if kind in (0, NOBITS) else size) for _, kind, _, _, offset, size, *_ in raw]
         if sum(size for _, size in contents) > 2 * len(data):
-            raise BadElf("its sections overlap", 40)
+            raise BadElf("sections overlap", 40)
         places = range(table, table + SECTION.size * many, SECTION.size)
         parts = [
             self._part(offset, size, f"section {n}", at) if size else b""
@@ -114,16 +115,16 @@ class Elf:
         return texts[offset:end].decode("utf-8", "surrogateescape")
 
     def named(self, name: str) -> bytes | None:
-        """What is in the section of a name; None where there is none."""
+        """Return the content of the section of this name; None if it is missing."""
         found = [s.data for s in self.sections if s.name == name]
         return b"".join(found) if found else None
 
     def symbols(self, kind: int) -> list[Symbol]:
-        """Those of the first symbol table of a kind."""
+        """Return the symbols of the first symbol table of a kind."""
         for section in self.sections:
             if section.kind == kind:
                 if section.link >= len(self.sections):
-                    raise BadElf("its symbols have no names")
+                    raise BadElf("missing names of symbols")
                 texts = self.sections[section.link].data
                 whole = section.data[: len(section.data) // SYMBOL.size * SYMBOL.size]
                 return [
@@ -134,11 +135,11 @@ class Elf:
 
 
 def sections(data: bytes, name: str) -> dict[str, tuple[int, int]]:
-    """Where each section of a file begins and ends; raises `DiagnosticError` with a byte offset. Of
-    several of one name the first counts, of those that hold nothing in the file none."""
+    """Return the begin and the end of each section of a file; raise `DiagnosticError` with a byte offset. Of
+    several sections with one name the first counts; sections without content in the file are left out."""
     source = Source(name, "")
     if data[:4] != MAGIC:
-        fail(source, "PTO-E1221", "this is no ELF file", 0, expected=repr(MAGIC)[1:], got=repr(data[:4])[1:],
+        fail(source, "PTO-E1221", "not an ELF file", 0, expected=repr(MAGIC)[1:], got=repr(data[:4])[1:],
              help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
     try:
         found = Elf(data).sections
@@ -152,7 +153,7 @@ def sections(data: bytes, name: str) -> dict[str, tuple[int, int]]:
 
 
 def texts(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
-    """Names as a table has them, and where each is."""
+    """Return the bytes of a table of names, and the offset of each name."""
     out = bytearray(1)
     at: dict[str, int] = {}
     for name in names:
@@ -163,7 +164,7 @@ def texts(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
 
 
 def written(parts: Mapping[str, bytes], symbols: Sequence[Symbol]) -> bytes:
-    """A relocatable file of no machine with these sections, numbered from 1, and symbols."""
+    """Return a relocatable file of no machine with these sections, numbered from 1, and symbols."""
     strings, at = texts(s.name for s in symbols)
     table = bytes(SYMBOL.size) + b"".join(
         SYMBOL.pack(at[s.name], s.info, 0, s.section, s.value, s.size) for s in symbols
@@ -181,7 +182,7 @@ def written(parts: Mapping[str, bytes], symbols: Sequence[Symbol]) -> bytes:
     headers = [bytes(SECTION.size)]
     for name, kind, data, linked, info, align, each in sections:
         out += bytes(-len(out) % align)
-        flags = ALLOC if kind == PROGBITS else 0  # else nm takes symbols for those of a debugger
+        flags = ALLOC if kind == PROGBITS else 0  # without it nm shows symbols as those of a debugger
         place = len(out), len(data)
         headers.append(SECTION.pack(number[name], kind, flags, 0, *place, linked, info, align, each))
         out += data

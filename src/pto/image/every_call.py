@@ -1,10 +1,10 @@
 """The calls that a pack has functions for. As a program, write the sources of a pack:
 
     python -m pto.image.every_call FOLDER PARTS             every legal form of every instruction
-    python -m pto.image.every_call FOLDER PARTS PROGRAMS    what the programs in a folder call
+    python -m pto.image.every_call FOLDER PARTS PROGRAMS    the calls of the programs in a folder
 
-Sizes, targets and numbers are no part of a call, so all of them are some thousands. Programs may make others:
-of moves between layouts that no witness has, or with combined attributes.
+Sizes, targets and numbers are not part of a call, so all calls are some thousands. A program may make other
+calls: moves between layouts that no witness has, or combined attributes.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from . import pack
 from .calls import NoCall, OpenTypes, printer, recorder
 from .lower import is_call
 
-#: Instructions that bring tiles from one memory or layout to another.
+#: Instructions that move tiles from one memory or layout to another.
 _MOVES = ("tload", "tstore", "tmov", "textract", "tinsert", "ttrans", "tpush", "tpop")
-#: Instructions whose attributes are rarely used, and would double what there is to compile.
+#: Instructions whose attributes are rarely used, and would double the work of the compiler.
 _AS_USUAL = frozenset((
     "tmov", "tmov.fp", "textract", "textract_fp", "tinsert", "tinsert_fp", "tstore_fp", "timg2col", "mgather",
     "mscatter", "treduce", "tbroadcast", "comm.tgather", "comm.tscatter", "tput", "tput_async", "tget_async",
 ))  # fmt: skip
-#: Elements that tiles of moves usually have; those of other types are moved from where they usually are.
+#: The usual elements of tiles of moves; tiles of other types are only moved from their usual memory.
 _USUAL = ("f32", "f16", "bf16", "i8", "i32", "ui64")
-#: A tile of the vector core that lies by its columns: one column, mostly.
+#: A column-major tile of the vector core: mostly one column.
 _COLUMN = re.compile(r"TileType::Vec, \w+, BLayout::ColMajor, SLayout::NoneBox")
-#: Instructions whose functions take the compiler longer than others do, and how many times.
+#: Instructions whose functions take the compiler several times as long as others, and the factor.
 _HEAVY = {"tcvt": 6}
 
 
 def calls(of: Iterable[Row] = ()) -> dict[str, str]:
-    """Every call of some instructions, or of all, with the instruction that makes it."""
+    """Return every call of some instructions, or of all, with its instruction."""
     found: dict[str, str] = {}
     for row in of or rows():
         if not is_call(row):
             continue
         for isa in ISAS:
-            if isa == "cpu" and row.name in _HEAVY:  # anything goes there: others have what is used
+            if isa == "cpu" and row.name in _HEAVY:  # it accepts all types: other targets have the used ones
                 continue
             for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
                 module = build(made)
@@ -69,24 +69,24 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
 
 
 def usual(programs: Path) -> dict[str, str]:
-    """The calls of the legal programs below a folder, for each target, with their instructions."""
+    """Return the calls of the legal programs below a folder, for each target, with their instructions."""
     found: dict[str, str] = {}
     for path in sorted(programs.rglob("*.pto")):
         try:
             module = parse(path.read_text(encoding="utf-8"))
-        except DiagnosticError:  # an example of a mistake
+        except DiagnosticError:  # an example of an error
             continue
         for target in (None, "a3", "a5"):
             try:
                 done = lowered(module, target)
-            except DiagnosticError:  # likewise, or of the other target
+            except DiagnosticError:  # likewise, or for the other target
                 continue
             found.update(_recorded(done.module, done.profile, (op for op in done.module.walk() if op.row)))
     return found
 
 
 def _recorded(module: Module, target: Profile, ops: Iterable[Operation]) -> Iterator[tuple[str, str]]:
-    """The calls of operations of a module, with their instructions."""
+    """Yield the calls of operations of a module, with their instructions."""
     program.load(module)
     record = recorder(Unit(module, target, index_type="int64_t", checked=True))
     for op in ops:
@@ -98,17 +98,18 @@ def _recorded(module: Module, target: Profile, ops: Iterable[Operation]) -> Iter
 
 
 def calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
-    """The calls of an instruction in a module for a target."""
+    """Yield the calls of an instruction in a module for a target."""
     for name, _ in _recorded(module, profile(isa), (op for op in module.walk() if op.row is row)):
         yield name
         if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):
-            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a matrix that lies by its columns
+            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a column-major matrix
         if row.name in ("tload", "tstore") and _COLUMN.search(name):
             yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a column
 
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:
-    """Every legal form with every choice of element types; of moves also for the other places and layouts."""
+    """Yield every legal form with every choice of element types; for moves also other memories and
+    layouts."""
     yield from _with_attributes(row, isa)
     for made in plans(row, isa):
         if row.name in ("load_scalar", "store_scalar"):
@@ -136,8 +137,8 @@ def _moved(made: Plan) -> Iterator[Plan]:
 
 
 def _places(type: Type) -> tuple[Type, ...]:
-    """A tile in the layouts that its memory has: in L1 all, in UB those that are flat. What may lie in UB may
-    lie in L1, what may lie in L0A in L0B."""
+    """Return a tile in the layouts of its memory: all in L1, the flat ones in UB. A tile of UB may lie in L1,
+    a tile of L0A in L0B."""
     if not isinstance(type, TileBufType):
         return (type,)
     if type.loc == "left":
@@ -156,7 +157,7 @@ _SCALAR_KINDS = ("int", "float", "scalar")
 
 
 def _scalars(row: Row, isa: str) -> Iterator[Plan]:
-    """A row of arith or math with every choice of types: one for all operands, one for its result."""
+    """Yield a row of arith or math with every choice of types: one for all operands, one for its result."""
     for made in _with_attributes(row, isa):
         open_ = [o for o in row.operands if o.kinds[0] in _SCALAR_KINDS]
         own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALAR_KINDS]
@@ -171,8 +172,8 @@ def _scalars(row: Row, isa: str) -> Iterator[Plan]:
 
 
 def _with_attributes(row: Row, isa: str) -> Iterator[Plan]:
-    """Every legal form, also with more or less of what may be left out, or another value of one of its
-    attributes."""
+    """Yield every legal form, also with optional operands added or removed, or with another value of one
+    attribute."""
     optional = sorted(o.name for o in (*row.operands, *row.results) if o.optional)
     for made in plans(row, isa):
         given = [n for n in optional if n in made.operands or n in made.results]
@@ -190,7 +191,8 @@ def _other(made: Plan, attr: Attr, word: Any) -> Plan:
 
 
 def _words(row: Row, attr: Attr) -> Iterable[Any]:
-    """Values of an attribute that calls may spell: all, where there are so many; of signals their numbers."""
+    """Return the values of an attribute that calls may spell: all values of its domain; for signals their
+    numbers."""
     if attr.inert or attr.hint or row.name in _AS_USUAL:
         return ()
     return range(16) if row.order and attr.kind == "int" else attr.domain
@@ -207,7 +209,7 @@ def _without(made: Plan, *left_out: set[str]) -> Iterator[Plan]:
 
 
 def _with_others(row: Row, made: Plan) -> Iterator[Plan]:
-    """With a tile, a mask or an advanced pointer that may be left out."""
+    """Yield forms with an optional tile, mask or advanced pointer."""
     like: dict[str, tuple[Type, ...]] = {
         "tile": made.operands.get("dst", ())[:1],
         "ptr": made.operands.get("base", ())[:1],
@@ -222,8 +224,8 @@ def _with_others(row: Row, made: Plan) -> Iterator[Plan]:
 
 
 def pieces(found: dict[str, str], parts: int) -> list[list[str]]:
-    """Calls in so many pieces that take about as long to compile; those of an instruction share templates, so
-    they stay together."""
+    """Divide calls into pieces with about the same time of compilation. Calls of an instruction share
+    templates, so they stay together."""
     names = sorted(found, key=lambda name: (found[name], name))
     weights = [_HEAVY.get(found[name], 1) for name in names]
     out: list[list[str]] = [[] for _ in range(parts)]
@@ -243,7 +245,7 @@ def _every() -> dict[str, str]:
     found: dict[str, str] = {}
     with ProcessPoolExecutor() as pool:
         for some in pool.map(_some, [names[n : n + 16] for n in range(0, len(names), 16)]):
-            found = {**some, **found}  # what two instructions call is named for the first
+            found = {**some, **found}  # a call of two instructions is named for the first
     return found
 
 
@@ -252,7 +254,9 @@ def main(folder: str, parts: str, programs: str = "") -> None:
     found = usual(Path(programs)) if programs else _every()
     for name, text in pack.files(pieces(found, int(parts))):
         path = Path(folder, name)
-        if not path.exists() or path.read_text(encoding="utf-8") != text:  # else nothing is compiled again
+        if (
+            not path.exists() or path.read_text(encoding="utf-8") != text
+        ):  # an unchanged file is not compiled again
             path.write_text(text, encoding="utf-8")
 
 

@@ -1,10 +1,10 @@
-"""The image of a program: what every kind of core executes, as flat lists without addresses.
+"""The image of a program: flat lists of instructions without addresses, one for each kind of core.
 
-An instruction is one word, its opcode in the low 24 bits and its length in words in the high 8, and the words
-of its operands: offsets of values in the frame of the core, targets of jumps (indices of words), numbers.
-Opcodes from `CALL` on call a function, by its place in `calls`. docs/image.md describes the rest.
+An instruction is one word, with its opcode in the low 24 bits and its length in words in the high 8, and the
+words of its operands: offsets of values in the frame of the core, targets of jumps (indices of words),
+numbers. Opcodes from `CALL` on call a function, by its index in `calls`. docs/image.md describes the rest.
 
-`from_bytes` takes nothing on trust but what `check` is for: the sense of the words.
+`from_bytes` checks everything except the meaning of the words, which `check` does.
 """
 
 from __future__ import annotations
@@ -33,51 +33,49 @@ NAMES = {
 }
 KINDS = ("mix", "cube", "vector")
 
-#: What no image has more of.
+#: Limits of an image.
 MOST_FRAME = 1 << 24
-MOST_FRAMES = 1 << 26  # of all images of a listing, which says in a few digits how large one is
+MOST_FRAMES = 1 << 26  # of all images of a listing: a few digits can ask for a large one
 MOST_WORDS = 1 << 26
 
 
 class Code(Record):
-    """What one kind of core executes."""
+    """The code of one kind of core."""
 
     kind: str  # cube, vector or mix
     words: tuple[int, ...]
-    frame: bytes  # as it is when a core begins: constants, and zeros
+    frame: bytes  # its initial content: constants, and zeros
     arguments: tuple[tuple[int, int], ...]  # offset in the frame, and 1 for a view or 0 for a word
-    places: tuple[
-        tuple[int, int], ...
-    ]  # index of the first word of an instruction, and its place in the source
+    places: tuple[tuple[int, int], ...]  # first word of an instruction, and its source location
 
 
 class Function(Record):
-    """What a launch has to know of a function: its name, and the names and types of its arguments."""
+    """A function for a launch: its name, and the names and types of its arguments."""
 
     name: str
     parameters: tuple[tuple[str, str], ...]
-    place: int = -1  # in the source
+    place: int = -1  # its source location
 
 
 class Image(Record):
-    """A kernel: what its cores execute, and the functions of the library that they call, by name.
+    """A kernel: the code of its cores, and the functions of the library that they call, by name.
 
-    Where it is in a file it also has what else a launch has to know. There a place is the number of an
-    operation of the program, counted as `Module.walk` goes; before, it is that of `Module.mark`.
+    In a file it also has the data of a launch. There a place is the number of an operation of the program, in
+    the order of `Module.walk`; in memory it is a mark of `Module.mark`.
     """
 
     name: str
     target: str
     calls: tuple[str, ...]
     codes: tuple[Code, ...]
-    functions: tuple[Function, ...] = ()  # one, or that of the cube core and that of the vector cores
-    dealt: tuple[int, ...] = ()  # arguments of which every block has a part of its own
+    functions: tuple[Function, ...] = ()  # one, or one for the cube core and one for the vector cores
+    dealt: tuple[int, ...] = ()  # arguments with a separate part for every block
     subblocks: int = 1  # vector cores of a mixed kernel
-    capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that are not those of the target
+    capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that differ from the target
 
 
 def call_of(word: int) -> int:
-    """The number of the call that an instruction is, by its first word; negative for other instructions."""
+    """Return the number of the call of an instruction, by its first word; negative for other instructions."""
     return (word & 0xFFFFFF) - CALL
 
 
@@ -102,7 +100,7 @@ def to_bytes(image: Image) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    data = text.encode("utf-8", "surrogateescape")  # `listing` refuses other surrogates
+    data = text.encode("utf-8", "surrogateescape")  # `listing` rejects other surrogates
     return struct.pack("<I", len(data)) + data
 
 
@@ -111,7 +109,7 @@ def _words(words: Sequence[int]) -> bytes:
 
 
 class Read(Record):
-    """An image that was read: where it ends, and where the words of each code begin."""
+    """An image that was read: its end, and the first word of each code."""
 
     image: Image
     end: int
@@ -124,7 +122,7 @@ class ImageReader(Reader):
     __slots__ = ()
 
     def many(self, of: str, size: int, most: int = 1 << 32) -> int:
-        """A count of items that take at least `size` bytes each."""
+        """Read a count of items that take at least `size` bytes each."""
         start = self.at
         value = self.u32()
         most = min(most, (self.end - self.at) // size)
@@ -150,21 +148,21 @@ class ImageReader(Reader):
         start = self.at
         found = self.words(of)
         if len(found) % 2:
-            self.fail("PTO-E1214", f"{of} come in pairs", start, got=f"{len(found)} numbers")
+            self.fail("PTO-E1214", f"expected pairs of {of}", start, got=f"{len(found)} numbers")
         return tuple(zip(found[::2], found[1::2], strict=True))
 
 
 def from_bytes(data: bytes, name: str = "<image>", at: int = 0, end: int | None = None) -> Read:
-    """The image that begins at a byte; raises `DiagnosticError` with a byte offset. What follows it is not
-    looked at: see `sole`."""
+    """Return the image that begins at a byte; raise `DiagnosticError` with a byte offset. Bytes after the
+    image are not read: see `sole`."""
     r = ImageReader(data, Source(name, ""), "the image", at, end)
     if data[at : at + len(MAGIC)] != MAGIC or r.end - at < len(MAGIC):
-        r.fail("PTO-E1221", "this is no image", expected=repr(MAGIC)[1:],
+        r.fail("PTO-E1221", "not an image", expected=repr(MAGIC)[1:],
                help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
     r.at += len(MAGIC)
     version = r.u32()
     if version != VERSION:
-        r.fail("PTO-E1222", f"an image of version {version}", r.at - 4, expected=f"version {VERSION}",
+        r.fail("PTO-E1222", f"unsupported version {version}", r.at - 4, expected=f"version {VERSION}",
                got=str(version), help="assemble it again, or use the release that made it")  # fmt: skip
     kernel, target = r.text("a name"), r.text("a target")
     capacity = tuple((r.text("a memory"), int.from_bytes(r.take(8), "little"))
@@ -196,7 +194,7 @@ def _signed(number: int) -> int:
 
 
 def sole(data: bytes, name: str = "<image>") -> Read:
-    """The only image of some bytes: nothing may follow it."""
+    """Return the only image of some bytes; reject bytes after it."""
     found = from_bytes(data, name)
     ImageReader(data, Source(name, ""), "the image", found.end).finish()
     return found

@@ -1,8 +1,9 @@
-"""Which functions are put in place of their calls, and which are called.
+"""The choice between inlined and called functions.
 
-In place costs nothing, but a program of functions that call each other twice would grow without bounds. So
-that is for small ones; others are there once, and what called one is a number in the frame that is looked at
-when it ends. None calls itself, so every function has its values in places of its own.
+Inlining has no cost at run time, but a program of functions that call each other twice would grow
+exponentially. So only small functions are inlined. Other functions exist once; a number in the frame
+identifies the caller, and the end of the function jumps by it. No function is recursive, so every function
+has its own slots for its values.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ from collections.abc import Mapping
 
 from ..ir.core import Operation, Value
 
-#: Operations, and levels of regions and calls, that are put in place of a call at most.
+#: Limits for inlining: operations, and levels of regions and calls.
 _MOST, _DEEPEST = 200, 40
 
 
 class Called:
-    """A function that is there once: where its calls jump to it from, and where it goes back to."""
+    """A function that exists once: the jumps to it from its calls, and its returns."""
 
     def __init__(self, function: Operation, place: int, results: list[Value]) -> None:
         self.function = function
-        self.place = place  # of the number of the call in the frame
+        self.place = place  # the slot in the frame with the number of the call
         self.results = results
-        self.calls: list[int] = []  # words that want its first word
-        self.returns: list[int] = []  # by number of the call, the word behind it
-        self.end = 0  # the word that wants what it does at its end
+        self.calls: list[int] = []  # words to set to its first word
+        self.returns: list[int] = []  # by number of the call: the word after the call
+        self.end = 0  # the word to set to the code at its end
 
 
 def small(functions: Mapping[str, Operation]) -> set[Operation]:
-    """The functions that are put in place of their calls."""
+    """Return the functions that are inlined."""
     found: set[Operation] = set()
     weights: dict[Operation, int] = {}
     depths: dict[Operation, int] = {}
     for function in _callees_first(functions):
-        level = {function: 2}  # what it takes to get to its first operation
+        level = {function: 2}  # the levels of its first operation
         weight, deepest = 0, 2
         for op in function.walk():
             if op is function:
@@ -57,8 +58,8 @@ def _callee(op: Operation, functions: Mapping[str, Operation]) -> Operation | No
 
 
 def _callees_first(functions: Mapping[str, Operation]) -> list[Operation]:
-    """Functions with those that each calls before it; of a circle, which only an unverified program has, none
-    is before all others."""
+    """Return the functions, each after the functions that it calls. In a cycle, which only an unverified
+    program has, the order is arbitrary."""
     calls = {
         f: list(dict.fromkeys(c for op in f.walk() if (c := _callee(op, functions)) is not None))
         for f in functions.values()

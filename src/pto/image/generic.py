@@ -1,8 +1,9 @@
-"""Calls that need no function of their own: which they are, and the operations that they come from.
+"""Calls without compiled functions: their conditions, and their operations.
 
 A call that no pack has is performed by the executor of its instruction (`engine/native/generic.py`), which
-needs the operation itself and the places of its values in the frame: the name of the call says neither.
-`always_compiled` names the instructions that have no such way, so that every pack has their calls.
+needs the operation itself and the slots of its values in the frame: the name of the call has neither.
+`always_compiled` names the instructions that cannot be performed this way, so that every pack has their
+calls.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from ..isa.row import Row
 
 
 class CallOrigin(NamedTuple):
-    """The operation of a call, and where its values lie in the frame. `operands` are those of the call, which
-    takes a tile, view or pointer for a memref. A value that the call does not need may have no place."""
+    """The operation of a call, and the slots of its values in the frame. `operands` are those of the call,
+    which takes a tile, view or pointer for a memref. A value that the call does not need may have no slot."""
 
     op: Operation
     operands: tuple[Value, ...]
@@ -25,11 +26,11 @@ class CallOrigin(NamedTuple):
     results: tuple[int | None, ...]
 
 
-#: Of each code of an image, the operations of its calls, by the first word of the call.
+#: For each code of an image, the operations of its calls, by the first word of the call.
 Origins = list[dict[int, CallOrigin]]
 
 
-#: Effects on what only the machine has: pipes and cores, mode registers, handles, the flow of control.
+#: Effects on state of the machine: pipes and cores, mode registers, handles, control flow.
 _OF_THE_MACHINE = frozenset(("sync", "config", "alias", "alloc", "control"))
 #: Values whose contents only the machine has.
 _STATES = frozenset((
@@ -37,8 +38,8 @@ _STATES = frozenset((
 ))  # fmt: skip
 #: Instructions of FIFOs that move elements: the machine waits for the entry, and the executor moves them.
 _MOVING = frozenset(("tpush", "tpop"))
-#: What the facts of a row do not say: instructions that ask which core they run on, that give the address of
-#: a tile or of the buffer of a FIFO, that end the program, and copies whose loops are registers of the core.
+#: Instructions that need the machine for reasons outside of their rows: they read the identity of their core,
+#: return the address of a tile or of the buffer of a FIFO, end the program, or loop by registers of the core.
 _OTHERS = frozenset((
     "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "tile_buf_addr",
     "import_reserved_buffer", "trap", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_gm_to_cbuf",
@@ -48,8 +49,8 @@ _OTHERS = frozenset((
 def always_compiled(row: Row) -> bool:
     """Return True if the calls of an instruction need compiled functions.
 
-    The others may be performed by the executor of the reference engine instead. Vector instructions that
-    set hidden registers (AR, SQZN) are among these: executors find them in the core.
+    The executor of the reference engine can perform the others. Vector instructions that set hidden registers
+    (AR, SQZN) are among these: executors find them in the core.
     """
     if row.name in _MOVING:
         return False
@@ -65,8 +66,8 @@ def always_compiled(row: Row) -> bool:
 
 
 def updates_memory(op: Operation, calls: Iterable[str]) -> bool:
-    """Return True if an operation may update elements of global memory: as it says itself, or as the control
-    register says in a program with these calls."""
+    """Return True if an operation may update elements of global memory: by its own attribute, or by the
+    control register in a program with these calls."""
     row = op.row
     if row is None or not any(in_global(v.type) for v in op.operands):
         return False

@@ -1,7 +1,7 @@
-"""Places of a program for who does not have its text: those lines of it that operations are at.
+"""Source lines of a program for readers without its text: the lines of its operations.
 
-A place is the number of an operation, counted as `Module.walk` goes. `lines_of` takes the lines from the
-sources of a module; `Lines.span` gives a place that diagnostics show as they show the text itself.
+A place is the number of an operation, in the order of `Module.walk`. `lines_of` takes the lines from the
+sources of a module; `Lines.span` gives source locations that diagnostics show like those of the full text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .format import ImageReader
 
 MAGIC = b"PTOLINES"
 VERSION = 1
-MOST_LINES = 1 << 20  # a number that a line may have: a text of that many lines is made for it
+MOST_LINES = 1 << 20  # the largest number of a line: a text of that many lines is made for it
 
 
 class Place(Record):
-    """Where an operation is: the number of a file, line and column from 1 on, and characters of that line."""
+    """A source location: the number of a file, line and column from 1 on, and a length in characters."""
 
     file: int
     line: int
@@ -30,23 +30,23 @@ class Place(Record):
 
 
 class Lines(Record):
-    """Names of files, texts of their lines, and places by the number of the operation."""
+    """Names of files, texts of their lines, and source locations by the number of the operation."""
 
     files: tuple[tuple[str, dict[int, str]], ...]
     places: dict[int, Place]
 
     def text(self, number: int) -> str:
-        """The line of an operation; empty where it is not known."""
+        """Return the line of an operation; "" if it is unknown."""
         at = self.places.get(number)
         return self.files[at.file][1].get(at.line, "") if at else ""
 
     def name(self, number: int) -> str:
-        """File, line and column of an operation; empty where they are not known."""
+        """Return file, line and column of an operation; "" if they are unknown."""
         at = self.places.get(number)
         return f"{self.files[at.file][0]}:{at.line}:{at.column}" if at else ""
 
     def spans(self) -> dict[int, Span]:
-        """Places as diagnostics have them."""
+        """Return the source locations for diagnostics."""
         sources = [_source(name, lines) for name, lines in self.files]
         found: dict[int, Span] = {}
         for number, at in self.places.items():
@@ -64,7 +64,7 @@ NONE = Lines((), {})
 
 
 def _source(name: str, lines: dict[int, str]) -> Source:
-    """A text that has these lines, where they were."""
+    """Return a text with these lines at their numbers."""
     if not lines:
         return Unread(name)
     out = [""] * max(lines)
@@ -74,7 +74,8 @@ def _source(name: str, lines: dict[int, str]) -> Source:
 
 
 def lines_of(module: Module, numbers: Iterable[int]) -> Lines:
-    """Return the lines of some operations of a module, and of those that made their pointers and windows."""
+    """Return the lines of some operations of a module, and of the operations that made their pointers and
+    windows."""
     files: dict[str, dict[int, str]] = {}
     places: dict[int, Place] = {}
     wanted, every = set(numbers), list(module.walk())
@@ -115,14 +116,19 @@ def _text(text: str) -> bytes:
 
 
 def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
-    """Raises `DiagnosticError` with a byte offset."""
+    """Read a table of lines; raise `DiagnosticError` with a byte offset."""
     r = ImageReader(data, Source(name, ""), "the table of lines", at, end)
     if data[at : at + len(MAGIC)] != MAGIC or end - at < len(MAGIC):
-        r.fail("PTO-E1221", "this is no table of lines", expected=repr(MAGIC)[1:])
+        r.fail("PTO-E1221", "not a table of lines", expected=repr(MAGIC)[1:])
     r.at += len(MAGIC)
     version = r.u32()
     if version != VERSION:
-        r.fail("PTO-E1222", f"a table of lines of version {version}", r.at - 4, expected=f"version {VERSION}")
+        r.fail(
+            "PTO-E1222",
+            f"unsupported version {version} of a table of lines",
+            r.at - 4,
+            expected=f"version {VERSION}",
+        )
     files: list[tuple[str, dict[int, str]]] = []
     for _ in range(r.many("files", 8)):
         file, texts = r.text("the name of a file"), dict[int, str]()
@@ -132,15 +138,15 @@ def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
         files.append((file, texts))
     last = [max(texts, default=0) for _, texts in files]
     if sum(last) > MOST_LINES:
-        r.fail("PTO-E1209", "files that are too long", expected=f"at most {MOST_LINES} lines")
+        r.fail("PTO-E1209", "too many lines", expected=f"at most {MOST_LINES} lines")
     places: dict[int, Place] = {}
     for _ in range(r.many("places", 20)):
         number, file, here = r.u32(), r.u32(), r.at
         place = Place(file, _line(r), r.u32(), r.u32())
         if file >= len(files) or not place.column or not place.length:
-            r.fail("PTO-E1208", "a place that no file has", here - 4, got=f"file {file}")
+            r.fail("PTO-E1208", "invalid source location", here - 4, got=f"file {file}")
         if last[file] and place.line > last[file]:
-            r.fail("PTO-E1208", "a place behind the last line", here, got=f"line {place.line}")
+            r.fail("PTO-E1208", "source location after the last line", here, got=f"line {place.line}")
         places[number] = place
     r.finish()
     return Lines(tuple(files), places)
@@ -149,5 +155,5 @@ def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
 def _line(r: ImageReader) -> int:
     at, number = r.at, r.u32()
     if not 0 < number <= MOST_LINES:
-        r.fail("PTO-E1208", "no number of a line", at, expected=f"1 .. {MOST_LINES}", got=str(number))
+        r.fail("PTO-E1208", "line number out of range", at, expected=f"1 .. {MOST_LINES}", got=str(number))
     return number

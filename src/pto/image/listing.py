@@ -1,4 +1,4 @@
-"""Images as text: what `pto objdump` prints, and `ptoas` assembles to the same images again.
+"""Images as text: the output of `pto objdump`, which `ptoas` assembles to the same images again.
 
     pto.image 1
     kernel "vec_add" "a2a3"
@@ -13,14 +13,14 @@
       argument @0
     L12:
       at 17                     ; k.pto:12:5: pto.tadd ins(..)
-      tadd @136, @96, @56
-      end
+        tadd @136, @96, @56
+        end
     file "k.pto"
       line 12 "pto.tadd ins(..)"
       place 17 12:5 40
 
 A line is one statement, `;` begins a comment. Operands are offsets in the frame (`@136`), labels and numbers,
-as `operands` says. `assembled` is strict: it raises `DiagnosticError` at the first line that is wrong.
+as in `operands`. `assembled` is strict: it raises `DiagnosticError` at the first invalid line.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_listing(text: str) -> bool:
 
 
 def text_of(file: File) -> str:
-    """The listing of a file."""
+    """Return the listing of a file."""
     out = [f"{HEAD} {VERSION}"]
     for image in file.images:
         out += _kernel(image, file.lines)
@@ -89,11 +89,11 @@ def _kernel(image: Image, lines: Lines) -> Iterator[str]:
 
 
 def mnemonics(image: Image) -> list[str]:
-    """A short name for every call: that of the machine's own, that of the intrinsic, numbered where several
-    have it."""
+    """Return a short name for every call: the machine's own name or that of the intrinsic, numbered if
+    several calls have it."""
     found: list[str] = []
     seen = {*_OPCODES, *_STATEMENTS}
-    counts: dict[str, int] = {}  # how often a stem was numbered
+    counts: dict[str, int] = {}  # the last number of a stem
     for call in image.calls:
         stem = call
         if call not in OWN:
@@ -133,12 +133,12 @@ def _code(image: Image, code: Code, names: list[str], lines: Lines) -> Iterator[
 
 
 def _shown(text: str) -> str:
-    """A line of the source as a comment has it."""
+    """Return a source line in the form of a comment."""
     return "".join(c if c.isprintable() else " " for c in text.strip())[:160]
 
 
 def _instructions(image: Image, code: Code, names: list[str]) -> Iterator[tuple[int, str, list[str | int]]]:
-    """Where each instruction begins, its name, its operands as text, and jumps as words."""
+    """Yield the first word of each instruction, its name, and its operands as text, with jumps as words."""
     at = 0
     while at < len(code.words):
         opcode, length = code.words[at] & 0xFFFFFF, code.words[at] >> 24
@@ -193,13 +193,13 @@ class _Line:
     def take(self, kind: str, what: str) -> _Token:
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
         if token is None or token.kind != kind:
-            self.fail(f"{what} is missing", what, token=token)
+            self.fail(f"missing {what}", what, token=token)
         self.at += 1
         return token
 
     def mark(self, text: str) -> None:
         if not self.peek(text):
-            self.fail(f"'{text}' is missing", f"'{text}'",
+            self.fail(f"missing '{text}'", f"'{text}'",
                       token=self.tokens[self.at] if self.at < len(self.tokens) else None)  # fmt: skip
         self.at += 1
 
@@ -220,14 +220,16 @@ class _Line:
         token = self.take("text", what)
         try:
             found: str = json.loads(token.text)
-            found.encode()  # a half of a surrogate pair is no character
+            found.encode()  # rejects a half of a surrogate pair
             return found
         except ValueError:
-            self.fail("a text that is not quoted as in JSON", what, token=token)
+            self.fail("expected a text quoted as in JSON", what, token=token)
 
     def finish(self) -> None:
         if self.at < len(self.tokens):
-            self.fail("more than the line should have", "the end of the line", token=self.tokens[self.at])
+            self.fail(
+                "unexpected text after the statement", "the end of the line", token=self.tokens[self.at]
+            )
 
 
 def _fail(message: str, span: Span, expected: str = "", got: str = "", help: str = "") -> NoReturn:
@@ -253,7 +255,7 @@ def _lines(source: Source) -> Iterator[_Line]:
                 break
             m = _TOKEN.match(text, here, end)
             if m is None:
-                _fail("a character that means nothing here", Span(source, here, here + 1), got=repr(c))
+                _fail("unexpected character", Span(source, here, here + 1), got=repr(c))
             tokens.append(_Token(str(m.lastgroup), m[0], Span(source, here, m.end())))
             here = m.end()
         if tokens:
@@ -262,7 +264,7 @@ def _lines(source: Source) -> Iterator[_Line]:
 
 
 class _CodeText:
-    """A code being assembled."""
+    """A code that is being assembled."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -277,7 +279,7 @@ class _CodeText:
     def code(self) -> Code:
         for at, label, span in self.holes:
             if label not in self.labels:
-                _fail(f"no label '{label}'", span, help=did_you_mean(label, self.labels))
+                _fail(f"unknown label '{label}'", span, help=did_you_mean(label, self.labels))
             self.words[at] = self.labels[label]
         return Code(
             self.kind, tuple(self.words), bytes(self.frame), tuple(self.arguments), tuple(self.places)
@@ -285,7 +287,7 @@ class _CodeText:
 
 
 class _KernelText:
-    """A kernel being assembled."""
+    """A kernel that is being assembled."""
 
     def __init__(self, name: str, target: str, span: Span) -> None:
         self.name, self.target, self.span = name, target, span
@@ -319,22 +321,22 @@ class _Assembler:
         self.frames = 0  # bytes of all frames
         self.names: set[str] = set()
         self.places: dict[int, Place] = {}
-        self.part = "start"  # what the lines belong to
+        self.part = "start"  # the part that lines belong to
 
     def file(self) -> File:
         every = _lines(self.source)
         first = next(every, None)
         if first is None:
-            _fail("an empty listing", Span(self.source, 0, 1), expected=f"{HEAD} {VERSION}")
+            _fail("empty listing", Span(self.source, 0, 1), expected=f"{HEAD} {VERSION}")
         if first.take("name", HEAD).text != HEAD:
-            first.fail("this is no listing of images", HEAD, token=first.tokens[0])
+            first.fail("not a listing of images", HEAD, token=first.tokens[0])
         first.number("a version", VERSION, VERSION)
         first.finish()
         for line in every:
             self._line(line)
         images = tuple(kernel.image() for kernel in self.kernels)
         if not images:
-            _fail("a listing without kernels", first.span, expected="kernel")
+            _fail("missing kernel in a listing", first.span, expected="kernel")
         return File(self.source.name, images, b"", Lines(tuple(self.files), self.places))
 
     def _line(self, line: _Line) -> None:
@@ -342,13 +344,13 @@ class _Assembler:
         if len(line.tokens) == 2 and line.tokens[1].text == ":" and self.part == "code":
             code = self.kernels[-1].codes[-1]
             if head.kind != "name" or head.text in code.labels:
-                line.fail("a label that is there already, or no name", token=head)
+                line.fail("expected a new name for a label", token=head)
             code.labels[head.text] = len(code.words)
             return
         if head.kind == "offset":
             self._constant(line)
         elif head.kind != "name":
-            line.fail("a line begins with a name", token=head)
+            line.fail("expected a name at the beginning of a line", token=head)
         else:
             line.at = 1
             self._named(line, head)
@@ -365,7 +367,7 @@ class _Assembler:
         else:
             known = [name for name, (parts, _) in _STATEMENTS.items() if self.part in parts.split()]
             line.fail(
-                f"no '{head.text[:60]}' here", ", ".join(known), did_you_mean(head.text[:60], known), head
+                f"unexpected '{head.text[:60]}'", ", ".join(known), did_you_mean(head.text[:60], known), head
             )
 
     # -- statements -------------------------------------------------------------------------------------
@@ -373,7 +375,7 @@ class _Assembler:
     def kernel(self, line: _Line) -> None:
         name = line.text("the name of a kernel")
         if name in self.names:
-            line.fail("two kernels of one name", token=line.tokens[1])
+            line.fail("duplicate name of a kernel", token=line.tokens[1])
         self.names.add(name)
         self.kernels.append(_KernelText(name, line.text("a target"), line.span))
         self.part = "kernel"
@@ -389,7 +391,7 @@ class _Assembler:
     def parameter(self, line: _Line) -> None:
         functions = self.kernels[-1].functions
         if not functions:
-            line.fail("a parameter of no function", "function", token=line.tokens[0])
+            line.fail("parameter before the first function", "function", token=line.tokens[0])
         functions[-1][2].append((line.text("a name"), line.text("a type")))
 
     def dealt(self, line: _Line) -> None:
@@ -408,7 +410,7 @@ class _Assembler:
     def _call(self, line: _Line, head: _Token) -> None:
         kernel = self.kernels[-1]
         if head.text in kernel.calls or head.text in _OPCODES:
-            line.fail("the name of a call that is there already", token=head)
+            line.fail("duplicate name of a call", token=head)
         kernel.numbers[head.text] = len(kernel.calls)
         kernel.calls[head.text] = head.text if head.text in OWN else line.text("the C++ of a call")
 
@@ -422,22 +424,22 @@ class _Assembler:
     def frame(self, line: _Line) -> None:
         code = self.kernels[-1].codes[-1]
         if code.frame or code.words:
-            line.fail("a second frame", token=line.tokens[0])
+            line.fail("frame defined twice", token=line.tokens[0])
         size = line.number("bytes of the frame", MOST_FRAME)
         self.frames += size
         if self.frames > MOST_FRAMES:
-            line.fail("frames that are too large together", f"at most {MOST_FRAMES}", token=line.tokens[1])
+            line.fail("frames too large in total", f"at most {MOST_FRAMES}", token=line.tokens[1])
         code.frame = bytearray(size)
 
     def _constant(self, line: _Line) -> None:
         if self.part != "code" or self.kernels[-1].codes[-1].words:
-            line.fail("a constant outside a frame", token=line.tokens[0])
+            line.fail("expected a constant in a frame", token=line.tokens[0])
         frame = self.kernels[-1].codes[-1].frame
         at = line.offset()
         line.mark("=")
         room = min(_BYTES, len(frame) - at)
         if room <= 0:
-            line.fail("a constant outside the frame", f"below {len(frame)}", token=line.tokens[0])
+            line.fail("constant outside of the frame", f"below {len(frame)}", token=line.tokens[0])
         frame[at : at + room] = line.number("a number", (1 << 8 * room) - 1).to_bytes(room, "little")
 
     def argument(self, line: _Line) -> None:
@@ -458,7 +460,9 @@ class _Assembler:
             if number is None:
                 known = [*_OPCODES, *kernel.calls]
                 line.fail(
-                    f"no instruction '{head.text[:60]}'", help=did_you_mean(head.text[:60], known), token=head
+                    f"unknown instruction '{head.text[:60]}'",
+                    help=did_you_mean(head.text[:60], known),
+                    token=head,
                 )
             opcode = CALL + number
         at = len(code.words)
@@ -470,7 +474,7 @@ class _Assembler:
             code.words.append(self._operand(line, code))
         length = len(code.words) - at
         if length > 255:
-            line.fail("more operands than an instruction can have", "at most 254", token=head)
+            line.fail("too many operands of an instruction", "at most 254", token=head)
         code.words[at] |= length << 24
 
     def _operand(self, line: _Line, code: _CodeText) -> int:
@@ -494,9 +498,7 @@ class _Assembler:
         self.lines += max(0, number - self.last[-1])
         self.last[-1] = max(self.last[-1], number)
         if self.lines > line_table.MOST_LINES:
-            line.fail(
-                "files that are too long", f"at most {line_table.MOST_LINES} lines", token=line.tokens[1]
-            )
+            line.fail("too many lines", f"at most {line_table.MOST_LINES} lines", token=line.tokens[1])
 
     def place(self, line: _Line) -> None:
         op, number = (
@@ -506,11 +508,11 @@ class _Assembler:
         line.mark(":")
         column, length = line.number("a column", least=1), line.number("a length", least=1)
         if self.last[-1] and number > self.last[-1]:
-            line.fail("a place behind the last line", f"at most {self.last[-1]}", token=line.tokens[2])
+            line.fail("source location after the last line", f"at most {self.last[-1]}", token=line.tokens[2])
         self.places[op] = Place(len(self.files) - 1, number, column, length)
 
 
-#: Statements: where each may be, and who reads it.
+#: Statements: the parts that may have it, and its reader.
 _STATEMENTS = {
     "kernel": ("start kernel calls code", _Assembler.kernel),
     "capacity": ("kernel", _Assembler.capacity),
@@ -530,5 +532,5 @@ _STATEMENTS = {
 
 
 def assembled(source: Source) -> File:
-    """The images of a listing, checked; raises `DiagnosticError` at the line that is wrong."""
+    """Return the checked images of a listing; raise `DiagnosticError` at the first invalid line."""
     return _Assembler(source).file()

@@ -1,8 +1,8 @@
-"""How long the operands of products live in L1, L0A and L0B.
+"""Lifetimes of the operands of products in L1, L0A and L0B.
 
-A core of the virtual machine may owe the copies that bring them there (native/include/pto/ops/owed.hpp)
-where the function touches these memories in no other way. Then it is told which copies nobody needs any more,
-and when others may begin to write what a copy reads.
+A core of the virtual machine may defer the copies into these memories (native/include/pto/ops/owed.hpp) if
+the function accesses them in no other way. The image then marks the deferred copies that are not needed any
+more, and the operations after which the source of a copy may be overwritten.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _SPACES = {MEMORIES[name].space for name in _MEMORIES}
 _PRODUCTS = ("pto.tmatmul", "pto.tmatmul.acc")
 _COPIES = ("pto.tload", "pto.textract", "pto.tmov")
 _ALLOCATIONS = ("pto.alloc_tile", "pto.declare_tile")
-#: Operations after which what a copy reads is as it was before; the others may write it, or let others do so.
+#: Operations that leave the sources of copies unchanged; others may write them, or let other cores do so.
 _QUIET = frozenset((*_PRODUCTS, *_COPIES, "pto.tpop"))
 _EFFECTS = ("memory", "sync", "io")
-#: Regions that run once, or not at all.
+#: Regions that run at most once.
 _PLAIN = ("scf.if", "scf.index_switch", "scf.execute_region", *SECTIONS)
 
 
 class Lives:
-    """Of a function whose copies may be owed."""
+    """The lifetimes in a function whose copies may be deferred."""
 
     def __init__(self) -> None:
-        #: Tiles that nobody reads any more after an operation.
+        #: Tiles that are not read any more after an operation.
         self.ended: dict[Operation, list[Value]] = {}
 
     @staticmethod
     def tells(op: Operation) -> bool:
-        """Whether others may write what a copy reads from here on."""
+        """Return True if the sources of copies may be written from this operation on."""
         return op.row is None or (op.row.effect in _EFFECTS and op.name not in _QUIET)
 
 
 def lives(function: Operation, kind: str) -> Lives | None:
-    """None where copies cannot be owed, or there is no use in it."""
+    """Return the lifetimes of a function; None if copies cannot be deferred, or if that is useless."""
     if not any(op.name in _PRODUCTS for op in operations(function.regions[0])):
         return None
     found = _Function(kind)
@@ -57,25 +57,25 @@ def lives(function: Operation, kind: str) -> Lives | None:
 
 
 class _Unclear(Exception):
-    """The function does something else with those memories."""
+    """The function accesses those memories in another way."""
 
 
 class _Function:
-    """Tiles are numbered; sets of them are bits of a number."""
+    """The tiles of a function, by number; a set of tiles is the bits of a number."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.tiles: list[Value] = []
         self.bits: dict[Value, int] = {}
-        self.after: dict[Operation, int] = {}  # what is read after an operation
+        self.after: dict[Operation, int] = {}  # tiles that are read after an operation
         self.products = 0
 
     def regions(self, op: Operation) -> Sequence[Region]:
-        """Those that this kind of core executes."""
+        """Return the regions that this kind of core executes."""
         own = SECTIONS.get(op.name)
         return () if own is not None and self.kind not in ("mix", own) else op.regions
 
-    # -- what there is ------------------------------------------------------------------------------------
+    # -- collecting tiles ------------------------------------------------------------------------------------
 
     def collect(self, region: Region) -> None:
         if len(region.blocks) > 1:
@@ -96,7 +96,7 @@ class _Function:
             if name == "pto.alloc_tile":
                 self.bits[op.results[0]] = 1 << len(self.tiles)
                 self.tiles.append(op.results[0])
-            return  # what a FIFO places is never owed
+            return  # a tile of a FIFO is never deferred
         if any(map(_is_operand, op.results)):  # another name of a tile
             raise _Unclear
         given = [v for v in op.operands if _is_operand(v)]
@@ -117,10 +117,10 @@ class _Function:
                 raise _Unclear
         self.products += name in _PRODUCTS
 
-    # -- what is read later -------------------------------------------------------------------------------
+    # -- liveness --------------------------------------------------------------------------------------------
 
     def _uses(self, op: Operation) -> tuple[int, int]:
-        """Tiles that an operation reads, and those that it replaces."""
+        """Return the tiles that an operation reads, and those that it overwrites completely."""
         bits = self.bits
         if op.name in _PRODUCTS:
             return sum({bits[v] for v in op.operands if v in bits}), 0
@@ -131,13 +131,13 @@ class _Function:
             assert isinstance(target, TileBufType)
             whole = (target.v_row, target.v_col) == (target.rows, target.cols)
             source = op.operands[0].type
-            if isinstance(source, ViewType):  # of which L1 gets no more than there is
+            if isinstance(source, ViewType):  # L1 gets at most its elements
                 whole = whole and source.elems == target.rows * target.cols
             return bits.get(op.operands[0], 0), bits[op.operands[-1]] if whole else 0
         return 0, 0
 
     def region(self, region: Region, live: int) -> int:
-        """What is read from its beginning on, if this is what is read after it."""
+        """Return the tiles live at the beginning of a region, given those live after it."""
         return self.block(region.blocks[0], live) if region.blocks else live
 
     def block(self, block: Block, live: int) -> int:
@@ -166,7 +166,7 @@ class _Function:
         return found | (0 if inner else live)
 
     def _again(self, turn: Callable[[int], int], live: int) -> int:
-        """A loop: what a turn reads is read after the one before it."""
+        """Return the tiles live before a loop: reads of an iteration are live after the previous one."""
         at = live
         while (found := live | turn(at)) != at:
             at = found
@@ -175,7 +175,7 @@ class _Function:
     def _touches(self, region: Region) -> bool:
         return any(any(map(_is_operand, op.operands)) for op in operations(region))
 
-    # -- what has an end ----------------------------------------------------------------------------------
+    # -- ends of lifetimes -----------------------------------------------------------------------------------
 
     def end(self, region: Region, into: Lives) -> None:
         shared = [self._shared(n) for n in range(len(self.tiles))]
@@ -196,7 +196,7 @@ class _Function:
                         seen &= ~sum(1 << n for n in ended)
 
     def _shared(self, n: int) -> int:
-        """A tile, and all that may have bytes in common with it."""
+        """Return a tile and all tiles that may overlap it, as bits."""
         return sum(
             1 << m for m in range(len(self.tiles)) if n == m or _may_meet(self.tiles[n], self.tiles[m])
         )
@@ -222,6 +222,6 @@ def _is_plain(type: object) -> bool:
 
 
 def _is_memory(value: Value) -> bool:
-    """Whether it may name those memories in another way than as a tile."""
+    """Return True if a value may access those memories other than as a tile."""
     type = value.type
     return isinstance(type, MemRefType) or (isinstance(type, PtrType) and type.space in _SPACES)

@@ -1,10 +1,9 @@
-"""Loads and pops that need not copy: tiles that are only read, and soon, may lie where their elements come
-from.
+"""Loads and pops without a copy: a tile that is only read may borrow the memory of its source.
 
-That is so where nobody can tell the difference. Such a tile is written by the load or pop alone, and
-everything else that touches it reads it, in the same block, before anything could change what was loaded or
-give the entry back. No other tile or FIFO has bytes of its memory. What remains is left to the run (vm.lent,
-vm.lend): whether rows lie side by side there, as in the tile.
+This is done if it has no observable effect. Such a tile is written by the load or pop only. All its other
+uses read it, in the same block, before any operation could change the source or free the entry. No other tile
+or FIFO overlaps its memory. One condition remains for run time (vm.lent, vm.lend): whether the rows of the
+source are contiguous, as in the tile.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _UB = MEMORIES["vec"].space
 
 
 def loans(function: Operation, kind: str) -> dict[Operation, Value]:
-    """The loads and pops of a function, on one kind of core, that may lend, and their tiles."""
+    """Return the loads and pops of a function, on one kind of core, that may borrow, and their tiles."""
     if not _written_once(function.regions[0]):
         return {}
     found = _Function(kind)
@@ -37,7 +36,7 @@ def loans(function: Operation, kind: str) -> dict[Operation, Value]:
 
 
 class _Unclear(Exception):
-    """Something may touch tiles in a way that does not show."""
+    """An operation may access tiles in an unknown way."""
 
 
 class _Function:
@@ -76,7 +75,7 @@ class _Function:
             self.takes.append((op, block, at))
 
     def _pop(self, op: Operation) -> None:
-        """Where the tile of a pop lies: where the FIFO has room for entries on its vector cores."""
+        """Place the tile of a pop: at the entries of the FIFO on its vector cores."""
         tile, fifo = op.operands[0], op.operands[1].op
         if fifo is None or not makes_fifo(fifo):
             raise _Unclear
@@ -117,7 +116,7 @@ class _Function:
         return all(map(_is_still, block.ops[at + 1 : end])) and self._alone(tile)
 
     def _alone(self, tile: Value) -> bool:
-        """Whether nothing else has bytes of its memory; entries that come and go may."""
+        """Return True if no other tile overlaps its memory; popped tiles may overlap one another."""
         own = [(a, b) for t, a, b in self.placed if t is tile]
         popped = _is_popped(tile)
         others = [(a, b) for t, a, b in self.placed if t is not tile and not (popped and _is_popped(t))]
@@ -129,7 +128,8 @@ def _is_popped(tile: Value) -> bool:
 
 
 def _written_once(region: Region) -> bool:
-    """Whether a tile that is loaded or popped is no destination of anything else: of few functions one is."""
+    """Return True if a tile that is loaded or popped is the destination of one operation only. This is rare,
+    and skips the other checks for most functions."""
     taken: dict[Value, int] = {}
     todo = [region]
     while todo:
@@ -173,7 +173,7 @@ def _only_reads(op: Operation, tile: Value) -> bool:
 
 
 def _roles(op: Operation) -> Iterator[tuple[Value, bool, bool]]:
-    """Operands, and whether they are read and written."""
+    """Yield operands, with True if they are read and if they are written."""
     assert op.row is not None
     operands = op.row.operands
     counts = op.segments if op.segments is not None else [1] * len(op.operands)
@@ -185,7 +185,7 @@ def _roles(op: Operation) -> Iterator[tuple[Value, bool, bool]]:
 
 
 def _is_still(op: Operation) -> bool:
-    """Whether an operation changes nothing but tiles and numbers, and lets nobody else do so."""
+    """Return True if an operation changes only tiles and numbers, and lets no other core change memory."""
     row = op.row
     if row is None or op.regions or op.successors or row.fifo:
         return False

@@ -1,6 +1,6 @@
-"""From a program in manual form to its image: a place in the frame for every value, jumps for control flow,
-calls for the rest. Flags and barriers between the pipes of a core have no place in it: a core does one thing
-after another."""
+"""Lower a program in manual form to its image: a slot in the frame for every value, jumps for control flow,
+calls for the rest. Flags and barriers between the pipes of a core are dropped, because a core of the machine
+executes in program order."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ from .lives import Lives, lives
 from .loans import loans
 
 _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
-#: Orders that hold of themselves where a core does one thing after another.
+#: Orders that always hold in program order.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
 
-#: No operand lies elsewhere.
+#: No operand is moved.
 _NOWHERE: Mapping[int, int] = {}
 
 Handler = Callable[["Lowering", Operation], None]
@@ -74,17 +74,17 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 
 def is_call(row: Row) -> bool:
-    """Whether operations of an instruction become calls of the library."""
+    """Return True if operations of an instruction lower to calls of the library."""
     return row.full_name not in HANDLERS and row.order not in _IN_ORDER and not row.regions
 
 
 def _memrefs() -> ModuleType:
-    """What programs with memrefs need."""
+    """Return the module for programs with memrefs."""
     return import_module(f"{__package__}.memrefs")
 
 
 def _is_rare(op: Operation) -> bool:
-    """Whether the handler of an operation is in `memrefs`."""
+    """Return True if the handler of an operation is in `memrefs`."""
     return (op.row is not None and op.row.dialect in ("memref", "affine")) or any(
         isinstance(v.type, MemRefType) for v in op.results
     )
@@ -97,7 +97,7 @@ def lowered_image(
     roles: Iterable[tuple[str, Operation]],
     origins: Origins | None = None,
 ) -> Image:
-    """The image of a kernel in manual form; `roles` are its kinds of core with the function of each.
+    """Return the image of a kernel in manual form; `roles` are its kinds of core with the function of each.
     `origins` receives the operations of the calls."""
     program.load(module)
     unit = Unit(module, profile, index_type="int64_t", checked=True)
@@ -116,7 +116,7 @@ def lowered_image(
 
 
 class Lowering:
-    """One function on one kind of core being lowered."""
+    """The lowering of one function for one kind of core."""
 
     def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
         self.unit = unit
@@ -129,19 +129,19 @@ class Lowering:
         self.slots: dict[Value, int] = {}
         self.places: list[tuple[int, int]] = []
         self.origins: dict[int, CallOrigin] = {}  # of calls of the library
-        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
+        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage of a window of a tile
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
         self._small: set[Operation] | None = None
-        self.called: dict[Operation, Called] = {}  # the others that are called
-        self.starts: dict[Operation, int] = {}  # where those begin that were lowered
+        self.called: dict[Operation, Called] = {}  # functions that are not inlined
+        self.starts: dict[Operation, int] = {}  # first words of the lowered ones
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
-        self.results: list[list[Value]] = []  # where their results go
+        self.results: list[list[Value]] = []  # the values for their results
         self.inside: list[Operation] = []
         self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
-        self.tiles: dict[Value, Value] = {}  # memrefs of which is said what tile they are
-        self.lives: Lives | None = None  # where copies are owed
-        self.loans: dict[Operation, Value] = {}  # loads and pops that may leave elements where they are
-        self.homes: dict[Value, int] = {}  # of the tiles of such loads: they in their own memory
+        self.tiles: dict[Value, Value] = {}  # memrefs that are declared as a tile
+        self.lives: Lives | None = None  # for deferred copies
+        self.loans: dict[Operation, Value] = {}  # loads and pops that may borrow memory
+        self.homes: dict[Value, int] = {}  # tiles of such loads, in their own memory
         self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._made: dict[tuple[object, ...], Call] = {}
@@ -167,13 +167,13 @@ class Lowering:
 
     @property
     def small(self) -> set[Operation]:
-        """The functions that are put in place of their calls; few programs ask."""
+        """The functions that are inlined; computed only for programs with calls."""
         if self._small is None:
             self._small = small(self.functions)
         return self._small
 
     def _called_functions(self) -> None:
-        """The functions that are called, and where each goes back to."""
+        """Emit the functions that are called, and their returns."""
         done: list[Called] = []
         while len(done) < len(self.called):
             for called in list(self.called.values())[len(done) :]:
@@ -197,7 +197,7 @@ class Lowering:
         return at
 
     def slot(self, value: Value) -> int:
-        """Where a value is in the frame."""
+        """Return the offset of a value in the frame."""
         found = self.slots.get(value)
         if found is None:
             size, align = _size(value.type)
@@ -205,7 +205,7 @@ class Lowering:
         return found
 
     def number(self, value: int, size: int = 8) -> int:
-        """Where a constant is in the frame."""
+        """Return the offset of a constant in the frame."""
         return self.constant((value & (1 << 8 * size) - 1).to_bytes(size, "little"))
 
     def constant(self, data: bytes) -> int:
@@ -219,32 +219,32 @@ class Lowering:
     # -- instructions -------------------------------------------------------------------------------------
 
     def emit(self, opcode: int, *operands: int) -> int:
-        """An instruction; the index of its first word."""
+        """Emit an instruction; return the index of its first word."""
         at = len(self.words)
         self.words += (opcode | (1 + len(operands)) << 24, *operands)
         return at
 
     def call(self, name: str, *operands: int) -> None:
-        """Call a function of the library with offsets in the frame, or numbers."""
+        """Emit a call of a library function with offsets in the frame, or numbers."""
         self.emit(CALL + self.calls.setdefault(name, len(self.calls)), *operands)
 
     def jump(self, target: int = 0, of: Operation | None = None) -> int:
-        """A jump, of the operation that may go on for ever because of it."""
+        """Emit a jump; `of` is an operation that may loop for ever because of it."""
         if of is not None:
             self.placed(of)
         return self.emit(JUMP, target) + 1
 
     def placed(self, op: Operation) -> None:
-        """What is emitted next comes from an operation."""
+        """Set the source location of the next instruction."""
         self.places.append((len(self.words), self.unit.module.mark(op)))
 
     def here(self, *holes: int) -> None:
-        """Jumps that were left open lead to here."""
+        """Let open jumps lead to the next instruction."""
         for hole in holes:
             self.words[hole] = len(self.words)
 
     def copy(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
-        """All values to their targets at once: none changes before everybody who reads it has."""
+        """Copy all values to their targets in parallel: a value is saved before it is overwritten."""
         self.pitch.update((t, self.pitch[v]) for t, v in zip(targets, values, strict=True) if v in self.pitch)
         pairs = [(self.slot(t), self.slot(v), _size(t.type)[0]) for t, v in zip(targets, values, strict=True)]
         pairs = [p for p in pairs if p[0] != p[1]]
@@ -259,7 +259,7 @@ class Lowering:
     # -- operations ---------------------------------------------------------------------------------------
 
     def body(self, function: Operation, results: list[Value]) -> None:
-        """The operations of a function, in place."""
+        """Lower the operations of a function here."""
         own = str(function.attr("pto.kernel_kind") or "")
         if own and self.kind != "mix" and own != self.kind:
             return
@@ -272,7 +272,7 @@ class Lowering:
         self.results.pop()
 
     def guarded(self, kind: str, owner: Operation, region: Region) -> None:
-        """What a kind of core executes; on some targets its first vector core alone."""
+        """Lower the region of a kind of core; on some targets only the first vector core executes it."""
         holes: list[int] = []
         if kind == "vector" and first_vector_core_only(self.unit, self.inside[-1], owner):
             place = self.room(8)
@@ -304,11 +304,11 @@ class Lowering:
             self._operation(op)
 
     def _owing(self, alive: Lives, op: Operation) -> None:
-        """An operation of a core that owes copies."""
+        """Lower an operation of a core with deferred copies."""
         before = len(self.words)
         if alive.tells(op):
             self.call("vm.settle", 0)
-        elif op.name == "pto.tpop":  # the memory of FIFOs is as it should be
+        elif op.name == "pto.tpop":  # the memory of a FIFO is never deferred
             self.call("vm.owe", 0)
         at = len(self.words)
         self._operation(op)
@@ -337,7 +337,7 @@ class Lowering:
             self.places.append((at, self.unit.module.mark(op)))
 
     def regular(self, op: Operation) -> None:
-        """A call of the library."""
+        """Lower to a call of the library."""
         given = op.operands
         if any(isinstance(v.type, MemRefType) for v in given):
             op.operands = _memrefs().stand_ins(self, op)
@@ -350,7 +350,7 @@ class Lowering:
         self, of: Operation, name: str, operands: list[Value], results: Sequence[Value],
         attrs: dict[str, Attribute] | None = None,
     ) -> None:  # fmt: skip
-        """Another operation in the place of one, with the same or other results."""
+        """Lower another operation in place of one, with the same or other results."""
         made = Operation(name, row(name), operands, [v.type for v in results], attrs, loc=of.loc)
         made.parent = of.parent
         self.slots.update(zip(made.results, map(self.slot, results), strict=True))
@@ -358,7 +358,7 @@ class Lowering:
 
     def _regular(self, op: Operation) -> None:
         for result in op.results:
-            if is_align(result.type):  # the state of a stream is one place from its beginning to its end
+            if is_align(result.type):  # all states of a stream share one slot
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
         made = self._call(op)
         places = [self._argument(op, kind, n) for kind, n in made.arguments]
@@ -376,7 +376,7 @@ class Lowering:
     def library_call(
         self, op: Operation, name: str, places: Sequence[int], moved: Mapping[int, int] = _NOWHERE
     ) -> None:
-        """Call a function of the library for an operation; `moved` are operands that lie elsewhere."""
+        """Emit a call of the library for an operation; `moved` are operands with another slot."""
         slots = self.slots
         self.origins[len(self.words)] = CallOrigin(
             op,
@@ -387,7 +387,7 @@ class Lowering:
         self.call(name, *(moved.get(place, place) for place in places))
 
     def _lent(self, op: Operation, name: str, places: Sequence[int]) -> None:
-        """A load or a pop whose tile may lie where the elements come from."""
+        """Lower a load or a pop whose tile may borrow the memory of its source."""
         if op.name == "pto.tpop":
             self.call("vm.lend")
             self.library_call(op, name, places)
@@ -401,8 +401,8 @@ class Lowering:
         self.here(hole)
 
     def _in_rows(self, op: Operation) -> dict[int, tuple[int, int]]:
-        """Tiles that have their columns side by side, as tiles that have their rows so: a single column is
-        both, others are copied, and copied back behind the call."""
+        """Convert column-major tiles to row-major ones for a call. A single column is both; other tiles are
+        copied, and copied back after the call."""
         found: dict[int, tuple[int, int]] = {}
         for value in op.operands:
             type, place = value.type, self.slot(value)
@@ -415,10 +415,10 @@ class Lowering:
 
     def _call(self, op: Operation) -> Call:
         row = op.row
-        if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell constants out
+        if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell out constants
             return self.recorder.call(op)
         types = tuple(v.type for v in (*op.operands, *op.results))
-        if any(t.kind == "group" for t in types):  # which does not say what it is a group of
+        if any(t.kind == "group" for t in types):  # its type lacks the type of its members
             return self.recorder.call(op)
         self.recorder.now = op
         layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))
@@ -451,7 +451,7 @@ class Lowering:
         )  # fmt: skip
 
 
-#: Calls that do nothing but copy a value.
+#: Calls that only copy a value.
 _COPIES = re.compile(r"(.*)& a0; \1& a1; a0 = a1;")
 
 
@@ -461,7 +461,7 @@ def _only_copies(name: str) -> bool:
 
 
 def _size(type: Type) -> tuple[int, int]:
-    """Bytes of a value in the frame, and their alignment."""
+    """Return the bytes of a value in the frame, and their alignment."""
     if isinstance(type, TileBufType):
         return _TILE, 8
     if isinstance(type, ViewType) or (isinstance(type, MemRefType) and type.rank <= 5):
@@ -488,7 +488,7 @@ def _size(type: Type) -> tuple[int, int]:
 
 
 def _bytes(type: Type) -> int:
-    """Bytes of an element of an array."""
+    """Return the bytes of an element of an array."""
     return max(1, (type.elem.bits or 64) // 8) if isinstance(type, LocalArrayType) else 8
 
 
@@ -502,10 +502,10 @@ def _constant(f: Lowering, op: Operation) -> None:
         f.slots[result] = f.constant((int(value.value) & (1 << 64) - 1).to_bytes(8, "little"))
     elif isinstance(value, FloatAttr) and isinstance(result.type, ScalarType):
         f.slots[result] = f.constant(_float_bits(value, result.type).to_bytes(8, "little"))
-    else:  # how much of each list a merge took, four numbers of 16 bits
+    else:  # elements of each list that a merge took: four numbers of 16 bits
         text = str(value)
         numbers = [int(n) & 0xFFFF for n in re.findall(r"-?\d+", text[: text.find(">")])]
-        f.slots[result] = place = f.room(8)  # of its own: calls write it
+        f.slots[result] = place = f.room(8)  # a separate slot, because calls write it
         numbers = numbers * 4 if len(numbers) == 1 else numbers[:4]
         f.frame[place : place + 2 * len(numbers)] = struct.pack(f"<{len(numbers)}H", *numbers)
 
@@ -589,8 +589,8 @@ def _part(f: Lowering, op: Operation) -> None:
 
 
 def _pack_scales(f: Lowering, op: Operation) -> None:
-    """Scales that are given by rows and columns lie packed: from where their window begins on, the five
-    dimensions of that layout."""
+    """Set the five dimensions of the packed layout for scales given by rows and columns: they lie packed from
+    the start of their window."""
     layout, made = view_layout(op.results[0]) or "", op.operands[0].op
     if not is_packed(layout, len(op.group("sizes"))):
         return
@@ -600,7 +600,7 @@ def _pack_scales(f: Lowering, op: Operation) -> None:
     ]
     packed = packed_scales(layout, *known)
     if packed is None:
-        f.refuse(op, "scales of extents that only a run knows")
+        f.refuse(op, "scales with dynamic extents")
         return
     place = f.slot(op.results[0])
     f.call("vm.view", place, place, 5, *(f.number(n) for part in packed for n in part))
@@ -624,7 +624,7 @@ def _address(f: Lowering, op: Operation) -> None:
 
 
 def shape_of(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
-    """A tile of a size, with a valid region; where that is left open, all of it."""
+    """Set the shape of a tile, with a valid region; without one, all of it is valid."""
     extents = [
         f.slot(v) if isinstance(v, Value) else f.number(size if v is None else v)
         for v, size in zip(valid, shape, strict=True)
@@ -633,7 +633,7 @@ def shape_of(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence
 
 
 def _valid(type: TileBufType, rows: Sequence[Value], cols: Sequence[Value]) -> list[int | Value | None]:
-    """Valid extents: of the type, or given."""
+    """Return the valid extents: static ones, or operands."""
     return [
         static if static is not None else given[0] if given else None
         for static, given in ((type.v_row, rows), (type.v_col, cols))
@@ -641,7 +641,7 @@ def _valid(type: TileBufType, rows: Sequence[Value], cols: Sequence[Value]) -> l
 
 
 def _lie(f: Lowering, type: TileBufType) -> tuple[int, ...]:
-    """How a tile lies, as the machine is told: see `Lie` of native/vm/vm.cpp."""
+    """Return the layout of a tile for the machine: see `Lie` of native/vm/vm.cpp."""
     blayout = f.unit.profile.left_blayout if type.loc == "left" else type.blayout
     form = list(LAYOUTS).index((blayout, type.slayout))  # the order of `Form` in core/tile.hpp
     box = inner_box(type.bits or 8, type.slayout, type.fractal) if type.boxed else (1, 1)
@@ -775,7 +775,7 @@ def _pipe(f: Lowering, op: Operation) -> None:
     )
     if mask == 2:
         first, second = second, first
-    memory = f.slot(op.group("gm_addr")[0]) if in_gm else f.number(0)  # of a view, its pointer is first
+    memory = f.slot(op.group("gm_addr")[0]) if in_gm else f.number(0)  # a view begins with its pointer
     f.call("vm.pipe", f.slot(op.results[0]), memory, first, second, op.attr("flag_base") or 0, mask,
            op.attr("slot_size"), *slot_numbers(op), int(bool(op.attr("nosplit"))))  # fmt: skip
 
@@ -792,7 +792,7 @@ def _for(f: Lowering, op: Operation) -> None:
     f.call("vm.step", f.slot(step), width_of(step))
     begin = f.emit(ENTER, width_of(counter), f.slot(counter), f.slot(upper), 0)
     inside = len(f.words)
-    f.block(block)  # its yield copies into what is carried
+    f.block(block)  # its yield copies into the carried values
     f.placed(op)
     f.emit(NEXT, width_of(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
     f.here(begin + 4)
@@ -907,27 +907,27 @@ def _return(f: Lowering, op: Operation) -> None:
 
 @handles("func.call")
 def _call(f: Lowering, op: Operation) -> None:
-    """A function: where it is small, in place of its call."""
+    """Lower a call: inline a small function."""
     callee = f.functions.get(str(op.attr("callee")))
     if callee is None or not callee.regions[0].blocks:
         f.refuse(op, "a function of another file")
         return
     if callee in f.inside:
-        raise NoCall("a function that calls itself")
+        raise NoCall("a recursive function")
     if callee not in f.small:
         _go_to(f, op, callee)
         return
-    # Its arguments are the caller's values, which it may change: the valid regions of tiles, arrays.
+    # Its parameters are the caller's values, because it may change them: valid regions of tiles, arrays.
     f.slots.update(zip(callee.regions[0].blocks[0].args, map(f.slot, op.operands), strict=True))
     f.body(callee, list(op.results))
 
 
-#: Values that a function may change, which its caller then sees.
+#: Values that a function may change for its caller.
 _CHANGING = (TileBufType, ConvTileType, LocalArrayType, EventIdArrayType, TokenType)
 
 
 def _go_to(f: Lowering, op: Operation, callee: Operation) -> None:
-    """Call a function: it begins at one place, and goes back to the number of its call."""
+    """Call a function: jump to its first word, and return by the number of the call."""
     args = callee.regions[0].blocks[0].args
     called = f.called.get(callee)
     if called is None:
@@ -954,9 +954,7 @@ def _section(f: Lowering, op: Operation) -> None:
 def _vecscope(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     f.copy(block.args, op.operands)
-    control = obeys_tags(
-        f.unit, block
-    )  # conversions obey what they say only where CTRL does not saturate all
+    control = obeys_tags(f.unit, block)  # attributes of conversions apply only if CTRL does not saturate
     kept = f.room(8) if control else 0
     if control:
         f.call("vm.obey", kept)

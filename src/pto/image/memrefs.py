@@ -1,7 +1,7 @@
-"""Memrefs on the virtual machine: where they begin, their sizes and their strides, as a view has them.
+"""Memrefs on the virtual machine: pointer, sizes and strides, as in a view.
 
-An instruction takes one as what it wants in that place: a view, a pointer, or, of on-chip memory, the tile
-that lies there. Loaded with the first program that has one.
+An instruction gets a memref in the form that it expects there: a view, a pointer or, for on-chip memory, a
+tile. This module is loaded with the first program that has a memref.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .lower import Lowering, assign, handles, shape_of, width_of
 
 
 def stand_ins(f: Lowering, op: Operation) -> list[Value]:
-    """The operands of an instruction, with something else in place of every memref."""
+    """Return the operands of an instruction, with every memref replaced by another value."""
     assert op.row is not None
     counts = op.segments or (1,) * len(op.operands)
     out: list[Value] = []
@@ -41,7 +41,7 @@ def _stand_in(f: Lowering, value: Value, kinds: Sequence[str]) -> Value:
         f.slots[made] = f.slot(value)
         return made
     made = Value(pointer_type(type), value.owner)
-    f.emit(COPY, f.slot(made), f.slot(value), 8)  # a pointer is what a view begins with
+    f.emit(COPY, f.slot(made), f.slot(value), 8)  # a view begins with its pointer
     return made
 
 
@@ -51,7 +51,7 @@ def pointer_type(type: MemRefType) -> PtrType:
 
 
 def as_tile(f: Lowering, value: Value) -> Value:
-    """A memref of on-chip memory as the tile that lies there: as its making says, else as its strides do."""
+    """Return a memref of on-chip memory as a tile: from its definition, else from its strides."""
     type = value.type
     assert isinstance(type, MemRefType)
     found = f.tiles.get(value)
@@ -66,11 +66,11 @@ def as_tile(f: Lowering, value: Value) -> Value:
     return made
 
 
-# -- making them --------------------------------------------------------------------------------------------
+# -- definitions -----------------------------------------------------------------------------------------
 
 
 def _described(f: Lowering, result: Value, pointer: int) -> None:
-    """A memref that begins at the pointer of a place in the frame, with the sizes and strides of its type."""
+    """Set up a memref from a pointer in the frame, with the sizes and strides of its type."""
     type = result.type
     assert isinstance(type, MemRefType)
     dims = [d if d is not None else 1 for d in type.dims]
@@ -90,8 +90,8 @@ def _dense(dims: list[int]) -> list[int]:
 
 
 def _says_more(op: Operation) -> bool:
-    """Whether the making of a memref says what tile it is: a layout that is not the plain one, or what of it
-    is valid."""
+    """Return True if the definition of a memref declares a tile: a layout other than the plain one, or a
+    valid region."""
     plain = tile_of(op.results[0].type)
     return plain is not None and (
         bool(op.group("valid_row")) or tile_of(op.results[0].type, str(op.attrs.get("config", ""))) != plain
@@ -99,7 +99,7 @@ def _says_more(op: Operation) -> bool:
 
 
 def placed(f: Lowering, op: Operation, address: Value | None) -> None:
-    """A memref at an address of on-chip memory."""
+    """Set up a memref at an address of on-chip memory."""
     result = op.results[0]
     type = result.type
     assert isinstance(type, MemRefType)
@@ -114,7 +114,7 @@ def placed(f: Lowering, op: Operation, address: Value | None) -> None:
 
 
 def _tile(f: Lowering, op: Operation) -> Value:
-    """The tile that a memref is by what made it, without a place."""
+    """Return the tile that the definition of a memref declares, without an address."""
     given = op.group("valid_row"), op.group("valid_col")
     type = tile_of(op.results[0].type, str(op.attrs.get("config", "")), bool(given[0]))
     assert type is not None
@@ -124,7 +124,7 @@ def _tile(f: Lowering, op: Operation) -> Value:
 
 
 def bound(f: Lowering, op: Operation) -> None:
-    """A memref of the storage of a tile or of another memref."""
+    """Set up a memref of the storage of a tile or of another memref."""
     source, result = op.operands[0], op.results[0]
     pointer = f.slot(source)
     if isinstance(source.type, TileBufType):
@@ -162,11 +162,11 @@ def _cast(f: Lowering, op: Operation) -> None:
 
 @handles("memref.dealloc")
 def _dealloc(f: Lowering, op: Operation) -> None:
-    """Only the memory planner looks at it."""
+    """Ignore a deallocation: only the memory planner uses it."""
 
 
 def _mixed(f: Lowering, op: Operation, name: str) -> list[int]:
-    """Offsets, sizes or strides of a window, as places in the frame."""
+    """Return offsets, sizes or strides of a window, as slots of the frame."""
     values = iter(op.group(name))
     static = op.attrs[f"static_{name}"].value
     return [f.slot(next(values)) if n == DYNAMIC else f.number(int(n)) for n in static]
@@ -220,7 +220,7 @@ def _element(f: Lowering, op: Operation) -> None:
 
 @handles("affine.apply")
 def _affine(f: Lowering, op: Operation) -> None:
-    """An affine map of one result, as arithmetic."""
+    """Lower an affine map of one result to arithmetic."""
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)
 

@@ -1,9 +1,9 @@
-"""What the operands of instructions are: the one table that the check of an image, `pto objdump`, the
-assembler of its text and docs/image.md follow.
+"""Operands of instructions: the one table for the check of an image, `pto objdump`, the assembler of listings
+and docs/image.md.
 
-An operand is an offset in the frame, where a value of some kind lies, or a number, or a word to jump to. The
-instructions of the machine and its own calls have their operands here; those of other calls are typed in
-their names, which are C++.
+An operand is an offset in the frame of a value of some kind, or a number, or a word to jump to. The operands
+of the machine's instructions and own calls are listed here. Those of other calls have C++ types in the names
+of the calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..isa.machine import MEMORIES
 from ..isa.record import Record
 from .format import COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS
 
-#: Values in the frame: kind -> bytes and alignment. `text` goes on to its first zero byte.
+#: Values in the frame: kind -> bytes and alignment. `text` extends to its first zero byte.
 VALUES: dict[str, tuple[int, int]] = {
     "word": (8, 8),  # numbers, pointers, enumerations
     "tile": (40, 8),
@@ -28,16 +28,16 @@ VALUES: dict[str, tuple[int, int]] = {
     "register": (256, 64),
     "mask": (32, 8),
     "stream": (64, 8),
-    "group": (16, 8),  # of tensors: where their views are, how many
+    "group": (16, 8),  # of tensors: offset and number of their views
     "text": (1, 8),
 }
 
-#: Values with sizes of their own, and their alignment: what numbers of the instruction say is part of their
-#: kind (`sized`). Bytes of an array, bits of an element of a convolution tile, numbers of an event array.
+#: Values of variable size, and their alignment. The kind includes numbers of the instruction (`sized`): bytes
+#: of an array, bits of an element of a convolution tile, numbers of an event array.
 SIZED = {"array": 8, "conv": 8, "events": 8}
 _CONV = 128
 
-#: Numbers: kind -> what they may be.
+#: Numbers: kind -> allowed values.
 NUMBERS: dict[str, range | tuple[int, ...]] = {
     "width": (1, 2, 4, 8),  # bytes of an integer
     "bits": (4, 8, 16, 32, 64),  # of an element
@@ -52,7 +52,7 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
     "space": range(len(MEMORIES)),
     "compact": range(len(ENUMS["compact_mode"].values)),
     "flag": range(2),
-    "dimensions": range(1 << 5),  # a bit for each that stays
+    "dimensions": range(1 << 5),  # a bit for each dimension that is kept
     "id": range(1 << 16),
     "directions": range(1, 4),
     "count": range(1 << 31),
@@ -61,12 +61,12 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
 
 
 class Operand(Record):
-    """`kind` is one of VALUES, SIZED or NUMBERS, or `target` (a word to jump to), `place` (bytes of any kind)
-    or `views` (side by side, as many as `members` says)."""
+    """An operand. `kind` is one of VALUES, SIZED or NUMBERS, or `target` (a word to jump to), `place` (bytes
+    of any kind) or `views` (adjacent, as many as `members`)."""
 
     name: str
     kind: str
-    times: str = ""  # the name of the number that says how many of these there are
+    times: str = ""  # the name of the number with their count
 
 
 def _operands(text: str) -> tuple[Operand, ...]:
@@ -76,7 +76,7 @@ def _operands(text: str) -> tuple[Operand, ...]:
     )
 
 
-#: How a tile lies.
+#: The layout of a tile.
 _LIE = "space:space form:form box_rows:box box_columns:box bits:bits compact:compact"
 
 #: Instructions by their opcodes.
@@ -138,7 +138,7 @@ OWN = {
     }.items()
 }  # fmt: skip
 
-#: A tile that `vm.rows` made lives until `vm.back`; the call in between takes it for a tile.
+#: A tile that `vm.rows` made lives until `vm.back`; the call in between takes it as a tile.
 VALUES["turned"] = VALUES["tile"]
 
 _DECLARED = re.compile(r"([^;&]+)& a(\d+); ")
@@ -148,7 +148,7 @@ _CONV_TILE = re.compile(
     r"ConvTile<TileType::\w+, ([\w:]+), 0, pto::Layout::\w+, ConvTileShape<-1(?:, -1){0,5}>>"
 )
 _POINTER = re.compile(r"(?:__\w+__ )?[\w:]+\*")
-#: Types of C++ by how they begin, and their kinds; `<` says that parameters follow.
+#: Types of C++ by their beginnings, and their kinds; `<` means that parameters follow.
 _TYPES = {
     "OpenTile<": "tile", "OpenView<": "view", "OpenPipe": "pipe", "vector_bool": "mask",
     "vector_align": "stream", "pto::comm::AsyncSession": "stream", "pto::comm::AsyncEvent": "stream",
@@ -159,13 +159,13 @@ _TYPES = {
 
 @cache
 def _words() -> frozenset[str]:
-    """Types of C++ that are one word in the frame: numbers and enumerations."""
+    """Return the types of C++ that are one word in the frame: numbers and enumerations."""
     enums = (e.cpp.rpartition("::")[0] for e in ENUMS.values() if "::" in e.cpp)
     return frozenset((*(d.cpp for d in DTYPES.values()), *enums, "bool", "unsigned", "int64_t", "uint64_t"))
 
 
 def kind_of(type: str) -> str:
-    """The kind of a value of a C++ type; empty where the machine has no such values."""
+    """Return the kind of a value of a C++ type; "" if the machine has no such values."""
     if type in _words() or _POINTER.fullmatch(type):
         return "word"
     head = type.partition("<")
@@ -183,17 +183,17 @@ def kind_of(type: str) -> str:
 
 @cache
 def _bits() -> dict[str, int]:
-    """Bits of element types by their names in C++."""
+    """Return the bits of element types by their names in C++."""
     return {d.cpp: d.bits for d in DTYPES.values()}
 
 
 def _conv(bits: int) -> str:
-    """The kind of convolution tiles of an element type: those of less than a byte are as of bytes."""
+    """Return the kind of convolution tiles of an element type; types below a byte count as a byte."""
     return f"conv{max(8, bits)}"
 
 
 def sized(kind: str, operands: Sequence[Operand], words: Sequence[int]) -> str:
-    """The kind of an operand of an instruction, with the size that the numbers of the instruction give it."""
+    """Return the kind of an operand of an instruction, with its size from numbers of the instruction."""
     if kind not in SIZED:
         return kind
     numbers = [(o.name, word) for o, word in zip(operands, words, strict=True) if o.kind in NUMBERS]
@@ -205,7 +205,7 @@ def sized(kind: str, operands: Sequence[Operand], words: Sequence[int]) -> str:
 
 
 def size_of(kind: str) -> tuple[int, int]:
-    """Bytes and alignment of a value of a kind."""
+    """Return bytes and alignment of a value of a kind."""
     stem = kind.rstrip("0123456789")
     if stem not in SIZED:
         return VALUES[kind]
@@ -215,7 +215,7 @@ def size_of(kind: str) -> tuple[int, int]:
 
 @cache
 def operands_of(call: str) -> tuple[Operand, ...] | None:
-    """The operands of a call by its name; None where the name is none."""
+    """Return the operands of a call by its name; None if the name is invalid."""
     if call.startswith("vm."):
         return OWN.get(call)
     found: list[Operand] = []
@@ -230,12 +230,12 @@ def operands_of(call: str) -> tuple[Operand, ...] | None:
 
 
 def spread(operands: tuple[Operand, ...], words: tuple[int, ...]) -> list[Operand] | None:
-    """The operand of each word; None where there are too few or too many words."""
+    """Return the operand of each word; None if there are too few or too many words."""
     found: list[Operand] = []
     numbers: dict[str, int] = {}
     for operand in operands:
         many = numbers.get(operand.times, 0) if operand.times else 1
         if operand.kind in ("rank", "depth") and len(found) < len(words):
-            numbers[operand.name] = min(words[len(found)], 255)  # what is more is refused as a number
+            numbers[operand.name] = min(words[len(found)], 255)  # larger numbers are rejected by `check`
         found += [operand] * many
     return found if len(found) == len(words) else None

@@ -20,19 +20,19 @@ using namespace pto::vm;
 
 
 def _before() -> str:
-    """What stands before the functions of a file."""
+    """Return the text before the functions of a file."""
     return f"{_HEAD}namespace {{\nPTO_OWN_FUNCTIONS\n{prologue.helpers()}"
 
 
 @cache
 def digest() -> str:
-    """What functions depend on beside their names and the headers: a pack of another digest is old."""
+    """Return a digest of everything besides names and headers: a pack with another digest is outdated."""
     text = _before() + function("int32_t& a0; a0 = 1;")
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def function(name: str) -> str:
-    """The function of a call."""
+    """Return the C++ function of a call."""
     places: list[str] = []
     at = 0
     while (declared := _DECLARED.match(name, at)) is not None:
@@ -45,8 +45,8 @@ def function(name: str) -> str:
 
 
 def files(pieces: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield names and texts of the files of a pack, one for each piece of its calls. The last one finds
-    functions by their keys."""
+    """Yield names and texts of the files of a pack, one for each piece of its calls. The last file has the
+    lookup of functions by their keys."""
     for n, piece in enumerate(pieces):
         out = [_before(), *map(function, piece), "}  // namespace\n"]
         out.append(f"extern const Entry kEntries{n}[];\nconst Entry kEntries{n}[] = {{\n")
