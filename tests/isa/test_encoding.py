@@ -104,7 +104,7 @@ def test_fp4_tables() -> None:
 
 
 def test_code_out_of_range_is_an_error() -> None:
-    with pytest.raises(ValueError, match="does not fit the 4 bits of f4e2m1"):
+    with pytest.raises(ValueError, match="expected a code of 4 bits for f4e2m1"):
         decode("f4e2m1", 16)
     with pytest.raises(ValueError):
         decode("i8", -1)

@@ -1,10 +1,10 @@
-"""WHAT exists: dtypes, tiles, profiles and every instruction as one row. Imports nothing of ours.
+"""The instruction set: element types, tiles, profiles, and every instruction as one row. This package imports
+no other package of pto.
 
-    from pto import isa
     isa.row("tadd").doc                 # by mnemonic, alias or full name; None if unknown
     isa.profile("a3").capacity["vec"]
 
-Rows are made when their module is first asked for.
+A table module is loaded at the first request of one of its rows.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _loaded: dict[str, tuple[Row, ...]] = {}
 
 
 def _load(module: str) -> tuple[Row, ...]:
-    """The rows of one table module, entered in the index."""
+    """Load the rows of a table module and add them to the index."""
     found = _loaded.get(module)
     if found is None:
         found = import_module(f"{__name__}.tables.{module}").ROWS
         for r in found:
             for name in (r.full_name, *(f"{r.dialect}.{a}" for a in r.aliases)):
                 if _index.setdefault(name, r) is not r:
-                    raise ValueError(f"two rows are called {name}")
-        _loaded[module] = found  # last: another thread takes a loaded module for a whole one
+                    raise ValueError(f"duplicate row {name}")
+        _loaded[module] = found  # last, because other threads expect a loaded module to be complete
     return found
 
 
 def rows() -> tuple[Row, ...]:
-    """Every row of the table, in table order."""
+    """Return every row of the table, in table order."""
     return tuple(r for module in MODULES for r in _load(module))
 
 
 def row(name: str) -> Row | None:
-    """The row of a mnemonic, alias or full name (`tadd`, `pto.tadd`, `arith.addi`); None if there is none."""
+    """Return the row of a mnemonic, alias or full name (`tadd`, `pto.tadd`, `arith.addi`), or None."""
     found = _index.get(name) or _index.get(f"pto.{name}")
     if found is not None:
         return found
@@ -63,6 +63,6 @@ def row(name: str) -> Row | None:
 
 
 def mnemonics() -> tuple[str, ...]:
-    """Every accepted full name."""
+    """Return every accepted full name."""
     rows()
     return tuple(_index)

@@ -1,5 +1,5 @@
-"""What makes a row complete, and the table: `problems` of each row, and `unnamed` of all of them. The table
-test walks both; nothing may come back."""
+"""Completeness of the table: `problems` of each row, and algorithms that are `unnamed` by all rows. The table
+test expects that both return nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ATTR_KINDS = {"int", "bool", "str", "float", "ints", "type", "symbol", "unit", 
 
 
 def problems(row: Row) -> list[str]:
-    """Everything that is missing or inconsistent in one row."""
+    """Return all missing and inconsistent parts of a row."""
     out: list[str] = []
 
     def need(ok: object, what: str) -> None:
         if not ok:
             out.append(f"{row.name}: {what}")
 
-    need(row.doc and row.doc[0].isupper() and row.doc.endswith("."), "doc is not one capitalised sentence")
+    need(row.doc and row.doc[0].isupper() and row.doc.endswith("."), "doc is not one capitalized sentence")
     need(len(row.doc) <= 140, "doc is longer than a line")
     need(row.meaning, "no meaning")
     need(bool(row.cpp) != bool(row.no_cpp), "needs a C++ spelling or the reason for none, not both")
@@ -37,7 +37,7 @@ def problems(row: Row) -> list[str]:
     need(not row.opens or (row.opens in SCOPES and row.regions), f"opens no scope: {row.opens!r}")
     need(not row.order or row.order in ORDERS, f"unknown order {row.order!r}")
     need(not row.fifo or row.fifo in FIFO, f"unknown use of a FIFO: {row.fifo!r}")
-    need(row.family != "pipeline-sync" or row.order, "says nothing of order")
+    need(row.family != "pipeline-sync" or row.order, "missing order")
     need(row.core in ("", "cube", "vector"), f"unknown core {row.core!r}")
     need(0 <= row.opcode <= 0xFFFE, "opcode out of range")
     need(set(row.isas) <= set(ISAS) and row.isas, "bad isas")
@@ -97,35 +97,39 @@ def problems(row: Row) -> list[str]:
     for field in ("part_with", "filled_by", "accumulates", "names", "rebinds"):
         named = getattr(row, field)
         need(not named or named in operands, f"{field} names no operand: {named!r}")
-    need(not row.names or row.results or row.rebinds, "names storage, but has nothing that could be its name")
-    need(row.names or not row.window, "a window of no operand")
+    need(
+        not row.names or row.results or row.rebinds,
+        "names storage, but has neither a result nor a rebound operand",
+    )
+    need(row.names or not row.window, "window without names")
     need(not row.accumulates or "dst" in operands, "accumulates without a destination")
     need(not row.repeatable or (row.effect == "pure" and not row.regions), "repeatable, but not pure")
-    need(row.effect != "alias" or row.names or row.rebinds, "an alias that does not say of what")
-    need(row.fifo != "alloc" or row.rebinds, "takes a slot that nothing names")
+    need(row.effect != "alias" or row.names or row.rebinds, "alias without the operand that it aliases")
+    need(row.fifo != "alloc" or row.rebinds, "takes a slot without an operand that names it")
     if row.in_place not in ("", "any", "none"):
         need(set(row.in_place.split()) <= operands, f"in_place names no operand: {row.in_place!r}")
     return out
 
 
-#: What a tile row with an expression replaces. Of parts, hardware leaves what no source has.
+#: Part of the destination that a tile row with an expression replaces. With parts, hardware leaves elements
+#: that no source has.
 _REPLACED = {
     "": "valid", "columns": "valid", "row": "valid", "parts": "part", "column 0": "valid", "row 0": "valid",
     "storage": "valid", "fold columns": "column0", "fold rows": "row0",
 }  # fmt: skip
-#: Effects of rows that say what they compute.
+#: Effects of rows with an expression or an algorithm.
 _COMPUTING = ("memory", "pure", "io")
 
 
 def unnamed(rows: Iterable[Row]) -> list[str]:
-    """Algorithms, or kinds of them, that no row names."""
+    """Return the algorithms, or kinds of them, that no row names."""
     used = {kind_of(row) for row in rows if row.algorithm}
     listed = ((a.name, kind) for a in ALGORITHMS.values() for kind in a.kinds or ("",))
     return [": ".join(filter(None, entry)) for entry in listed if entry not in used]
 
 
 def _algorithm(row: Row) -> Iterator[str]:
-    """What is wrong with how a row says what it does."""
+    """Yield the problems of the algorithm of a row."""
     if row.expr and row.algorithm:
         yield "an expression and an algorithm"
     if row.effect in _COMPUTING and not row.expr and not row.algorithm:
@@ -141,15 +145,15 @@ def _algorithm(row: Row) -> Iterator[str]:
 
 
 def _expressions(row: Row) -> Iterator[str]:
-    """What is wrong with what a row computes."""
+    """Yield the problems of the expressions of a row."""
     folds = row.over.startswith("fold")
     if row.over not in OVER:
-        yield f"the expression ranges over {row.over!r}"
+        yield f"unknown range {row.over!r} of the expression"
     if row.store not in STORES:
         yield f"unknown store {row.store!r}"
     operands = {o.name: o for o in row.operands}
     if row.expr and row.set == "tile" and row.writes != _REPLACED.get(row.over):
-        yield f"an expression over {row.over or 'elements'!r} does not write {row.writes!r}"
+        yield f"wrong writes {row.writes!r} for an expression over {row.over or 'elements'!r}"
     if row.expr and folds and not row.start:
         yield "a fold without a start"
     if row.start and not folds:
@@ -165,7 +169,7 @@ def _expressions(row: Row) -> Iterator[str]:
             f"unknown legality column or element type {w!r}" for w in key.split() if w not in (*ISAS, *DTYPES)
         )
         if row.typed not in operands and set(key.split()) & set(DTYPES):
-            yield f"expr_on {key!r}: no operand has the element type"
+            yield f"expr_on {key!r}: missing operand with the element type"
     known = {*(o.name for o in row.operands if o.reads), *(("acc",) if folds else ())}
     for text in (row.expr, row.skip, *row.expr_on.values()):
         try:
@@ -179,16 +183,18 @@ def _expressions(row: Row) -> Iterator[str]:
         yield from (f"expression {text!r}: {what}" for e in found.values() for what in _choices(row, e))
         targets = set(found) - {""} - {r.name for r in row.results}
         if targets:
-            yield f"expression {text!r} gives {', '.join(sorted(targets))}"
+            yield f"expression {text!r} assigns unknown results {', '.join(sorted(targets))}"
 
 
 def _choices(row: Row, expression: meaning.Expression) -> Iterator[str]:
-    """Attributes that decide what is computed have values that do."""
+    """Yield attributes of an expression that are unknown, or that have values without a meaning."""
     for part in meaning.parts(expression):
         if isinstance(part, meaning.Chosen):
             attr = row.attr_index.get(part.attribute)
             if attr is None:
-                yield f"names no attribute {part.attribute!r}"
+                yield f"unknown attribute {part.attribute!r}"
             else:
                 unknown = [v for v in attr.domain if v not in meaning.CHOICES[part.choice]]
-                yield from (f"{part.choice!r} knows no {value!r} of {part.attribute!r}" for value in unknown)
+                yield from (
+                    f"missing {value!r} of {part.attribute!r} in {part.choice!r}" for value in unknown
+                )

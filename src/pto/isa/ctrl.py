@@ -1,15 +1,15 @@
-"""CTRL, the control register of a core: a word whose bits instructions set and obey.
+"""CTRL, the control register of a core: bits that instructions set, and that change other instructions.
 
     8..6    element type of updates of global memory, 0 for plain stores
-    10..9   what these do: 0 add, 1 max, 2 min
-    46, 47  f32 operands of products as TF32; rounded away from zero at ties
-    48      with bit 60: what leaves L0C as f16 or bf16 is finite, conversions do not saturate;
-            without: products, conversions and the way out of L0C do not saturate
-    50      without bit 60: the way out of L0C saturates, but keeps NaN
-    60      conversions obey the register and not what they say themselves; set by the reset
+    10..9   operation of these updates: 0 add, 1 max, 2 min
+    46, 47  f32 operands of products as TF32; ties rounded away from zero
+    48      with bit 60: f16 and bf16 results that leave L0C are finite, conversions do not saturate;
+            without: products, conversions and results that leave L0C do not saturate
+    50      without bit 60: results that leave L0C saturate, but NaN stays
+    60      conversions follow the register instead of their own attributes; set at reset
 
-An instruction that says itself how it rounds, saturates or updates clears and sets bits while it runs, and
-puts the word back; those of a vecscope do for all of it.
+An instruction with its own rounding, saturation or update sets and clears bits while it runs, and then
+restores the register. Instructions of a vecscope do this for the whole vecscope.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RESET = 1 << 60
 
 TF32, TF32_AWAY, SATURATION, KEEPS_NAN, OBEYED = 46, 47, 48, 50, 60
 
-#: First bit and number of bits of what tells of updates.
+#: First bit and number of bits of the fields for updates.
 TYPE_FIELD, OPERATION_FIELD = (6, 3), (9, 2)
-#: Their numbers, by the words of instructions.
+#: Values of these fields, by the words of instructions.
 TYPES = {"none": 0, "f32": 1, "f16": 2, "s16": 3, "s32": 4, "s8": 5, "bf16": 6}
 OPERATIONS = {"add": 0, "max": 1, "min": 2}
 
@@ -40,8 +40,8 @@ def field(word: int, field: tuple[int, int]) -> int:
 
 
 def update(word: int) -> tuple[str, str] | None:
-    """Type and operation of updates of global memory; None for plain stores. Numbers without a meaning are
-    f32 and add."""
+    """Return type and operation of updates of global memory, or None for plain stores. Undefined values count
+    as f32 and add."""
     kind = field(word, TYPE_FIELD)
     if kind == 0:
         return None

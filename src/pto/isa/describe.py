@@ -1,11 +1,12 @@
-"""A row as a page: syntax in every text form, tables and facts, as plain data for the terminal and the docs.
+"""Description of a row as a page: syntax in every text form, tables and facts, as plain data for the terminal
+and the documentation.
 
-    page(row)                    everything, as `Page`
+    page(row)                    all data, as `Page`
     page(row, examples)          with concrete statements, `{"pto": "...", "ssa": "...", ...}`
     as_json(row)                 the same facts for programs
 
-Nothing here knows how wide a terminal is or what Markdown looks like. In syntax lines `[...]?` is an optional
-part, `[...]*` a repeated one, and `type(%x)` the type of operand x.
+This module depends neither on the width of a terminal nor on Markdown. In syntax lines `[...]?` is an
+optional part, `[...]*` a repeated part, and `type(%x)` the type of operand x.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
 from .rule_trees import choices
 from .rules import CONSTANTS, FACTS, Rule
 
-#: Text forms in the order they are shown, with what they are.
+#: Text forms in their order of display -> description.
 FORMS: dict[str, str] = {
     "pto": "destination style, canonical",
     "ssa": "results instead of outs",
@@ -62,7 +63,7 @@ class Page(Record):
 
 
 def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str] = ISAS) -> Page:
-    """Everything the table knows about one instruction; `isas` are the legality columns to show."""
+    """Return all facts of the table about an instruction; `isas` are the legality columns to show."""
     sections = [
         Section("Operands", table=operand_table(row.operands)),
         Section("Results", table=result_table(row.results)),
@@ -81,13 +82,13 @@ def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str
 
 
 def syntax(row: Row) -> dict[str, tuple[str, ...]]:
-    """Syntax lines by form, in the order of `FORMS`."""
+    """Return syntax lines by form, in the order of `FORMS`."""
     pto = _structured(row) if row.format == "custom" else tuple(_format_line(row, f) for f in row.formats)
     return {"pto": pto, "ssa": _ssa(row) or pto, "asm": _asm(row) or pto, "generic": (_generic(row),)}
 
 
 def cost_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
-    """What an instruction of a pipe costs, and what that rests on; columns of machines only."""
+    """Return the cost of an instruction with its evidence, for the columns of machines."""
     if not row.pipe or row.dialect != "pto":
         return None
     rows: list[tuple[str, ...]] = []
@@ -98,14 +99,12 @@ def cost_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
                 for c in costs_of(row, isa)
             ]
     return (
-        Table(("target", "where", "cycles: of the pipe + until done", "evidence"), tuple(rows))
-        if rows
-        else None
+        Table(("target", "if", "cycles: of the pipe + until done", "evidence"), tuple(rows)) if rows else None
     )
 
 
 def notes(row: Row) -> tuple[str, ...]:
-    """The notes, without the syntax that `syntax` shows already."""
+    """Return the notes without the syntax, which `syntax` shows."""
     out: list[str] = []
     for note in row.notes:
         text = note.split("`", 2)[2].lstrip(";. ") if note.startswith("Text: `") else note
@@ -115,7 +114,7 @@ def notes(row: Row) -> tuple[str, ...]:
 
 
 def _structured(row: Row) -> tuple[str, ...]:
-    """Syntax of a row with a parser of its own, which its first note states as ``Text: `...` ``."""
+    """Return the syntax of a row with its own parser. Its first note has the syntax as ``Text: `...` ``."""
     for note in row.notes:
         if note.startswith("Text: `"):
             results = _results(row) if not row.results or not row.results[0].variadic else "[%r, .. = ]?"
@@ -133,7 +132,7 @@ def _format_line(row: Row, items: tuple[Item, ...]) -> str:
 def _results(row: Row) -> str:
     names = [f"%{r.name}{', ..' if r.variadic else ''}" for r in row.results if not r.optional]
     optional = [f"%{r.name}" for r in row.results if r.optional]
-    if not names:  # without results there is no `=` either
+    if not names:  # no `=` without results
         return f"[{', '.join(optional)} =]? " if optional else ""
     return f"{', '.join(names)}{''.join(f'[, {o}]?' for o in optional)} = "
 
@@ -165,7 +164,7 @@ def _variable(row: Row, item: Var) -> str:
 
 
 def _attr_dict(attrs: Sequence[Attr]) -> str:
-    """`{mode = ..}`, in `[ ]?` where every attribute may be left out."""
+    """Return `{mode = ..}`, in `[ ]?` if every attribute is optional."""
     if not attrs:
         return ""
     text = "{" + ", ".join(a.name if a.kind == "unit" else f"{a.name} = .." for a in attrs) + "}"
@@ -186,7 +185,7 @@ def _join(parts: Sequence[str]) -> str:
 
 
 def _flat(operands: Sequence[Operand], typed: bool = False) -> str:
-    """A flat operand list, or that of their types."""
+    """Return a flat operand list, or the list of their types."""
     out = ""
     for o in operands:
         name = f"type(%{o.name})" if typed else f"%{o.name}"
@@ -197,7 +196,7 @@ def _flat(operands: Sequence[Operand], typed: bool = False) -> str:
 
 
 def _is_flat(row: Row) -> bool:
-    """Whether the row has a flat form: written with ins and outs, every operand told by its place."""
+    """Return True if the row has a flat form: it has ins and outs, and positions identify all operands."""
     first = row.format if isinstance(row.format, str) else row.format[0]
     starts = not first or first.startswith(("ins(", "outs("))
     fixed = not any(o.variadic for o in row.operands) and not any(o.optional for o in row.outs)
@@ -243,7 +242,7 @@ def _generic(row: Row) -> str:
 
 
 def operand_table(operands: Sequence[Operand]) -> Table | None:
-    """Name, role and kind of each operand."""
+    """Return name, role and kind of each operand."""
     lines = tuple((o.name, ROLE_WORDS[o.role] + _count(o), _kinds(o)) for o in operands)
     return Table(("operand", "role", "kind"), lines) if lines else None
 
@@ -262,13 +261,13 @@ def _kinds(o: Operand) -> str:
 
 
 def attribute_table(row: Row) -> Table | None:
-    """Name, values, default and meaning of each attribute."""
+    """Return name, values, default and meaning of each attribute."""
     lines = tuple((a.name, attribute_values(a), _default(a), a.doc) for a in row.attrs)
     return Table(("attribute", "values", "default", "meaning"), lines) if lines else None
 
 
 def attribute_spellings(row: Row) -> tuple[str, ...]:
-    """How attributes are written in a program whose values are those of an enumeration."""
+    """Return the spelling of attributes with enumeration values in a program."""
     return tuple(
         f"{a.name} = {ENUMS[a.kind].text(str(a.domain[0]))}"
         for a in row.attrs
@@ -277,7 +276,7 @@ def attribute_spellings(row: Row) -> tuple[str, ...]:
 
 
 def attribute_values(attr: Attr) -> str:
-    """The legal values as text: the list where it is finite, else the kind of value."""
+    """Return the legal values as text: the list if it is finite, else the kind of value."""
     if attr.kind == "bool":
         return "true, false"
     return ", ".join(map(str, attr.domain)) or attr.kind
@@ -292,28 +291,30 @@ def _default(attr: Attr) -> str:
 
 
 def dtype_sections(row: Row, isas: Sequence[str] = ISAS) -> list[Section]:
-    """Element types per legality column, and the legal combinations."""
+    """Return element types per legality column, and the legal combinations."""
     out: list[Section] = []
     if row.dtypes:
         who = ", ".join(row.dtype_of)
         code = f" ({row.dtype_code} otherwise)" if row.dtype_code else ""
-        out.append(Section("Element types", text=(f"Of {who}{code}.",), table=dtype_table(row, isas)))
+        out.append(
+            Section("Element types", text=(f"Element types of {who}{code}.",), table=dtype_table(row, isas))
+        )
     for combos in row.combos:
-        where = f"Where {readable(combos.when)}:" if combos.when else "Of the operands together:"
+        where = f"If {readable(combos.when)}:" if combos.when else "For all operands together:"
         text = where if not combos.code else f"{where[:-1]} ({combos.code} otherwise):"
         out.append(Section("Element type combinations", text=(text,), table=combo_table(row, combos, isas)))
     return out
 
 
 def dtype_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
-    """One line per element type, one column per legality column the row exists in."""
+    """Return one line per element type, with one column per legality column of the row."""
     lines = tuple((d, *_cells(row, row.dtypes, d, isas)) for d in DTYPES)
     used = tuple(line for line in lines if "yes" in line)
     return Table(("element type", *isas), used) if used else None
 
 
 def combo_table(row: Row, combos: Combos, isas: Sequence[str] = ISAS) -> Table | None:
-    """One line per legal combination of element types."""
+    """Return one line per legal combination of element types."""
     all_combos = dict.fromkeys(c for legal in combos.legal.values() for c in legal)
     lines = tuple((*combo, *_cells(row, combos.legal, combo, isas)) for combo in all_combos)
     used = tuple(line for line in lines if "yes" in line)
@@ -328,12 +329,12 @@ def _cells(row: Row, legal: Mapping[str, tuple[Any, ...]], item: Any, isas: Sequ
 
 
 def rule_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
-    """Each rule in words with, per legality column, its documented id or `yes`."""
+    """Return each rule as text, with its documented id or `yes` per legality column."""
     merged: dict[tuple[str, str, str], dict[str, str]] = {}
     subjects: dict[tuple[str, str, str], list[str]] = {}
     for rule in row.rules:
         for who, what in _statements(rule):
-            when = f" where {readable(rule.when)}" if rule.when else ""
+            when = f" if {readable(rule.when)}" if rule.when else ""
             key = (what, when, f"{rule.code} {','.join(rule.on)}" if who else "")
             named = subjects.setdefault(key, [])
             if who and who not in named:
@@ -350,7 +351,8 @@ def rule_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
 
 
 def _statements(rule: Rule) -> list[tuple[str, str]]:
-    """(operand, what holds for it) of a rule; conjunctions are taken apart, an own message is kept whole."""
+    """Return (operand, condition) pairs of a rule. Conjunctions are split; an explicit message is kept
+    whole."""
     if rule.msg:
         return [("", rule.msg.removeprefix("expects "))]
     node = ast.parse(rule.expr, mode="eval").body
@@ -362,7 +364,7 @@ _REGION_WORDS = {"valid_eq": "same valid region as", "valid_le": "valid region w
 
 
 def _statement(node: ast.expr) -> tuple[str, str]:
-    """One condition, with its subject taken out where other operands may share the rest."""
+    """Return one condition, with its subject separate if other operands may share the rest."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
         words = _REGION_WORDS.get(node.func.id)
         if words:
@@ -389,14 +391,14 @@ def _comparison(left: ast.Attribute, op: ast.cmpop, right: ast.expr) -> tuple[st
 
 
 class _Spell(ast.NodeTransformer):
-    """Constants by their value."""
+    """Transformer that replaces constants by their values."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Name(str(CONSTANTS[node.id]), node.ctx) if node.id in CONSTANTS else node
 
 
 def readable(expr: str) -> str:
-    """An expression as the documentation writes it: constants as in the text, plain words where short."""
+    """Return an expression as in the documentation: constants as in the text, and words for `has`."""
     node = _Spell().visit(ast.parse(expr, mode="eval"))
     text = ast.unparse(node)
     for name in sorted(_has_arguments(node), key=len, reverse=True):
@@ -416,7 +418,7 @@ def _has_arguments(node: ast.AST) -> set[str]:
 
 
 def facts(row: Row) -> tuple[tuple[str, str], ...]:
-    """Label and value of everything that is one line."""
+    """Return label and value of all facts that fit on a line."""
     variant = f", variant {row.variant}" if row.variant is not None else ""
     pairs = (
         ("set", ", ".join((row.set, *row.also))),
@@ -438,33 +440,33 @@ def facts(row: Row) -> tuple[tuple[str, str], ...]:
 
 
 def profiles(row: Row) -> tuple[str, ...]:
-    """Target profiles that have the instruction."""
+    """Return the target profiles that have the instruction."""
     return tuple(p.name for p in PROFILES.values() if exists_on(row, p.name))
 
 
 def exists_on(row: Row, profile: str) -> bool:
-    """Whether a profile has the instruction; other dialects than `pto` belong to every target."""
+    """Return True if a profile has the instruction. Dialects other than `pto` exist on every target."""
     return row.dialect != "pto" or PROFILES[profile].isa in row.isas
 
 
 def algorithm_text(row: Row) -> str:
-    """The algorithm that a row names, and what that is; empty where it names none."""
+    """Return the algorithm of a row and its description, or an empty text."""
     return f"{row.algorithm}. {ALGORITHMS[kind_of(row)[0]].doc}" if row.algorithm else ""
 
 
 def pipe_text(row: Row) -> str:
-    """The pipe, in words where it depends on operands, target or an attribute."""
+    """Return the pipe as text. It may depend on operands, target or an attribute."""
     if isinstance(row.pipe, str):
         return _pipe_name(row, row.pipe)
     cases: list[str] = []
     for condition, pipe in row.pipe:
         name = _pipe_name(row, pipe)
-        cases.append(f"{name} where {readable(condition)}" if condition else f"else {name}")
+        cases.append(f"{name} if {readable(condition)}" if condition else f"else {name}")
     return "; ".join(cases)
 
 
 def _pipe_name(row: Row, pipe: str) -> str:
-    return f"the one that {pipe} names" if pipe in row.attr_index or pipe in row.operand_index else pipe
+    return f"the pipe that {pipe} names" if pipe in row.attr_index or pipe in row.operand_index else pipe
 
 
 def in_place_text(row: Row) -> str:
@@ -478,7 +480,7 @@ def in_place_text(row: Row) -> str:
 
 
 def cpp_text(row: Row) -> str:
-    """C++ spelling, alternatives separated by ` | `, or why there is none."""
+    """Return the C++ spelling, with alternatives separated by ` | `, or the reason why there is none."""
     if not row.cpp:
         return f"none: {row.no_cpp}"
     shown = re.sub(r"\$(\w+)(?::\w+)?(\.[UCNSBWKH](?![\w(]))?", r"\1", row.cpp)
@@ -489,7 +491,7 @@ def cpp_text(row: Row) -> str:
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    """A row with all its fields, the derived ones included."""
+    """Return a row with all its fields, including derived fields."""
     out: dict[str, Any] = {"full_name": row.full_name, "dialect": row.dialect, "profiles": profiles(row)}
     for name, value in row.as_dict().items():
         several: list[Any] = [*value] if isinstance(value, tuple) else []
@@ -503,7 +505,7 @@ def as_json(row: Row) -> dict[str, Any]:
 
 
 def algorithms(rows: Iterable[Row]) -> dict[str, Any]:
-    """The algorithms that rows name instead of an expression: what each is, and its rows."""
+    """Return the algorithms that rows name instead of an expression, with their descriptions and rows."""
     found: dict[str, Any] = {}
     for row in rows:
         name, _ = kind_of(row)
@@ -513,7 +515,7 @@ def algorithms(rows: Iterable[Row]) -> dict[str, Any]:
 
 
 def counts(rows: Iterable[Row]) -> dict[str, Any]:
-    """How many rows there are, by set and family, and every name they answer to."""
+    """Return the number of rows by set and family, and all accepted names."""
     listed = tuple(rows)
     names = [name for r in listed for name in (r.name, *r.aliases)]
     return {

@@ -1,7 +1,7 @@
-"""Element types: every dtype a tile, vector register or pointer may hold, with its exact encoding.
+"""Element types: every dtype of tiles, vector registers and pointers, with its exact encoding.
 
-Pure data plus small exact functions over Python integers and `fractions`; no NumPy. The array versions
-(`pto.engine.elements`, and the native module) are tested against these definitions value by value.
+This module has data and exact functions over Python integers and `fractions`, without NumPy. The array
+versions (`pto.engine.elements` and the native module) are tested against these definitions for every value.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from .record import Record
 class DType(Record):
     """One element type.
 
-    `kind` is "f" (floating), "i" (signed), "u" (unsigned) or "e" (exponent only, e8m0).
-    Float layouts are sign | exp | man with bias `bias`; hifloat8 has a variable split and sets `exp` to 0.
+    `kind` is "f" (floating), "i" (signed), "u" (unsigned) or "e" (exponent only, e8m0). Floats have the
+    layout sign | exp | man and the bias `bias`; hifloat8 has a variable split and sets `exp` to 0.
     """
 
     name: str
     bits: int
     kind: str
-    mlir: str  # how the type is printed in .pto text
+    mlir: str  # spelling in .pto text
     cpp: str
     exp: int = 0
     man: int = 0
@@ -29,7 +29,7 @@ class DType(Record):
     max_finite: float = 0.0
     spellings: tuple[str, ...] = ()  # further accepted spellings
     doc: str = ""
-    array: str = ""  # its name in NumPy or ml_dtypes, and in torch; empty: arrays hold its codes
+    array: str = ""  # its name in NumPy, ml_dtypes and torch; empty if arrays hold its codes
 
     @property
     def bytes(self) -> float:
@@ -96,14 +96,14 @@ DTYPES: dict[str, DType] = {
     )
 }  # fmt: skip
 
-#: Every accepted spelling of an element type, lower-cased, to its dtype; that of C++ is one.
+#: Accepted spelling of an element type in lower case -> its dtype. C++ names are included.
 SPELLINGS: dict[str, DType] = {
     s.lower(): d for d in DTYPES.values() for s in (d.name, d.mlir, d.cpp.removeprefix("pto::"), *d.spellings)
 }
 
 
 def dtype(name: str) -> DType:
-    """The dtype of any accepted spelling; `KeyError` for an unknown one."""
+    """Return the dtype of an accepted spelling; raise `KeyError` for an unknown one."""
     return SPELLINGS[name.lower()]
 
 
@@ -132,7 +132,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
             "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1m2"),
 }  # fmt: skip
 
-#: Numbers of the element types in C++ (`DType`, detail/element_types.hpp); f64, of scalars only, comes first.
+#: Numbers of the element types in C++ (`DType`, detail/element_types.hpp). f64, which only scalars have,
+#: comes first.
 NUMBERS: dict[str, int] = {n: k for k, n in enumerate(("f64", *(name for name in DTYPES if name != "f64")))}
 
 #: C++ `RoundMode` in its numeric order.

@@ -1,36 +1,38 @@
-"""What an element's bits mean: exact scalar decode, encode and conversion between element types.
+"""Bit patterns of elements: exact scalar decoding, encoding and conversion between element types.
 
-Integers only, so every result is exact by construction. The array versions
-(`pto.engine.elements` and the native module) are tested against this file code by code.
+The code uses only integers, so every result is exact. The array versions (`pto.engine.elements` and the
+native module) are tested against this module for every code.
 
-A *code* is the element's bit pattern as a non-negative integer; a signed integer's code is its two's
-complement, a 4-bit element's code is one nibble.
+A *code* is the bit pattern of an element as a non-negative integer. The code of a signed integer is its two's
+complement, the code of a 4-bit element is one nibble.
 
-Decisions, where the sources leave room:
+Decisions that the sources leave open:
 
-* Special values are OCP's: e4m3 has NaN (S.1111.111) and no infinity, e5m2 is IEEE-like, e8m0 0xFF is NaN,
-  the fp4 formats have neither. hif8 has one zero, NaN 0x80 and infinities 0x6F/0xEF.
-* Encoding a NaN gives the one canonical code of the type: payload and sign are not kept. `convert` between
-  equal types is a copy of the code, so there they are.
-* `RINT`, `ROUND` and `ODD` are nearest, with ties to even, away from zero and to odd; `FLOOR`, `CEIL` and
-  `TRUNC` are directed. "Even" and "odd" speak of the significand counted in units of the last place, so a
-  format without mantissa bits (e8m0, hif8 below 2**-15) rounds 1.5 up under `RINT` and down under `ODD`.
-* `NONE` is the rounding that the destination does by itself: truncation to an integer type, ties away from
-  zero to hif8 (the only rounding its hardware conversion has), ties to even to every other float type.
-* Overflow without saturation goes to infinity, else to NaN, else (fp4) to the largest value. A rounding
-  directed towards zero stops at the largest finite value instead, as in IEEE 754.
-* Saturation clamps finite overflow and infinities to the largest finite value and keeps NaN. It concerns
-  range lost by narrowing: an infinity stays one when the destination has infinities and its range covers
-  the source type's.
-* e8m0 has neither sign nor zero: a negative value is NaN; zero is NaN, or the smallest scale when saturating;
-  any positive value below the smallest scale becomes it.
-* A float out of the range of an integer type clamps after rounding when saturating. Without saturation it
-  does what a C cast does on x86-64: through i64 for u8, u32 and i64, through i32 for the other types up to
-  32 bits, keeping the low bits; what does not fit the intermediate type is its minimum.
-* NaN to a type that has none is the largest value or zero when saturating (`nan="max"` or `"zero"`); for the
-  fp4 formats this also holds without saturation.
-* Integers convert to integers by clamping (saturating) or by keeping the low bits, and to floats by one
-  correct rounding.
+    * Special values are those of OCP: e4m3 has NaN (S.1111.111) and no infinity, e5m2 is IEEE-like, e8m0 0xFF
+      is NaN, the fp4 formats have neither. hif8 has one zero, NaN 0x80 and infinities 0x6F/0xEF.
+    * Encoding a NaN gives the canonical code of the type: payload and sign are lost. `convert` between equal
+      types copies the code, and keeps both.
+    * `RINT`, `ROUND` and `ODD` round to nearest, with ties to even, away from zero and to odd; `FLOOR`,
+      `CEIL` and `TRUNC` are directed. "Even" and "odd" refer to the significand in units of the last place.
+      So a format without mantissa bits (e8m0, hif8 below 2**-15) rounds 1.5 up with `RINT` and down with
+      `ODD`.
+    * `NONE` is the default rounding of the destination: truncation for integer types, ties away from zero for
+      hif8 (the only rounding of its hardware conversion), ties to even for every other float type.
+    * Overflow without saturation gives infinity, else NaN, else (fp4) the largest value. A rounding directed
+      towards zero gives the largest finite value instead, as in IEEE 754.
+    * Saturation clamps finite overflow and infinities to the largest finite value and keeps NaN. It applies
+      only to range lost by narrowing: infinity stays infinity if the destination has infinities and its range
+      covers the range of the source type.
+    * e8m0 has neither sign nor zero: a negative value gives NaN; zero gives NaN, or the smallest scale when
+      saturating; a positive value below the smallest scale gives the smallest scale.
+    * A float out of the range of an integer type is clamped after rounding when saturating. Without
+      saturation the result is that of a C cast on x86-64: through i64 for u8, u32 and i64, through i32 for
+      the other types up to 32 bits, keeping the low bits; a value that does not fit the intermediate type
+      becomes its minimum.
+    * NaN to a type without NaN gives the largest value or zero when saturating (`nan="max"` or `"zero"`); for
+      the fp4 formats also without saturation.
+    * Integers convert to integers by clamping (saturating) or by keeping the low bits, and to floats with one
+      correct rounding.
 """
 
 from __future__ import annotations
@@ -44,10 +46,10 @@ from .dtypes import DTYPES, ROUND_MODES, DType
 if TYPE_CHECKING:
     from fractions import Fraction
 
-#: What a saturating conversion makes of NaN when the destination type has none.
+#: Results of a saturating conversion of NaN to a type without NaN.
 NAN_RULES = ("max", "zero")
 
-#: Codes of the special values of types that have them.
+#: Codes of special values, for types that have them.
 INF_CODES: dict[str, int] = {
     **{d.name: ((1 << d.exp) - 1) << d.man for d in DTYPES.values() if d.exp and d.inf}, "hif8": 0x6F
 }  # fmt: skip
@@ -64,7 +66,7 @@ _TOWARD_ZERO = {("TRUNC", False), ("TRUNC", True), ("FLOOR", False), ("CEIL", Tr
 
 
 def rounding(dtype: DType | str, mode: str) -> str:
-    """The rounding that `mode` stands for in a conversion to `dtype`: `NONE` resolved, others unchanged."""
+    """Return the rounding mode of a conversion to `dtype`: `NONE` becomes the default of the type."""
     d = _dtype(dtype)
     if mode not in ROUND_MODES:
         raise ValueError(f"unknown rounding mode {mode!r}: expected one of {', '.join(ROUND_MODES)}")
@@ -74,7 +76,7 @@ def rounding(dtype: DType | str, mode: str) -> str:
 
 
 def round_integral(value: Fraction | float | int, mode: str) -> int:
-    """`value` rounded to an integer; `NONE` truncates."""
+    """Return `value` rounded to an integer; `NONE` truncates."""
     return _rounded(*value.as_integer_ratio(), mode)
 
 
@@ -94,10 +96,11 @@ def _rounded(numerator: int, denominator: int, mode: str) -> int:
 
 
 def decode(dtype: DType | str, code: int) -> float | int:
-    """The value of a code: an int for integer types, else a float (every float type fits a double)."""
+    """Return the value of a code: an int for integer types, else a float (a double represents all float
+    types)."""
     d = _dtype(dtype)
     if not 0 <= code < 1 << d.bits:
-        raise ValueError(f"code {code:#x} does not fit the {d.bits} bits of {d.name}")
+        raise ValueError(f"expected a code of {d.bits} bits for {d.name}, got {code:#x}")
     if d.is_int:
         return code - (1 << d.bits) if d.kind == "i" and code >> (d.bits - 1) else code
     if d.name == "hif8":
@@ -124,10 +127,10 @@ def encode(
     saturate: bool = False,
     nan: str = "max",
 ) -> int:
-    """The code that `value` becomes; see the module docstring for rounding, overflow and NaN.
+    """Return the code of `value`; see the module docstring for rounding, overflow and NaN.
 
-    An `int` converts as an integer source would (low bits when not saturating), a float or fraction as a
-    floating source would.
+    An `int` converts like an integer source (low bits when not saturating), a float or fraction like a
+    floating source.
     """
     d = _dtype(dtype)
     mode = rounding(d, mode)
@@ -155,7 +158,7 @@ def convert(
     saturate: bool = False,
     nan: str = "max",
 ) -> int:
-    """The code in `dst` of the value that `code` has in `src`; a plain copy when the types are equal."""
+    """Return the code in `dst` for the value of `code` in `src`. Equal types give a copy."""
     s, d = _dtype(src), _dtype(dst)
     value = decode(s, code)
     if s.name == d.name:
@@ -164,13 +167,15 @@ def convert(
 
 
 def keeps_infinity(src: DType | str, dst: DType | str) -> bool:
-    """Whether `dst` covers the range of the float type `src` and has infinities: saturation never acts."""
+    """Return True if `dst` covers the range of the float type `src` and has infinities, so that saturation
+    has no effect."""
     s, d = _dtype(src), _dtype(dst)
     return s.is_float and d.inf and d.max_finite >= s.max_finite
 
 
 def hif8_mantissa_bits(exponent: int) -> int:
-    """Mantissa bits of a hif8 number in [2**exponent, 2**(exponent+1)); none below 2**-15."""
+    """Return the number of mantissa bits of a hif8 number in [2**exponent, 2**(exponent+1)); 0 below
+    2**-15."""
     size = abs(exponent)
     return 3 if size < 4 else 2 if size < 8 else 1 if size < 16 or exponent > 0 else 0
 
@@ -185,14 +190,15 @@ def _mask(d: DType) -> int:
 
 @cache
 def _max_code(d: DType) -> int:
-    """Code of the largest finite value."""
+    """Return the code of the largest finite value."""
     code = _rounded_code(d, *d.max_finite.as_integer_ratio(), "RINT")
     assert code is not None
     return code
 
 
 def _unit_exponent(d: DType, e: int) -> int:
-    """Exponent of the unit in the last place of numbers in the binade of 2**e (range unbounded above)."""
+    """Return the exponent of the unit in the last place in the binade of 2**e, without an upper limit of the
+    range."""
     if d.name == "hif8":
         return max(e, -22) - hif8_mantissa_bits(e)
     return max(e, 1 - d.bias if d.man else -d.bias) - d.man
@@ -214,19 +220,20 @@ def _encode_float(d: DType, value: Fraction | float | int, mode: str, saturate: 
     if code is None:
         clamp = saturate or (mode, negative) in _TOWARD_ZERO
         return sign | _max_code(d) if clamp else _overflow_code(d, sign)
-    # hif8 has one zero only.
+    # hif8 has only one zero
     return sign | code if code or d.name != "hif8" else 0
 
 
 def _overflow_code(d: DType, sign: int) -> int:
-    """What a value too large becomes without saturation: infinity, else NaN, else the largest value."""
+    """Return the code for overflow without saturation: infinity, else NaN, else the largest value."""
     if d.inf:
         return sign | INF_CODES[d.name]
     return NAN_CODES[d.name] if d.nan else sign | _max_code(d)
 
 
 def _rounded_code(d: DType, numerator: int, denominator: int, mode: str) -> int | None:
-    """Code of the magnitude of a fraction, rounded; None where that is beyond the largest finite value."""
+    """Return the code of the magnitude of a fraction, rounded, or None if it exceeds the largest finite
+    value."""
     above = abs(numerator)
     if not above:
         return 0
@@ -277,7 +284,7 @@ def _hif8_codes() -> dict[float, int]:
 
 
 def _cast_to_int(d: DType, value: Fraction | float, mode: str) -> int:
-    """An x86-64 C cast, with the rounding done first."""
+    """Round a value, and cast it like C on x86-64."""
     special = not math.isfinite(value)
     whole = 0 if special else round_integral(value, mode)
     if d.name == "u64" and (value == math.inf or whole >= 1 << 63):

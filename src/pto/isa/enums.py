@@ -1,7 +1,7 @@
-"""The attribute enums of the ISA: name, values with their integers, and how the attribute is spelled.
+"""Attribute enums of the ISA: name, values with their numbers, and spelling.
 
-Two printed families exist: `#pto.NAME<VALUE>` and `#pto<NAME VALUE>` (`spaced=True`). The parser accepts
-both for every enum; the printer uses the one recorded here, which is the one the field's assembler reads.
+There are two printed forms: `#pto.NAME<VALUE>` and `#pto<NAME VALUE>` (`spaced=True`). The parser accepts
+both for every enum; the printer uses the form in this table, which PTOAS reads.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Enum(Record):
     spaced: bool = False  # printed as #pto<name value>
     aliases: dict[str, str] = _NONE
     doc: str = ""
-    cpp: str = "{0}"  # C++ spelling of a value: {0} as it is, {U} upper case, {C} CamelCase
+    cpp: str = "{0}"  # C++ spelling of a value: {0} unchanged
 
     def text(self, value: str) -> str:
-        """A value in a program, `#pto.pipe<PIPE_V>`."""
+        """Return a value as program text, `#pto.pipe<PIPE_V>`."""
         return f"#pto<{self.name} {value}>" if self.spaced else f"#pto.{self.name}<{value}>"
 
     def spelling(self, value: str) -> str:
-        """A value in C++, e.g. `ReluPreMode::NormalRelu`."""
+        """Return a value in C++, e.g. `ReluPreMode::NormalRelu`."""
         key = self.name, value
         found = _spellings.get(key)
         if found is None:
@@ -41,7 +41,7 @@ class Enum(Record):
         return self.cpp.format(value, U=value.upper(), C=camel)
 
     def canonical(self, text: str) -> str | None:
-        """The canonical value of a spelling (case-insensitive, aliases included), or None."""
+        """Return the canonical value of a spelling (case-insensitive, with aliases), or None."""
         if text in self.values:
             return text
         if text in self.aliases:
@@ -64,7 +64,7 @@ _SYNC_OPS = _seq(
     "TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL TVEC TVECWAIT_EVENT"
 )
 
-#: Long names the assembler manual prints for the same operation classes.
+#: Long names of the same operation classes in the assembler manual.
 _EVENT_NAMES = {
     "EVENT_LOAD_FROM_GM": "TLOAD", "EVENT_STORE_FROM_ACC": "TSTORE_ACC", "EVENT_STORE_FROM_VEC": "TSTORE_VEC",
     "EVENT_MOVE_MAT_TO_LEFT": "TMOV_M2L", "EVENT_MOVE_MAT_TO_SCALAR": "TMOV_M2S",
@@ -73,8 +73,8 @@ _EVENT_NAMES = {
     "EVENT_VEC_WAITPOINT": "TVECWAIT_EVENT",
 }  # fmt: skip
 
-#: Kinds of instructions: C++ `pto::Op`, by which `TSYNC<Op>` and `Event<SrcOp, DstOp>` name pipes (see
-#: `isa/kinds.py`). Bytecode has their numbers: new ones come last.
+#: Kinds of instructions: C++ `pto::Op`, with which `TSYNC<Op>` and `Event<SrcOp, DstOp>` name pipes (see
+#: `isa/kinds.py`). Bytecode contains their numbers, so new kinds must be appended.
 OPS = (
     "TLOAD TPREFETCH TEXPANDS_MAT TFILLPAD_MAT MGATHER_MAT TSTORE_VEC TSTORE_MAT TSTORE_ACC TMOV_A2V "
     "TMOV_A2M TMOV_V2M TMOV_M2S TEXTRACT_V2M TEXTRACT_A2M TINSERT_A2M TMOV_M2L TMOV_M2R TMOV_M2B "
@@ -91,7 +91,7 @@ OPS = (
     "TFUSEDMULADD TMULADDDST TSUBRELU TFUSEDMULADDRELU TPARTARGMAX TPARTARGMIN"
 )
 
-#: What a mask pattern selects, in the order of their numbers: every so many positions, and the first of them.
+#: Positions that a mask pattern selects, in the order of pattern numbers: (period, first position).
 MASK_PATTERNS: dict[str, tuple[int, int]] = {
     "P0101": (2, 0), "P1010": (2, 1),
     "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0),
@@ -115,7 +115,7 @@ ENUMS: dict[str, Enum] = {
         Enum("layout", _seq("nd dn nz scale mx_a_nd mx_a_dn mx_a_zz mx_b_nd mx_b_dn mx_b_nn hif4_a_zz "
                             "hif4_b_nn nc1hwc0 gnc1hwc0 nchw gnchw nhwc ndc1hwc0 ncdhw fractal_z "
                             "fractal_z_s16s8 fractal_z_3d"),
-             doc="layout of a global tensor, as C++ `Layout`; the field's text has the first three",
+             doc="layout of a global tensor, as C++ `Layout`; the text of PTOAS has the first three",
              cpp="pto::Layout::{U}"),
         Enum("kernel_kind", _seq("cube vector"), doc="core kind a function runs on"),
         Enum("func_core_type", _seq("AIC AIV MIX AIC_OR_AIV", 1), doc="core type of a function"),
@@ -126,7 +126,7 @@ ENUMS: dict[str, Enum] = {
         Enum("slayout", _seq("none_box row_major col_major"),
              aliases={"NoneBox": "none_box", "RowMajor": "row_major", "ColMajor": "col_major"},
              doc="order inside the fractal box of a tile", cpp="SLayout::{C}"),
-        Enum("pad_value", _seq("null zero max min"), doc="what fills a tile outside its valid region",
+        Enum("pad_value", _seq("null zero max min"), doc="content of a tile outside its valid region",
              cpp="PadValue::{C}"),
         Enum("compact_mode", _seq("null normal row_plus_one"), doc="packing of boxed tiles",
              cpp="CompactMode::{C}"),
@@ -135,7 +135,7 @@ ENUMS: dict[str, Enum] = {
              doc="repeating lane selection, read right to left", cpp="MaskPattern::{0}"),
         Enum("acc_to_vec_mode",
              _seq("single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n"),
-             doc="which vector core receives an accumulator move", cpp="pto::AccToVecMode::{C}"),
+             doc="the vector core that receives an accumulator move", cpp="pto::AccToVecMode::{C}"),
         Enum("cmp", _seq("eq ne lt le gt ge"), spaced=True, doc="comparison", cpp="CmpMode::{U}"),
         Enum("round_mode", _seq("NONE RINT ROUND FLOOR CEIL TRUNC ODD CAST_RINT"), spaced=True,
              aliases={f"CAST_{m}": m for m in "NONE ROUND FLOOR CEIL TRUNC ODD".split()},
@@ -159,7 +159,7 @@ ENUMS: dict[str, Enum] = {
              doc="out-of-bounds policy of a scatter", cpp="pto::ScatterOOB::{C}"),
         Enum("precision_mode", _seq("DEFAULT HIGH_PRECISION"), spaced=True, doc="algorithm of a function"),
         Enum("quant_type", _seq("INT8_SYM INT8_ASYM MXFP8 MXFP4_E2M1"), spaced=True,
-             doc="quantisation scheme", cpp="pto::QuantType::{0}"),
+             doc="quantization scheme", cpp="pto::QuantType::{0}"),
         Enum("notify_op", _seq("AtomicAdd Set"), aliases={"add": "AtomicAdd", "atomic_add": "AtomicAdd"},
              doc="signal update", cpp="pto::comm::NotifyOp::{0}"),
         Enum("reduce_op", _seq("Sum Max Min"), doc="reduction of a collective",
@@ -168,20 +168,20 @@ ENUMS: dict[str, Enum] = {
         Enum("sync_core_type", _seq("aiv_only aic_only mix"),
              aliases={"aiv": "aiv_only", "aic": "aic_only", "AIVOnly": "aiv_only", "AICOnly": "aic_only"},
              doc="cores taking part in a grid barrier", cpp="SyncCoreType::{C}"),
-        Enum("sync_all_mode", _seq("hard soft"), doc="how a grid barrier meets: core flags or a GM counter",
+        Enum("sync_all_mode", _seq("hard soft"), doc="kind of a grid barrier: core flags or a GM counter",
              cpp="SyncAllMode::{C}"),
-        Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison a signal wait makes",
+        Enum("wait_cmp", _seq("eq ne gt ge lt le"), spaced=True, doc="comparison of a signal wait",
              cpp="pto::comm::WaitCmp::{U}"),
-        Enum("op", _seq(OPS), doc="C++ operation class that names a pipe; our numbering",
+        Enum("op", _seq(OPS), doc="C++ operation class that names a pipe, with the numbers of pto",
              cpp="Op::{0}"),
         *(Enum(f"{f}_precision", _seq("default high_precision"), spaced=True,
-               doc=f"precision_mode of {f}, as the field's assembler names it")
+               doc=f"precision_mode of {f}, with its name in PTOAS")
           for f in "div exp log recip rem rsqrt sqrt fmod pow".split()),
-        Enum("fence_scope", _seq("local_memory gm all"), doc="what a memory fence makes visible"),
+        Enum("fence_scope", _seq("local_memory gm all"), doc="memory that a fence makes visible"),
     )
 }  # fmt: skip
 
-#: Enums of the field whose values are words here: `#pto<coalesce row>` is "row".
+#: Enums of PTOAS whose values are plain words here: `#pto<coalesce row>` is "row".
 WORDS = frozenset(
     "coalesce scatter_conflict print_format quant_scale_alg tinsert_mode membar rounding saturation "
     "mad_unit_flag_mode unit_flag_ctrl tf32_mode mad_sat_mode quant_pre_mode acc_store_mode "
@@ -198,15 +198,15 @@ _SAME = (
 
 
 def same_enum(a: str, b: str) -> bool:
-    """Whether a value of one enum may stand for one of the other."""
+    """Return True if a value of one enum may replace a value of the other."""
     return a == b or any(a in group and b in group for group in _SAME)
 
 
-#: Pipes a `set_flag`/`wait_flag` may name: real ones, MTE4, MTE5 and V2 of newer assemblers included.
+#: Pipes of `set_flag` and `wait_flag`, including MTE4, MTE5 and V2 of newer assemblers.
 FLAG_PIPES = tuple(f"PIPE_{name}" for name in PIPES)
 
-#: The pipe of each `sync_op_type` / `pipe_event_type`, which are names of pipes: `isa/kinds.py` compares them
-#: with where the instructions run.
+#: The pipe of each `sync_op_type` / `pipe_event_type`. These are names of pipes; `isa/kinds.py` compares them
+#: with the pipes of the instructions.
 SYNC_OP_PIPE = {
     "TLOAD": "PIPE_MTE2", "TSTORE_VEC": "PIPE_MTE3", "TSTORE_ACC": "PIPE_FIX", "TMOV_M2L": "PIPE_MTE1",
     "TMOV_M2B": "PIPE_MTE1", "TMOV_M2S": "PIPE_FIX", "TMOV_M2V": "PIPE_V", "TMOV_V2M": "PIPE_FIX",

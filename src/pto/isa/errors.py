@@ -1,8 +1,9 @@
-"""The catalogue of diagnostic codes: what each one means and how to get rid of it.
+"""The catalogue of diagnostic codes: the meaning of each code, and a way out.
 
-The field's codes come first: SA static assertions, PA run-time assertions of the device, CA assertions of
-the CPU simulator, and the general E, L, R, M, N, P, F codes. Our own PTO-Exxxx codes are `OWN`, at the end.
-Where the field documents several ids as one group, every id of it carries the group's whole condition.
+The codes of the vendor stack come first: SA static assertions, PA run-time assertions of the device, CA
+assertions of the CPU simulator, and the general E, L, R, M, N, P, F codes. The PTO-Exxxx codes of this
+package are `OWN`, at the end. If the vendor documents several ids as one group, every id has the condition of
+the whole group.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The little language in which a row states its text, read by the parser and by the printer.
+"""Format language in which rows define their text, for the parser and the printer.
 
     $name            an operand, attribute, region or successor of that name
     $name...         a comma-separated list (variadic operand or result)
     type($name)      the type of an operand or result; `type($name...)` for a list
     attr-dict        the remaining attributes as an optional `{k = v, ...}`
-    [ ... ]          optional group, present when its first variable is
+    [ ... ]          optional group, present if its first variable is
     [ ... ]*         group repeated once per tuple of the variadic operands in it
     '['  ']'         literal brackets
     anything else    a literal keyword or punctuation
@@ -51,7 +51,7 @@ _TOKEN = re.compile(
 
 
 def parse_format(text: str) -> tuple[Item, ...]:
-    """Parse a format; `ValueError` says what is wrong with it."""
+    """Parse a format; raise `ValueError` with the reason if it is malformed."""
     stack: list[list[Item]] = [[]]
     at = 0
     text = text.strip()
@@ -83,7 +83,7 @@ def parse_format(text: str) -> tuple[Item, ...]:
 
 
 def variables(items: tuple[Item, ...]) -> list[str]:
-    """Names a format mentions, in order, with repetition removed."""
+    """Return the names in a format, in order, without duplicates."""
     out: dict[str, None] = {}
     for item in items:
         if isinstance(item, Var | TypeOf):

@@ -1,8 +1,8 @@
-"""The machine that programs run on: memories, cores, pipes and flags, and what each is called where.
+"""The machine: memories, cores, pipes and flags, with their names in each notation.
 
-What differs between targets (capacities, alignment, which instructions exist) is in `profiles`; this is what
-they have in common, or what has one entry per legality column. Which pipe executes an instruction is a fact
-of its row (`Row.pipe`). The C++ side gets all of it from `codegen/machine_facts.py`.
+Differences between targets (capacities, alignment, existing instructions) are in `profiles`; this module has
+the common facts, and facts with one entry per legality column. The pipe of an instruction is a fact of its
+row (`Row.pipe`). `codegen/machine_facts.py` generates the C++ version of this module.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ class Pipe(Record):
     """A queue of a core, whose instructions start in program order."""
 
     name: str
-    number: int  # in attributes and bytecode: PIPE of the field's assembler
-    cpp: int  # of the C++ type pipe_t
+    number: int  # in attributes and bytecode: PIPE of PTOAS
+    cpp: int  # value of the C++ type pipe_t
     doc: str = ""
 
 
-#: Pipes that flags may name. The last three are names of newer assemblers; nothing is known to run there.
+#: Pipes that flags may name. The last three are names of newer assemblers; no known instruction runs there.
 PIPES: dict[str, Pipe] = {
     p.name: p
     for p in (
@@ -36,12 +36,13 @@ PIPES: dict[str, Pipe] = {
     )
 }
 
-#: All pipes of a core, where a barrier or a row names a pipe.
+#: All pipes of a core, in a barrier or a row.
 EVERY_PIPE = Pipe("ALL", 6, 6)
-#: Where an instruction that uses every pipe may still be at work when it returns: with its last store.
+#: The pipe of the last store of an instruction that uses every pipe, which may still run when the instruction
+#: returns.
 LAST_PIPE = "MTE3"
 
-#: Pipes with a queue: what goes to S, the scalar unit does itself.
+#: Pipes with a queue; the scalar unit itself executes the instructions of S.
 QUEUES: tuple[str, ...] = tuple(name for name in PIPES if name != "S")
 
 
@@ -49,7 +50,7 @@ class CoreKind(Record):
     """A kind of core. A block has a cube core and two vector cores, or one core."""
 
     kind: str
-    section: str  # the operation that holds what runs on this kind only
+    section: str  # the operation for code that runs on this kind only
     pipes: tuple[str, ...]
 
 
@@ -61,10 +62,10 @@ CORES: dict[str, CoreKind] = {
     )
 }
 
-#: Kinds of cores, by the operation that holds what runs on one kind only.
+#: Operation for code of one kind of core -> the kind.
 SECTIONS: dict[str, str] = {c.section: c.kind for c in CORES.values()}
 
-#: The kind of core that a pipe is found on, where that is one kind only.
+#: Pipe that exists on only one kind of core -> the kind.
 ONLY_ON: dict[str, str] = {
     pipe: c.kind
     for c in CORES.values()
@@ -72,17 +73,18 @@ ONLY_ON: dict[str, str] = {
     if not any(pipe in other.pipes for other in CORES.values() if other is not c)
 }
 
-#: Vector cores beside a cube core.
+#: Number of vector cores per cube core.
 SUBBLOCKS = 2
-#: Ranks that the structure of a communicator has room for.
+#: Maximum number of ranks in the structure of a communicator.
 MOST_RANKS = 64
-#: Ids of flags, for every ordered pair of pipes.
+#: Number of flag ids, for every ordered pair of pipes.
 EVENT_IDS = 8
-#: Buffer tokens, one pool for all pipes.
+#: Number of buffer tokens, in one pool for all pipes.
 TOKENS = 32
-#: Semaphores of a core. A5 addresses those of the second vector core with ids from here on.
+#: Number of semaphores of a core. A5 addresses the semaphores of the second vector core with ids from this
+#: number.
 SEMAPHORES = 16
-#: Semaphores free for programs; those above serve grid barriers.
+#: Number of semaphores for programs; those above serve grid barriers.
 FREE_SEMAPHORES = 11
 #: Directions of a FIFO, as bits of `dir_mask`: from the cube to the vector cores, and back.
 C2V, V2C = 1, 2
@@ -91,16 +93,16 @@ DIRECTIONS: dict[int, str] = {C2V: "C2V", V2C: "V2C"}
 
 
 class Memory(Record):
-    """An on-chip buffer. Tiles name it by location, pointers and memrefs by space, C++ in its own ways."""
+    """An on-chip buffer. Tiles name it by location, pointers and memrefs by space; C++ has its own names."""
 
     loc: str
-    buffer: str  # name of the hardware
-    space: str  # of pointers; empty where no pointer may point there
-    tile_type: str  # of the C++ enumeration TileType, in whose order they stand
-    qualifier: str  # of C++ pointers
+    buffer: str  # name of the hardware buffer
+    space: str  # space of pointers; empty if pointers to it are not allowed
+    tile_type: str  # name in the C++ enumeration TileType, which has the same order
+    qualifier: str  # qualifier of C++ pointers
     macro: str  # part of the C++ macros of its size and alignment
-    align: int = 1  # of storage that the planner places, where it is more than the profile's
-    entry: int = 32  # bytes that pointers into it are multiples of, where that is more than `align`
+    align: int = 1  # alignment of planned storage, if larger than the alignment of the profile
+    entry: int = 32  # alignment of pointers, if larger than `align`
 
 
 MEMORIES: dict[str, Memory] = {
@@ -108,13 +110,13 @@ MEMORIES: dict[str, Memory] = {
     for m in (
         Memory("vec", "UB", "ub", "Vec", "__ubuf__", "UBUF"),
         Memory("mat", "L1", "l1", "Mat", "__cbuf__", "CBUF"),
-        # Operands and results of the cube are boxes of 512 bytes. Those of f32 results have 1024, and the
-        # reference engine once asked for that of pointers to them; but the field's planner places them on the
-        # grid of 512, so that is the one number for tiles and for pointers.
+        # Operands and results of the cube are boxes of 512 bytes. Boxes of f32 results have 1024 bytes, but
+        # the planner of PTOAS places them with an alignment of 512, so 512 is the alignment of tiles and
+        # pointers.
         Memory("left", "L0A", "l0a", "Left", "__ca__", "L0A", 512),
         Memory("right", "L0B", "l0b", "Right", "__cb__", "L0B", 512),
         Memory("acc", "L0C", "l0c", "Acc", "__cc__", "L0C", 512),
-        Memory("bias", "BT", "bt", "Bias", "__biasbuf__", "BIAS", entry=64),  # an entry of the table
+        Memory("bias", "BT", "bt", "Bias", "__biasbuf__", "BIAS", entry=64),  # the size of a table entry
         Memory("scaling", "FB", "fb", "Scaling", "__fbuf__", "FBUF"),
         Memory("scale_left", "L0A scale", "", "ScaleLeft", "__ca__", "SCALELEFT"),
         Memory("scale_right", "L0B scale", "", "ScaleRight", "__cb__", "SCALERIGHT"),
@@ -124,19 +126,19 @@ MEMORIES: dict[str, Memory] = {
 #: Spaces of pointers: global memory, then the buffers.
 POINTER_SPACES: tuple[str, ...] = ("gm", *(m.space for m in MEMORIES.values() if m.space))
 
-#: The location of a space: pointers and memrefs may also be written with the location itself.
+#: Space or location -> location. Pointers and memrefs may also be written with the location.
 LOCATION_OF: dict[str, str] = {
     **{m.space: m.loc for m in MEMORIES.values() if m.space}, **{loc: loc for loc in MEMORIES}
 }  # fmt: skip
 
-#: What every tile may be aligned to.
+#: The largest alignment of a tile.
 MOST_ALIGN: int = max(m.align for m in MEMORIES.values())
 
 #: Alignment of buffers that are reserved for FIFOs.
 RESERVED_ALIGN = 256
 
-#: Pipes whose instructions may overlap although they depend on each other, by column: they need a barrier
-#: between them. Accumulating in M, moving by MTE1 and FIX and loading by MTE2 is done in order.
+#: Pipes by column whose instructions may overlap even if they depend on each other, so that they need a
+#: barrier. Accumulation in M, moves by MTE1 and FIX, and loads by MTE2 happen in order.
 OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
     "cpu": frozenset(),
     "a2a3": frozenset({"V", "MTE3"}),
@@ -145,12 +147,13 @@ OVERLAPPING_PIPES: dict[str, frozenset[str]] = {
 
 
 class Chaining(Record):
-    """Where instructions of an overlapping pipe need no barrier: the later one reads exactly what the earlier
-    wrote, both go over all bytes of their tiles in order, and these are so many that it never catches up."""
+    """Conditions under which dependent instructions of an overlapping pipe need no barrier: the later one
+    reads exactly the bytes that the earlier one wrote, both process all bytes of their tiles in order, and
+    the tiles have at least this size, so that the later one never overtakes the earlier one."""
 
     pipe: str
-    families: tuple[str, ...]  # of instructions that go over their tiles in order
-    bytes: int  # at least
+    families: tuple[str, ...]  # families of instructions that process their tiles in order
+    bytes: int  # minimum size
 
 
 #: 16 repeats of 256 bytes.

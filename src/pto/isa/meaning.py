@@ -1,19 +1,18 @@
-"""What an instruction computes, as data: expressions over its operands, and the table of their operations.
+"""Meaning of instructions as data: expressions over their operands, and the table of operations.
 
     read("where(src0 < src1, src1, src0)")
     -> Apply("where", (Apply("less", (Name("src0"), Name("src1"))), Name("src1"), Name("src0")))
 
-The text has Python's form: names of operands, whole numbers, the signs and the functions of `OPERATIONS`.
-`compare(cmpMode, src0, src1)` is what the value of the attribute cmpMode computes: see `CHOICES`.
-Whoever evaluates or spells expressions has one dictionary with an entry for each operation it knows, and
-`fold`s the tree with it.
+The text has the form of Python: names of operands, integers, and the operators and functions of `OPERATIONS`.
+`compare(cmpMode, src0, src1)` is the function that the value of the attribute cmpMode selects: see `CHOICES`.
+A backend has a dictionary with an entry for each operation that it supports, and `fold`s the tree with it.
 
-How elements compute, wherever the row says nothing else:
+Elements compute as follows, unless the row states otherwise:
 
-* Floats up to 32 bits compute in f32 and are rounded (nearest, ties to even) once, when they are stored.
-* Integers wrap: those below 32 bits compute in 32, wider ones in their own width; the store keeps the low
-  bits.
-* A scalar operand is an element of the type that computes.
+    * Floats up to 32 bits compute in f32, and are rounded once when stored (nearest, ties to even).
+    * Integers wrap: integers below 32 bits compute in 32 bits, wider integers in their own width; the store
+      keeps the low bits.
+    * A scalar operand is an element of the type that computes.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from .record import Record
 
 
 class MeaningOp(Record):
-    """An operation of expressions; all engines have the same bits of it. `error`: how far these may be from
-    the true value, in units in the last place of an f32. Where it is 0, it is exact or rounds once."""
+    """An operation of expressions, with the same bits in all engines. `error` is the largest distance from
+    the true value, in units in the last place of an f32; with 0, the result is exact or rounded once."""
 
     name: str
     arity: int
     doc: str
-    sign: str = ""  # how the text writes it; empty: as a function of its name
+    sign: str = ""  # operator in the text; empty for a function call
     gives: str = "number"
     error: float = 0
 
 
-#: What an operation gives.
+#: Types of results of operations.
 GIVES: dict[str, str] = {
     "number": "a number of the type that computes",
     "truth": "a truth value",
@@ -115,7 +114,7 @@ OPERATIONS: dict[str, MeaningOp] = {o.name: o for o in _LIST}
 _COMPARISONS = {"eq": "a == b", "ne": "a != b", "lt": "a < b", "le": "a <= b", "gt": "a > b", "ge": "a >= b"}
 _ORDERED, _UNORDERED = "a == a and b == b", "a != a or b != b"
 _ROUNDINGS = {"R": "rint(a)", "A": "round_away(a)", "F": "floor(a)", "C": "ceil(a)", "Z": "trunc(a)"}
-#: Functions that an attribute decides: what each of its values computes of a (and b).
+#: Functions that an attribute selects: attribute value -> expression of a (and b).
 CHOICES: dict[str, dict[str, str]] = {
     "compare": _COMPARISONS,
     "compare_int": {
@@ -149,7 +148,7 @@ class Apply(Record):
 
 
 class Chosen(Record):
-    """What the value of an attribute computes, by one of `CHOICES`."""
+    """The function that the value of an attribute selects from one of `CHOICES`."""
 
     choice: str
     attribute: str
@@ -160,7 +159,7 @@ Expression = Name | Constant | Apply | Chosen
 
 
 class BadMeaning(ValueError):
-    """An expression that says nothing: what is wrong with it."""
+    """A malformed expression; the message has the reason."""
 
 
 _BINARY: dict[type[ast.AST], str] = {
@@ -176,12 +175,12 @@ _UNARY: dict[type[ast.AST], str] = {ast.USub: "neg", ast.Invert: "bit_not"}
 
 @cache
 def read(text: str) -> Expression:
-    """The expression of a text; `BadMeaning` where it is none."""
+    """Parse an expression; raise `BadMeaning` if it is malformed."""
     try:
         parsed: Any = compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST)
         return _read(parsed.body)
     except SyntaxError as error:
-        raise BadMeaning(f"{text!r} is no expression: {error.msg}") from None
+        raise BadMeaning(f"cannot parse expression {text!r}: {error.msg}") from None
 
 
 def _read(node: ast.expr) -> Expression:
@@ -205,14 +204,14 @@ def _read(node: ast.expr) -> Expression:
         case ast.Call(ast.Name(name), args, []):
             known = OPERATIONS.get(name)
             if known is None or known.sign:
-                raise BadMeaning(f"{name!r} is no operation")
+                raise BadMeaning(f"unknown operation {name!r}")
             if len(args) != known.arity:
-                raise BadMeaning(f"{name!r} takes {known.arity}, got {len(args)}")
+                raise BadMeaning(f"{name!r}: expected {known.arity} arguments, got {len(args)}")
             return _apply(name, *args)
         case _:
             from ast import unparse
 
-            raise BadMeaning(f"{unparse(node)!r} is no part of an expression")
+            raise BadMeaning(f"cannot use {unparse(node)!r} in an expression")
 
 
 def _apply(operation: str, *args: ast.expr) -> Apply:
@@ -220,7 +219,7 @@ def _apply(operation: str, *args: ast.expr) -> Apply:
 
 
 def parts(expression: Expression) -> Iterator[Expression]:
-    """An expression and all its parts, in the order of the text."""
+    """Yield an expression and all its parts, in the order of the text."""
     yield expression
     if isinstance(expression, Apply | Chosen):
         for part in expression.args:
@@ -228,7 +227,7 @@ def parts(expression: Expression) -> Iterator[Expression]:
 
 
 def names(expression: Expression) -> tuple[str, ...]:
-    """The operands an expression reads, each once."""
+    """Return the operands that an expression reads, without duplicates."""
     return tuple(dict.fromkeys(p.name for p in parts(expression) if isinstance(p, Name)))
 
 
@@ -237,7 +236,7 @@ def uses(expression: Expression, *operations: str) -> bool:
 
 
 def moves(expression: Expression) -> bool:
-    """Whether the result is one of the operands, bit for bit: nothing is computed but a choice of them."""
+    """Return True if the result is always one of the operands, bit for bit: the expression only selects."""
     match expression:
         case Name():
             return True
@@ -248,7 +247,8 @@ def moves(expression: Expression) -> bool:
 
 
 def moved(expression: Expression) -> tuple[str, ...]:
-    """The operands that an expression which `moves` may give; none if it also computes with one of them."""
+    """Return the operands that a moving expression may return, or none if it also computes with one of
+    them."""
     match expression:
         case Name(name=name):
             return (name,)
@@ -260,12 +260,12 @@ def moved(expression: Expression) -> tuple[str, ...]:
 
 
 def attributes(expression: Expression) -> tuple[str, ...]:
-    """The attributes that decide what an expression computes, each once."""
+    """Return the attributes that an expression depends on, without duplicates."""
     return tuple(dict.fromkeys(p.attribute for p in parts(expression) if isinstance(p, Chosen)))
 
 
 def decided(expression: Expression, values: Mapping[str, str]) -> Expression:
-    """The expression with the values of its attributes; `BadMeaning` for a value that decides nothing."""
+    """Return the expression for given values of its attributes; raise `BadMeaning` for an unknown value."""
     match expression:
         case Apply(operation=operation, args=args):
             return Apply(operation, tuple(decided(a, values) for a in args))
@@ -279,7 +279,7 @@ def decided(expression: Expression, values: Mapping[str, str]) -> Expression:
 
 
 def _given(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """An expression with others for its names."""
+    """Replace the names in an expression by other expressions."""
     match expression:
         case Name(name=name):
             return values[name]
@@ -296,7 +296,7 @@ def fold(
     expression: Expression, name: Callable[[str], Made], constant: Callable[[int], Made],
     apply: Callable[..., Made],
 ) -> Made:  # fmt: skip
-    """What a backend makes of an expression: `apply(operation, *made)` of the results of its parts."""
+    """Fold an expression: `apply(operation, *made)` combines the results of its parts."""
     match expression:
         case Name(name=found):
             return name(found)
@@ -305,16 +305,16 @@ def fold(
         case Apply(operation=operation, args=args):
             return apply(operation, *(fold(a, name, constant, apply) for a in args))
         case Chosen(attribute=attribute):
-            raise BadMeaning(f"{attribute!r} is not decided")
+            raise BadMeaning(f"missing value of attribute {attribute!r}")
 
 
-_Part = Callable[[tuple[Any, ...]], Any]  # what a part of an expression is, of all operands
+_Part = Callable[[tuple[Any, ...]], Any]  # operands -> value of a part of an expression
 
 
 def function(
     expression: Expression, operands: tuple[str, ...], operations: Mapping[str, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the function of the operands that an expression is, given the functions of its operations."""
+    """Return an expression as a function of the operands, for given functions of its operations."""
     if isinstance(expression, Apply) and expression.args == tuple(map(Name, operands)):
         return operations[expression.operation]
 
@@ -335,15 +335,15 @@ def function(
 
 
 def unknown(known: Mapping[str, Any], expression: Expression) -> list[str]:
-    """Operations of an expression that a backend's dictionary lacks."""
+    """Return the operations of an expression that a backend's dictionary lacks."""
     found = dict.fromkeys(p.operation for p in parts(expression) if isinstance(p, Apply))
     return [operation for operation in found if operation not in known]
 
 
 @cache
 def assigned(text: str) -> dict[str, Expression]:
-    """The expression of each result of a text such as `low = lhs * rhs; high = mul_high(lhs, rhs)`, in this
-    order. One that names no result stands under the empty name."""
+    """Return the expression of each result of a text such as `low = lhs * rhs; high = mul_high(lhs, rhs)`, in
+    order. An expression without a result name has an empty name."""
     found: dict[str, Expression] = {}
     for part in text.split(";"):
         target, equals, rest = part.partition(" = ")

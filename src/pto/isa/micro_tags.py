@@ -1,10 +1,11 @@
-"""Words of vector calls in C++: enumerations that tags are constants of, with the numbers of the field.
+"""Words of vector calls in C++: enumerations whose constants are tags, with the numbers of the vendor's
+headers.
 
     TAGS["DistVST"].words["NORM_B32"]   # -> 2
     spelled("Dist", "BDINTLV")          # -> 'std::integral_constant<::Dist, static_cast<::Dist>(10)>()'
 
-A tag is an object of a class of its own, `std::integral_constant` of a global enumeration. Words that public
-code has no constant for are spelled by their number.
+A tag is an object of a class of its own, `std::integral_constant` of a global enumeration. Words without a
+constant in public code are spelled by their numbers.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from .record import Record
 _NO_WORDS: dict[str, int] = {}
 
 
-#: Enumerations that code names; the others have names that kernels take for things of their own.
+#: Enumerations that user code names. The names of the others are too common for the global namespace.
 NAMED = ("Dist", "DistVST", "ROUND", "Post", "Spr")
 
 
 class Tag(Record):
-    """One enumeration: its constants, what its enumerators begin with, and words without a constant."""
+    """One enumeration: its constants, the prefix of its enumerators, and words without a constant."""
 
     name: str
     doc: str
     words: dict[str, int]
-    prefix: str = ""  # of the enumerators; constants have none
+    prefix: str = ""  # prefix of enumerators; constants have no prefix
     unnamed: dict[str, int] = _NO_WORDS
 
     @property
@@ -79,7 +80,7 @@ TAGS: dict[str, Tag] = {tag.name: tag for tag in _LIST}
 
 
 def spelled(name: str, word: str) -> str:
-    """A word of an enumeration in C++: its constant, or its number where there is none."""
+    """Return a word of an enumeration in C++: its constant, or its number if it has no constant."""
     tag = TAGS[name]
     if word in tag.words:
         return word

@@ -1,8 +1,10 @@
-"""Our own diagnostic codes, PTO-Exxxx: (code, title, what it means, way out).
+"""Diagnostic codes of this package, PTO-Exxxx: (code, title, meaning, way out).
 
 01xx text, 02xx names and structure, 03xx types, 04xx shapes, 05xx locations and layouts, 06xx target
 profiles, 07xx memory, 08xx synchronization, 09xx auto and manual mode, 10xx scopes, 11xx cross-core FIFOs,
-12xx bytecode, 13xx emitted C++, 30xx the Python language.
+12xx bytecode, 13xx emitted C++, 20xx launches, 21xx run-time errors, 22xx sanitizers, 23xx numerics, 24xx
+engines and ranks, 26xx and 28xx the task runtime, 29xx searches, 30xx the Python language, 31xx pypto and
+simpler.
 """
 
 from __future__ import annotations
@@ -23,26 +25,26 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0003",
         "option without effect",
-        "An option asks for something that does not happen with the other options or with this program.",
-        "Leave it out, or change the others as the message says.",
+        "An option has no effect with the other options or with this program.",
+        "Leave it out, or change the other options as the message says.",
     ),
     (
         "PTO-E0004",
         "not a PTO program",
-        "The file is C++, Python or a compiled library, where text or bytecode of PTO is wanted.",
-        "pto run and pto build take C++, pto run takes libraries; the other tools take programs. Python is "
-        "run by python: FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
+        "The tool expects text or bytecode of PTO, but the file is C++, Python or a compiled library.",
+        "pto run and pto build take C++, pto run takes libraries; the other tools take programs. Run Python "
+        "with python: FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
     ),
     (
         "PTO-E0005",
         "options that contradict each other",
-        "--emit, the suffix of -o and --target say what is written; two of them say different things.",
-        "Leave one out: each decides alone.",
+        "--emit, the suffix of -o and --target select the output; two of them select different outputs.",
+        "Leave out one of them.",
     ),
     (
         "PTO-E0101",
         "unexpected character",
-        "The text holds a character that no token begins with.",
+        "The text contains a character that begins no token.",
         "Remove it.",
     ),
     ("PTO-E0102", "unclosed string", "A string literal does not end on its line.", "Add the closing quote."),
@@ -80,45 +82,45 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E0108",
         "unknown operation",
         "No instruction has this name.",
-        "Take the suggested name; `pto isa` lists all.",
+        "Use the suggested name; `pto isa` lists all.",
     ),
     (
         "PTO-E0109",
         "unknown type",
         "No type has this name.",
-        "Take the suggested name, or define the alias first.",
+        "Use the suggested name, or define the alias first.",
     ),
     (
         "PTO-E0110",
         "malformed type",
-        "The parameters of a type are not of its form.",
-        "Follow the form shown.",
+        "The parameters of a type do not have the expected form.",
+        "Follow the form in the message.",
     ),
-    ("PTO-E0111", "unknown attribute value", "No enum or alias has this name.", "Take the suggested name."),
+    ("PTO-E0111", "unknown attribute value", "No enum or alias has this name.", "Use the suggested name."),
     (
         "PTO-E0112",
         "bad attribute value",
         "The attribute does not take this value.",
-        "Take one of the listed values.",
+        "Use one of the listed values.",
     ),
     (
         "PTO-E0113",
         "unknown attribute or directive",
         "The instruction has no attribute of this name.",
-        "Take the suggested name, or prefix a foreign attribute with its dialect.",
+        "Use the suggested name, or prefix a foreign attribute with its dialect.",
     ),
-    ("PTO-E0114", "attribute given twice", "One dictionary holds the same key twice.", "Remove one."),
-    ("PTO-E0115", "missing attribute", "The instruction needs an attribute that is not there.", "Add it."),
+    ("PTO-E0114", "attribute given twice", "A dictionary has the same key twice.", "Remove one."),
+    ("PTO-E0115", "missing attribute", "The instruction needs an attribute that is missing.", "Add it."),
     (
         "PTO-E0116",
         "attributes or operands do not fit",
-        "Attribute values, or which operands are there, break a rule of the instruction.",
+        "Attribute values or the presence of operands violate a rule of the instruction.",
         "Follow the rule in the message; `pto isa NAME` lists them all.",
     ),
     (
         "PTO-E0201",
         "undefined value",
-        "A value is used that nothing defines.",
+        "A value is used without a definition.",
         "Define it, or correct its name.",
     ),
     (
@@ -170,12 +172,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "values do not match",
         "A yield, return or branch passes other values than its target takes, or a module declares a "
         "function with another type than the one that defines it.",
-        "Pass what is declared.",
+        "Pass values of the declared types.",
     ),
     (
         "PTO-E0214",
         "bad region",
-        "The body of an operation is not of the form it needs.",
+        "The body of an operation does not have the required form.",
         "Use one block, once per case.",
     ),
     ("PTO-E0215", "entry with results", "A kernel entry returns values.", "Store results to global memory."),
@@ -195,19 +197,19 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E0218",
         "call does not match",
         "Arguments or results differ from the function's signature.",
-        "Pass what the function declares.",
+        "Pass the arguments and results that the function declares.",
     ),
     (
         "PTO-E0219",
         "no function",
-        "The program has no function, so nothing comes out.",
-        "Is it the right file? Put the instructions into a func.func.",
+        "The program has no function, so there is no output.",
+        "Check that it is the right file, and put the instructions into a func.func.",
     ),
     (
         "PTO-E0301",
         "types do not fit",
-        "Operand types break a rule of the instruction.",
-        "Make the types agree, with pto.tcvt where needed.",
+        "Operand types violate a rule of the instruction.",
+        "Make the types agree, if necessary with pto.tcvt.",
     ),
     (
         "PTO-E0302",
@@ -224,7 +226,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0401",
         "shapes do not fit",
-        "Shapes or valid regions break a rule of the instruction.",
+        "Shapes or valid regions violate a rule of the instruction.",
         "Make the extents agree as the message says.",
     ),
     (
@@ -242,8 +244,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0502",
         "layout contradicts the strides",
-        "A view is declared with a layout that its constant shape and strides rule out.",
-        "Correct the strides, or leave the layout out to have it inferred.",
+        "A view is declared with a layout that contradicts its constant shape and strides.",
+        "Correct the strides, or leave out the layout, which is then inferred.",
     ),
     (
         "PTO-E0601",
@@ -266,7 +268,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0701",
         "destination overlaps a source",
-        "The instruction may not write what it still reads.",
+        "The instruction may not overwrite bytes that it still reads.",
         "Write to another tile.",
     ),
     (
@@ -284,53 +286,53 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0704",
         "shared bytes, flags by hand",
-        "Tiles had to share bytes in a function that orders its pipes with flags of its own, which know "
-        "nothing of it.",
+        "Tiles had to share bytes in a function with its own flags, which do not order the accesses to "
+        "these bytes.",
         "Let the assembler insert the flags (--enable-insert-sync), or place the tiles by hand.",
     ),
     (
         "PTO-E0705",
         "accumulator is another tile",
-        "Hardware adds a product to its destination: the accumulator has to be that tile, and cannot.",
+        "Hardware adds a product to its destination, so the accumulator must be the destination tile.",
         "Accumulate into the tile itself, or copy it first.",
     ),
     (
         "PTO-E0803",
         "wait without a set",
-        "On some path a flag is waited for that nothing sets: the pipe hangs.",
+        "On some path, a pipe waits for a flag that is never set, and hangs.",
         "Set the flag after the producer, on every path.",
     ),
     (
         "PTO-E0804",
         "flag set twice",
-        "A flag is set again before it was waited for.",
+        "A flag is set again before a wait for it.",
         "Wait first, or use another id.",
     ),
     ("PTO-E0805", "flag left set", "A flag is still set when the function ends.", "Wait for it."),
     (
         "PTO-E0806",
         "buffer token misused",
-        "A token is taken twice, or released without being held.",
+        "A token is taken twice, or released without being taken.",
         "Pair every get_buf with one rls_buf.",
     ),
     ("PTO-E0807", "buffer token left held", "A token is still held when the function ends.", "Release it."),
     (
         "PTO-E0808",
         "branches disagree on a flag",
-        "A flag is set on one branch of an if only.",
+        "A flag is set on only one branch of an if.",
         "Set or wait for it on both branches.",
     ),
     (
         "PTO-E0809",
         "flags by hand, none inserted",
-        "Flags were to be inserted, but the function has some of its own: inserted ones would mix with them.",
-        "Remove its flags, or do not ask for insertion.",
+        "The function has its own flags, and inserted flags would mix with them.",
+        "Remove the flags of the function, or do not request insertion.",
     ),
     (
         "PTO-E0810",
         "no flags inserted",
         "The program leaves its tiles to the tools, and has no flags: nothing orders its pipes.",
-        "Have flags inserted, `ptoas --enable-insert-sync`, or write them.",
+        "Insert flags with `ptoas --enable-insert-sync`, or write them.",
     ),
     (
         "PTO-E0901",
@@ -341,31 +343,31 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0902",
         "tile with address",
-        "At level1 and level2 tiles are placed by the assembler.",
+        "At level1 and level2, the assembler places tiles.",
         "Use --pto-level=level3, or drop the address.",
     ),
     (
         "PTO-E0903",
         "tassign in auto mode",
-        "tassign binds addresses, which is the assembler's work in auto mode.",
+        "tassign binds addresses, but in auto mode the assembler does this.",
         "Use --pto-level=level3.",
     ),
     (
         "PTO-E0904",
         "tassign with automatic synchronization",
-        "Rebinding tiles defeats automatic flag insertion.",
+        "Flags cannot be inserted automatically for tiles that are rebound.",
         "Insert the flags by hand.",
     ),
     (
         "PTO-E0905",
         "fixed reserved buffer in auto mode",
-        "A reserved buffer with a fixed base cannot be kept clear by the planner.",
+        "The planner cannot keep other tiles out of a reserved buffer with a fixed base.",
         "Use auto = true, or place every tile by hand (level3).",
     ),
     (
         "PTO-E1001",
         "vector operation outside a vecscope",
-        "Registers, masks and alignment live inside a vecscope.",
+        "Registers, masks and alignment state exist only inside a vecscope.",
         "Wrap the code in pto.vecscope { ... }.",
     ),
     (
@@ -407,8 +409,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E1101",
-        "several pipe initialisations",
-        "A function may initialise one side of the pipe once.",
+        "several pipe initializations",
+        "A function may initialize one side of the pipe only once.",
         "Keep one.",
     ),
     (
@@ -425,7 +427,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E1104",
-        "pipe not initialised",
+        "pipe not initialized",
         "A FIFO operation without initialize_pipe in its function.",
         "Add it first.",
     ),
@@ -445,12 +447,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E1107",
         "pipe ends do not match",
         "A pipe on reserved buffers needs exactly two ends in two functions.",
-        "Initialise the pipe in both functions, on the same reserved buffer.",
+        "Initialize the pipe in both functions, on the same reserved buffer.",
     ),
     (
         "PTO-E1108",
-        "reserved buffer without a place",
-        "A reserved buffer has an impossible base, or finds no room beside the tiles of its core.",
+        "reserved buffer that cannot be placed",
+        "A reserved buffer has an impossible base, or does not fit beside the tiles of its core.",
         "Correct the base; use smaller tiles or a smaller FIFO; or place the buffer by hand.",
     ),
     (
@@ -468,13 +470,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1202",
         "unsupported bytecode version",
-        "The file is of a version, or has flags, that this release does not know.",
+        "The file has a version or flags that this release does not support.",
         "Read it with the release that wrote it, or encode the program again.",
     ),
     (
         "PTO-E1203",
         "payload length does not match",
-        "The header gives another size than the file has: it is cut or has grown.",
+        "The header has another size than the file, which was truncated or extended.",
         "Copy the file again, in binary mode.",
     ),
     (
@@ -504,25 +506,25 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1208",
         "id out of range",
-        "A string, type, attribute, constant, value or file is named that does not exist here.",
+        "An id refers to a string, type, attribute, constant, value or file that does not exist.",
         "Encode or assemble the program again.",
     ),
     (
         "PTO-E1209",
         "count too large",
-        "More entries are announced than the rest of the section can hold.",
+        "The count of entries is larger than the rest of the section.",
         "Encode or assemble the program again.",
     ),
     (
         "PTO-E1210",
         "bytes left over",
-        "A section goes on after its last entry.",
+        "A section has more bytes after its last entry.",
         "Encode or assemble the program again.",
     ),
     (
         "PTO-E1211",
         "unknown operation in bytecode",
-        "An opcode, variant, immediate or operation name is not one that we know.",
+        "An opcode, variant, immediate or operation name is unknown.",
         "Update pto, or encode the program again.",
     ),
     (
@@ -540,87 +542,87 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1214",
         "malformed operation",
-        "Operands, results, regions or attributes are not those the operation has.",
+        "Operands, results, regions or attributes do not match the operation.",
         "Encode or assemble the program again.",
     ),
     (
         "PTO-E1215",
-        "file unfolds too far",
-        "A small file names long texts so often that the program would fill the memory.",
-        "The file is damaged or hostile; encode the program again.",
+        "file expands too far",
+        "A small file refers to long texts so often that the program would fill the memory.",
+        "Encode the program again; the file is damaged or hostile.",
     ),
     (
         "PTO-E1216",
         "not expressible in PTO-BC v0",
-        "With --strict-v0, an operation that the field's reader cannot take.",
+        "With --strict-v0, the program has an operation that the v0 reader of PTOAS lacks.",
         "Encode without --strict-v0, or rewrite the operation.",
     ),
     (
         "PTO-E1221",
-        "no file of images",
-        "The file is no ELF, has no section .pto, or what is there is no image; or it lacks the program.",
+        "not a file of images",
+        "The file is not ELF, has no section .pto with an image, or does not contain the program.",
         "Make it with ptoas PROGRAM -o FILE.elf.",
     ),
     (
         "PTO-E1222",
         "unsupported version of an image",
-        "The image, or its table of lines, is of a version that this release does not know.",
+        "The image, or its table of lines, has a version that this release does not support.",
         "Assemble the program again, or use the release that made the file.",
     ),
     (
         "PTO-E1223",
         "damaged ELF file",
-        "The header or a section does not lie in the file, or has no name.",
-        "The file is cut or damaged: make it again.",
+        "The header or a section is outside the file, or has no name.",
+        "Make the file again; it is truncated or damaged.",
     ),
     (
         "PTO-E1224",
-        "image that cannot be run",
-        "An instruction, a jump or a value of an image is not where it has to be; nothing of it is run.",
-        "The file is damaged, or no tool of ours made it: assemble the program again.",
+        "invalid image",
+        "An instruction, a jump or a value of an image is invalid, so the image is not run.",
+        "Assemble the program again; the file is damaged, or another tool made it.",
     ),
     (
         "PTO-E1225",
-        "image with a call that nobody has",
+        "image with an unknown call",
         "Neither the machine nor a pack has a function that an image calls, and the program in the file does "
-        "not make this image. The text of a file is never compiled.",
+        "not produce this image. The text of a file is never compiled.",
         "Assemble the program again with this release.",
     ),
     (
         "PTO-E1226",
-        "mistake in the listing of an image",
-        "A line of the text that pto objdump prints, and ptoas assembles, is not as it should be.",
+        "malformed listing of an image",
+        "A line of the text that pto objdump prints and ptoas assembles is malformed.",
         "Write what the message expects; docs/image.md describes the form.",
     ),
     (
         "PTO-E1301",
         "no C++ spelling",
-        "Nothing in C++ stands for this instruction, or for this form of it.",
+        "This instruction, or this form of it, has no C++ spelling.",
         "Use instructions that have a spelling (`pto isa NAME` shows it), or run it on another engine.",
     ),
     (
         "PTO-E1302",
-        "type without a place in C++",
-        "A value crosses a function, a branch or a loop, and C++ has no type for it there.",
+        "value that C++ cannot pass",
+        "A value crosses a function, a branch or a loop, and has no C++ type that can do this.",
         "Pass pointers and scalars, and make views, tiles and FIFO handles where they are used.",
     ),
     (
         "PTO-E1303",
         "constant too large for its C++ type",
-        "index is a 32-bit integer in the emitted C++ unless told otherwise.",
+        "index is a 32-bit integer in the emitted C++ by default.",
         "Emit with --index-type=int64_t.",
     ),
     (
         "PTO-E1304",
         "two functions with one C++ name",
-        "Characters that C++ identifiers do not have become '_', and two names become the same.",
+        "Characters that C++ identifiers cannot contain become '_', which makes two names equal.",
         "Rename one of the functions.",
     ),
     (
         "PTO-E2001",
         "no function to run",
-        "The entry is not there, or several could be meant.",
-        "Name it: --entry.",
+        "The entry does not exist, or the program has several.",
+        "Name it with --entry.",
     ),
     (
         "PTO-E2002",
@@ -631,8 +633,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2003",
         "not executable here",
-        "The engine has no executor for the operation, or it is no instruction of the ISA.",
-        "Replace it, or use an engine that has it.",
+        "The engine has no executor for the operation, or it is not an instruction of the ISA.",
+        "Replace it, or use an engine that supports it.",
     ),
     (
         "PTO-E2010",
@@ -660,7 +662,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E2014",
-        "argument that no launch can pass",
+        "argument that a launch cannot pass",
         "A kernel argument is an on-chip tile or other state.",
         "Run the function that makes it.",
     ),
@@ -672,46 +674,49 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E2016",
-        "no such place to stop",
-        "A breakpoint names a line behind the last operation, a file that no operation "
-        "comes from or a function "
-        "that is not there; or what is to be watched is no name with indices.",
-        "Write LINE, LINE:N, FILE:LINE or @FUNCTION, and %TILE[ROW, COLUMN] for what is watched.",
+        "invalid breakpoint",
+        "A breakpoint names a line after the last operation, a file without operations, or an unknown "
+        "function; or a watchpoint is not a name with indices.",
+        "Write a breakpoint as LINE, LINE:N, FILE:LINE or @FUNCTION, a watchpoint as %TILE[ROW, COLUMN].",
     ),
     (
         "PTO-E2017",
-        "launch request that cannot be followed",
-        "An editor asks the debugger for a launch without a program, or with options "
-        "that `pto run` does not have.",
+        "invalid launch request",
+        "An editor requests a launch without a program, or with options that `pto run` does not have.",
         "Give `program`, `args` and options by their names, as the page on the debugger shows.",
     ),
     (
         "PTO-E2018",
-        "no recording",
-        "What a kernel did has no words in a program without control flow (registers that C++ made by "
-        "itself, memory that is no argument, several ranks), or there is more of it than --limit allows.",
-        "Record fewer turns of loops and fewer blocks, or raise --limit; run other kernels under --sanitize.",
+        "cannot record",
+        "A program without control flow cannot express the run of the kernel (registers that C++ makes "
+        "itself, memory that is not an argument, several ranks), or has more operations than --limit allows.",
+        "Record fewer iterations and blocks, or raise --limit; run other kernels under --sanitize.",
     ),
     (
         "PTO-E2101",
         "access outside memory",
-        "An instruction touches bytes behind the end of a buffer or array.",
+        "An instruction accesses bytes beyond the end of a buffer or array.",
         "Check offsets, strides and sizes, and the size of the array.",
     ),
-    ("PTO-E2102", "illegal at run time", "An instruction meets values the ISA forbids.", "See the message."),
+    (
+        "PTO-E2102",
+        "illegal at run time",
+        "An instruction has values that the ISA forbids.",
+        "See the message.",
+    ),
     (
         "PTO-E2103",
         "tile without an address",
-        "A declared tile is used before anything bound it.",
+        "A declared tile is used before it is bound to an address.",
         "Bind it with tassign or tpop first.",
     ),
     (
         "PTO-E2104",
         "stuck program",
-        "Every core waits for something that nobody will do.",
+        "Every core waits for an event that cannot happen.",
         "Pair every wait with a set; free FIFO slots; let all cores reach a grid barrier.",
     ),
-    ("PTO-E2105", "trap", "The program executed pto.trap.", "Find out why it got there."),
+    ("PTO-E2105", "trap", "The program executed pto.trap.", "Find out why the program reached it."),
     (
         "PTO-E2106",
         "too many steps",
@@ -727,19 +732,19 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2202",
         "race between blocks",
-        "Two blocks touch the same bytes of global memory, and one writes.",
+        "Two blocks access the same bytes of global memory, and one writes.",
         "Give each block its own part, use atomic stores, or meet in syncall.",
     ),
     (
         "PTO-E2203",
         "use of undefined data",
-        "A store, branch or address depends on data that nobody defined.",
+        "A store, branch or address depends on undefined data.",
         "Write it first; check valid regions.",
     ),
     (
         "PTO-E2204",
         "window outside its source",
-        "A partition or subview leaves the view or tile it is cut from.",
+        "A partition or subview exceeds its view or tile.",
         "Keep offset + size within the source.",
     ),
     (
@@ -751,7 +756,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2206",
         "hazard inside a vecscope",
-        "A load and a store of the same bytes, which neither a register nor a mem_bar orders.",
+        "A load and a store access the same bytes, and neither a register nor a mem_bar orders them.",
         "Put pto.mem_bar of the named kind between them.",
     ),
     (
@@ -763,74 +768,74 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2208",
         "mask of another granularity",
-        "A mask made for elements of one width turns lanes of another width on and off.",
-        "Make the mask for the width it is used with, or change it with pbitcast, ppack or punpack.",
+        "A mask for elements of one width is used with lanes of another width.",
+        "Make the mask for the width of its use, or convert it with pbitcast, ppack or punpack.",
     ),
     (
         "PTO-E2209",
         "pointer leaves its tile",
-        "An access through a pointer made from a tile touches bytes outside that tile.",
-        "Keep the access inside the tile, or make the pointer from the tile that is meant.",
+        "An access through a pointer to a tile touches bytes outside that tile.",
+        "Keep the access inside the tile, or make the pointer from the intended tile.",
     ),
     (
         "PTO-E2210",
         "tile overwritten by another",
-        "A tile is read after another tile, no alias of it, has overwritten part of what it holds.",
+        "A tile is read after another tile, which is not an alias of it, has overwritten some of its bytes.",
         "Give one of them another address, or read the first before the second is written.",
     ),
     (
         "PTO-E2211",
         "index outside its source",
-        "An element of an index operand leads out of the valid region of its tile, or out of its view.",
-        "Keep indices within what is valid there, or say what happens to others (clamp, wrap, skip, zero).",
+        "An element of an index operand is outside the valid region of its tile, or outside its view.",
+        "Keep indices in the valid range, or set the mode for other indices (clamp, wrap, skip, zero).",
     ),
     (
         "PTO-E2212",
         "race between ranks",
-        "Two ranks touch the same bytes of a window, one of them writes, and no signal orders them.",
-        "Let the one tell the other: drain the pipes, pto.tnotify; and pto.twait there.",
+        "Two ranks access the same bytes of a window, one of them writes, and no signal orders them.",
+        "Synchronize them: drain the pipes and pto.tnotify on one rank, pto.twait on the other.",
     ),
     (
         "PTO-E2213",
         "signal before data",
-        "A rank was told of something by a signal that may overtake it: a pipe was not drained before.",
+        "A signal may overtake the data that it announces: a pipe was not drained before the signal.",
         "Put pto.barrier <PIPE_ALL> between the access and pto.tnotify.",
     ),
     (
         "PTO-E2214",
-        "signal that nobody waits for",
-        "A signal was given in a launch that ended without anybody having waited for it.",
-        "Wait for it, or leave it out: the next launch finds it given.",
+        "signal without a wait",
+        "A launch set a signal and ended without a wait for it.",
+        "Wait for it, or leave it out: the next launch finds it set.",
     ),
     (
         "PTO-E2215",
         "stale signal",
-        "A wait ends although nobody gave the signal in this launch: it was left from before.",
-        "Set the signal back after each launch, or count on in every launch.",
+        "A wait ends without a signal in this launch: the value is from an earlier launch.",
+        "Reset the signal after each launch, or continue to count in every launch.",
     ),
     (
         "PTO-E2216",
         "signal set and added to",
-        "One signal is set by one core and added to by another: what was added may be lost.",
-        "Let all of them add, or give each a signal of its own.",
+        "One core sets a signal and another core adds to it, so that an addition may be lost.",
+        "Let all cores add, or give each core its own signal.",
     ),
     (
         "PTO-E2217",
         "signal below zero",
-        "More was taken from a signal than had been added to it.",
-        "Take back only what a wait has seen.",
+        "More was subtracted from a signal than had been added to it.",
+        "Subtract only values that a wait has read.",
     ),
     (
         "PTO-E2218",
         "wait for a signal of another rank",
-        "A rank waits for a word in the window of another one: it may never see it change.",
-        "Wait for a word of the own window, and let the other rank write that.",
+        "A rank waits for a word in the window of another rank, and may never see it change.",
+        "Wait for a word in the own window, and let the other rank write it.",
     ),
     (
         "PTO-E2301",
-        "departure from the float64 shadow",
-        "A result is further from exact arithmetic than its type explains.",
-        "Look at the instruction named first: later ones inherit the error.",
+        "deviation from the float64 shadow",
+        "A result differs from exact arithmetic by more than its type explains.",
+        "Check the first named instruction; later instructions inherit the error.",
     ),
     (
         "PTO-E2302",
@@ -843,139 +848,138 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2401",
         "no C++ compiler",
         "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing. "
-        "Engine native needs one for a call that only a compiled function performs and that no pack has.",
+        "Engine native needs a compiler for a call that is neither an executor nor in a pack.",
         "Install g++ 11 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
     ),
     (
         "PTO-E2402",
         "C++ that does not compile",
         "The compiler rejects the C++ of a kernel, written by hand or emitted.",
-        "See the compiler's message; emitted C++ that it rejects is a bug of ours.",
+        "See the compiler's message; if it rejects emitted C++, this is a bug of pto.",
     ),
     (
         "PTO-E2403",
         "option of another engine",
-        "Sanitizers, schedules, shadows and memory maps exist on the reference engine only.",
+        "Only the reference engine has sanitizers, schedules, shadows and memory maps.",
         "Leave out --engine (engine=), or name the reference engine.",
     ),
     (
         "PTO-E2404",
         "no kernel in a C++ file",
-        "pto build looks for functions marked __global__; the file has none, or not the one asked for.",
+        "pto build searches for functions marked __global__; the file has none, or not the requested one.",
         "Mark the kernel __global__, or name another with --entry.",
     ),
     (
         "PTO-E2405",
-        "library that cannot be run",
-        "A library cannot be loaded, does not say which kernels it has, or was built for something else.",
+        "unusable library",
+        "A library cannot be loaded, does not list its kernels, or was built for another target.",
         "Make it with pto build, for this machine and target.",
     ),
     (
         "PTO-E2406",
         "no llvmlite",
-        "Objects, LLVM IR and assembly of the CPU are made by LLVM through llvmlite, which is missing.",
+        "llvmlite is missing, which generates objects, LLVM IR and assembly of the CPU.",
         "Install it: pip install llvmlite.",
     ),
     (
         "PTO-E2407",
-        "kernel that cannot be a symbol",
-        "The name of a kernel is that of a function in its object, which C calls.",
+        "kernel name that is not a symbol",
+        "The name of a kernel becomes the name of a function in its object, which C calls.",
         "Give the function a name of letters, digits and underscores.",
     ),
     (
         "PTO-E2408",
         "dry run that depends on data",
-        "A dry run issues every instruction and computes no tile; here a scalar is read out of one, or a "
-        "signal is looked at.",
+        "A dry run issues every instruction and computes no tiles, but this kernel reads a scalar from a "
+        "tile, or a signal.",
         "Run it with its data: leave out --dry (dry=True).",
     ),
     (
         "PTO-E2409",
         "a cache that other users can write",
         "Compiled kernels are loaded from the cache: a user who can write it can run code as this user. The "
-        "folder of the cache, or one above it, belongs to another user, or its mode lets others write. The "
-        "cache is not used; kernels are compiled into a private folder, which is removed with the process.",
-        "Type what the message says (chmod go-w FOLDER), or name a folder of your own in PTO_CACHE_DIR. To "
-        "share a cache, name it in PTO_CACHE_SHARED, which is only read.",
+        "folder of the cache, or a parent, belongs to another user, or its mode lets others write. The cache "
+        "is not used; kernels are compiled to a private folder, which is removed when the process ends.",
+        "Type the command in the message (chmod go-w FOLDER), or name a folder of your own in PTO_CACHE_DIR. "
+        "To share a cache, name it in PTO_CACHE_SHARED, which is only read.",
     ),
     (
         "PTO-E2420",
         "wrong call of a whole program",
-        "A program that pto ranks started calls the device runtime or its communication library with what it "
-        "cannot have: memory that was not allocated, more bytes than there are, a group that is gone.",
-        "Check what the call is given.",
+        "A program under pto ranks calls the device runtime or the communication library with invalid "
+        "arguments: memory that was not allocated, too many bytes, a group that was destroyed.",
+        "Check the arguments of the call.",
     ),
     (
         "PTO-E2421",
-        "sources of a program that cannot be read",
-        "A launch with <<<...>>> is not that of a named kernel, or files are given that are not one program.",
-        "Write kernel<<<blocks, nullptr, stream>>>(arguments); arguments of the program go behind --.",
+        "invalid sources of a program",
+        "A launch with <<<...>>> does not name a kernel, or the given files are not one program.",
+        "Write kernel<<<blocks, nullptr, stream>>>(arguments); put arguments of the program after --.",
     ),
     (
         "PTO-E2422",
-        "ranks that did not come together, or did not end well",
-        "A launcher has started another number of ranks than is asked for, they did not find each other, or "
-        "one was killed, was stopped while others waited for it, or the time that they had was up.",
-        "The message says what each rank did: look at the first that ended.",
+        "ranks that did not meet or failed",
+        "A launcher has started another number of ranks than requested, the ranks did not find each other, a "
+        "rank was killed, a rank was stopped while others waited for it, or the time limit passed.",
+        "The message has the state of each rank: check the first that ended.",
     ),
     (
         "PTO-E2423",
-        "a process or message that does not belong to a launch of ranks",
-        "Ranks meet where only processes of the same user come, and prove to each other that they belong to "
-        "the launch. Either other users can enter the folder in which the ranks meet, or a process that "
-        "answers as a rank does not know the secret of the launch, or a message has an unknown form.",
+        "foreign process or message in a launch of ranks",
+        "Ranks meet in a folder that only the user can enter, and prove to each other that they belong to "
+        "the launch. Either other users can enter that folder, or a process that answers as a rank does not "
+        "have the secret of the launch, or a message has an unknown form.",
         "Remove the folder that the message names, or set XDG_RUNTIME_DIR to a folder of your own; run the "
         "same version of pto in all processes.",
     ),
     (
         "PTO-E2424",
-        "a damaged trace of a rank",
-        "pto ranks --sanitize reads what the kernels of each rank did from a file. A message of that file has "
-        "another checksum than the rank has written: the program was built by another version of pto, or the "
-        "file was damaged.",
+        "damaged trace of a rank",
+        "pto ranks --sanitize reads a trace of the kernels of each rank from a file. A message in that file "
+        "has a wrong checksum: the program was built by another version of pto, or the file was damaged.",
         "Build the program again with this version; check the disk of the folder for temporary files.",
     ),
     (
         "PTO-E2901",
-        "a search that makes no sense",
-        "A parameter, a condition or a place ${..} of a program that is to be tuned has an unknown name, no "
-        "values, or is no expression.",
+        "invalid search",
+        "A parameter, a condition or an expression ${..} of a tuned program has an unknown name, no values, "
+        "or is malformed.",
         "Write what the message expects; pto tune --help shows the forms.",
     ),
     (
         "PTO-E2902",
-        "nothing to choose from",
+        "no valid choice",
         "All choices of parameters are illegal, too large, or end with an error; the message has the first.",
         "Give other values, or correct the program for the first of them.",
     ),
     (
         "PTO-E2801",
-        "no records of a run",
-        "A file or array holds no records of the task runtime, is damaged, or is of another version.",
+        "not records of a run",
+        "A file or array does not contain records of the task runtime, is damaged, or has another version.",
         "Give a .npz or .json file written by Records.save, or a perf_swimlane JSON file of version 1 or 2.",
     ),
     (
         "PTO-E2802",
-        "records that contradict themselves",
-        "Records of a run name one task twice, hold unknown numbers, or times that cannot be.",
-        "Record the run again; records that the runtime wrote itself must never do this.",
+        "contradictory records",
+        "Records of a run have a task twice, unknown numbers, or impossible times.",
+        "Record the run again; records that the runtime wrote itself never contradict themselves.",
     ),
     (
         "PTO-E2601",
         "no folder to run",
         "pto runtime run needs a folder with golden.py and kernels/kernel_config.py; one of them is missing.",
-        "Give the folder that holds golden.py, or name the two with -k and -g.",
+        "Give the folder that contains golden.py, or name both files with -k and -g.",
     ),
     (
         "PTO-E2602",
         "a Python file of a folder fails",
-        "kernel_config.py or golden.py is no Python, or raises an exception; the line shown raised it.",
+        "kernel_config.py or golden.py is not Python, or raises an exception in the line shown.",
         "Correct the file, or install what it imports.",
     ),
     (
         "PTO-E2603",
         "wrong configuration of a folder",
-        "A value of kernel_config.py or golden.py is missing, of another type, or out of range.",
+        "A value of kernel_config.py or golden.py is missing, has a wrong type, or is out of range.",
         "Write what the message expects.",
     ),
     (
@@ -988,7 +992,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2605",
         "no entry point",
         "A kernel does not define kernel_entry, or an orchestration does not export its function.",
-        'Define it extern "C" with the name that is expected.',
+        'Define it extern "C" with the expected name.',
     ),
     (
         "PTO-E2606",
@@ -998,8 +1002,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E2607",
-        "a write that golden does not know of",
-        "A run wrote beside one of its tensors, or (a warning) into one that is no output.",
+        "unexpected write",
+        "A run wrote outside one of its tensors, or (a warning) to a tensor that is not an output.",
         "Check shapes and offsets of the kernels; name a tensor that is meant to change in __outputs__.",
     ),
     (
@@ -1011,7 +1015,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2609",
         "the run failed",
-        "The task runtime ended with an error; the message is its own.",
+        "The task runtime ended with the error in the message.",
         "See the message.",
     ),
     (
@@ -1022,225 +1026,222 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E2611",
-        "accesses that nothing orders",
-        "A task writes what an earlier one reads or writes, with no dependency between them (the task "
-        "runtime follows writers, not readers; where edges are explicit, one is missing), reads memory whose "
-        "scope has ended, or writes to what it has as an input. Sanitizer tasks and --check-hazards find it; "
-        "the outcome depends on the schedule.",
+        "unordered accesses",
+        "A task writes memory that an earlier task reads or writes, without a dependency between them (the "
+        "task runtime tracks writers, not readers; with explicit edges, an edge is missing), reads memory "
+        "whose scope has ended, or writes to an input. Sanitizer tasks and --check-hazards find it; the "
+        "result depends on the schedule.",
         "Use a fresh tensor, make the parameter INOUT, or add the edge.",
     ),
     (
         "PTO-E2620",
-        "the orchestration can never go on",
-        "It waits for a task slot, heap space, entries of a pool or a cluster, nothing that is ready or "
-        "running can release any, and what it waits for is held by scopes that only it can end.",
+        "deadlock of the orchestration",
+        "The orchestration waits for a task slot, heap space, entries of a pool or a cluster. No ready or "
+        "running task can release any, because scopes hold them that only the orchestration can end.",
         "End scopes earlier, or make the ring or pool as large as the report says.",
     ),
     (
         "PTO-E2621",
-        "a task or a run that cannot be",
+        "invalid task or run",
         "A task has wrong parameters, names an unknown kernel or core type, or a run has impossible options.",
-        "Write what the message expects; it names the task and the place where it was submitted.",
+        "Write what the message expects; it names the task and the source location of its submission.",
     ),
     (
         "PTO-E2622",
         "a kernel failed",
         "A kernel raised an exception, failed a check or trapped; the message names task, kernel and core.",
-        "Correct the kernel; run it alone with pto run to look closer.",
+        "Correct the kernel; run it alone with pto run to inspect it.",
     ),
     (
         "PTO-E2623",
         "the orchestration failed",
-        "The orchestration function threw an exception or an assertion of its own failed.",
-        "See the message; nothing of the run is left behind.",
+        "The orchestration function threw an exception, or one of its assertions failed.",
+        "See the message; the run leaves no results.",
     ),
     (
         "PTO-E2624",
-        "no core can go on",
+        "deadlock of kernels",
         "Kernels wait for each other (a pipe, a semaphore) and none of them can continue.",
-        "Look at what each core waits for: a push, a pop or a signal has no counterpart.",
+        "Check the wait of each core: a push, a pop or a signal has no counterpart.",
     ),
     (
         "PTO-E2625",
-        "tasks that wait for each other in a circle",
+        "cycle of tasks",
         "The edges of a graph that was built by hand form a cycle, so its tasks can never start.",
         "Remove one of the edges that the message names.",
     ),
     (
         "PTO-E2626",
         "a kernel without a duration",
-        "In virtual time every kernel takes the time that a table, a function or the cost model says, and "
-        "none of them knows this one. The cost model knows kernels that are programs (.pto).",
+        "In virtual time, the duration of every kernel comes from a table, a function or the cost model, and "
+        "none of them has this kernel. The cost model supports kernels that are programs (.pto).",
         "Name the kernel in the table (--durations, durations=), or measure it on this host (--measure).",
     ),
     (
         "PTO-E2627",
-        "a table of times that makes no sense",
-        "A file or mapping of durations or overheads has an unknown name, a value that is no time, or "
-        "another form than it should have.",
+        "invalid table of times",
+        "A file or mapping of durations or overheads has an unknown name, a value that is not a time, or a "
+        "wrong form.",
         "Write what the message expects: microseconds by kernel, nanoseconds by overhead.",
     ),
     (
         "PTO-E2629",
-        "the task runtime is wrong",
-        "The runtime found its own data in a state that must not be.",
-        "This is a bug of ours: report it with the program.",
+        "internal error of the task runtime",
+        "The runtime found its own data in an invalid state.",
+        "This is a bug of pto: report it with the program.",
     ),
     (
         "PTO-E3001",
         "not in the language",
-        "A statement or expression of Python that programs of the language do not have.",
-        "Write it with what the language has; the message says what is near.",
+        "The language does not have this statement or expression of Python.",
+        "Write it with the features of the language; the message names an alternative.",
     ),
     (
         "PTO-E3002",
         "unknown name",
-        "A name is not defined, or not on every way to this point, or a module has no such operator.",
+        "A name is not defined, or not on every path to this point, or a module has no such operator.",
         "Correct the spelling, or set the name before.",
     ),
     (
         "PTO-E3003",
         "wrong arguments of an operator",
-        "An operator has no such parameter, or a parameter takes other words or lists.",
+        "An operator has no such parameter, or a parameter expects other words or lists.",
         "Write what the message expects.",
     ),
     (
         "PTO-E3004",
         "wrong type",
-        "A tile stands where a tensor belongs, element types differ, or a number is of another type.",
+        "A tile is given instead of a tensor, element types differ, or a number has another type.",
         "Load, store or cast it as the message says.",
     ),
     (
         "PTO-E3005",
         "shapes that do not fit",
-        "A window goes beyond its array, or shapes of operands do not go together.",
-        "Correct offsets or shapes; the message has both sides.",
+        "A window exceeds its array, or shapes of operands do not match.",
+        "Correct offsets or shapes; the message has both.",
     ),
     (
         "PTO-E3006",
         "misplaced operation",
-        "Work of a core stands in an orchestration, or the reverse.",
-        "Put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with `@pl.jit.incore`, or take "
-        "it out of one.",
+        "An orchestration contains work of a core, or a core contains work of an orchestration.",
+        "Move it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with `@pl.jit.incore`, or out "
+        "of it.",
     ),
     (
         "PTO-E3007",
         "a call that does not fit",
-        "A function is called with arguments that its parameters do not take.",
-        "Give what the parameters say; the message names the parameter.",
+        "A function is called with arguments that do not match its parameters.",
+        "Give matching arguments; the message names the parameter.",
     ),
     (
         "PTO-E3008",
-        "a name that is two things",
-        "After arms or iterations a name is of several types, or one of several tensors.",
+        "ambiguous name",
+        "After branches or iterations, a name has several types, or is one of several tensors.",
         "Use different names, or write into one tensor.",
     ),
     (
         "PTO-E3009",
         "not supported yet",
-        "The language has it, and lowering it for this target is not built.",
-        "Write it another way; the message says what is missing.",
+        "The language has this feature, but cannot lower it for this target yet.",
+        "Write it another way; the message names the missing part.",
     ),
     (
         "PTO-E3010",
-        "an output that nothing writes",
-        "A parameter is declared pl.Out, and no statement stores into it; often its name was given "
-        "to a new value. Or the body returns an array that no argument holds: calls return None.",
+        "unwritten output",
+        "A parameter is declared pl.Out, and no statement stores to it; often its name was assigned "
+        "to a new value. Or the body returns an array that is not an argument: calls return None.",
         "Write into it: out[:] = value, pl.store(tile, offsets, out), pl.assemble(out, value, offset).",
     ),
     (
         "PTO-E3011",
-        "a parameter of another direction",
-        "A tensor is written though its parameter says that it is only read, or read before it is written "
-        "though it says only written. Tasks wait for each other by directions.",
-        "Declare it pl.Out where its old contents do not matter, else pl.InOut; the message has the text.",
+        "wrong direction of a parameter",
+        "A tensor is written although its parameter is an input, or read before it is written although its "
+        "parameter is an output. Dependencies of tasks follow from directions.",
+        "Declare it pl.Out if its old contents do not matter, else pl.InOut; the message has the text.",
     ),
     (
         "PTO-E3012",
-        "a reduction over padding",
+        "reduction over padding",
         "A row or column is reduced after it was padded with a value that changes the result.",
-        "Pad with the value that leaves the reduction as it is, or reduce the valid part.",
+        "Pad with the neutral value of the reduction, or reduce the valid region.",
     ),
     (
         "PTO-E3013",
-        "iterations or blocks that depend on each other",
-        "pl.parallel and pl.spmd say that iterations and blocks are independent; one of them touches what "
-        "another writes, so the result depends on their order.",
+        "dependent iterations or blocks",
+        "Iterations of pl.parallel and blocks of pl.spmd must be independent, but one of them accesses data "
+        "that another writes, so the result depends on their order.",
         "Give each a part of its own, use pl.range, or add atomically.",
     ),
     (
         "PTO-E3014",
-        "an output with holes",
-        "After a run there are elements of an output that nothing has written.",
-        "Write all of it, or declare it pl.InOut if what it held before is meant to stay.",
+        "incomplete output",
+        "A run has not written all elements of an output.",
+        "Write all of it, or declare it pl.InOut to keep its old contents.",
     ),
     (
         "PTO-E3015",
-        "a tensor is overwritten while it may be in use",
-        "A task waits for those that write what it reads. One that only writes a tensor (pl.Out) "
-        "waits for nobody: it "
-        "may overwrite what an earlier task has not read yet, or be overwritten by one that comes before it.",
-        "Make a tensor of its own for each (pl.create_tensor, in the loop where there is one), or "
-        "name the tasks to wait "
-        "for with deps=.",
+        "tensor overwritten while in use",
+        "A task waits for the writers of the tensors that it reads. A task that only writes a tensor "
+        "(pl.Out) does not wait: it may overwrite data that an earlier task has not read yet, or an earlier "
+        "task may overwrite its result.",
+        "Create a tensor for each task (pl.create_tensor, in the loop if there is one), or name the tasks to "
+        "wait for with deps=.",
     ),
     (
         "PTO-E3016",
         "race between ranks",
-        "Tasks of different ranks touch the same element of a window, one of them writes it, and neither a "
+        "Tasks of different ranks access the same element of a window, one of them writes it, and neither a "
         "signal nor a task orders them.",
-        "Notify after the one and wait before the other: pld.system.notify, pld.system.wait, or a barrier.",
+        "Notify after one access and wait before the other (pld.system.notify, pld.system.wait), or use a "
+        "barrier.",
     ),
     (
         "PTO-E3101",
-        "another package is called pypto",
-        "Programs that import pypto are to run on this package, and another one of that name is installed: "
-        "the compiler that they were written for, or the different project that the package index has.",
-        "pto python --shadow SCRIPT, or PTO_PYPTO=shadow, says that this package is meant; or run in an "
-        "environment without the other.",
+        "another package named pypto is installed",
+        "Programs that import pypto would run on another package of that name, which is installed: the "
+        "compiler that they were written for, or a different project from the package index.",
+        "Use pto python --shadow SCRIPT, or set PTO_PYPTO=shadow, to import pto's replacement; or use an "
+        "environment without the other package.",
     ),
     (
         "PTO-E3102",
-        "nothing stands for a module of pypto",
-        "A program imports a module of pypto that this package has no counterpart of.",
-        "docs/pypto.md lists what there is; modules of the other project of that name are not among them.",
+        "unsupported module of pypto",
+        "A program imports a module of pypto that this package does not replace.",
+        "docs/pypto.md lists the supported modules; the other project named pypto is not supported.",
     ),
     (
         "PTO-E3103",
-        "nothing stands for a name of pypto",
-        "A program uses a part of pypto that this package does not have: internals of its compiler, or "
-        "programs of several ranks.",
-        "Use what the message names; docs/pypto.md tells what is refused and why.",
+        "unsupported name of pypto",
+        "A program uses a part of pypto that this package does not replace, such as internals of its "
+        "compiler.",
+        "Use the alternative in the message; docs/pypto.md lists refused names with reasons.",
     ),
     (
         "PTO-E3104",
-        "another package is called simpler",
-        "Programs that import simpler or simpler_setup are to run on this package, and another one of that "
-        "name is installed.",
-        "pto python --shadow SCRIPT, or PTO_SIMPLER=shadow, says that this package is meant; or run in an "
-        "environment without the other.",
+        "another package named simpler is installed",
+        "Programs that import simpler or simpler_setup would run on another package of that name, which is "
+        "installed.",
+        "Use pto python --shadow SCRIPT, or set PTO_SIMPLER=shadow, to import pto's replacement; or use an "
+        "environment without the other package.",
     ),
     (
         "PTO-E3105",
-        "nothing stands for a module of simpler",
-        "A program imports a module of simpler or simpler_setup that this package has no counterpart of, or "
-        "one of its own checkout (simpler_setup.goldens) from outside of it.",
-        "docs/simpler.md lists what there is; the message says what to do instead.",
+        "unsupported module of simpler",
+        "A program imports a module of simpler or simpler_setup that this package does not replace, or a "
+        "module of its checkout (simpler_setup.goldens) from outside the checkout.",
+        "docs/simpler.md lists the supported modules; the message has an alternative.",
     ),
     (
         "PTO-E3106",
-        "a part of simpler that is not here",
-        "A program asks its worker, its orchestrator or its compiler for something that this package does "
-        "not simulate: other machines, engines that copy on their own, records in the form of a device's "
-        "tools, machine code.",
-        "Use what the message names; docs/simpler.md tells what is refused and why.",
+        "unsupported part of simpler",
+        "A program uses a feature of worker, orchestrator or compiler that this package does not simulate: "
+        "other machines, asynchronous copy engines, records in the format of a device's tools, machine code.",
+        "Use the alternative in the message; docs/simpler.md lists refused features with reasons.",
     ),
     (
         "PTO-E3107",
-        "a scene test that cannot be run",
-        "No case of a scene test is for the platform that was asked for, or a case needs more devices than "
-        "were named.",
-        "The message lists the cases, or says how many devices to name: they are simulated, so any number "
-        "will do.",
+        "scene test that cannot run",
+        "A scene test has no case for the requested platform, or a case needs more devices than were named.",
+        "Use a case or a number of devices from the message; devices are simulated, so any number exists.",
     ),
 )

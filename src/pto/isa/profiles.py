@@ -1,6 +1,6 @@
-"""Target profiles: what a program may use and how much on-chip memory there is.
+"""Target profiles: legal features and on-chip memory of a target.
 
-A profile answers legality questions only; any profile runs on any engine. Capacities and alignment are in
+A profile only answers questions of legality; any profile runs on any engine. Capacities and alignment are in
 bytes and can be overridden per run with `Profile.override`.
 """
 
@@ -13,13 +13,13 @@ from .record import Record
 
 K = 1024
 
-#: Tile locations, with the buffer that backs each.
+#: Tile location -> the buffer that backs it.
 LOCATIONS: dict[str, str] = {loc: memory.buffer for loc, memory in MEMORIES.items()}
 
 
 class Profile(Record):
     name: str
-    isa: str  # which column of the legality tables applies: cpu, a2a3 or a5
+    isa: str  # legality column: cpu, a2a3 or a5
     title: str
     capacity: Mapping[str, int]  # by tile location
     align: int = 32
@@ -27,19 +27,21 @@ class Profile(Record):
     max_rows: int = 8192
     aliases: tuple[str, ...] = ()
     small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
-    arch_numbers: tuple[int, ...] = ()  # values of __NPU_ARCH__ that mean it
+    arch_numbers: tuple[int, ...] = ()  # values of __NPU_ARCH__ for this profile
     own_tmp: tuple[int, int] | None = None  # (address, size) of scratch in UB for rows with `own_tmp_on`
 
     @property
     def macro(self) -> str:
-        """What selects it in C++; nothing where it is what the headers take without."""
+        """The C++ macro of the profile, or an empty text for the default of the headers."""
         return f"PTO_NPU_ARCH_{self.name.upper()}" if self.name != "cpu" else ""
 
     def override(self, capacity: Mapping[str, int] | None = None, align: int | None = None) -> Profile:
-        """The same profile with other capacities (by location) or another alignment."""
+        """Return the profile with other capacities (by location) or another alignment."""
         unknown = set(capacity or ()) - set(LOCATIONS)
         if unknown:
-            raise ValueError(f"unknown tile location {sorted(unknown)[0]!r}; one of {', '.join(LOCATIONS)}")
+            raise ValueError(
+                f"unknown tile location {sorted(unknown)[0]!r}; expected one of {', '.join(LOCATIONS)}"
+            )
         return self.replace(capacity={**self.capacity, **(capacity or {})}, align=align or self.align)
 
 
@@ -67,11 +69,11 @@ PROFILES: dict[str, Profile] = {
 
 ALIASES: dict[str, str] = {a: p.name for p in PROFILES.values() for a in (p.name, *p.aliases)}
 
-#: The profile of a program that names none.
+#: The profile of a program without a target.
 DEFAULT = "a2a3"
 
-#: Platforms of the task runtime, with the profile of each one's kernels: the targets that a column of the
-#: legality tables is made for, simulated or not; here all are simulated.
+#: Platform of the task runtime -> profile of its kernels: for each target with its own legality column,
+#: simulated or not. Here, all platforms are simulated.
 PLATFORMS: dict[str, str] = {
     p.name + suffix: p.name
     for suffix in ("sim", "")
@@ -80,13 +82,14 @@ PLATFORMS: dict[str, str] = {
 }
 DEFAULT_PLATFORM = f"{DEFAULT}sim"
 
-#: Columns of the legality tables, and how messages name them.
+#: Columns of the legality tables, and their names in messages.
 ISAS = ("cpu", "a2a3", "a5")
 ARCH_NAMES = {"cpu": "CPU", "a2a3": "A2/A3", "a5": "A5"}
 
 
 def resolve(target: str | Profile | None, written: str | None) -> Profile:
-    """The profile a program is held to: the given one, else the one it names itself, else the default."""
+    """Return the profile of a program: the given profile, else the profile that the program names, else the
+    default."""
     if isinstance(target, Profile):
         return target
     if target is not None:
@@ -95,8 +98,8 @@ def resolve(target: str | Profile | None, written: str | None) -> Profile:
 
 
 def profile(name: str) -> Profile:
-    """Look a profile up by name or alias, case-insensitively; `ValueError` for an unknown one."""
+    """Return a profile by name or alias, case-insensitively; raise `ValueError` for an unknown name."""
     found = ALIASES.get(name.lower())
     if found is None:
-        raise ValueError(f"unknown target profile {name!r}; one of {', '.join(ALIASES)}")
+        raise ValueError(f"unknown target profile {name!r}; expected one of {', '.join(ALIASES)}")
     return PROFILES[found]

@@ -1,17 +1,18 @@
-"""Tile instructions as functions of Python: their names, parameters and what they return.
+"""Tile instructions as Python functions: their names, parameters and results.
 
-Most follow from the row. `tadd(src0, src1, dst)` is `add(lhs, rhs)`, `trowsum(src, tmp, dst)` is
-`row_sum(x, tmp_tile=None)`; one that adds to its destination, `taxpy(src, scalar, dst)`, takes what that
-holds first: `axpy(acc, lhs, rhs)`. A row says what does not follow in `py`, "NAME param .. -> result ..":
+Most signatures follow from the row. `tadd(src0, src1, dst)` is `add(lhs, rhs)`, and `trowsum(src, tmp, dst)`
+is `row_sum(x, tmp_tile=None)`. An instruction that adds to its destination, such as `taxpy(src, scalar,
+dst)`, takes the previous value of the destination first: `axpy(acc, lhs, rhs)`. Other signatures are in `py`
+of the row, as "NAME param .. -> result ..":
 
     "row_argmax x:src tmp_tile:tmp -> column(x):i32"          param:operand; shape(of):element type
     "tri diagonal shape dtype=i32 upper:upperOrLower=0 -> new(shape, dtype)"
     "dequant x:src scale offset -> like(x):scale"             the element type of a parameter
-    "-"                                                       none: the language writes it by hand
+    "-"                                                       none: the language has it by hand
 
-A shape is one of SHAPES. `?` marks a parameter that may be left out, `=` one that has a default; scratch
-always may be: it is made where it is missing. A parameter that is no operand and no attribute says something
-of the result. ` | ` separates several functions of one row.
+A shape is one of SHAPES. `?` marks an optional parameter, `=` a parameter with a default. Scratch is always
+optional, because the language allocates missing scratch. A parameter that is neither an operand nor an
+attribute describes the result. ` | ` separates several functions of one row.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from . import rows
 from .record import Record
 from .row import Operand, Row
 
-#: What a function returns, of the parameters that it names.
+#: Shapes of results, relative to the named parameters.
 SHAPES: dict[str, str] = {
     "like": "a tile like it",
     "column": "a column, one element per row",
@@ -40,7 +41,7 @@ SHAPES: dict[str, str] = {
     "bins": "256 columns",
 }
 
-#: Words of mnemonics, longest first, and what they are in Python.
+#: Words of mnemonics, longest first -> their Python spelling.
 _WORDS = (
     ("rowexpand", "row_expand"), ("colexpand", "col_expand"), ("rowarg", "row_arg"), ("colarg", "col_arg"),
     ("row", "row_"), ("col", "col_"), ("part", "part_"),
@@ -63,21 +64,21 @@ _PARAMS = {
     "base": "lhs",
     "exp": "rhs",
 }
-#: Of an instruction with a number: it stands second, a further tile third.
+#: Names in an instruction with a number: the number is second, a further tile third.
 _WITH_NUMBER = {"src": "lhs", "src0": "lhs", "scalar": "rhs", "src1": "rhs2"}
 
 
 class Parameter(Record):
     name: str
-    operand: str  # of the row, or an attribute of it; empty: it says something of the result
+    operand: str  # operand or attribute of the row; empty if it describes the result
     optional: bool = False
     scratch: bool = False
     default: Any = None
 
 
 class Result(Record):
-    """What a function returns: `shape` of the parameters `of`; `dtype` is an element type, a parameter that
-    has or is one, or empty: that of the first."""
+    """Result of a function: `shape` relative to the parameters `of`. `dtype` is an element type, or a
+    parameter that has or is one; if empty, the type of the first parameter."""
 
     shape: str
     of: tuple[str, ...]
@@ -85,7 +86,7 @@ class Result(Record):
 
 
 class Signature(Record):
-    """A function, and the row that does it. `acc` is the parameter that the destination holds before."""
+    """A function and its row. `acc` is the parameter for the previous value of the destination."""
 
     name: str
     row: Row
@@ -95,7 +96,7 @@ class Signature(Record):
 
     @property
     def outs(self) -> tuple[str, ...]:
-        """The operands that its results are."""
+        """The operands that become its results."""
         return tuple(o.name for o in self.row.outs if not o.optional)[: len(self.results)]
 
     @property
@@ -111,7 +112,7 @@ class Signature(Record):
 
 
 def python_name(mnemonic: str) -> str:
-    """`trowexpandadd` is `row_expand_add`."""
+    """Return the Python name of a mnemonic: `row_expand_add` for `trowexpandadd`."""
     stem = mnemonic.removeprefix("t")
     for word, spelled in _WORDS:
         if stem.startswith(word):
@@ -125,7 +126,7 @@ _RESULT = re.compile(r" (\w+)\(([\w, ]*)\)(?::(\w+))?")
 
 
 def functions_of(row: Row) -> tuple[Signature, ...]:
-    """The functions of a row."""
+    """Return the functions of a row."""
     if row.set != "tile" or row.py == "-":
         return ()
     if row.py:
@@ -162,7 +163,7 @@ def _parameter(row: Row, word: str) -> Parameter:
 
 
 def _held(row: Row, params: tuple[Parameter, ...]) -> str:
-    """The parameter for what the destination holds before."""
+    """Return the parameter for the previous value of the destination."""
     changed = [o.name for o in row.operands if o.role == "inout"]
     return next((p.name for p in params if p.operand in changed), "")
 
@@ -171,7 +172,7 @@ _KINDS = ("tile", "scalar", "int", "float", "tile|scalar", "scalar|tile")
 
 
 def _derived(row: Row) -> Signature | None:
-    """What follows from operands that are tiles and numbers, the last of them the destination."""
+    """Derive the signature of a row whose operands are tiles and numbers, with one destination."""
     if not row.expr or len(row.outs) != 1 or any(o.kind not in _KINDS for o in row.operands):
         return None
     names = {**_PARAMS, **(_WITH_NUMBER if any(o.name == "scalar" for o in row.operands) else {})}
@@ -200,7 +201,7 @@ def _kind(row: Row, p: Parameter) -> str:
 
 
 class Signatures(Mapping[str, Signature]):
-    """Functions by name. The row of a function is loaded on its first use."""
+    """Functions by name. The row of a function is loaded at its first use."""
 
     def __init__(self) -> None:
         from .python_names import NAMES  # generated: `index`
@@ -227,7 +228,7 @@ class Signatures(Mapping[str, Signature]):
 
 @cache
 def signatures() -> Signatures:
-    """Every function by its name."""
+    """Return every function by its name."""
     return Signatures()
 
 

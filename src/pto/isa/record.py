@@ -1,7 +1,7 @@
 """Immutable value objects: fields from annotations, compared by value.
 
-What a frozen dataclass is, without its cost at import: the assembler starts in milliseconds, and generating
-code for fifty classes would take longer than assembling a kernel.
+A record is like a frozen dataclass, without its import time: the assembler starts in milliseconds, and
+generating code for fifty classes would take longer than assembling a kernel.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Record:
             given = {n: cls.__dict__[n] for n in own if n in cls.__dict__}
             cls._defaults = {**cls._defaults, **given}
             cls._names = frozenset(cls._fields)
-            for n in given:  # a field is found in the record or nowhere
+            for n in given:  # a field is only in the record
                 delattr(cls, n)
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -84,10 +84,10 @@ class Record:
         return type(self), self._key()
 
     def replace(self: Self, **changes: Any) -> Self:
-        """The same record with some fields changed."""
+        """Return the record with some fields changed."""
         names, values = self._fields, self.__dict__
         made = object.__new__(type(self))
-        # What was computed of this one (its hash, cached properties) does not go along.
+        # Cached values of this record (its hash, cached properties) are not copied.
         made.__dict__.update(values if len(values) == len(names) else {name: values[name] for name in names})
         made.__dict__.update(changes)
         if len(made.__dict__) != len(names):

@@ -1,11 +1,11 @@
-"""The shape of one instruction row, and `Family`, which holds what its members share.
+"""Definition of an instruction row, and `Family` with the shared facts of its members.
 
 Operands and results are written as a short list, in the order of the generic form:
 
     "src0 src1 tmp:tmp? dst:out"        name[=kind][:role][?][*]
 
-`kind` defaults to `tile` (see KINDS), `role` to `in`; `?` marks an optional and `*` a variadic operand.
-The C++ and PTO-AS orders (destinations first) follow from the roles.
+`kind` defaults to `tile` (see KINDS), `role` to `in`; `?` marks an optional and `*` a variadic operand. The
+C++ and PTO-AS orders (destinations first) follow from the roles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .profiles import ISAS
 from .record import Record
 from .rules import Rule
 
-#: Operand kinds: what class of type an operand may have. Alternatives are joined with `|`.
+#: Operand kinds: classes of types. Alternatives are joined with `|`.
 KINDS: dict[str, str] = {
     "tile": "an on-chip tile (!pto.tile_buf, or a memref in a local space)",
     "conv_tile": "a convolution tile",
@@ -55,10 +55,10 @@ KINDS: dict[str, str] = {
 
 ROLES = ("in", "out", "inout", "tmp")
 
-#: What an instruction does to the state of the machine, besides its operands' roles.
+#: Effects of an instruction on the state of the machine, besides its operands' roles.
 EFFECTS: dict[str, str] = {
     "memory": "reads its in operands and writes its out and tmp operands",
-    "pure": "computes a value, touches nothing",
+    "pure": "computes a value without other effects",
     "alias": "gives another name to existing storage",
     "alloc": "creates storage",
     "sync": "orders pipes, cores or ranks",
@@ -67,7 +67,7 @@ EFFECTS: dict[str, str] = {
     "io": "observable outside the program",
 }
 
-#: How much of a destination an instruction replaces.
+#: Part of a destination that an instruction replaces.
 WRITES: dict[str, str] = {
     "all": "all of its storage",
     "valid": "all of its valid region",
@@ -76,41 +76,40 @@ WRITES: dict[str, str] = {
     "part": "some of it; the rest keeps its contents",
 }
 
-#: Effects of instructions that use what their operands hold.
+#: Effects of instructions that access the contents of their operands.
 TOUCHING = ("memory", "sync", "io")
 
-#: What the expression of a row ranges over. `acc` in a fold is the value so far.
+#: Ranges of the expression of a row. `acc` in a fold is the value so far.
 OVER: dict[str, str] = {
     "": "every element of the destination, or every active lane",
     "columns": "every element of the destination; operands with fewer columns repeat theirs",
-    "row": "every element of the destination; of operands but the first, row 0",
+    "row": "every element of the destination; row 0 of all operands except the first",
     "column 0": "every element of the destination, with column 0 of its row",
     "row 0": "every element of the destination, with row 0 of its column",
-    "storage": "every element of the destination; of one outside vec, of its storage",
-    "parts": "every element of the destination that both sources have; what one has is copied, the rest is 0",
+    "storage": "every element of the destination; outside vec, every element of its storage",
+    "parts": "every element of both sources; elements of only one source are copied, the rest is 0",
     "fold columns": "the columns of each row, in order, into column 0",
     "fold rows": "the rows of each column, in order, into row 0",
-    "part": "every lane of the result; of narrower operands, and of the mask, the lane of each pair that the "
+    "part": "every lane of the result; for narrower operands and the mask, the lane of each pair that the "
     "attribute part names",
     "front": "every lane of the operands, into the front lanes of the result; the rest is 0",
-    "fold lanes": "the active lanes, neighbours first, then neighbours of these, into lane 0; one that is "
-    "off counts as the start",
-    "fold groups": "the lanes of each group of 32 bytes, as fold lanes does, into one lane per group",
+    "fold lanes": "the active lanes into lane 0, as a tree of neighbors; inactive lanes count as the start",
+    "fold groups": "the lanes of each group of 32 bytes into one lane per group, like fold lanes",
 }
-#: Names of start values that a type decides.
+#: Start values that depend on the type.
 STARTS: dict[str, str] = {
     "first": "the first element",
     "least": "minus infinity, or the least integer",
     "greatest": "infinity, or the greatest integer",
 }
 
-#: How a result becomes an element of the destination.
+#: Conversions of a result to an element of the destination.
 STORES: dict[str, str] = {
     "": "floats are rounded to nearest even, integers keep their low bits",
-    "saturate": "where the type is another: rounded to the type that computes, then to nearest even and held "
-    "in the range of the destination",
-    "narrow": "rounded to the type that computes, then to nearest even; integers are held in the range of "
-    "the destination, where NaN is 0",
+    "saturate": "if the types differ: rounded to the type that computes, then to nearest even, and clamped "
+    "to the range of the destination",
+    "narrow": "rounded to the type that computes, then to nearest even; integers are clamped to the range "
+    "of the destination, and NaN becomes 0",
 }
 
 SCOPES: dict[str, str] = {
@@ -120,25 +119,25 @@ SCOPES: dict[str, str] = {
 }
 
 
-#: What an instruction does to the order of pipes and cores.
+#: Effects of an instruction on the order of pipes and cores.
 ORDERS: dict[str, str] = {
     "set": "raises a flag between two pipes",
-    "wait": "waits for such a flag and lowers it",
+    "wait": "waits for a flag and clears it",
     "get": "takes a buffer token for a pipe",
-    "release": "gives it back",
+    "release": "releases a buffer token",
     "barrier": "drains a pipe, or all of them",
     "fence": "orders accesses within a vecscope",
     "signal": "raises a semaphore of another core",
-    "await": "waits for such a semaphore",
+    "await": "waits for a semaphore",
 }
 
-#: What an instruction does to a FIFO between cores.
+#: Effects of an instruction on a FIFO between cores.
 FIFO: dict[str, str] = {
-    "open": "initialises one end of it",
+    "open": "initializes one end",
     "alloc": "takes a free slot, to be written in place",
-    "push": "hands an entry on",
+    "push": "sends an entry",
     "pop": "takes the next entry",
-    "free": "gives the slot of an entry back",
+    "free": "releases the slot of an entry",
 }
 
 
@@ -173,25 +172,25 @@ class Attr(Record):
     default: Any = None
     required: bool = False
     choices: tuple[Any, ...] = ()
-    keyword: bool = False  # printed as a bare word where a format names it
+    keyword: bool = False  # printed as a bare word if a format names it
     many: bool = False  # a comma-separated list of its choices
-    hint: bool = False  # changes no result, so that a spelling may leave it out
-    alias: str = ""  # another name that text may have for it
-    inert: bool = False  # changes no result, and yet a spelling has to say it
-    unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
-    words: dict[str, str] = _NO_WORDS  # choices that C++ has another word for
-    assumed: Any = None  # what a C++ call without it means, where a program has to say it
+    hint: bool = False  # does not change results, and a spelling may omit it
+    alias: str = ""  # alternative name in program text
+    inert: bool = False  # does not change results, but a spelling must have it
+    unencoded: tuple[Any, ...] = ()  # choices without an encoding: legal, with a warning
+    words: dict[str, str] = _NO_WORDS  # choices with another word in C++
+    assumed: Any = None  # value of a C++ call without it, if a program must have it
     doc: str = ""
 
     def admits(self, value: Any) -> bool:
-        """Whether a plain value is one of the choices (a list of them where `many`)."""
+        """Return True if a plain value is one of the choices, or a list of them for `many`."""
         if self.many:
             return all(word.strip() in self.choices for word in str(value).split(","))
         return not self.choices or value in self.choices
 
     @property
     def domain(self) -> tuple[Any, ...]:
-        """Every legal value, where the attribute is enumerable."""
+        """Every legal value if the attribute is enumerable, else an empty tuple."""
         if self.choices:
             return self.choices
         if self.kind in ENUMS:
@@ -219,22 +218,22 @@ _NO_VALUES: dict[str, Any] = {}
 
 
 class Form(Record):
-    """One C++ overload of an instruction. Operands are those its call names, `$dst`; so are attributes, and
-    those that it neither names nor fixes have their defaults."""
+    """One C++ overload of an instruction. Its call names the operands and attributes, as `$dst`; attributes
+    that it neither names nor fixes have their defaults."""
 
-    cpp: str  # the call; codegen/cpp/template.py says how it is written
-    fixes: dict[str, Any] = _NO_VALUES  # attributes that the overload decides
-    scalars: tuple[str, ...] = ()  # operands that are numbers here, where they may also be tiles
-    scratch: bool = False  # its scratch is checked: it tells the overload from others
-    written: bool = False  # a function of the row's name computes it, its expression gives no C++
-    by_hand: str = ""  # why its call frame is written by hand
-    types: str = ""  # element types that it is for, or combinations of them as "f32,f16"; empty: all
-    ignores: str = ""  # attributes and operands that change nothing here
-    check: str | None = None  # what the name of its check ends in; None: what it has beside the required
+    cpp: str  # the call; see codegen/cpp/template.py
+    fixes: dict[str, Any] = _NO_VALUES  # attributes with fixed values in the overload
+    scalars: tuple[str, ...] = ()  # operands that are numbers in this overload, and may otherwise be tiles
+    scratch: bool = False  # its scratch is checked, because it distinguishes the overload
+    written: bool = False  # computed by a function with the row's name, not generated from the expression
+    by_hand: str = ""  # reason why its call frame is written by hand
+    types: str = ""  # element types of the overload, or combinations
+    ignores: str = ""  # attributes and operands without an effect here
+    check: str | None = None  # suffix of the name of its check; None: its operands besides the required ones
 
 
 def forms(calls: str, **same: Any) -> tuple[Form, ...]:
-    """Overloads that differ in their calls only, which ` | ` separates."""
+    """Return overloads that differ only in their calls, which ` | ` separates."""
     return tuple(Form(call, **same) for call in calls.split(" | "))
 
 
@@ -267,85 +266,85 @@ class Row(Record):
     family: str
     doc: str  # one line
     opcode: int  # frozen bytecode number
-    meaning: str = ""  # what it does, for readers; of a row with an expression it follows from that
-    expr: str = ""  # what it computes, over its operands: see isa/meaning.py
-    expr_on: dict[str, str] = _NO_TEXTS  # where it is another: by column, element type or both, "a2a3 i32"
-    algorithm: str = ""  # what it does where that is no expression: see isa/algorithms.py
-    over: str = ""  # what the expression or the algorithm ranges over: see OVER
-    packed: str = ""  # operands that hold a bit per element, the first one lowest; rows start a new word
+    meaning: str = ""  # meaning as text; derived if the row has an expression
+    expr: str = ""  # expression over its operands: see isa/meaning.py
+    expr_on: dict[str, str] = _NO_TEXTS  # other expressions, by column, element type or both, "a2a3 i32"
+    algorithm: str = ""  # algorithm, if it has no expression: see isa/algorithms.py
+    over: str = ""  # range of the expression or the algorithm: see OVER
+    packed: str = ""  # operands with a bit per element, the first in the lowest bit; rows start a new word
     stream_on: tuple[
         str, ...
-    ] = ()  # columns in which packed operands are bytes, an element each, row after row
-    floats: str = ""  # scalar operands that are f32 whatever type computes
-    single: str = ""  # operands of which a tile stands for its first element
-    start: str = ""  # of a fold: the value before the first element, a number or one of STARTS
-    steps: str = ""  # of a fold: the type in which 16-bit floats accumulate; empty: each step rounds
-    pairs: str = (
-        ""  # of a fold: the attribute with which it is a tree: sums of neighbours, then sums of these
-    )
-    odd_one: dict[str, str] = _NO_TEXTS  # columns that have such trees: the pair that one left over joins
-    gate: str = ""  # the mask operand whose lanes that are off take no part; they give 0
-    skip: str = ""  # where this holds of the scalars, nothing is written
-    store: str = ""  # how the result becomes an element: see STORES
+    ] = ()  # columns in which packed operands are a stream of bytes, one element each, row after row
+    floats: str = ""  # scalar operands that are always f32
+    single: str = ""  # operands whose tile stands for its first element
+    start: str = ""  # for a fold: the start value, a number or one of STARTS
+    steps: str = ""  # for a fold: the type in which 16-bit floats accumulate; empty: each step rounds
+    pairs: str = ""  # for a fold: the attribute that makes it a tree of sums of neighbors
+    odd_one: dict[str, str] = _NO_TEXTS  # column with such trees -> the pair that an odd element joins
+    gate: str = ""  # the mask operand; its inactive lanes do not take part and give 0
+    skip: str = ""  # condition over the scalars for which the instruction writes no result
+    store: str = ""  # conversion of the result to an element: see STORES
     operands: tuple[Operand, ...] = ()
     results: tuple[Operand, ...] = ()
     attrs: tuple[Attr, ...] = ()
     regions: tuple[str, ...] = ()
     format: str | tuple[str, ...] = ""  # empty = derived from the operands
     dtypes: dict[str, tuple[str, ...]] = _NO_DTYPES
-    dtype_of: tuple[str, ...] = ()  # operands the dtype list speaks of
+    dtype_of: tuple[str, ...] = ()  # operands of the dtype list
     dtype_code: str = ""
     combos: tuple[Combos, ...] = ()
     rules: tuple[Rule, ...] = ()
-    isas: tuple[str, ...] = ISAS  # legality columns it exists in
+    isas: tuple[str, ...] = ISAS  # legality columns with this instruction
     pipe: Pipe = ""
     effect: str = "memory"
     in_place: str = ""  # "any", "none", or the sources the destination may share storage with
     in_place_on: tuple[str, ...] = ()  # columns in which in_place restricts; empty = all
-    tmp_on: tuple[str, ...] = ()  # columns that write the tmp operands, others leave them; empty = all
-    own_tmp_on: tuple[str, ...] = ()  # columns that take Profile.own_tmp where tmp is left out
+    tmp_on: tuple[str, ...] = ()  # columns that write the tmp operands; empty = all
+    own_tmp_on: tuple[str, ...] = ()  # columns that use Profile.own_tmp without a tmp operand
     domain: str = ""  # elements the instruction defines, for readers
-    writes: str = "part"  # how much of its destinations it replaces: see WRITES
-    part_with: str = ""  # an optional operand with which it replaces a part only
-    filled_by: str = ""  # the operand that, unless as large as the destination, leaves a part of it
-    accumulates: str = ""  # the operand that hardware takes to be the destination, to which it adds
-    names: str = ""  # the operand whose storage its result, or else what it rebinds, is another name of
-    window: bool = False  # of that storage, another part or other strides than its type says
-    rebinds: str = ""  # the operand that names other storage from here on
-    lanes: bool = False  # it asks which vector core of its block it runs on, or of how many
-    repeatable: bool = False  # pure, and one result may stand for all that are computed alike
-    touches: bool | None = None  # whether it uses what its operands hold; None: as its effect says
-    element_at: str = ""  # it touches one element only: the operand that says which
-    order: str = ""  # what it does to the order of pipes and cores: see ORDERS
-    fifo: str = ""  # what it does to a FIFO: see FIFO
-    opens: str = ""  # the scope that its regions are: see SCOPES
-    keeps: bool = False  # later instructions use its operands without naming them
+    writes: str = "part"  # replaced part of its destinations: see WRITES
+    part_with: str = ""  # an optional operand; with it, only a part is replaced
+    filled_by: str = ""  # the operand that fills only a part of a larger destination
+    accumulates: str = ""  # the operand that hardware uses as destination, to which it adds
+    # the operand whose storage is aliased by its result, or else by the operand that it rebinds
+    names: str = ""
+    window: bool = False  # the alias is another part of that storage, or has other strides
+    rebinds: str = ""  # the operand that names other storage afterwards
+    lanes: bool = False  # depends on the number of its vector core in the block, or of vector cores
+    repeatable: bool = False  # pure, and equal computations may share a result
+    # True if it accesses the contents of its operands; None: depends on its effect
+    touches: bool | None = None
+    element_at: str = ""  # accesses one element only: the operand with its index
+    order: str = ""  # effect on the order of pipes and cores: see ORDERS
+    fifo: str = ""  # effect on a FIFO: see FIFO
+    opens: str = ""  # the scope of its regions: see SCOPES
+    keeps: bool = False  # later instructions use its operands implicitly
     cpp: str = ""  # C++ spelling: the calls of its forms
-    forms: tuple[Form, ...] = ()  # C++ overloads; left out where the spelling says it all
-    no_cpp: str = ""  # why there is none
-    py: str = ""  # the function of Python that it is, where that does not follow: see isa/python.py
-    variant: int | None = None  # variant byte where several rows share an opcode
-    core: str = ""  # "cube" or "vector" where it runs on one kind of core only
+    forms: tuple[Form, ...] = ()  # C++ overloads; derived from the spelling if omitted
+    no_cpp: str = ""  # reason for having no C++ spelling
+    py: str = ""  # its Python function, if it cannot be derived: see isa/python.py
+    variant: int | None = None  # variant byte if several rows share an opcode
+    core: str = ""  # "cube" or "vector" if it runs on only one kind of core
     scope: str = "tile"
     terminator: bool = False
     aliases: tuple[str, ...] = ()  # further accepted mnemonics
     also: tuple[str, ...] = ()  # further instruction sets that list it
-    infer: dict[str, str] = _NO_TEXTS  # result type where the text omits it
+    infer: dict[str, str] = _NO_TEXTS  # result type if the text omits it
     types: dict[str, str] = _NO_TEXTS  # witness types, see pto.witness
     notes: tuple[str, ...] = ()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, field: str) -> Any:
-            """A field that is not there yet: a family completes its rows when they are first used, by several
-            threads perhaps. Each completes it then: they find the same."""
+            """Return a field that does not exist yet: a family completes its rows at first use. Several
+            threads may do this concurrently, with the same result."""
             values = self.__dict__
             made = values.get("_made_by")
             if made is not None and not field.startswith("_"):
                 made(self)
                 values.pop("_made_by", None)
             try:
-                return values[field]  # or another thread has completed it since
+                return values[field]  # another thread may have completed the row
             except KeyError:
                 raise AttributeError(field) from None
 
@@ -363,7 +362,7 @@ class Row(Record):
 
     @cached_property
     def full_name(self) -> str:
-        """Name in the text forms, dialect included."""
+        """Name in the text forms, with the dialect."""
         return self.name if self.dialect != "pto" else f"pto.{self.name}"
 
     @cached_property
@@ -373,18 +372,18 @@ class Row(Record):
 
     @cached_property
     def is_dps(self) -> bool:
-        """Written `ins(...) outs(...)`: no results, at least one destination operand."""
+        """True if written `ins(...) outs(...)`: no results, and at least one destination operand."""
         return not self.results and any(o.role in ("out", "inout") for o in self.operands)
 
     @cached_property
     def is_ins_outs(self) -> bool:
-        """Written `ins(...) outs(...)`, which a flat operand list can replace."""
+        """True if written `ins(...) outs(...)` in a form that a flat operand list can replace."""
         first = self.format if isinstance(self.format, str) else self.format[0]
         return self.is_dps and (not first or first.startswith(("ins(", "outs(")))
 
     @cached_property
     def has_segments(self) -> bool:
-        """Operand groups vary, so an operation records how many values each group holds."""
+        """True if operand groups vary, so that an operation records the number of values of each group."""
         return any(o.optional or o.variadic for o in self.operands)
 
     @cached_property
@@ -397,23 +396,23 @@ class Row(Record):
 
     @cached_property
     def uses_contents(self) -> bool:
-        """Whether it reads or writes what its operands hold, and not only where that is."""
+        """True if it reads or writes the contents of its operands, not only their addresses."""
         return self.effect in TOUCHING if self.touches is None else self.touches
 
     def scratch_on(self, isa: str) -> tuple[str, ...]:
-        """Operands whose valid region a target writes with nobody knows what: scratch that it uses."""
+        """Return the scratch operands whose valid region a target overwrites with unspecified values."""
         if self.tmp_on and isa not in self.tmp_on:
             return ()
         return self.scratch
 
     def takes_own_scratch(self, isa: str) -> bool:
-        """Whether a target uses memory of its own (`Profile.own_tmp`) where no scratch is given."""
+        """Return True if a target uses its own memory (`Profile.own_tmp`) without a scratch operand."""
         return isa in self.own_tmp_on
 
     @cached_property
     def fifo_direction(self) -> int:
-        """The direction of a FIFO that it serves (a bit of `dir_mask`), where its kind of core decides: the
-        cube pushes and the vector cores take from C2V. 0 where it serves either."""
+        """The direction of the FIFO that it uses (a bit of `dir_mask`), if its kind of core determines it:
+        the cube pushes to C2V and the vector cores take from C2V. 0 if both directions are possible."""
         if not self.core or self.fifo not in ("alloc", "push", "pop", "free"):
             return 0
         return C2V if (self.core == "cube") == (self.fifo in ("alloc", "push")) else V2C
@@ -424,12 +423,12 @@ class Row(Record):
 
     @cached_property
     def typed(self) -> str:
-        """The operand whose element type its lists of types speak of first; empty where it has none."""
+        """The first operand of its lists of types, or an empty text."""
         listed = self.dtype_of or (self.combos[0].operands if self.combos else ())
         return listed[0] if listed else ""
 
     def expr_at(self, isa: str, dtype: str) -> str:
-        """The expression in one legality column, where `typed` has this element type."""
+        """Return the expression in a legality column, for an element type of `typed`."""
         found = [k for k in self.expr_on if set(k.split()) <= {isa, dtype}]
         return self.expr_on[max(found, key=len)] if found else self.expr
 
@@ -442,7 +441,7 @@ class Row(Record):
         return tuple(o for o in self.operands if o.role in ("in", "tmp"))
 
 
-#: Dialects other than `pto` that real files use.
+#: Dialects other than `pto` that files use.
 DIALECTS = (
     "arith",
     "scf",
@@ -460,7 +459,7 @@ DIALECTS = (
 
 
 def _list(operands: tuple[Operand, ...]) -> tuple[str, str]:
-    """Format text of an operand list and of its types, optional ones in groups."""
+    """Return the format text of an operand list and of its types, with optional operands in groups."""
     names_text, types_text = "", ""
     for i, o in enumerate(operands):
         many = "..." if o.variadic else ""
@@ -474,7 +473,7 @@ def _list(operands: tuple[Operand, ...]) -> tuple[str, str]:
 
 
 def default_format(row: Row) -> str:
-    """`ins(..) outs(..)` for destination-style rows, `operands : types -> types` for the others."""
+    """Return `ins(..) outs(..)` for destination-style rows, `operands : types -> types` for other rows."""
     names_text, types_text = _list(row.operands)
     if row.is_dps:
         ins, ins_types = _list(row.ins)
@@ -494,18 +493,18 @@ _JOINED = ("attrs", "rules", "notes", "combos")
 
 
 class Family:
-    """What the rows of one family share; calling it with a row's own facts makes the row."""
+    """Shared facts of the rows of a family; a call with a row's own facts makes the row."""
 
     def __init__(self, family: str, set: str, **shared: Any) -> None:
         self._shared: dict[str, Any] = {"family": family, "set": set, **shared}
 
     def but(self, **changes: Any) -> Family:
-        """A variation: `changes` replace what the family shares."""
+        """Return a variation: `changes` replace shared facts."""
         merged = {**self._shared, **changes}
         return Family(merged.pop("family"), merged.pop("set"), **merged)
 
     def __call__(self, name: str, **own: Any) -> Row:
-        """The row, which is completed on first use: a program uses few of the table's."""
+        """Return a row that is completed at first use, because a program uses few rows of the table."""
         row = Row.__new__(Row)
         aliases = own.get("aliases", self._shared.get("aliases", ()))
 
@@ -520,7 +519,7 @@ class Family:
         return row
 
     def _facts(self, name: str, own: dict[str, Any]) -> dict[str, Any]:
-        """Every field of a row."""
+        """Return every field of a row."""
         facts: dict[str, Any] = {**self._shared, **own, "name": name}
         for key in _JOINED:
             facts[key] = (*_tuple(self._shared.get(key, ())), *_tuple(own.get(key, ())))
@@ -548,7 +547,7 @@ class Family:
                 facts["dtype_of"] = ("dst",)
         if facts.get("expr") and not facts.get("meaning"):
             facts["meaning"] = _described(facts)
-        if isinstance(facts.get("forms"), dict):  # those of a family, by name
+        if isinstance(facts.get("forms"), dict):  # forms of a family, by name
             facts["forms"] = facts["forms"].get(name, ())
         if facts.get("forms"):
             facts["cpp"] = " | ".join(dict.fromkeys(form.cpp for form in facts["forms"]))
@@ -564,7 +563,7 @@ class Family:
 
 
 def _described(facts: dict[str, Any]) -> str:
-    """The meaning of a row with an expression, in words."""
+    """Return the meaning of a row with an expression as text."""
     expr, over, start = facts["expr"], facts.get("over", ""), facts.get("start", "")
     written = [o.name for o in facts.get("operands", ()) if o.role in ("out", "inout")]
     target = (written or [r.name for r in facts.get("results", ())] or [""])[0]
@@ -572,30 +571,32 @@ def _described(facts: dict[str, Any]) -> str:
         first = STARTS.get(start, start)
         text = [f"acc = {first}; for {OVER.get(over, '')}: acc = {expr}; {target} = acc"]
         if facts.get("pairs"):
-            text.append(f"with {facts['pairs']} a tree instead, neighbours in pairs, level by level")
-            text += [f"{isa}: one left over joins the {pair} pair" for isa, pair in facts["odd_one"].items()]
+            text.append(f"with {facts['pairs']} a tree instead: neighbors in pairs, level by level")
+            text += [f"{isa}: an odd element joins the {pair} pair" for isa, pair in facts["odd_one"].items()]
         return "; ".join(text)
     text = [expr if " = " in expr else f"{target} = {expr}"]
     text += [f"{isa}: {target} = {other}" for isa, other in facts.get("expr_on", {}).items()]
     if over:
         text.append(f"for {OVER.get(over, '')}")
     if facts.get("gate"):
-        text.append(f"0 in lanes that are off in {facts['gate']}")
+        text.append(f"0 in lanes that are inactive in {facts['gate']}")
     if facts.get("packed"):
-        text.append(f"{facts['packed']} has a bit per element, the first one lowest; rows start a new word")
+        text.append(
+            f"{facts['packed']} has a bit per element, the first in the lowest bit; rows start a new word"
+        )
     if facts.get("stream_on"):
-        text.append(f"{', '.join(facts['stream_on'])}: it is one stream of bytes, an element each")
+        text.append(f"{', '.join(facts['stream_on'])}: a stream of bytes, one element each")
     if facts.get("single"):
         text.append(f"a tile as {facts['single']} stands for its first element")
     if facts.get("skip"):
-        text.append(f"nothing is written where {facts['skip']}")
+        text.append(f"nothing is written if {facts['skip']}")
     if facts.get("store"):
         text.append(STORES.get(facts["store"], ""))
     return "; ".join(text)
 
 
 def _rules(given: str | Rule | Callable[[], tuple[Rule, ...]]) -> tuple[Rule, ...]:
-    """A rule; or several, from a function that needs other rows."""
+    """Return a rule as a tuple, or several rules from a function that needs other rows."""
     if isinstance(given, str):
         return (Rule(given),)
     return (given,) if isinstance(given, Rule) else given()

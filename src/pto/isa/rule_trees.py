@@ -1,6 +1,6 @@
-"""Rules as syntax trees: what an expression may hold, what it names, and its message in words.
+"""Rules as syntax trees: allowed expressions, their names, and their messages.
 
-Apart from `rules`, because the assembler needs none of it to find that a program is legal.
+This module is separate from `rules`, because the assembler does not need it for legal programs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from .rules import CONSTANTS, FACTS, FUNCTIONS, Unknown, evaluate
 
 
 class _Lower(ast.NodeTransformer):
-    """`x.fact` becomes `_get(x, 'fact')`; anything but plain expressions is refused."""
+    """Transformer that replaces `x.fact` by `_get(x, 'fact')`, and refuses everything except plain
+    expressions."""
 
     _allowed = (
         ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Add,
@@ -27,7 +28,7 @@ class _Lower(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if not isinstance(node, self._allowed):
-            raise SyntaxError(f"{type(node).__name__} is not allowed in a rule")
+            raise SyntaxError(f"unexpected {type(node).__name__} in a rule")
         return super().generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -42,13 +43,13 @@ class _Lower(ast.NodeTransformer):
 
 
 def lowered(text: str) -> ast.Expression:
-    """The expression as it is evaluated; `SyntaxError` says what is wrong with it."""
+    """Return the expression in its evaluated form; raise `SyntaxError` if it is malformed."""
     return ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
 
 
 @cache
 def names_in(text: str) -> frozenset[str]:
-    """Operand and attribute names an expression refers to."""
+    """Return the operand and attribute names in an expression."""
     tree = ast.parse(text, mode="eval")
     bound = {
         n.id for c in ast.walk(tree) if isinstance(c, ast.comprehension)
@@ -58,12 +59,12 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(used - bound - set(FUNCTIONS) - set(CONSTANTS))
 
 
-#: A rule that asks for an operand or attribute, or for none; one that asks for a layout.
+#: Pattern of a rule that requires or forbids an operand or attribute, and of a rule about a layout.
 ASKS, LAYOUT = re.compile(r"(not )?has\((\w+)\)$"), re.compile(r"\w+\.layout == (\w+)$")
 
 
 def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
-    """(message, expected, got) for a violated expression."""
+    """Return (message, expected, got) for a violated expression."""
     node = _tree(text)
     got = ", ".join(dict.fromkeys(_values(text, env)))
     clause = _clause(node)
@@ -75,7 +76,7 @@ def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _expected(node: ast.expr, env: Mapping[str, Any]) -> str:
-    """What is wanted, in few words; empty: what the message says."""
+    """Return the expectation in few words, or an empty text if the message has it."""
     match node:
         case ast.Call(ast.Name("valid_eq")):
             return "equal valid shapes"
@@ -86,7 +87,7 @@ def _expected(node: ast.expr, env: Mapping[str, Any]) -> str:
                 return "/".join(listed)
             return f"not {'/'.join(listed)}" if isinstance(op, ast.NotEq | ast.NotIn) else ""
         case ast.Compare(left, [op], [right]) if any(isinstance(n, ast.Call) for n in ast.walk(right)):
-            try:  # a formula is as good as its number here
+            try:  # show the number instead of the formula
                 return f"{_term(left)} {_SIGNS[type(op)]} {_show(evaluate(ast.unparse(right), env))}"
             except (Unknown, SyntaxError, NameError, KeyError):
                 return ""
@@ -102,7 +103,7 @@ _SIGNS: dict[type[ast.AST], str] = {
 
 
 def _clause(node: ast.expr) -> str:
-    """A condition in words that follow "expects"."""
+    """Return a condition as text that follows "expects"."""
     match node:
         case ast.BoolOp(op, parts):
             joint = "and" if isinstance(op, ast.And) else "or"
@@ -159,14 +160,14 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
 
 
 def _names_a_choice(left: ast.expr, right: ast.expr) -> bool:
-    """Whether a fact or an attribute is compared with words or a list; a number asked of a formula is no
-    choice."""
+    """Return True if a fact or an attribute is compared with words or a list. A number compared with a
+    formula is not a choice."""
     words = isinstance(right, ast.Tuple) or any(not w.lstrip("-").isdigit() for w in choices(right))
     return isinstance(left, ast.Attribute) or (isinstance(left, ast.Name) and words)
 
 
 def _term(node: ast.expr) -> str:
-    """A value in words: `t.rows` is `t rows`, `n.const` is `n`."""
+    """Return a value as text: `t.rows` is `t rows`, `n.const` is `n`."""
     match node:
         case ast.Attribute(of, "const"):
             return _term(of)
@@ -201,7 +202,7 @@ def _term(node: ast.expr) -> str:
 
 
 def _stated(condition: ast.expr) -> str:
-    """A condition as a statement; a number is one that is not 0."""
+    """Return a condition as a statement; a number holds if it is not 0."""
     if not isinstance(condition, ast.Compare | ast.BoolOp | ast.Call):
         return f"{_term(condition)} != 0"
     said = _clause(condition)
@@ -209,7 +210,7 @@ def _stated(condition: ast.expr) -> str:
 
 
 def _factor(node: ast.expr, op: ast.operator, right: bool = False) -> str:
-    """An operand of an operation, in parentheses where it binds no closer."""
+    """Return an operand of an operation, in parentheses if its precedence requires them."""
     inner = node.op if isinstance(node, ast.BinOp) else None
     sums = ast.Add | ast.Sub
     loose = inner is not None and (
@@ -225,7 +226,7 @@ def _noun(who: str, fact: str) -> str:
 
 
 def choices(node: ast.expr) -> list[str]:
-    """The constants an expression lists, as text; empty if it is anything else."""
+    """Return the constants that an expression lists, as text, or an empty list for any other expression."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     out: list[str] = []
     for part in parts:
@@ -239,7 +240,7 @@ def choices(node: ast.expr) -> list[str]:
 
 
 def _values(text: str, env: Mapping[str, Any]) -> Iterator[str]:
-    """What the parts of an expression are under `env`, in words."""
+    """Yield the values of the parts of an expression under `env`, as text."""
     for kind, shown, spelled in _parts(text):
         if kind == "valid":
             obj: Any = env.get(shown)
@@ -260,8 +261,8 @@ def _tree(text: str) -> ast.expr:
 
 @cache
 def _parts(text: str) -> list[tuple[str, str, str]]:
-    """The facts and names of an expression and the operands whose valid regions it compares, each as
-    (kind, text, words)."""
+    """Return the facts and names of an expression, and the operands whose valid regions it compares, each as
+    (kind, text, description)."""
     found: list[tuple[str, str, str]] = []
     for sub in ast.walk(_tree(text)):
         match sub:

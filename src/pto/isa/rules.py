@@ -7,9 +7,9 @@ A rule is a Python-like expression over the operands and attributes of an instru
     R("dst.loc in (VEC, MAT)", code="SA-0032")
     R("src.cols * src.bytes % 32 == 0", when="src.loc == MAT")
 
-Upper-case names are constants (locations, layouts, dtypes). A fact that is not known statically (a `?`
-valid dimension, a run-time scalar, an absent optional operand) makes the whole rule pass: the engines
-check it when it is known. Expressions are compiled on first use and never see anything but these names.
+Upper-case names are constants (locations, layouts, dtypes). If a fact is not known statically (a `?` valid
+dimension, a run-time scalar, an absent optional operand), the whole rule passes; the engines check it when
+the fact is known. Expressions are compiled at first use, and can access only these names.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .tile import LAYOUT_PARTS
 
 
 class Unknown(Exception):
-    """A rule asked for a fact that is not known statically."""
+    """A rule needs a fact that is not known statically."""
 
 
 class Rule(Record):
     expr: str
-    on: tuple[str, ...] = ()  # legality columns it applies to; empty = all
-    code: str = ""  # diagnostic code; empty = by class
+    on: tuple[str, ...] = ()  # legality columns of the rule; empty = all
+    code: str = ""  # diagnostic code; empty = the code of its class
     msg: str = ""  # message; empty = derived from the expression
-    when: str = ""  # guard: the rule applies only where this holds
-    written: bool = False  # of what the program says only: a run goes on with what it meets
-    text: bool = False  # of programs only: the headers of devices take it, and so do ours
+    when: str = ""  # guard: the rule applies only if this holds
+    written: bool = False  # checked only on program text; runs accept a violation
+    text: bool = False  # checked only for programs; C++ headers accept a violation
 
 
 @cache
@@ -65,7 +65,7 @@ CONSTANTS: dict[str, Any] = {
     "True": True, "False": False,
 }  # fmt: skip
 
-#: Fact names a rule may ask of an operand, with the noun used in messages.
+#: Fact of an operand -> its noun in messages.
 FACTS: dict[str, str] = {
     "dtype": "element type",
     "bits": "element bits",
@@ -112,7 +112,7 @@ def _get(obj: Any, fact: str) -> Any:
 
 def _item(obj: Any, index: int) -> Any:
     if obj is None or obj[index] is None:
-        raise Unknown  # an absent operand, or a dynamic dimension
+        raise Unknown  # an absent operand or a dynamic dimension
     return obj[index]
 
 
@@ -127,12 +127,12 @@ def _valid_pairs(a: Any, b: Any) -> list[tuple[int | None, int | None]]:
 
 
 def _valid_eq(a: Any, b: Any) -> bool:
-    """Equal valid shapes as far as both are static."""
+    """Return True if the valid shapes are equal in all static dimensions."""
     return all(x is None or y is None or x == y for x, y in _valid_pairs(a, b))
 
 
 def _valid_le(a: Any, b: Any) -> bool:
-    """Valid shape of `a` fits in the valid shape of `b`, as far as both are static."""
+    """Return True if the valid shape of `a` fits in the valid shape of `b` in all static dimensions."""
     return all(x is None or y is None or x <= y for x, y in _valid_pairs(a, b))
 
 
@@ -141,7 +141,7 @@ def _ceil(a: int, b: int) -> int:
 
 
 def _selected(pattern: str | None, size: int) -> int:
-    """How many of `size` positions a mask pattern takes; all of them where there is none."""
+    """Return the number of positions that a mask pattern selects out of `size`; all without a pattern."""
     period, first = MASK_PATTERNS[pattern or "P1111"]
     return len(range(first, size, period))
 
@@ -161,7 +161,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-#: A name with the facts and constant indices asked of it.
+#: A name followed by facts and constant indices.
 _CHAIN = re.compile(r"\b([A-Za-z_]\w*)((?:\.[a-z_]+|\[-?\d+\])+)")
 _LINK = re.compile(r"\.([a-z_]+)|\[(-?\d+)\]")
 
@@ -174,10 +174,8 @@ def _chain(m: re.Match[str]) -> str:
 
 
 def lowered_text(text: str) -> str:
-    """What `rule_trees.lowered` does, without its checks: a tool that starts has no time to build trees.
-
-    A test compares the two on every rule of the table.
-    """
+    """Return the same as `rule_trees.lowered` as text, without its checks, because building trees would slow
+    down the start of tools. A test compares both for every rule of the table."""
     return _CHAIN.sub(_chain, text)
 
 
@@ -187,11 +185,12 @@ _cache: dict[str, tuple[CodeType, bool]] = {}
 def compile_expr(text: str) -> tuple[CodeType, bool]:
     """Compile a rule expression.
 
-    The second value says that it holds a generator, which sees global names only.
+    The second value is True if the expression has a generator, which can access only global names.
     """
     found = _cache.get(text)
     if found is None:
-        # Rules, pipes and costs of the tables alone: programs and files of machines give values, never texts.
+        # Only rules, pipes and costs of the tables reach this: programs and files of machines provide values,
+        # never texts.
         found = _cache[text] = compile(lowered_text(text), "<rule>", "eval"), " for " in text
     return found
 
@@ -200,9 +199,9 @@ _GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, "_item": _item, **
 
 
 def evaluate(text: str, env: Mapping[str, Any]) -> Any:
-    """Value of an expression under `env`; raises `Unknown` where a fact is missing."""
+    """Return the value of an expression under `env`; raise `Unknown` if a fact is missing."""
     try:
-        code, loops = compile_expr(text)  # see there: the text is of the tables
+        code, loops = compile_expr(text)  # the text is from the tables, see compile_expr
         if loops:
             return eval(code, {**_GLOBALS, **env})
         return eval(code, _GLOBALS, env)
@@ -211,7 +210,7 @@ def evaluate(text: str, env: Mapping[str, Any]) -> Any:
 
 
 def holds(text: str, env: Mapping[str, Any]) -> bool:
-    """Whether a condition is known to hold."""
+    """Return True if a condition is known to hold."""
     try:
         return bool(evaluate(text, env))
     except Unknown:
@@ -219,7 +218,7 @@ def holds(text: str, env: Mapping[str, Any]) -> bool:
 
 
 def broken(rule: Rule, env: Mapping[str, Any]) -> bool:
-    """Whether a rule is known not to hold."""
+    """Return True if a rule is known to be violated."""
     try:
         return not ((rule.when and not evaluate(rule.when, env)) or evaluate(rule.expr, env))
     except Unknown:
@@ -230,7 +229,7 @@ _NAMED_FACT = re.compile(r"\.([a-z_]+)")
 
 
 def facts_in(text: str) -> set[str]:
-    """Fact names (`dtype`, `v_row`, ...) an expression refers to."""
+    """Return the fact names (`dtype`, `v_row`, ...) in an expression."""
     found = set(_NAMED_FACT.findall(text))
     if "valid_eq" in text or "valid_le" in text:
         found |= {"v_row", "v_col"}
@@ -242,9 +241,9 @@ _SHAPE = frozenset({"rows", "cols", "shape", "v_row", "v_col", "dyn_row", "dyn_c
                     "row_bytes", "elems", "dims", "rank", "count", "const", "lanes"})  # fmt: skip
 _LAYOUT = frozenset({"loc", "blayout", "slayout", "layout", "fractal", "boxed", "pad", "compact", "space"})
 
-#: Default code of a rule by the class of facts it speaks of, and the order in which classes are reported.
+#: Default code of a rule by the class of its facts, in the order of reports.
 _CLASSES = (
-    ("PTO-E0116", frozenset[str]()),  # attributes, and which operands are there
+    ("PTO-E0116", frozenset[str]()),  # attributes, and presence of operands
     ("PTO-E0301", _TYPE),
     ("PTO-E0401", _SHAPE),
     ("PTO-E0501", _LAYOUT),
@@ -253,16 +252,17 @@ _CLASSES = (
 
 @cache
 def class_of(rule: Rule) -> int:
-    """The class of facts a rule speaks of, as a number in the order of reports."""
+    """Return the class of a rule's facts, as a number in the order of reports."""
     facts = facts_in(rule.expr)
     return next((i for i, (_, group) in enumerate(_CLASSES) if facts & group), 0)
 
 
 def stage_of(rule: Rule) -> int:
-    """When a rule is reported: the first stage that fails is. Attributes and types are one."""
+    """Return the stage of a rule. Only the first stage with violations is reported. Attributes and types are
+    one stage."""
     return max(class_of(rule), 1)
 
 
 def code_of(rule: Rule) -> str:
-    """The diagnostic code of a violation."""
+    """Return the diagnostic code of a violation."""
     return rule.code or _CLASSES[class_of(rule)][0]

@@ -32,13 +32,13 @@ Binary = Callable[[int, int], int]
 
 
 class Undefined(ArithmeticError):
-    """The table does not define this result."""
+    """An operation whose result the table does not define."""
 
 
 # -- types --------------------------------------------------------------------------------------------------
 
 _INTEGER = re.compile(r"[su]?i(\d+)")
-#: Bits of the widest integers that are folded: no instruction takes wider ones.
+#: Width of the widest folded integers; no instruction has wider ones.
 FOLDED = 64
 
 
@@ -51,16 +51,17 @@ def width(text: str) -> int | None:
 
 @cache
 def bounds(text: str) -> tuple[int, int]:
-    """Return the least and the greatest number of an integer type.
+    """Return the smallest and the largest number of an integer type.
 
-    Any other type, and one so wide that nothing of it is folded, has the numbers of 64 bits."""
+    Other types, and integers that are too wide for folding, have the range of 64 bits.
+    """
     bits = min(width(text) or FOLDED, FOLDED)
     return (0, (1 << bits) - 1) if _is_unsigned(text) else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
 
 
 @cache
 def fit(text: str) -> Callable[[Any], Number]:
-    """Return the function that makes any number one of a scalar type: integers wrap, floats round once."""
+    """Return the function that converts a number to a scalar type: integers wrap, floats are rounded once."""
     bits = width(text)
     if bits is not None:
         mask = (1 << bits) - 1
@@ -78,7 +79,7 @@ def _is_unsigned(text: str) -> bool:
 
 
 def _round_f32(value: Number) -> float:
-    if isinstance(value, int) and value.bit_length() > 53:  # a double would round first
+    if isinstance(value, int) and value.bit_length() > 53:  # conversion to double would round first
         return _round("f32", value)
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
@@ -121,7 +122,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
 
 
 def any_width(f: Function) -> Callable[[int], Function]:
-    """Make an entry of a table of operations from a function that no width changes."""
+    """Return an entry of a table of operations for a function that is independent of the width."""
     return lambda bits: f
 
 
@@ -139,7 +140,7 @@ def _mul_high(bits: int) -> Binary:
 
 
 def _shift(f: Binary) -> Callable[[int], Binary]:
-    """A count is unsigned, and one beyond the width shifts everything out."""
+    """Return a shift with an unsigned count; a count beyond the width shifts everything out."""
 
     def of_width(bits: int) -> Binary:
         unsigned = _unsigned(bits)
@@ -159,13 +160,13 @@ _EXACT: dict[str, Function] = {
     "bit_and": int.__and__, "bit_or": int.__or__, "bit_xor": int.__xor__, "bit_not": operator.invert,
     "max": max, "min": min, **TRUTHS,
 }  # fmt: skip
-#: The operations of `isa.meaning` on integers of a width: exact, since results wrap where they are stored.
+#: The operations of `isa.meaning` on integers of a width. They are exact, because results wrap when stored.
 WHOLE: dict[str, Callable[[int], Function]] = {
     **{name: any_width(f) for name, f in _EXACT.items()},
     "shl": _shift(int.__lshift__), "shr": _shift(int.__rshift__), "mul_high": _mul_high, "carries": _carries,
     "unsigned": _unsigned,
 }  # fmt: skip
-#: Operations of which some operands have no defined result.
+#: Operations without a defined result for some operands.
 DIVISIONS, SHIFTS = ("quot", "rem", "floordiv", "ceildiv", "mod"), ("shl", "shr")
 
 
@@ -191,7 +192,7 @@ def _defined(name: str, bits: int, f: Function) -> Function:
 
 @cache
 def deciding(expr: str) -> tuple[str, ...]:
-    """Return the attributes that decide what the expressions of a row compute."""
+    """Return the attributes that the expressions of a row depend on."""
     from . import meaning
 
     return tuple(dict.fromkeys(a for e in meaning.assigned(expr).values() for a in meaning.attributes(e)))
@@ -202,11 +203,10 @@ def function(
     expr: str, operands: tuple[str, ...], decided: tuple[str, ...], types: tuple[str, ...],
     results: tuple[str, ...], folding: bool = False,
 ) -> Function | None:  # fmt: skip
-    """Return the function that a row computes for operands of some types.
+    """Return the function that a row computes for operand types.
 
-    It gives a number, or a tuple for several results. `decided` holds the values of the attributes that are
-    `deciding`. None stands for an operation that has no such function: one on floats, or one whose types or
-    attributes no legal program has.
+    The function returns a number, or a tuple for several results. `decided` has the values of the `deciding`
+    attributes. Return None for an operation on floats, and for types or attributes that no legal program has.
     """
     from . import meaning
 
@@ -219,7 +219,8 @@ def function(
         return None
     given = meaning.moved(expressions[0])
     if given and all(t == results[0] for n, t in zip(operands, types, strict=True) if n in given):
-        return meaning.function(expressions[0], operands, TRUTHS)  # any values, tiles and pointers too
+        # for all values, including tiles and pointers
+        return meaning.function(expressions[0], operands, TRUTHS)
     bits = width(types[0])
     if not bits or (folding and bits > FOLDED) or None in map(width, types):
         return None
@@ -234,12 +235,13 @@ def function(
 
 
 def _signed_bits(f: Function) -> Function:
-    """Make a function of signed numbers one of `i1`, whose 1 is -1 as a signed number."""
+    """Convert a function of signed numbers to a function of `i1`, whose 1 is -1 as a signed number."""
     return lambda *args: f(*[-x for x in args])
 
 
 def _fitted(f: Function, text: str, count: int) -> Function:
-    """Return a function of `count` numbers with its result in a type; most are signed integers of two."""
+    """Return a function of `count` numbers whose result is converted to a type. Most are functions of two
+    signed integers."""
     bits = width(text)
     if bits is None or _is_unsigned(text) or count != 2:
         one = fit(text)

@@ -1,4 +1,4 @@
-"""Tile layouts: names, the inner box, the storage formula, and what makes a Tile type legal.
+"""Tile layouts: names, the inner box, the storage formula, and the legality of tile types.
 
 Offsets are in elements; the byte offset is `offset * bits / 8` (two 4-bit elements share a byte, low nibble
 first). The NumPy and native pack/unpack are tested against `offset`.
@@ -40,12 +40,12 @@ DEFAULT_CONFIG: dict[str, tuple[str, str, int]] = {
 
 
 def block_elements(bits: int) -> int:
-    """Elements in a block of 32 bytes: C0."""
+    """Return the number of elements in a block of 32 bytes, C0."""
     return 32 * 8 // bits
 
 
 def inner_box(bits: int, slayout: str, fractal: int) -> tuple[int, int]:
-    """Rows and columns of the inner box; (1, 1) for an unboxed tile."""
+    """Return rows and columns of the inner box; (1, 1) for an unboxed tile."""
     if slayout == "none_box":
         return 1, 1
     if fractal == 1024:
@@ -59,10 +59,10 @@ def inner_box(bits: int, slayout: str, fractal: int) -> tuple[int, int]:
 def offset(
     layout: str, rows: int, cols: int, box: tuple[int, int], r: int, c: int, column_pitch: int | None = None
 ) -> int:
-    """Storage offset of element (r, c) of a `rows` x `cols` tile.
+    """Return the storage offset of element (r, c) of a `rows` x `cols` tile.
 
-    `column_pitch` is the number of rows between two column blocks of an NZ tile (compact modes); it
-    defaults to `rows`.
+    `column_pitch` is the number of rows between two column blocks of an NZ tile (compact modes); it defaults
+    to `rows`.
     """
     ir, ic = box
     n = ir * ic
@@ -84,18 +84,18 @@ def offset(
 
 
 def compact_pitch(compact: str, rows: int, valid_rows: int, height: int = 16) -> int:
-    """Rows between column blocks of a tile under a compact mode: whole fractals, of `height` rows."""
+    """Return the rows between column blocks of a tile in a compact mode: whole fractals of `height` rows."""
     whole = -(-valid_rows // height) * height
     return {"normal": whole, "row_plus_one": whole + 1}.get(compact, rows)
 
 
 def block_height(layout: str, box: tuple[int, int]) -> int:
-    """Rows of a fractal that compact modes count in: those of NN are boxes of scales, two rows high."""
+    """Return the height of a fractal for compact modes. Fractals of NN are boxes of scales with two rows."""
     return box[0] if layout == "NN" else 16
 
 
 def size_bytes(rows: int, cols: int, bits: int) -> int:
-    """Bytes a tile occupies."""
+    """Return the number of bytes of a tile."""
     return -(-rows * cols * bits // 8)
 
 
@@ -111,20 +111,21 @@ PAD_BITS: dict[str, tuple[int, int]] = {
     "i8": (0x80, 0x7F),
     "u8": (0, 0xFF),
 }
-#: What the simulator for the cpu has besides, by the limits of its types: 64-bit integers, and the least
-#: positive and the greatest 4-bit float. Hardware pads these, and 8-bit floats, with zero.
+#: Further pad patterns of the CPU simulator, from the limits of its types: 64-bit integers, and the smallest
+#: positive and the largest 4-bit float. Hardware pads these, and 8-bit floats, with zero.
 CPU_PAD_BITS: dict[str, tuple[int, int]] = {
     "f4e2m1": (1, 7),
     "f4e1m2": (1, 7),
     "i64": (1 << 63, (1 << 63) - 1),
     "u64": (0, (1 << 64) - 1),
 }
-#: Pad values from here on carry a custom bit pattern.
+#: Pad values from this number on contain a custom bit pattern.
 CUSTOM_PAD = 1 << 32
 
 
 def pad_bits(pad: int, dtype: str, isa: str) -> int:
-    """Element bit pattern of a PadValue (0 null, 1 zero, 2 max, 3 min, >= 2**32 custom payload)."""
+    """Return the element bit pattern of a PadValue (0 null, 1 zero, 2 max, 3 min, >= 2**32 custom
+    payload)."""
     if pad >= CUSTOM_PAD:
         return pad & ((1 << min(32, DTYPES[dtype].bits)) - 1)
     known = PAD_BITS.get(dtype) or (CPU_PAD_BITS.get(dtype) if isa == "cpu" else None)

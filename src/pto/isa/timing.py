@@ -1,15 +1,15 @@
-"""How fast machines are: clocks, cores, rates of paths and latencies, each with its evidence.
+"""Speed of machines: clocks, cores, rates of paths and latencies, each with its evidence.
 
-A `Machine` is a profile's timing: what `isa.costs` and the simulation of timelines (`perf.timeline`) count
-with. Cycles are those of the core clock, rates are bytes per cycle of one core. A user replaces any of it:
+A `Machine` has the timing of a profile, for `isa.costs` and the simulation of timelines (`perf.timeline`).
+Cycles are cycles of the core clock, and rates are bytes per cycle of one core. A user can replace every
+parameter:
 
     machine("a2a3", {"bw_gm_l1": 96.0})
     machine("my.toml")          # machine = "a2a3", then any of the names below
 
-One file serves all who time something: what stands in its tables (`TABLES`) is read by others.
-
-What a number rests on is kept beside it (`evidence`): it was *measured* on a device, *fitted* to such
-measurements, *derived* from published ones, or is a *guess*.
+One file serves all timing tools: tables (`TABLES`) in it are for other readers. `evidence` is the origin of
+each parameter: *measured* on a device, *fitted* to such measurements, *derived* from published numbers, or a
+*guess*.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .record import Record
 
 EVIDENCE = ("measured", "fitted", "derived", "guessed")
 
-#: What each parameter is, for `pto cost show`; the order is that of the output.
+#: Descriptions of the parameters for `pto cost show`, in the order of its output.
 PARAMETERS: dict[str, str] = {
     "mhz": "clock, MHz",
     "aic": "cube cores",
     "aiv": "vector cores",
     "launch": "cycles from the launch until the first instruction of a core",
-    "block": "cycles until a core that was at work begins the next block",
+    "block": "cycles between two blocks on a core",
     "issue": "cycles of the scalar unit to issue an instruction",
-    "depth": "instructions that a pipe queues before the scalar unit has to wait",
-    "flag": "cycles from a flag that is set until who waits for it goes on",
+    "depth": "instructions in the queue of a pipe before the scalar unit waits",
+    "flag": "cycles from setting a flag until its wait ends",
     "cross": "the same between the cores of a block",
     "grid": "the same at a barrier of all cores",
-    "barrier": "cycles that a barrier of pipe V takes at most, behind an instruction",
+    "barrier": "maximum cycles of a barrier of pipe V after an instruction",
     "bw_gm_ub": "global memory to UB, bytes per cycle of one core",
     "bw_gm_l1": "global memory to L1",
     "bw_ub_gm": "UB to global memory",
@@ -49,8 +49,8 @@ PARAMETERS: dict[str, str] = {
     "bw_l1_ub": "L1 to UB and back",
     "bw_l1_bt": "L1 to the tables of bias and scaling, and fills of L1",
     "bw_ub_ub": "UB to UB",
-    "bw_remote": "memory of another device to this one, with the core at work",
-    "bw_remote_async": "the same by the engine for asynchronous transfers",
+    "bw_remote": "memory of another device to this one, by the core",
+    "bw_remote_async": "the same, by the engine for asynchronous transfers",
     "lat_gm_in": "start-up of a transfer from global memory, cycles",
     "lat_ub_gm": "start-up of a transfer from UB to global memory",
     "lat_l0c_gm": "start-up of a transfer from L0C to global memory",
@@ -71,7 +71,7 @@ class Machine(Record):
     title: str
     values: Mapping[str, float]
     evidence: Mapping[str, str]  # "measured: words", by parameter
-    source: str = ""  # the file that replaced parameters
+    source: str = ""  # file with replaced parameters
 
     def __getattr__(self, name: str) -> float:
         values = self.__dict__.get("values")
@@ -80,17 +80,17 @@ class Machine(Record):
         raise AttributeError(name)
 
     def with_values(self, values: Mapping[str, Any], why: str = "derived: given by the user") -> Machine:
-        """The same machine with other numbers."""
+        """Return the machine with other numbers."""
         unknown = sorted(set(values) - set(PARAMETERS))
         if unknown:
-            raise ValueError(f"unknown parameter {unknown[0]!r} of a machine; one of {', '.join(PARAMETERS)}")
+            raise ValueError(f"unknown parameter {unknown[0]!r}; expected one of {', '.join(PARAMETERS)}")
         for key, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
-                raise ValueError(f"parameter {key} is a number from 0 on, got {shown(value)}")
+                raise ValueError(f"expected a number from 0 for parameter {key}, got {shown(value)}")
             if not value and key in ("mhz", "aic", "aiv", "depth", "read_cap", "write_cap", "hbm_cap"):
-                raise ValueError(f"parameter {key} is above 0, got 0")
+                raise ValueError(f"expected a number above 0 for parameter {key}, got 0")
             if not value and key.startswith("bw_"):
-                raise ValueError(f"parameter {key} is a rate, which is above 0")
+                raise ValueError(f"expected a rate above 0 for parameter {key}, got 0")
         return self.replace(
             values={**self.values, **values}, evidence={**self.evidence, **dict.fromkeys(values, why)}
         )
@@ -99,7 +99,7 @@ class Machine(Record):
         return cycles / self.mhz
 
     def peak_flops(self, bits: int = 16) -> float:
-        """Operations per cycle of all cube cores, for operands of so many bits."""
+        """Return the operations per cycle of all cube cores, for operands of `bits` bits."""
         return 2 * 16 * 16 * (256 / max(bits, 8)) * self.aic * (0.5 if bits >= 32 else 1)
 
 
@@ -107,7 +107,7 @@ _A2A3: dict[str, tuple[float, str]] = {
     "mhz": (1850, "derived: platform description of the vendor"),
     "aic": (24, "derived: platform description of the vendor"),
     "aiv": (48, "derived: platform description of the vendor"),
-    "launch": (16000, "derived: what small products on 24 cores leave; a cycle simulator has 10905"),
+    "launch": (16000, "derived: remainder of small products on 24 cores; a cycle simulator has 10905"),
     "block": (2000, "fitted: rankings of attention kernels on devices"),
     "issue": (5, "derived: scalar share of top-k on 48 vector cores"),
     "depth": (32, "guessed"),
@@ -166,7 +166,7 @@ _A5: dict[str, tuple[float, str]] = {
     "l2": (128 * 1024 * 1024, "derived: platform description of the vendor"),
     "hbm_cap": (2000, "derived: loads of 8-bit products on 32 cores"),
     "mad_head": (19, "derived: 8-bit products on 32 cores"),
-    "vector_start": (35, "fitted: start-up and drain of the field's model of the vector core"),
+    "vector_start": (35, "fitted: start-up and drain of the vendor's model of the vector core"),
 }
 
 
@@ -179,7 +179,7 @@ def _made(name: str, isa: str, title: str, table: Mapping[str, tuple[float, str]
 
 
 def _per_core(table: Mapping[str, tuple[float, str]], aic: int) -> dict[str, float]:
-    """Caps of a chip with another number of cores: as much for each of them."""
+    """Return the caps of a chip with another number of cores: the same per core."""
     return {key: table[key][0] * aic / table["aic"][0] for key in ("read_cap", "write_cap", "hbm_cap")}
 
 
@@ -206,8 +206,8 @@ MACHINES: dict[str, Machine] = {
 
 
 def machine_of(profile: Profile | str) -> Machine:
-    """The machine that a profile is timed on; the CPU simulator and small chips count as the chip whose
-    column they follow."""
+    """Return the machine of a profile. The CPU simulator and small chips use the machine of their legality
+    column."""
     found = profile if isinstance(profile, Profile) else PROFILES[profile]
     if found.name in MACHINES:
         return MACHINES[found.name]
@@ -218,7 +218,8 @@ def machine(
     what: str | os.PathLike[str] | Machine | None,
     profile: Profile | str = "a2a3",
 ) -> Machine:
-    """A machine by name, from a file of parameters, or (None) that of a profile; `ValueError` otherwise."""
+    """Return a machine by name, from a file of parameters, or (None) for a profile; raise `ValueError`
+    otherwise."""
     if isinstance(what, Machine):
         return what
     if what is None:
@@ -227,13 +228,14 @@ def machine(
     if name.lower() in MACHINES:
         return MACHINES[name.lower()]
     if not name.endswith(".toml"):
-        raise ValueError(f"unknown machine {name!r}; one of {', '.join(MACHINES)}, or a file .toml")
+        raise ValueError(f"unknown machine {name!r}; expected one of {', '.join(MACHINES)}, or a .toml file")
     return _read(name, profile)
 
 
-#: Bytes of a machine's file, and of a line: the parser takes time by the square of the dots of a key.
+#: Maximum size of a machine's file, and of a line. The time of the parser grows with the square of the dots
+#: in a key.
 _LARGEST, _LONGEST = 1 << 20, 1000
-#: Tables of a machine's file that are not of its cores, and who reads them.
+#: Tables of a machine's file that other modules read -> description.
 TABLES = {
     "runtime": "overheads of the task runtime (pto.runtime.overheads)",
     "durations": "microseconds of kernels (pto.runtime.durations)",
@@ -241,7 +243,8 @@ TABLES = {
 
 
 def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a file says of a machine; `ValueError` where it is none or has a table that nobody reads."""
+    """Return the content of a machine's file; raise `ValueError` if it is malformed or has an unknown
+    table."""
     name = os.fspath(path)
     toml: Any
     try:
@@ -261,10 +264,10 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     for key, value in given.items():
         if isinstance(value, dict) and key not in TABLES:
             known = ", ".join(f"[{t}]" for t in TABLES)
-            close = f"; {key} is a parameter: {key} = a number" if key in PARAMETERS else ""
-            raise ValueError(f"{name}: unknown table [{key}]; there are {known}{close}")
+            close = f"; write the parameter as {key} = NUMBER" if key in PARAMETERS else ""
+            raise ValueError(f"{name}: unknown table [{key}]; expected one of {known}{close}")
         if key in TABLES and not isinstance(value, dict):
-            raise ValueError(f"{name}: {key} is a table: [{key}], and names with numbers below it")
+            raise ValueError(f"{name}: expected a table [{key}] with names and numbers")
     return given
 
 
@@ -275,7 +278,7 @@ def _read(path: str, profile: Profile | str) -> Machine:
         raise ValueError(f"cannot read {path!r}: {(e.strerror or str(e)).lower()}") from None
     base = given.pop("machine", None)
     if base is not None and (not isinstance(base, str) or base not in MACHINES):
-        raise ValueError(f"{path}: unknown machine {shown(base)}; one of {', '.join(MACHINES)}")
+        raise ValueError(f"{path}: unknown machine {shown(base)}; expected one of {', '.join(MACHINES)}")
     start = MACHINES[base] if base is not None else machine_of(profile)
     try:
         found = start.with_values(given, f"derived: {path}")
@@ -285,7 +288,7 @@ def _read(path: str, profile: Profile | str) -> Machine:
 
 
 def shown(value: object) -> str:
-    """A value of a file as messages have it: cut, for it may be anything."""
+    """Return a value of a file for messages, truncated."""
     try:
         return repr(value)[:80]
     except ValueError:  # an integer with more digits than Python prints
@@ -293,7 +296,7 @@ def shown(value: object) -> str:
 
 
 def toml_of(found: Machine, base: Machine) -> str:
-    """What `machine` reads: the parameters that differ from those of a machine of the table."""
+    """Return a file for `machine`: the parameters that differ from those of a base machine."""
     lines = [f'machine = "{base.name}"']
     for key in PARAMETERS:
         if found.values[key] != base.values[key]:

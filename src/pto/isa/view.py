@@ -1,4 +1,4 @@
-"""Global tensors: the layouts of GM data and how a 2-D tile index maps into a 5-D global tensor."""
+"""Global tensors: the layouts of GM data, and the map from a 2-D tile index to a 5-D global tensor."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ _MAPS: dict[str, Callable[[int, int, Sequence[int], int], Index5]] = {
 
 
 def index5(layout: str, r: int, c: int, shape: Sequence[int], c0: int = 1) -> Index5:
-    """5-D index of tile element (r, c). `c0` (elements in 32 bytes) matters for NDC1HWC0 only."""
+    """Return the 5-D index of tile element (r, c). `c0` (elements in 32 bytes) is only used for NDC1HWC0."""
     return _MAPS[layout](r, c, shape, c0)
 
 
 def element_offset(
     layout: str, r: int, c: int, shape: Sequence[int], strides: Sequence[int], c0: int = 1
 ) -> int:
-    """GM element offset of tile element (r, c) of a strided 5-D tensor."""
+    """Return the GM element offset of tile element (r, c) of a strided 5-D tensor."""
     at = sum(i * st for i, st in zip(index5(layout, r, c, shape, c0), strides, strict=True))
     return at + (c % c0 if layout == "NDC1HWC0" else 0)
 
 
-#: Dimensions whose product is the number of rows and of columns of the matrix a layout shows.
+#: Layout -> dimensions whose product is the number of rows, and of columns, of its matrix.
 _EXTENTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "ND": ((0, 1, 2, 3), (4,)),
     "NHWC": ((0, 1, 2, 3), (4,)),
@@ -99,14 +99,15 @@ _EXTENTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, int]:
-    """Rows and columns of the matrix that a 5-D tensor of a layout is."""
+    """Return rows and columns of the matrix of a 5-D tensor with a layout."""
     rows, cols = [prod([shape[d] for d in dims]) for dims in _EXTENTS[layout]]
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
-#: Which sizes of a load into L1 come from the view, by column of the legality tables and the layouts of tile
-#: and view; all others are those of the valid region. The loads of A2 and A3 that make fractals take both,
-#: those of A5 count rows (of column-major matrices and of fractals: columns), as wide as the tile says.
+#: Sizes of a load into L1 that come from the view, by legality column and the layouts of tile and view; all
+#: others come from the valid region. Loads of A2 and A3 that make fractals use both extents of the view.
+#: Loads of A5 take the number of rows from the view (of columns for column-major matrices and fractals), and
+#: the width from the tile.
 _FROM_VIEW: dict[str, dict[tuple[str, str], tuple[bool, bool]]] = {
     "a2a3": {("NZ", "ND"): (True, True), ("ZN", "DN"): (True, True)},
     "a5": {
@@ -115,26 +116,26 @@ _FROM_VIEW: dict[str, dict[tuple[str, str], tuple[bool, bool]]] = {
         ("ZZ", "MX_A_ZZ"): (True, True), ("NN", "MX_B_NN"): (True, True),
     },
 }  # fmt: skip
-#: Loads of scales that look at one stride of a view only, and not at its extents.
+#: Loads of scales that use only one stride of a view, and not its extents.
 _BY_STRIDE = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")
 
 
 def loaded(
     isa: str, loc: str, tile: str, view: str, valid: tuple[int, int], extent: tuple[int, int]
 ) -> tuple[int, int]:
-    """Rows and columns that a load moves: of a tile in memory `loc`, its layout and that of the view, the
-    valid region of the tile and the extent of the view."""
+    """Return the rows and columns that a load moves, for a tile in memory `loc` with a layout, the layout of
+    the view, the valid region of the tile, and the extent of the view."""
     by_view = _FROM_VIEW.get(isa, {}).get((tile, view), (False, False)) if loc == "mat" else (False, False)
     rows, cols = (e if from_view else v for from_view, v, e in zip(by_view, valid, extent, strict=True))
     return rows, cols
 
 
 def is_bounded(isa: str, layout: str) -> bool:
-    """Whether a load stays within the extents of a view of that layout."""
+    """Return True if a load stays within the extents of a view with this layout."""
     return isa == "cpu" or layout not in _BY_STRIDE
 
 
-#: Extents and strides of a matrix of scales, by its rows and columns, which lie packed.
+#: Extents and strides of a packed matrix of scales, from its rows and columns.
 _PACKED: dict[str, Callable[[int, int], tuple[Index5, Index5]]] = {
     "MX_A_ZZ": lambda r, c: ((1, r // 16, c // 2, 16, 2), (r * c, c * 16, 32, 2, 1)),
     "MX_A_ND": lambda r, c: ((1, 1, r, c // 2, 2), (r * c, r * c, c, 2, 1)),
@@ -146,31 +147,31 @@ _PACKED: dict[str, Callable[[int, int], tuple[Index5, Index5]]] = {
 
 
 def is_packed(layout: str, rank: int) -> bool:
-    """Whether a view of a layout is one of scales that is given by rows and columns only."""
+    """Return True if a view with this layout has scales that are given only by rows and columns."""
     return layout in _PACKED and rank == 2
 
 
 def packed_scales(
     layout: str, dims: Sequence[int], whole: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Five extents and strides of a window of scales that is given by rows and columns only, of a view with
-    `whole` of them; None for any other."""
+    """Return five extents and strides of a window of scales that is given only by rows and columns, in a view
+    of extents `whole`; None for any other window."""
     made = _PACKED.get(layout)
     if made is None or len(dims) != 2 or len(whole) != 2:
         return None
     return made(*dims)[0], made(*whole)[1]
 
 
-# -- the layout that nothing gives -------------------------------------------------------------------------
+# -- views without a layout -------------------------------------------------------------------------------
 
-#: An extent or stride: a number, or what stands for an unknown one and is equal to itself only.
+#: An extent or stride: a number, or an object for an unknown value, which is equal only to itself.
 Extent = object
 
 
 class Strided(Record):
-    """What shape and strides say of a view without a layout.
+    """Layouts that shape and strides of a view imply.
 
-    `layout` is the one to assume, `either` whether rows and columns are the same bytes in ND and DN;
+    `layout` is the layout to assume; `either` is True if rows and columns are the same bytes in ND and DN;
     `fits` are the layouts that the strides do not contradict.
     """
 
@@ -181,11 +182,9 @@ class Strided(Record):
 
 @lru_cache(maxsize=4096)
 def strided(shape: tuple[Extent, ...], strides: tuple[Extent, ...], bits: int) -> Strided:
-    """The layout of a view by its shape and strides: NZ boxes of 512 bytes, else by its last two dimensions.
-
-    Columns next to each other are ND, rows next to each other DN, both only where nothing lies between two
-    rows (columns); what is neither counts as ND.
-    """
+    """Return the layout of a view by its shape and strides: NZ for boxes of 512 bytes, else by its last two
+    dimensions. Adjacent columns are ND and adjacent rows DN, if there are no gaps between rows (columns);
+    anything else counts as ND."""
     s = (1, 1, 1, 1, *shape)[-5:]
     rows, cols = s[3:]
     col_step = strides[-1] if strides else 1
@@ -203,7 +202,7 @@ def strided(shape: tuple[Extent, ...], strides: tuple[Extent, ...], bits: int) -
     return Strided(layout, nd and dn and not nz, frozenset(name for name, ok in fits.items() if ok))
 
 
-#: The layout of global memory that a tile of each layout holds as it is.
+#: Layout of a tile -> the layout of global memory with the same order.
 _HELD = {"ND": "ND", "DN": "DN", "NZ": "NZ"}
 _HELD_SCALES = {**_HELD, "ZZ": "MX_A_ZZ", "NN": "MX_B_NN"}
 
@@ -211,9 +210,10 @@ _HELD_SCALES = {**_HELD, "ZZ": "MX_A_ZZ", "NN": "MX_B_NN"}
 def window_layout(
     window: Strided, dims: Sequence[int], bits: int, tile: str, valid: tuple[int, int], scales: bool
 ) -> str:
-    """The layout of a window (five extents) that nothing gives one, at a load or store of a tile.
+    """Return the layout of a window (five extents) without a given layout, at a load or store of a tile.
 
-    The shapes decide where they can: the layout in which the window has exactly the valid region of the tile.
+    The shapes decide if possible: the window has the layout in which it is exactly the valid region of the
+    tile.
     """
     held = (_HELD_SCALES if scales else _HELD).get(tile)
     if held is None or prod(dims[:3]) == 1:

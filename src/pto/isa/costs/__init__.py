@@ -1,15 +1,15 @@
-"""What instructions cost, as data: expressions over operands and attributes, each with its evidence.
+"""Costs of instructions as data: expressions over operands and attributes, each with its evidence.
 
     Cost("tadd tsub", "2 * reps(dst) + masked(dst)", "25", MEASURED, "single instructions on a device")
 
-Expressions are those of rules (`isa/rules.py`), with the functions below and with the parameters of the
-machine (`isa/timing.py`) by name. An instruction takes its pipe for `busy` cycles, and `after` cycles later
-others find what it did: alone it costs both, behind others of its pipe `busy` only. Where it moves bytes
-along a `path` of global memory, they are shared out among all cores that do.
+The expressions are those of rules (`isa/rules.py`), with the functions below and the parameters of the
+machine (`isa/timing.py`) by name. An instruction occupies its pipe for `busy` cycles, and its result is
+available `after` cycles later. A single instruction costs both; an instruction after others of its pipe costs
+only `busy`. All cores that move bytes along a `path` of global memory share its bandwidth.
 
     charge("tadd", MACHINES["a2a3"], dst=tile("f32", 64, 64)).cycles    # -> 153.0
 
-Rows that no entry names are charged by their pipe, and are marked as guesses.
+Rows without an entry are charged by their pipe, and marked as guesses.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _tables(isa: str) -> dict[str, tuple[Cost, ...]]:
 
 
 def costs_of(row: Row, isa: str) -> tuple[Cost, ...]:
-    """The entries of a row in a column, in their order; the last one holds wherever none before did."""
+    """Return the entries of a row in a column, in order. The last entry applies if no earlier one does."""
     pipes = row.pipe if isinstance(row.pipe, str) else row.pipe[-1][1]
     own = _tables("a5" if isa == "a5" else "a2a3").get(row.name, ())
     if own and not own[-1].when:
@@ -53,7 +53,7 @@ def costs_of(row: Row, isa: str) -> tuple[Cost, ...]:
 
 
 class Charge(Record):
-    """What one instruction costs."""
+    """Cost of one instruction."""
 
     busy: float
     after: float
@@ -70,12 +70,12 @@ class Charge(Record):
 NOTHING = Charge(0.0, 0.0, DERIVED)
 
 
-#: What entries for many rows speak of, where a row has no operand of that name.
+#: Operands in entries for many rows, which a row may lack.
 _NAMED = ["dst", "src", "src0", "tile"]
 
 
 def charged(row: Row, machine: Machine, args: Mapping[str, Any]) -> Charge:
-    """What an instruction with these operands and attributes costs."""
+    """Return the cost of an instruction with these operands and attributes."""
     missing = dict.fromkeys(_NAMED + [o.name for o in row.operands] + [a.name for a in row.attrs])
     env = {**missing, **machine.values, **FUNCTIONS, **args, "isa": machine.isa}
     for cost in costs_of(row, machine.isa):
@@ -86,13 +86,13 @@ def charged(row: Row, machine: Machine, args: Mapping[str, Any]) -> Charge:
             moved = float(evaluate(cost.bytes, env)) if cost.bytes else 0.0
             flops = float(evaluate(cost.flops, env)) if cost.flops else 0.0
         except (Unknown, AttributeError):
-            continue  # an operand that the entry speaks of is not there
+            continue  # an operand of the entry is missing
         return Charge(max(busy, 0.0), max(after, 0.0), cost.evidence, cost.path, moved, flops)
     return Charge(machine.issue, 0.0, GUESSED)
 
 
 def charge(name: str, machine: Machine, **args: Any) -> Charge:
-    """The same by the name of a row."""
+    """Return the cost of an instruction by the name of its row."""
     from .. import row  # the table is read on first use
 
     found = row(name)

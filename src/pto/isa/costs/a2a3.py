@@ -1,11 +1,11 @@
-"""What vector instructions cost on A2 and A3: repeats of 256 bytes, and the start of the pipe."""
+"""Costs of vector instructions on A2 and A3: repeats of 256 bytes, and the start of the pipe."""
 
 from __future__ import annotations
 
 from .entry import DERIVED, FITTED, GUESSED, MEASURED, Cost
 
 _SINGLE = "single instructions on a device, slope by repeat and start-up"
-_TABLE = "the field's table of profiled slopes, which this reproduces within 1.2 % in the mean"
+_TABLE = "the vendor's table of profiled slopes, reproduced with a mean error of 1.2 %"
 _E = "dst.elems"
 
 COSTS: tuple[Cost, ...] = (
@@ -25,7 +25,7 @@ COSTS: tuple[Cost, ...] = (
     Cost("texp tsqrt", "0.0314 * dst.elems", "30", FITTED, _TABLE, flops=_E),
     Cost("tlog", "0.0314 * dst.elems", "33", MEASURED, _SINGLE, flops=_E),
     Cost("trsqrt", "merged(dst) + unmerged(dst)", "25", MEASURED, _SINGLE, flops=_E),
-    Cost("tabs", "merged(dst) + unmerged(dst)", "24", GUESSED, "as trsqrt, which the field guesses too",
+    Cost("tabs", "merged(dst) + unmerged(dst)", "24", GUESSED, "as trsqrt, which the vendor guesses too",
          flops=_E),
     Cost("tneg", "merged(dst) + unmerged(dst)", "26", DERIVED, "tmuls by -1", flops=_E),
     Cost("tcvt", "max(merged(src), merged(dst)) + unmerged(dst)", "27", MEASURED,
@@ -83,7 +83,7 @@ COSTS: tuple[Cost, ...] = (
     Cost("tgather", "47 * dst.v_row * max(1, blocks(dst) / 2)", "24", MEASURED,
          "rows gathered by index on a device", when="has(indices)", flops=_E),
     Cost("tgather", "14 * merged(src)", "34", GUESSED, "by mask, as published without a source", flops=_E),
-    Cost("tgatherb", "2 * merged(dst)", "24", GUESSED, "as the default of the field", flops=_E),
+    Cost("tgatherb", "2 * merged(dst)", "24", GUESSED, "as the vendor's default", flops=_E),
     Cost("ttrans", "2 * max(1, stored(dst) / 512) + size(dst) / bw_ub_ub", "24", GUESSED,
          "conversions of 16 rows, then a copy", flops=_E),
     # -- copies within UB

@@ -1,15 +1,15 @@
-"""What vector instructions cost on A5: curves over loops of vector functions.
+"""Costs of vector instructions on A5: curves over loops of vector functions.
 
-A tile that is one run of elements is one loop, `a * loops + b`; another has a loop in a loop,
-`(a * inner + b) * rows + c`. The curves are published as fits; whether a board or a simulator was fitted is
-not said.
+A tile with contiguous elements is one loop, `a * loops + b`; any other tile is a nested loop, `(a * inner +
+b) * rows + c`. The curves are published fits; whether they were fitted to a board or to a simulator is not
+published.
 """
 
 from __future__ import annotations
 
 from .entry import FITTED, GUESSED, Cost
 
-_CURVES = "the field's curves over loops of vector functions"
+_CURVES = "the vendor's curves over loops of vector functions"
 
 #: Names, condition, then a, b of one loop and a, b, c of two.
 _TABLE: tuple[tuple[str, str, tuple[float, float], tuple[float, float, float]], ...] = (
@@ -37,7 +37,7 @@ _TABLE: tuple[tuple[str, str, tuple[float, float], tuple[float, float, float]], 
     ("tcvt", "src.bits == 4 and dst.bits == 16", (0.8934, 89.90), (3.2957, 1.9433, 61.60)),
 )  # fmt: skip
 
-#: Rows without a curve, charged as one that has it.
+#: Rows without a curve -> row whose curve they use.
 _LIKE = {
     "tmax tmin tand tor": "tadd",
     "tadds tsubs tmuls tmaxs trelu tlrelu tabs tnot": "tmins",
@@ -47,7 +47,7 @@ _LIKE = {
 
 
 def _loops(names: str) -> tuple[str, str]:
-    """Loops of a tile that is one run, and inner loops of a row."""
+    """Return the number of loops of a contiguous tile, and of inner loops of a row."""
     if not names.startswith("tcvt"):
         return "ceil(dst.elems / epr(dst))", "blocks(dst)"
     # narrow sources that widen fill the lanes of the result
@@ -65,7 +65,7 @@ def _curves() -> tuple[Cost, ...]:
         source = _CURVES if of == names else f"as {of.split()[0]}"
         runs, inner = _loops(names)
         both = f"({when}) and flat(dst)" if when else "flat(dst)"
-        if one[0] < 0:  # the fit covers ten loops; a longer one does not cost less than nothing
+        if one[0] < 0:  # the fit covers ten loops; beyond them, its negative slope would make costs negative
             busy, after = f"max({one[0]} * min({runs}, 10), -30) + max(0, {runs} - 10)", f"{one[1]}"
             out.append(Cost(names, f"max(0, {busy} + 30)", f"{one[1] - 30}", evidence, source, both,
                             flops="dst.elems"))  # fmt: skip

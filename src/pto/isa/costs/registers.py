@@ -1,10 +1,10 @@
-"""What instructions on registers cost within a vector function of A5.
+"""Costs of register instructions in a vector function of A5.
 
-The parameters are those of the field's model of the vector core: two units compute, two loads and one store
-go at a time, a result is there for who needs it some cycles before it is done. The model executes out of
-order, so a function takes what its busiest ports do, or the longest chain of results that need each other,
-whatever is more. With that, loops of vector functions meet the field's curves (`a5.py`) within 12 %, which is
-why what follows from the table counts as derived; what the table does not have is a guess.
+The parameters are those of the vendor's model of the vector core: two units compute, and two loads and one
+store can run at a time. A dependent instruction can start some cycles before its source is done. The model
+executes out of order, so the time of a function is that of its busiest ports or of its longest chain of
+dependent results, whichever is larger. With these parameters, loops of vector functions match the vendor's
+curves (`a5.py`) within 12 %, so costs from the table count as derived; all other costs are guesses.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import NamedTuple
 from ..row import Row
 from .entry import DERIVED, GUESSED
 
-#: Units that compute; ports that load; ports that store.
+#: Numbers of compute units, load ports and store ports.
 UNITS, LOADS, STORES = 2, 2, 1
 
 
 class Register(NamedTuple):
-    """An instruction: cycles until it is done, until who needs it may begin, and that it takes its unit, each
-    for elements of 32 bits and of fewer; whether only the first unit can do it; what it rests on."""
+    """An instruction: cycles until it is done, until a dependent instruction may start, and of occupying its
+    unit, each for 32-bit and for narrower elements; `first_only` if only the first unit can execute it; and
+    its evidence."""
 
     latency: tuple[int, int]
     forward: tuple[int, int]
@@ -48,7 +49,7 @@ _TABLE: tuple[tuple[str, Register], ...] = (
     ("vlds", Register((9, 9), (6, 6), (1, 1))),
     ("vsts", Register((9, 9), (9, 9), (1, 1))),
 )
-#: Of memory and of units, where the table has nothing.
+#: Defaults for memory and compute instructions that are not in the table.
 _MEMORY = Register((9, 9), (6, 6), (1, 1), evidence=GUESSED)
 _OTHER = Register((7, 7), (4, 4), (2, 2), evidence=GUESSED)
 
@@ -63,14 +64,14 @@ def register_of(row: Row) -> Register:
 
 
 class VectorFunction:
-    """The instructions of a vector function, as they come; keys name what they read and write."""
+    """The instructions of a vector function, in order; keys identify the values that they read and write."""
 
     def __init__(self) -> None:
-        self._ports = [0.0, 0.0, 0.0]  # cycles of loads, stores, units
-        self._first = 0.0  # and of the first unit
-        self._longest = [0, 0, 0]  # latencies
+        self._ports = [0.0, 0.0, 0.0]  # busy cycles of loads, stores, units
+        self._first = 0.0  # busy cycles of the first unit
+        self._longest = [0, 0, 0]  # longest latency of loads, stores, units
         self._ready: dict[object, float] = {}
-        self._inner: dict[object, float] = {}  # the same without what earlier rounds of a loop gave
+        self._inner: dict[object, float] = {}  # the same without values from earlier iterations of a loop
         self._chain = self._path = 0.0
         self.computed = 0
         self.evidence = DERIVED
@@ -82,7 +83,8 @@ class VectorFunction:
         reads: tuple[tuple[object, bool], ...] = (),
         writes: tuple[object, ...] = (),
     ) -> None:
-        """`reads` are keys, and whether the value comes from an earlier round of a loop."""
+        """Add an instruction. `reads` are keys, each with True if the value is from an earlier iteration of a
+        loop."""
         register, narrow = register_of(row), int(bits < 32)
         kind = 2
         if row.effect == "memory":
@@ -106,7 +108,7 @@ class VectorFunction:
 
     @property
     def cycles(self) -> tuple[float, float]:
-        """Cycles that it takes the pipe, and those from there until its last result."""
+        """Busy cycles of the pipe, and further cycles until the last result."""
         loads, stores, units = self._ports
         most = max(loads / LOADS, stores / STORES, units / UNITS, self._first)
         fill = max(self._path, float(sum(self._longest)))  # a value is loaded, computed and stored

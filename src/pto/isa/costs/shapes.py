@@ -1,4 +1,4 @@
-"""Operands as costs see them, and the functions of cost expressions: repeats, masks, bytes, products."""
+"""Operands in cost expressions, and the functions of these expressions: repeats, masks, bytes, products."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..dtypes import DTYPES
 
 
 class Shape:
-    """An operand as costs see it."""
+    """An operand in cost expressions."""
 
     __slots__ = (
         "bits", "bytes", "cols", "const", "dims", "dtype", "elems", "kind", "layout", "loc", "rows", "v_col",
@@ -47,12 +47,12 @@ def tile(
     dtype: str, rows: int, cols: int, v_row: int | None = None, v_col: int | None = None, loc: str = "vec",
     layout: str = "",
 ) -> Shape:  # fmt: skip
-    """A tile, for estimates without a program."""
+    """Return a tile, for estimates without a program."""
     return Shape("tile", dtype, rows, cols, v_row, v_col, loc, layout)
 
 
 def view(dtype: str, *dims: int, layout: str = "ND") -> Shape:
-    """A window of global memory, for estimates without a program."""
+    """Return a window of global memory, for estimates without a program."""
     rows, cols = (1, 1, *dims)[-2:]
     return Shape("view", dtype, rows, cols, dims=dims, layout=layout)
 
@@ -61,7 +61,7 @@ def view(dtype: str, *dims: int, layout: str = "ND") -> Shape:
 
 
 def _epr(t: Shape) -> int:
-    """Elements of one repeat: 256 bytes."""
+    """Return the number of elements of one repeat of 256 bytes."""
     return int(256 // max(t.bytes, 1))
 
 
@@ -70,7 +70,8 @@ def _dense(t: Shape) -> bool:
 
 
 def _counted(t: Shape) -> bool:
-    """Whether an element-wise instruction counts elements instead of repeats: ragged rows, too many."""
+    """Return True if an element-wise instruction counts elements instead of repeats, for ragged rows or many
+    elements."""
     epr = _epr(t)
     if _dense(t):
         return (t.cols > epr and t.cols % epr != 0) or t.v_row * t.v_col > 255 * epr
@@ -79,7 +80,7 @@ def _counted(t: Shape) -> bool:
 
 
 def _merged(t: Shape) -> int:
-    """Repeats of an instruction of one tile."""
+    """Return the repeats of an instruction with one tile."""
     epr = _epr(t)
     if not t.v_row or not t.v_col:
         return 0
@@ -87,31 +88,31 @@ def _merged(t: Shape) -> int:
 
 
 def _reps(t: Shape) -> int:
-    """Repeats of an instruction of two tiles: narrow ones take a repeat per row."""
+    """Return the repeats of an instruction with two tiles; narrow tiles take one repeat per row."""
     if t.cols < _epr(t) and t.v_row <= 255:
         return t.v_row if t.v_col else 0
     return _merged(t)
 
 
 def _masked(t: Shape) -> int:
-    """What masks cost an instruction of two tiles."""
+    """Return the cost of masks in an instruction with two tiles."""
     if t.cols < _epr(t) and t.v_row <= 255:
         return 16
     return 17 if _counted(t) else 0
 
 
 def _unmerged(t: Shape) -> int:
-    """What masks cost an instruction of one tile."""
+    """Return the cost of masks in an instruction with one tile."""
     return 17 if _counted(t) else 0
 
 
 def _blocks(t: Shape) -> int:
-    """Repeats of one row."""
+    """Return the repeats of one row."""
     return ceil(t.v_col / _epr(t))
 
 
 def _full(t: Shape) -> int:
-    """Whole repeats of one row."""
+    """Return the whole repeats of one row."""
     return t.v_col // _epr(t)
 
 
@@ -123,13 +124,15 @@ _ROW_FIX = {(1, 0): 44, (1, 1): 75, (2, 0): 61, (2, 1): 93, (3, 1): 99, (4, 1): 
 
 
 def _rowfix(t: Shape) -> int:
-    """Constant part of a row sum, by whole repeats of a row and whether one is left over."""
+    """Return the constant part of a row sum, by whole repeats of a row and whether a partial repeat
+    remains."""
     n, rem = min(_full(t), 5), _rem(t)
     return _ROW_FIX.get((n, rem)) or _ROW_FIX[n, 1 - rem]
 
 
 def _descriptors(v: Shape) -> int:
-    """Transfers that a window of global memory takes: one per outer index, a matrix or a fractal each."""
+    """Return the number of transfers of a window of global memory: one per outer index, each a matrix or a
+    fractal."""
     if v.kind != "view":
         return 1
     inner = 3 if v.layout in ("NZ", "NC1HWC0", "MX_A_ZZ", "MX_B_NN") else 2
@@ -137,23 +140,24 @@ def _descriptors(v: Shape) -> int:
 
 
 def _size(t: Shape) -> float:
-    """Bytes of the valid part of a tile, or of a window."""
+    """Return the bytes of the valid region of a tile, or of a window."""
     return t.elems * t.bytes
 
 
 def _stored(t: Shape) -> float:
-    """Bytes of the whole tile: what moves between fractal memories."""
+    """Return the bytes of the whole tile, which moves between fractal memories transfer."""
     return t.rows * t.cols * t.bytes if t.kind == "tile" else t.elems * t.bytes
 
 
 def _cube(m: int, k: int, n: int, bits: int) -> float:
-    """Cycles of a product: blocks of 16 rows, 16 columns and 32 bytes; 32-bit operands take two passes."""
+    """Return the cycles of a product: blocks of 16 rows, 16 columns and 32 bytes; 32-bit operands take two
+    passes."""
     deep = max(1, 32 * 8 // max(bits, 8))
     return ceil(m / 16) * ceil(k / deep) * ceil(n / 16) * (2 if bits >= 32 else 1)
 
 
 def _loops(*counts: Any) -> int:
-    """A number of bursts, loops around them included."""
+    """Return the number of bursts, including loops around them."""
     found = 1
     for count in counts:
         several = cast("list[Any]", count if isinstance(count, list) else [count])
@@ -164,7 +168,7 @@ def _loops(*counts: Any) -> int:
 
 
 def _flat(t: Shape) -> bool:
-    """Whether a tile is one run of elements, for instructions of the a5 vector core."""
+    """Return True if a tile is contiguous, for instructions of the A5 vector core."""
     return t.v_row == 1 or t.v_col == t.cols
 
 

@@ -1,4 +1,5 @@
-"""What movement, products and the rest cost: rates and latencies of the machine, the same in all columns."""
+"""Costs of data movement, products and all other instructions, from rates and latencies of the machine; the
+same in all columns."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ _MAD = "products on 24 cores: cycles per step of base blocks"
 
 
 def _products(names: str, a: str, b: str, evidence: str, source: str) -> Cost:
-    """A product of tiles; the inner extent is that of the left operand, both have the same type."""
+    """Return the cost of a product of tiles. The inner extent is that of the left operand; both have the same
+    type."""
     m, k, n = f"{a}.v_row", f"{a}.v_col", f"{b}.v_col"
     return Cost(
         names, f"mad_head + cube({m}, {k}, {n}, {a}.bits)", "0", evidence, source,
@@ -51,7 +53,7 @@ COSTS: tuple[Cost, ...] = (
          "the platform's rate of the path", "isa == 'a5'", "l1_ub", "size(tile)"),
     Cost("tpush tpush_to_aiv tpush_to_aic", "size(tile) / bw_ub_gm", "lat_ub_gm", FITTED, _DMA,
          "tile.loc == VEC", "ub_gm", "size(tile)"),
-    Cost("tpop tpop_from_aic tpop_from_aiv", "issue", "0", GUESSED, "the tile is there already",
+    Cost("tpop tpop_from_aic tpop_from_aiv", "issue", "0", GUESSED, "the tile has already arrived",
          "isa == 'a5'"),
     Cost("tpop tpop_from_aic tpop_from_aiv", "size(tile) / bw_gm_ub", "lat_gm_in", FITTED, _DMA,
          "tile.loc == VEC", "gm_ub", "size(tile)"),
@@ -146,7 +148,7 @@ COSTS: tuple[Cost, ...] = (
          "asynchronous reads of another device", "", "remote", "size(src)"),
     # -- single elements
     Cost("tgetval tsetval", "13", "0", DERIVED, "loops that read a number per row"),
-    # -- what orders: its time is that of what it waits for
+    # synchronization: its time is that of the awaited events
     Cost("set_flag set_flag_dyn wait_flag wait_flag_dyn record_event wait_event get_buf rls_buf barrier"
          " barrier_sync fence.barrier_all set_cross_core wait_flag_dev set_intra_block wait_intra_core"
          " sync.set sync.wait syncall tsync talloc tfree tfree_from_aic tfree_from_aiv",
@@ -155,7 +157,7 @@ COSTS: tuple[Cost, ...] = (
 
 _FALLBACK = "no evidence: by its pipe"
 
-#: What rows without an entry are charged.
+#: Costs of rows without an entry, by pipe.
 BY_PIPE: dict[str, Cost] = {
     "V": Cost("", "2 * merged(dst)", "24", GUESSED, f"{_FALLBACK}, two cycles per repeat", flops="dst.elems"),
     "MTE2": Cost("", "size(dst) / bw_gm_ub", "lat_gm_in", GUESSED, _FALLBACK, "", "gm_ub", "size(dst)"),
