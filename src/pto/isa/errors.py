@@ -22,7 +22,7 @@ class CatalogueEntry(Record):
     recipe: str = ""  # the documented way out, FIX-A12
 
 
-#: The documented ways out, FIX-A01 and so on. A group below names one, brings a sentence of its own, or both.
+#: The documented ways out, FIX-A01 and so on. A group below names one, has a sentence of its own, or both.
 RECIPES: dict[str, str] = {
     "A01": "Pass exactly as many constructor arguments as there are dynamic dimensions.",
     "A02": "Use the run-time getter for a dynamic dimension.",
@@ -39,11 +39,11 @@ RECIPES: dict[str, str] = {
     "A12": "Choose an address that is aligned and leaves room for the tile in its buffer, or a smaller tile.",
 }  # fmt: skip
 
-#: Checks many instructions share: title, condition ({op} = the instruction), recipe.
+#: Checks of many instructions: title, condition ({op} = the instruction), recipe.
 _CHECKS: dict[str, tuple[str, str, str]] = {
-    "dtype": ("unsupported element type", "the element type is none that {op} accepts", "A06"),
-    "dtype@a2a3": ("unsupported element type", "the element type is none that {op} accepts on A2/A3", "A06"),
-    "dtype@a5": ("unsupported element type", "the element type is none that {op} accepts on A5", "A06"),
+    "dtype": ("unsupported element type", "{op} does not accept the element type", "A06"),
+    "dtype@a2a3": ("unsupported element type", "{op} does not accept the element type on A2/A3", "A06"),
+    "dtype@a5": ("unsupported element type", "{op} does not accept the element type on A5", "A06"),
     "same": ("element types differ", "the tiles of {op} do not have one element type", "A06"),
     "layout": ("unsupported layout", "a tile of {op} is not row-major", "A06"),
     "layout@a2a3": ("unsupported layout", "a tile of {op} is not row-major on A2/A3", "A06"),
@@ -109,7 +109,7 @@ _STATIC: tuple[_Group, ...] = (
     ("0006", "Tile", "row not aligned",
      "an unboxed row-major tile has rows, or a column-major one columns, not a multiple of 32 bytes", "A04"),
     ("0007 0093", "NZ shape", "NZ dimensions not aligned",
-     "the columns of an NZ shape are no multiple of C0, or its rows no multiple of 16", "A03"),
+     "the columns of an NZ shape are not a multiple of C0, or its rows not a multiple of 16", "A03"),
     ("0008", "trowexpand A2/A3", "bad element width", "the element is not 8, 16 or 32 bits wide", "A06"),
     ("0009", "tload A5", "bad element width", "the element is not 8, 16, 32 or 64 bits wide", "A06"),
     ("0010", "tload A2/A3", "unsupported element type",
@@ -127,28 +127,28 @@ _STATIC: tuple[_Group, ...] = (
      "the data is not one of f32 and f16 throughout, the index not u32, or a tile not row-major, unboxed, "
      "in Vec and of the common stride", "A06"),
     ("0024-0026", "tmov/tstore", "unsupported accumulator type",
-     "the element type is none that an accumulator move or store accepts", "A06"),
+     "an accumulator move or store does not accept the element type", "A06"),
     ("0029 0107", "tmov", "accumulator to Mat is not NZ", "source or destination is not in NZ layout", "A06"),
-    ("0030", "tmov", "row not aligned", "the destination row is empty or no multiple of 32 bytes", "A04"),
+    ("0030", "tmov", "row not aligned", "the destination row is empty or not a multiple of 32 bytes", "A04"),
     ("0031", "tmov", "column not aligned",
-     "the destination column is empty or no multiple of 32 bytes", "A04"),
+     "the destination column is empty or not a multiple of 32 bytes", "A04"),
     ("0032 0033 0103 0111 0112", "tload/trowexpand", "bad location or layout",
      "a tload destination or a trowexpand operand does not have the location (Vec) or layout (ND) required",
      "A08"),
     ("0034-0040 0113-0115 0119-0121", "textract", "tile not aligned",
-     "rows or columns of source or destination are no multiple of 16 or of C0", "A03"),
+     "rows or columns of source or destination are not a multiple of 16 or of C0", "A03"),
     ("0037", "Event", "bad destination operation",
      "the destination operation of an event is not valid", "A07"),
     ("0116", "Event", "bad source operation", "the source operation of an event is not valid", "A07"),
     ("0117", "Event", "operations equal", "source and destination operation of an event are the same", "A07"),
     ("0118", "Event", "pipes equal", "both operations of an event run on one pipe", "A07"),
     ("0042 0092", "tmov A5", "dual destination not available",
-     "a dual-destination move is combined with NZ to DN or with quantisation", "Use a single destination."),
+     "a dual-destination move is combined with NZ to DN or with quantization", "Use a single destination."),
     ("0043", "tmrgsort", "does not fit UB",
      "the lists of a merge sort need more than the UB", "Sort shorter lists."),
     ("0044-0048 0050 0051 0139 0140", "tgather/tci", "bad index",
      "the index width or size does not suit tgather, or a tci tile has a bad type or several rows", "A10"),
-    ("0052", "quantised forms", "scale tile not in Scaling", "the fp operand is not a Scaling tile", "A08"),
+    ("0052", "quantized forms", "scale tile not in Scaling", "the fp operand is not a Scaling tile", "A08"),
     ("0053", "tassign", "no pointer", "the address of a global tensor is not a pointer", "A12"),
     ("0054", "tassign", "bad pointer type",
      "the pointer does not have the type of the global tensor", "A12"),
@@ -160,13 +160,13 @@ _STATIC: tuple[_Group, ...] = (
      "m, k or n disagree, a fractal is wrong, or a tile is not in its role of Left, Right or Acc", "A08"),
     ("0061", "trowsum CPU", "shapes do not fit", "source and destination do not have row-sum shapes", "A05"),
     ("0062 0081 0185", "tmov/tmatmul", "unsupported element type",
-     "the element type is none that the operation accepts", "A06"),
+     "the operation does not accept the element type", "A06"),
     ("0063", "treshape/get_scale_addr", "input not a tile", "the input is not a tile", "A08"),
     ("0090", "treshape/get_scale_addr", "output not a tile", "the output is not a tile", "A08"),
     ("0064", "Tile", "layout not legal", "the location, outer and inner layout do not go together", "A06"),
     ("0065", "Tile", "bad size", "rows or columns are not positive, or the valid region exceeds them", "A05"),
-    ("0066", "Tile", "columns do not fill boxes", "the columns are no multiple of the box columns", "A03"),
-    ("0067", "Tile", "rows do not fill boxes", "the rows are no multiple of the box rows", "A03"),
+    ("0066", "Tile", "columns do not fill boxes", "the columns are not a multiple of the box columns", "A03"),
+    ("0067", "Tile", "rows do not fill boxes", "the rows are not a multiple of the box rows", "A03"),
     ("0094", "Tile", "empty box", "the inner box has no rows or no columns", "A06"),
     ("0095", "Tile", "bad fractal size", "the fractal size is not 512, 1024 or 32", "A06"),
     ("0068 0074-0078 0219", "tmatmul", "unsupported combination",
@@ -186,7 +186,7 @@ _STATIC: tuple[_Group, ...] = (
      "the type is not f16 or f32 throughout, a tile is not in Vec, or not ND (the destination also DN with "
      "one column)", "A06"),
     ("0088 0122", "tmov A5", "bad accumulator move",
-     "the layout change is none of NZ to NZ, ND or DN, or a size is no multiple of 512 bytes", "A06"),
+     "the layout change is none of NZ to NZ, ND or DN, or a size is not a multiple of 512 bytes", "A06"),
     ("0096", "tsync", "not a vector operation", "the single-operation form names no vector operation", "A07"),
     ("0097", "Tile", "bad element width", "the element is not 4 bytes wide", "A06"),
     ("0098 0099", "tload/tstore", "element types differ",
@@ -194,7 +194,7 @@ _STATIC: tuple[_Group, ...] = (
     ("0100 0101", "tstore", "bad source location",
      "the source is not in Vec or Acc (A5), or in Vec, Acc or Mat (A2/A3)", "A08"),
     ("0106 0191-0200 0204", "tmov/tstore", "unsupported fixpipe types",
-     "the source is not f32 or i32, or the output type does not go with the quantisation mode", "A06"),
+     "the source is not f32 or i32, or the output type does not go with the quantization mode", "A06"),
     ("0123 0342-0347", "ttrans", "bad operand",
      "shape, element type or layout does not suit a transpose", "A06"),
     ("0127 0128 0178-0183", "tgather/tgatherb", "bad operand",
@@ -223,7 +223,7 @@ _STATIC: tuple[_Group, ...] = (
     ("0233-0235 0237", "tload", "bad conversion or pad",
      "the layout conversion is not supported, or the pad does not have the element type", "A06"),
     ("0242-0247", "tmatmul_mx", "operands do not fit",
-     "m, k or n disagree, k is no multiple of 64, or bias, type or fractal is wrong", "A06"),
+     "m, k or n disagree, k is not a multiple of 64, or bias, type or fractal is wrong", "A06"),
     ("0254-0273", "tmov", "bad operand",
      "type, fractal, location, shape, or the size and alignment of a Bias or Scaling tile is wrong", "A08"),
     ("0274-0282", "tmrgsort", "bad operand",
@@ -234,8 +234,8 @@ _STATIC: tuple[_Group, ...] = (
      "the tiles do not have the required common location", "A08"),
     ("0305", "treshape", "sizes differ", "the tiles do not have the same size in bytes", "A05"),
     ("0323", "tscatter", "index not integral", "the index type is not an integer", "A10"),
-    ("0324", "tscatter", "unsupported element type", "the element type is none that tscatter accepts", "A06"),
-    ("0325", "tscatter", "unsupported index type", "the index type is none that tscatter accepts", "A10"),
+    ("0324", "tscatter", "unsupported element type", "tscatter does not accept the element type", "A06"),
+    ("0325", "tscatter", "unsupported index type", "tscatter does not accept the index type", "A10"),
     ("0337", "tstore", "bad accumulator store",
      "an accumulator store is neither NZ to ND nor NZ to NZ", "A06"),
     ("0338", "tstore", "bad 64-bit store", "a 64-bit store is neither ND nor DN", "A06"),
@@ -248,16 +248,16 @@ _STATIC: tuple[_Group, ...] = (
     ("0352", "tile address", "tile too big", "the tile is larger than its buffer",
      "A12: Use a smaller tile, or split the work."),
     ("0353", "tile address", "out of bounds", "address plus size exceeds the buffer", "A12"),
-    ("0354", "tile address", "misaligned", "the address is no multiple of the buffer's alignment", "A12"),
+    ("0354", "tile address", "misaligned", "the address is not a multiple of the buffer's alignment", "A12"),
 )  # fmt: skip
 
 _RUNTIME: tuple[_Group, ...] = (
-    ("0001", "tmrgsort", "bad block length", "blockLen is no multiple of 64", "Use a multiple of 64."),
-    ("0003", "tmrgsort", "bad valid columns", "the valid columns are no multiple of 4 * blockLen", "A05"),
+    ("0001", "tmrgsort", "bad block length", "blockLen is not a multiple of 64", "Use a multiple of 64."),
+    ("0003", "tmrgsort", "bad valid columns", "the valid columns are not a multiple of 4 * blockLen", "A05"),
     ("0004", "tmrgsort", "bad ratio", "the ratio of columns to block length is not 1 to 255",
      "Choose a block length nearer to the list."),
     ("0008", "tmrgsort", "does not fit UB", "the lists need more than the UB", "Sort shorter lists."),
-    ("0002", "tstore", "unsupported element type", "the element type is none that tstore accepts", "A06"),
+    ("0002", "tstore", "unsupported element type", "tstore does not accept the element type", "A06"),
     ("0005", "tmatmul", "bad left columns", "the valid columns of the left tile are not 1 to 4095", "A05"),
     ("0006", "tmatmul", "bad left rows", "the valid rows of the left tile are not 1 to 4095", "A05"),
     ("0007", "tmatmul", "bad right columns", "the valid columns of the right tile are not 1 to 4095", "A05"),
@@ -265,10 +265,10 @@ _RUNTIME: tuple[_Group, ...] = (
     ("0010", "division", "zero divisor", "a divisor is zero", "A11"),
     ("0011", "textract", "column index not aligned", "the column index is not aligned", "A03"),
     ("0012", "textract", "row index not aligned", "the row index is not aligned", "A03"),
-    ("0013", "textract", "column index not aligned", "the column index is no multiple of 16", "A03"),
-    ("0014", "textract", "row index not aligned", "the row index is no multiple of 16", "A03"),
-    ("0015", "textract", "column index not aligned", "the column index is no multiple of C0", "A03"),
-    ("0016", "textract", "row index not aligned", "the row index is no multiple of C0", "A03"),
+    ("0013", "textract", "column index not aligned", "the column index is not a multiple of 16", "A03"),
+    ("0014", "textract", "row index not aligned", "the row index is not a multiple of 16", "A03"),
+    ("0015", "textract", "column index not aligned", "the column index is not a multiple of C0", "A03"),
+    ("0016", "textract", "row index not aligned", "the row index is not a multiple of C0", "A03"),
     ("0017", "valid region", "valid columns differ", "src and dst differ in valid columns", "A05"),
     ("0020", "valid region", "valid rows differ", "src and dst differ in valid rows", "A05"),
     ("0018", "valid region", "valid columns differ", "src and index differ in valid columns", "A05"),
@@ -279,9 +279,9 @@ _RUNTIME: tuple[_Group, ...] = (
     ("0048", "tstore", "rows differ", "the valid rows differ from dimension 3 of the global tensor", "A09"),
     ("0064", "tstore", "bad valid rows", "the valid rows are not 1 to 8192", "A05"),
     ("0028", "tload/tstore", "row not aligned",
-     "dimension 3 of a DN tensor is no multiple of 32 bytes", "A04"),
+     "dimension 3 of a DN tensor is not a multiple of 32 bytes", "A04"),
     ("0029", "tload/tstore", "row not aligned",
-     "dimension 4 of an ND tensor is no multiple of 32 bytes", "A04"),
+     "dimension 4 of an ND tensor is not a multiple of 32 bytes", "A04"),
     ("0030", "reductions", "empty valid region", "the valid region is empty", "A05"),
     ("0031", "reductions", "valid columns differ", "the valid columns do not fit the reduction", "A05"),
     ("0032", "reductions", "valid rows differ", "the valid rows do not fit the reduction", "A05"),
@@ -315,13 +315,13 @@ _CPU: tuple[_Group, ...] = (
      "an NZ or ZN to ND or DN store meets more than 2 dimensions", "A09"),
     ("0006", "textract", "window does not fit",
      "the valid region of the destination is not that of the source less the index", "A05"),
-    ("0007", "tgatherb", "row not aligned", "a valid row is no multiple of 32 bytes", "A10"),
+    ("0007", "tgatherb", "row not aligned", "a valid row is not a multiple of 32 bytes", "A10"),
 )  # fmt: skip
 
 _GENERAL: tuple[_Group, ...] = (
     ("E001", "build", "pto header not found", "the compiler does not find the pto headers",
      "Add the include directory of pto to the compiler's search path."),
-    ("E002", "Tile", "tile not aligned", "a tile row is no multiple of 32 bytes", "A04"),
+    ("E002", "Tile", "tile not aligned", "a tile row is not a multiple of 32 bytes", "A04"),
     ("E003", "operands", "mixed operands", "one operation mixes element types or shapes",
      "Insert a tcvt, or give the operands one type and shape."),
     ("E004", "build", "compiler too old", "the compiler lacks C++20", "Use gcc 13, clang 15 or newer."),
@@ -352,7 +352,7 @@ _GENERAL: tuple[_Group, ...] = (
 
 
 def _ids(text: str, prefix: str) -> Iterator[str]:
-    """`0001-0004 0010` -> SA-0001 .. SA-0004, SA-0010."""
+    """Expand `0001-0004 0010` to SA-0001 .. SA-0004, SA-0010."""
     for word in text.split():
         first, _, last = word.partition("-")
         if not prefix:
@@ -370,7 +370,7 @@ def _entry(code: str, where: str, title: str, condition: str, fix: str) -> Catal
 
 
 def _field() -> Iterator[CatalogueEntry]:
-    """The field's entries; where a code comes twice, the later entry is the more specific one."""
+    """Yield the entries of the vendor stack. If a code occurs twice, the later entry is more specific."""
     for first, op, checks in _RUNS:
         prefix, number = first.split("-")
         for offset, check in enumerate(checks.split()):
@@ -392,14 +392,14 @@ CATALOGUE: dict[str, CatalogueEntry] = dict(sorted({e.code: e for e in (*_field(
 
 
 def recipe(code: str) -> CatalogueEntry | None:
-    """A documented way out, with the codes that it is one for."""
+    """Return a documented way out, with the codes that it applies to, or None."""
     text = RECIPES.get(code.upper().removeprefix("FIX-"))
     if text is None:
         return None
     led = ", ".join(e.code for e in CATALOGUE.values() if e.recipe == code.upper())
-    return CatalogueEntry(code.upper(), "a way out", f"Of {led}.", text)
+    return CatalogueEntry(code.upper(), "a way out", f"For {led}.", text)
 
 
 def entry(code: str) -> CatalogueEntry:
-    """The entry of a code, in any case (`sa-0134`); `KeyError` for an unknown one."""
+    """Return the entry of a code, in any case (`sa-0134`); raise `KeyError` for an unknown code."""
     return CATALOGUE[code.upper()]

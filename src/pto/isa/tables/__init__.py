@@ -1,7 +1,7 @@
-"""The instruction rows, one module per group, each with its `ROWS`.
+"""The instruction rows: one module per group, each with its `ROWS`.
 
-`MODULES` names them in table order with the first letters of the mnemonics (or the dialects) they hold, so that
-a program loads only the groups it uses; a test keeps the letters true.
+`MODULES` names them in table order with the first letters of their mnemonics (or their dialects), so that a
+program loads only the groups that it uses. A test checks these letters.
 """
 
 MODULES: dict[str, str] = {

@@ -53,5 +53,6 @@ def form(ins: str, outs: str, attrs_inside: bool = False) -> str:
 
 
 def two_steps(first: str, last: str) -> dict[str, str]:
-    """The expression of a sum of three where it is two instructions, of which the first rounds too."""
+    """Return the expression of a sum of three on targets where it is two instructions, the first of which
+    rounds, too."""
     return dict.fromkeys(("a2a3", "a5"), f"round({first}) + {last}")

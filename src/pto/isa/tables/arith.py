@@ -1,8 +1,9 @@
-"""Scalar arithmetic shared with MLIR: the `arith` dialect, and the `math` functions kernels use.
+"""Scalar arithmetic shared with MLIR: the `arith` dialect, and the `math` functions of kernels.
 
 Expressions read integers as signed; an integer result wraps to its type. In `cpp`, `$T` is the C++ type of
-the first result and `$S` that of the first operand, a leading `u` makes it unsigned, `$B` is the unsigned
-integer as wide as `$T`, `$W` the integer twice as wide. `index` is 64 bits in the engines and int32_t in C++.
+the first result, `$S` that of the first operand, a leading `u` makes it unsigned, `$B` is the unsigned
+integer of the width of `$T`, and `$W` the integer of twice the width. `index` has 64 bits in the engines and
+is int32_t in C++.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _FAST = Attr(
     doc="relaxations of floating-point rules; `#arith.fastmath<..>` in a dictionary",
 )  # fmt: skip
 
-#: Predicates in the order of their integers, which is what the generic form and the bytecode carry.
+#: Predicates in the order of their integers, which the generic form and the bytecode contain.
 CMPI = "eq ne slt sle sgt sge ult ule ugt uge".split()
 CMPF = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 

@@ -1,4 +1,4 @@
-"""Rows only the field's assembler knows: lowered tiles, event-id arrays and element access of a tile."""
+"""Rows that only PTOAS has: lowered tiles, event-id arrays and element access of a tile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Communication between ranks: remote copies, asynchronous transfers, signals and collectives.
 
-Remote memory is a view of another rank's window. Staged instructions move data GM -> UB -> GM through a
-tile (`ping`), with a second one (`pong`) to overlap load and store; the tiles do not change the result.
+Remote memory is a view of another rank's window. Staged instructions move data GM -> UB -> GM through a tile
+(`ping`). A second tile (`pong`) lets load and store overlap. The tiles do not change the result.
 """
 
 from __future__ import annotations

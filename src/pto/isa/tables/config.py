@@ -1,7 +1,7 @@
 """Configuration of tiles and of the core: address binding, aliases, mode registers, grid and event waits.
 
-None of these moves data. Binding and alias rows give storage a place or another name, register rows set
-state a later instruction reads, and `tsync`/`syncall` order work.
+These instructions do not move data. Binding and alias rows give storage an address or another name, register
+rows set state that later instructions read, and `tsync`/`syncall` synchronize.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..rules import R, Rule
 config = Family("sync-and-config", "tile", effect="config", pipe="S")
 alias = config.but(effect="alias", pipe="S")
 order = config.but(effect="sync", also="system")
-#: Registers programmed from a convolution tile, read by `timg2col`.
+#: Registers that a convolution tile sets and `timg2col` reads.
 conv = config.but(
     operands="src=conv_tile", core="cube", format="$src attr-dict : type($src)",
     types={"src": "!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>"},

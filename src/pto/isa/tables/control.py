@@ -1,8 +1,8 @@
 """Program structure: modules, functions, structured control flow (`scf`) and branches between blocks (`cf`).
 
-Rows with `format="custom"` are read and printed by hand; their notes give the text. Regions are listed in
-the order of the generic form, and a region ends in the terminator its row names. Loop and branch results
-are values: inside a vecscope vector registers, masks and alignment state may be carried too.
+Rows with `format="custom"` have their own parser and printer; their notes contain the text. Regions are
+listed in the order of the generic form, and a region ends with the terminator that its row names. Loop and
+branch results are values: inside a vecscope, they may also be vector registers, masks and alignment state.
 """
 
 from __future__ import annotations

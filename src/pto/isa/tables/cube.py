@@ -26,10 +26,10 @@ def _ptrs(**where: str) -> dict[str, str]:
 
 # ------------------------------------------------------------------------------------------ matrix multiply
 
-#: Numbers in C++ of what an instruction does about the unit flags of its L0C tile; what it does last is named
-#: by where it stands: a product sets, the way out clears.
+#: C++ numbers of the effect of an instruction on the unit flags of its L0C tile. The last effect is named by
+#: its position: a product sets flags, the way out clears them.
 UNIT_FLAG_NUMBERS = {None: 0, "check_only": 2, "check_and_set": 3, "check_and_clear": 3}
-#: Activations of the way out of L0C, and their numbers in C++.
+#: Activations of results that leave L0C, and their C++ numbers.
 RELU_NUMBERS = {"no_relu": 0, "normal_relu": 1, "scalar_relu": 2, "vector_relu": 3}
 
 _CLAUSES = (
@@ -72,12 +72,13 @@ def _mad_operands(bias: bool, acc: bool) -> str:
 mad = cube.but(pipe="M", attrs=_CLAUSES, rules=_MAD_RULES, notes=_MAD_NOTES)
 
 
-#: Combinations that public code multiplies.
+#: Combinations of types in products of public code.
 _CALLED = _BASE.replace("i32,u8,u8 ", "")
 
 
 def _mad_call(call: str, types: str, bias: bool, acc: bool) -> tuple[Form, ...]:
-    """Where the sums start is said last: from the bias, which shares a word with dst, from zero, or from dst."""
+    """Return the calls of a product. The last arguments select the start of the sums: the bias, which shares
+    a word with dst, zero, or dst."""
     starts = "true, false" if bias else "false, false" if acc else "false, true"
     into = "($dst, $bias)" if bias else "$dst"
     text = f"{call}({into}, $lhs, $rhs, $m, $k, $n, unit_flag, disable_gemv, {starts})"
@@ -129,7 +130,7 @@ _ANY = {"cpu": "all s4", "a2a3": "any", "a5": "all"}
 _FEED = {"cpu": "f16 bf16 f32 i8 u8 fp8 hif8 fp4 s4", "a2a3": "f16 bf16 f32 i8 u8",
          "a5": "f16 bf16 f32 i8 u8 fp8 hif8 fp4"}  # fmt: skip
 _SCALES = {"cpu": "f8e8m0 fp8 fp4", "a5": "f8e8m0 fp8 fp4"}
-#: Operands by the calls for elements of a byte or more, and of 4 bits.
+#: Operands of the calls for elements of a byte or more, and of 4 bits.
 _FEED_WIDE = {isa: " ".join(n for n in text.split() if n not in ("fp4", "s4")) for isa, text in _FEED.items()}
 _FOUR_BITS = {"cpu": "fp4 s4", "a5": "fp4"}
 _SAME: tuple[Rule, ...] = (R("dst.dtype == src.dtype"),)
@@ -152,8 +153,8 @@ _TRANSPOSE = Attr("transpose", "bool", False, doc="transpose the logical source 
 
 
 def _feed_call(space: str, a: str, b: str, mx: bool) -> str:
-    """Starts, steps and strides count 16 rows and 32 bytes, those of scales boxes of 16 rows and 64 elements
-    of k; `codegen/cpp/cube.py` derives them."""
+    """Return the call of a load. Starts, steps and strides count 16 rows and 32 bytes, those of scales boxes
+    of 16 rows and 64 elements of k; `codegen/cpp/cube.py` derives them."""
     name = f"load_cbuf_to_c{space[-1].lower()}"
     if mx:
         return f"{name}_mx($dst >> 4, $src, xStart, yStart, ${a}, ${b}, srcStride, dstStride)"
@@ -247,9 +248,9 @@ def _l1_loops(what: str, opcode: int, doc: str, meaning: str) -> Row:
 
 # --------------------------------------------------------------------------------------------------- FIXPIPE
 
-#: Quantisation modes by stem: source and destination element types, and the number that C++ has for it. Stems
-#: but the plain conversions come with a suffix, `_vec` (a row of parameters per channel in FB), which has the
-#: number, or `_scalar` (one scale), which has the next.
+#: Quantization modes by stem: source and destination element types, and their C++ number. Stems other than
+#: plain conversions have a suffix: `_vec` (a row of parameters per channel in FB) has the number, and
+#: `_scalar` (one scale) the next number.
 _PLAIN = {"f32_f16": ("F32", "F16", 1), "f32_bf16": ("F32", "BF16", 16), "f322f16": ("F32", "F16", 1),
           "f322bf16": ("F32", "BF16", 16)}  # fmt: skip
 _STEMS: dict[str, tuple[str, str, int]] = {
@@ -266,7 +267,7 @@ _MODES: dict[str, tuple[str, str]] = {
     **{mode: (src, dst) for mode, (src, dst, _) in _PLAIN.items()},
     **{f"{stem}_{form}": (src, dst) for stem, (src, dst, _) in _STEMS.items() for form in _FORMS[::-1]},
 }  # fmt: skip
-#: Numbers of quantisation modes in C++.
+#: C++ numbers of quantization modes.
 QUANT_NUMBERS: dict[str, int] = {
     **{mode: number for mode, (_, _, number) in _PLAIN.items()},
     **{f"{stem}_{form}": number + at for stem, (_, _, number) in _STEMS.items() for at, form in enumerate(_FORMS)},
@@ -410,8 +411,9 @@ def _fix_format(operands: str, mode: str = "", atomic: str = "") -> str:
 
 
 def _fix_call(space: str, sid: str, cache: str) -> str:
-    """What follows the stride of the source: cache (or vector core), clip, unit flag, quantisation, ReLU, split,
-    rows, and what later units would do; columns last. `codegen/cpp/cube.py` fills it in."""
+    """Return the call of a move out of L0C. After the stride of the source come cache (or vector core), clip,
+    unit flag, quantization, ReLU, split, rows, and arguments of later units; columns are last.
+    `codegen/cpp/cube.py` fills them in."""
     return (
         f"copy_matrix_cc_to_{space}($dst, $src, {sid}, $n, $m, $dst_stride, $src_stride, {cache}, clip, unit_flag, "
         "quant_pre, relu_pre, split, nz2nd, 0, 0, false, false, 0, false, false, false, false, false, nz2dn)"

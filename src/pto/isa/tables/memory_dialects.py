@@ -1,8 +1,8 @@
-"""`memref` and `affine` as real files use them: buffers, windows of them, and scalar access through them.
+"""`memref` and `affine` as files use them: buffers, windows of them, and scalar access through them.
 
-A memref carries its address space (`#pto.address_space<..>`, none means global memory) and may be strided.
-Local memrefs are tiles after view lowering, global ones are windows of global memory.
-Sizes of `reinterpret_cast` and `subview` mix literals and values: a value fills each `?` of the static list.
+A memref has an address space (`#pto.address_space<..>`; none means global memory) and may be strided. Local
+memrefs become tiles when views are lowered, global memrefs are windows of global memory. Sizes of
+`reinterpret_cast` and `subview` mix literals and values: a value fills each `?` of the static list.
 """
 
 from __future__ import annotations

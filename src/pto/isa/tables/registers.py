@@ -1,6 +1,6 @@
-"""CTRL, the control register of a core: reading and writing it whole, and the fields that tell of atomic updates.
+"""CTRL, the control register of a core: access to the whole register, and to the fields for atomic updates.
 
-What its bits mean is in `isa/ctrl.py`. Instructions already issued keep the word that they were issued under.
+`isa/ctrl.py` describes its bits. Instructions that were already issued keep the value from their issue.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ..row import Family, Row
 from ..rules import R
 
 register = Family("control-register", "scalar", also="micro", effect="config", pipe="S")
-#: Words with one bit changed: no register is touched.
+#: Words with one bit changed; these do not access a register.
 bit = Family(
     "control-register", "scalar", also="micro", effect="pure", repeatable=True, scope="any",
     operands="value=i64 bit=i64", results="result=i64", infer={"result": "i64"},

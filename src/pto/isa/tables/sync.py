@@ -97,7 +97,7 @@ token = sync.but(
     ),
 )  # fmt: skip
 
-#: What the scalar unit does about its data cache. A simulated one has none of its own.
+#: Operations of the scalar unit on its data cache. The simulated core has no such cache.
 cache = Family("cache", "scalar", effect="sync", touches=False, pipe="S")
 _DCCI_WORDS = {w: f"dcci_dst_t::{w}" for w in ("CACHELINE_ALL", "CACHELINE_UB", "CACHELINE_OUT", "CACHELINE_ATOMIC")}
 _DSB_WORDS = {w: f"DSB_{w}" for w in ("ALL", "DDR", "UB", "SEQ")}

@@ -1,8 +1,8 @@
 """Cube-vector FIFOs, core sections and the debug instructions.
 
 A FIFO (`!pto.pipe`, C++ `TPipe`) is a ring of SlotNum slots of SlotSize bytes between a cube core and its two
-vector cores. `tpush` fills the next slot, `tpop` empties it, `tfree` gives it back. The `*_to_*`/`*_from_*`
-forms name no handle: they use the pipe that the function's `aic_/aiv_initialize_pipe` declared.
+vector cores. `tpush` fills the next slot, `tpop` empties it, and `tfree` releases it. The `*_to_*`/`*_from_*`
+forms have no handle: they use the pipe that `aic_/aiv_initialize_pipe` declared in the function.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SPLIT = Attr(
     doc="0 no split, 1 row halves, 2 column halves, 3 and 4 the same with an odd extent",
 )  # fmt: skip
 _ODD_C2V = "supports odd split modes (split = 3 or 4) only for C2V tile pipes"
-#: A pipe uses two flag ids per direction, of the 16 there are.
+#: A pipe uses two of the 16 flag ids per direction.
 _FLAG_IDS = (
     R("flag_base >= 0", when="has(flag_base)", msg="expects 'flag_base' to be non-negative"),
     R("flag_base <= 14", when="has(flag_base) and dir_mask != 3", msg="expects 'flag_base' + 1 to be less than 16"),

@@ -2,7 +2,8 @@
 
 Float expressions on f16 and bf16 are evaluated in f32 and rounded (nearest, ties to even) once at the store;
 f32 rounds after every step; integers wrap modulo 2^n. `round(e)` rounds e to the element type at that point,
-`relu(e)` is `where(e > 0, e, 0)` and so turns NaN into 0. What happens outside dst valid is unspecified.
+`relu(e)` is `where(e > 0, e, 0)` and so turns NaN into 0. Elements outside the valid region of dst are
+unspecified.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..row import Attr, Combos, Family, Row, forms
 from ..rules import R, Rule
 from ._common import form, row_major, same_dtype, same_shape, same_valid, two_steps, vec
 
-#: C++ template parameter of the instructions that have two algorithms.
+#: C++ template parameter of instructions with two algorithms.
 PRECISION = Attr(
     "precision_mode", "precision_mode", "DEFAULT", alias="precisionType",
     doc="algorithm; HIGH_PRECISION counts on a5 only, elsewhere it is ignored",

@@ -1,7 +1,6 @@
-"""Irregular tile instructions: sorting, gather and scatter, generators, quantisation, partial combines.
+"""Irregular tile instructions: sorting, gather and scatter, generators, quantization, partial combinations.
 
-Each has its own meaning; the engines implement them one by one. Counts and offsets are in elements unless a
-row says bytes.
+Each instruction has its own executor. Counts and offsets are in elements unless a row states bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _PATTERN_TEXT = (
 )
 
 
-#: MX formats and scale algorithms in one name, as the calls for groups along rows have them.
+#: MX formats and scale algorithms in one name, as in calls for groups along rows.
 _MX_ALGORITHMS = {
     f"MxQuantAlg::{alg.title()}{mx}": {"quant_type": kind, "scale_alg": alg}
     for kind, mx in (("MXFP8", "MxFp8E4M3"), ("MXFP4_E2M1", "MxFp4E2M1"))
@@ -572,7 +571,7 @@ _QUANT = (
               msg="INT8_SYM quantization must not have an offset operand"),
             R("dst.dtype == I8", when="quant_type == 'INT8_SYM'",
               msg="expects dst element type i8 for INT8_SYM quantization"),
-            # Signless i8 counts as i8 here, so the type text decides.
+            # signless i8 counts as i8 here, so the text of the type decides
             R("dst.dtype == U8 and 'xi8' not in dst.type", when="quant_type == 'INT8_ASYM'",
               msg="expects dst element type ui8 for INT8_ASYM quantization"),
             R("src.dtype == F32", when="quant_type in ('INT8_SYM', 'INT8_ASYM')"),
@@ -693,7 +692,7 @@ _QUANT = (
     ),
 )  # fmt: skip
 
-#: The assembler wants tiles of one size, the headers look at valid regions only.
+#: PTOAS expects tiles of the same size; the headers only check valid regions.
 _IN_TEXT = tuple(r.replace(text=True) for r in same_shape("dst src0 src1", on=_NPU))
 _PARTIAL = (
     partial("tpartadd", opcode=0x1041, expr="src0 + src1", cpp="TPARTADD($dst, $src0, $src1)",

@@ -1,7 +1,8 @@
 """Layout and rearrangement: moves between locations, windows, padding, transposition, packing, img2col.
 
-A move keeps the logical position (i, j) of every element; the layouts of the two tile types say where the
-bytes go. Moves out of the accumulator may convert, apply ReLU and quantise with the word format of `tstore`.
+A move keeps the logical position (i, j) of every element; the layouts of the two tile types determine the
+byte offsets. Moves out of the accumulator may convert, apply ReLU, and quantize with the word format of
+`tstore`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _CUBE_A5 = "i8 u8 hif8 fp8 f16 bf16 f32 fp4 f8e8m0"
 _MAT_TO_CUBE = "src.loc == MAT and dst.loc in (LEFT, RIGHT)"
 _VEC_TO_VEC = "src.loc == VEC and dst.loc == VEC"
 
-# Conversions of the fix-pipe, dst,src: without and with quantisation words.
+# Conversions of the fix-pipe, dst,src: without and with quantization words.
 _FIX_A2A3 = "f16,f32 bf16,f32 f32,f32 i32,i32 i8,f32 u8,f32 i8,i32 u8,i32 f16,i32 i16,i32"
 _FIX_A5 = f"{_FIX_A2A3} bf16,i32 hif8,f32 f8e4m3,f32 f8e5m2,f32"
 _QUANT_A2A3 = "i8,f32 u8,f32 i8,i32 u8,i32 f16,i32 i16,i32"
@@ -57,7 +58,7 @@ def _starts(row: str, col: str) -> tuple[Rule, ...]:
 
 
 def _quantised(when: str = "") -> tuple[Rule, ...]:
-    """A move by way of quantisation words takes what there is."""
+    """Return the rules of a move with quantization words, which copies the part that exists in both tiles."""
     return (
         R("valid_le(dst, src)", on="cpu", when=when),
         R("dst.v_row <= src.rows and dst.v_col <= src.cols", on=_NPU, when=when),
@@ -82,7 +83,7 @@ move = Family(
     "layout-and-rearrangement", "tile", writes="valid", domain="dst valid region", in_place="none",
 )  # fmt: skip
 
-# Vector quantisation out of the accumulator: one 64-bit word of `fp` per column.
+# Vector quantization out of the accumulator: one 64-bit word of `fp` per column.
 fix_quant = move.but(
     pipe="FIX",
     core="cube",

@@ -60,7 +60,7 @@ def _roles(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _physical(a: str, b: str, code: str, on: str) -> tuple[Rule, ...]:
-    """The headers had this once; those of today look at valid regions only."""
+    """Return rules on physical sizes, which older headers had; current headers only check valid regions."""
     return (
         R(f"{a}.rows == dst.rows", code=code, on=on, text=True),
         R(f"{a}.cols == {b}.rows", code=code, on=on, text=True),
@@ -69,8 +69,9 @@ def _physical(a: str, b: str, code: str, on: str) -> tuple[Rule, ...]:
 
 
 def _valid(a: str, b: str) -> tuple[Rule, ...]:
-    """What types say has to agree; in a run the operands alone say how large a product is, and the left one how
-    deep: a larger dst keeps the rest, as compilers count on that hand one accumulator on."""
+    """Return rules on valid regions. The types must agree. At run time only the operands determine the size
+    of a product, and the left operand its depth: a larger dst keeps the rest, because compilers pass one
+    accumulator on."""
     return (
         R(f"{a}.v_row == dst.v_row", written=True, text=True),
         R(f"{a}.v_col == {b}.v_row", written=True, text=True),
@@ -82,7 +83,8 @@ def _valid(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _layouts(a: str, b: str, code: str = "SA-0080") -> tuple[Rule, ...]:
-    """The cube reads and writes one layout each; only that of the left operand depends on the target."""
+    """Return the layout rules. The cube reads and writes one layout each; only the layout of the left operand
+    depends on the target."""
     return (
         R(f"{a}.layout == NZ", code=code, on="a5"),
         R(f"{b}.layout == ZN", code=code),
@@ -95,7 +97,8 @@ def _matmul(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _gemv(a: str, b: str) -> tuple[Rule, ...]:
-    """As `_matmul` with one row, which the C++ simulator does not ask for; on a2a3 the tiles need not agree physically (a 16-row dst is usual)."""
+    """Return the rules of `_matmul` with one row, except in the C++ simulator. On a2a3, the physical sizes
+    may differ (a 16-row dst is usual)."""
     return (
         *_roles(a, b), R(f"{a}.v_row == 1", on=NPU), R("dst.v_row == 1", on=NPU), *_valid(a, b),
         *_physical(a, b, "SA-0060", "a5"), *_layouts(a, b),
@@ -116,8 +119,8 @@ def _bias(single_row: str, fractal: str = "SA-0078") -> tuple[Rule, ...]:
 
 
 def _mx(gemv: bool = False) -> tuple[Rule, ...]:
-    """Rules of the MX forms. Scale tiles come in two kinds: those of the ISA (scale_left / scale_right, one
-    e8m0 per 32 elements of K), held to the full rules, and those of the field's assembler (scaling)."""
+    """Return the rules of the MX forms. There are two kinds of scale tiles: those of the ISA (scale_left /
+    scale_right, one e8m0 per 32 elements of K), with all rules, and those of PTOAS (scaling)."""
     isa, asm = "a_scale.loc == SCALE_LEFT", "a_scale.loc == SCALING"
     return (
         *_roles("a", "b"), *((R("a.v_row == 1", on=NPU), R("dst.v_row == 1", on=NPU)) if gemv else ()), *_valid("a", "b"),

@@ -1,8 +1,8 @@
 """Movement between global memory and tiles: loads, stores, prefetches, and indexed gather and scatter.
 
-Every instruction walks a tile's valid region by (row, column). The global side maps that pair to an offset
-by its layout alone (`isa.view.element_offset`), the tile side by its own layout (`isa.tile.offset`), so a
-layout conversion is a copy that keeps (row, column).
+Every instruction iterates over a tile's valid region by (row, column). The layout of the global side maps
+this pair to an offset (`isa.view.element_offset`), and the layout of the tile does the same
+(`isa.tile.offset`). So a layout conversion is a copy that keeps (row, column).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MX_B = "('MX_B_NN', 'MX_B_ND', 'MX_B_DN')"
 _VEC_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN), (NZ, NZ))"
 _MAT_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN)"
 _B64_PAIRS = "(src.layout, dst.layout) in ((ND, ND), (DN, DN))"
-#: A single row or column is the same bytes in ND and DN.
+#: A single row or column has the same bytes in ND and DN.
 _LINE = "1 in (dst.v_row, dst.v_col)"
 
 _load_rules = (
@@ -173,9 +173,9 @@ _A2A3_Q = f"{_to('f32', 'i8 u8')} {_to('i32', 'i8 u8 f16')}"
 _QUANTISED = {"a2a3": _A2A3_Q, "a5": f"{_A5_F32_Q} {_A5_I32_Q}", "cpu": f"{_A5_F32_Q} {_A5_I32_Q} i32,i16"}
 _CAST = f"{_to('f32', 'f32 f16 bf16')} i32,i32"
 
-#: The field's assembler takes every pair of these without a quantisation word.
+#: PTOAS accepts every pair of these without a quantization word.
 _PLAIN = f"{_CAST} f32,i32 {_to('i32', 'f32 f16 bf16')}"
-#: What every store from the accumulator obeys.
+#: Rules of every store from the accumulator.
 _ACC_LAYOUTS = "(ND, NZ, 'NC1HWC0', 'NDC1HWC0')"
 _acc_rules = (
     R("src.dtype in (I32, F32)", on=NPU, code="SA-0191", when="src.loc == ACC"),
@@ -308,7 +308,8 @@ _PAYLOAD_A5 = f"{_PAYLOAD} hif8 fp8"
 
 
 def _indexed(data: str, size: str, index: str, boxed: str) -> tuple[Rule, ...]:
-    """What gather and scatter share; `data` is the payload tile, which may be NZ in the columns `boxed`."""
+    """Return the common parts of gather and scatter; `data` is the payload tile, which may be NZ in the
+    columns `boxed`."""
     one_per_row = f"(idx.v_row, idx.v_col) in ((1, {data}.v_row), ({data}.v_row, 1))"
     return (
         *_positive("mem"),

@@ -83,7 +83,7 @@ row_fold = reduce.but(
 _row_same = (
     *same_dtype("dst src", code="SA-0190", on="cpu a2a3"), *same_dtype("dst src", code="SA-0091", on="a5"),
 )  # fmt: skip
-#: The field's assembler wants the scratch of these to match src; integers may use the documented 32 bytes.
+#: PTOAS expects the scratch of these to match src; integers may use the documented 32 bytes.
 _tmp_as_src = (
     R("tmp.dtype == src.dtype", on="a5"),
     R("valid_eq(tmp, src)", on=NPU, when="src.dtype in (F16, F32)", written=True),
@@ -368,7 +368,7 @@ _FULL1 = _FULL0.replace("src0", "src1")
 _PER_ROW1 = "src1.v_row == dst.v_row and src1.v_col == (32 // src1.bytes if src1.blayout == ROW else 1)"
 _PER_ROW0 = _PER_ROW1.replace("src1", "src0")
 
-#: Hardware takes block i of a row-major broadcast operand for its row i, whatever the width of the tile.
+#: Hardware uses block i of a row-major broadcast operand for its row i, independent of the width of the tile.
 _BLOCKS = tuple(
     R(f"{each}.cols == 32 // {each}.bytes", on=NPU,
       when=f"{full} and {each}.blayout == ROW and {each}.v_col == 32 // {each}.bytes and {each}.v_col < dst.v_col",
@@ -425,7 +425,7 @@ def _row_rules(dtype: str = "", shape: str = "", strict: bool = False) -> tuple[
     )  # fmt: skip
 
 
-#: trowexpandmax, min and expdif: scratch has the dtype of dst, is for a2a3 only and for its scalar mode only.
+#: trowexpandmax, min and expdif: scratch has the dtype of dst, and is only for the scalar mode of a2a3.
 _row_tmp = (
     *_nonzero("dst"),
     R("tmp.dtype == dst.dtype", on="a2a3"),

@@ -1,11 +1,11 @@
-"""C++ of the vector rows: what each is called in the field, and what it is composed of where it has no call.
+"""C++ of the vector rows: the vendor's call of each row, or a composition of calls.
 
     "vadd($r, $lhs, $rhs, $mask, MODE_ZEROING)"
 
-`codegen/cpp/template.py` says how calls are written. `types` are the element types that public code has the
-call for: that of the row's typed operand, or the pairs of its combinations. The generated header has the same
-overloads. A row whose C++ depends on more than that (loads, stores, streams) has a handler in
-`codegen/cpp/vectors.py`; what stands here is its usual call.
+`codegen/cpp/template.py` describes the syntax of calls. `types` are the element types of the call in public
+code: types of the row's typed operand, or pairs of its combinations. The generated header has the same
+overloads. If the C++ of a row depends on more than that (loads, stores, streams), `codegen/cpp/vectors.py`
+has a handler, and this module has its usual call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMMON = f"{INTS32} f16 bf16 f32"
 _WIDE = "i64 u64"
 _MASKED = "$mask, MODE_ZEROING)"
 
-#: A mask for both halves of 64-bit lanes, and one for as many lanes from the front.
+#: A mask for both halves of 64-bit lanes, and a mask for the same number of lanes from the front.
 _HALVES = "pdintlv_b32(%even<mask>, %odd<mask>, $mask, $mask)"
 _BOTH = f"{_HALVES}; pintlv_b32(%on<mask>, %high<mask>, %even<mask>, %even<mask>)"
 
@@ -30,7 +30,7 @@ def _lanes(name: str, operands: str, types: str = "", *more: Form) -> tuple[Form
 
 
 def _bits(name: str, operands: str, types: str, views: str) -> tuple[Form, ...]:
-    """A call of bits: other element types are seen as integers."""
+    """Return a call on bits; other element types are reinterpreted as integers."""
     seen = ", ".join(f"${o}.B" for o in operands.split())
     wide = ", ".join(f"${o}.W" for o in operands.split())
     return _lanes(
@@ -41,7 +41,7 @@ def _bits(name: str, operands: str, types: str, views: str) -> tuple[Form, ...]:
 
 
 def _wide_sum(name: str, first: str, then: str) -> Form:
-    """64-bit lanes as two halves with a carry."""
+    """Return a sum of 64-bit lanes as two halves with a carry."""
     return Form(
         f"{_HALVES}; vdintlv(%a<u32>, %b<u32>, $lhs.W, $lhs.W); vdintlv(%c<u32>, %d<u32>, $rhs.W, $rhs.W); "
         f"{first}(%carry<mask>, %low<u32>, %a<u32>, %c<u32>, %even<mask>); "
@@ -52,7 +52,8 @@ def _wide_sum(name: str, first: str, then: str) -> Form:
 
 
 def _with_scalar(name: str, types: str, others: str = "") -> tuple[Form, ...]:
-    """A call with a scalar; for other element types, of a register full of it."""
+    """Return a call with a scalar; for the element types `others`, a call with a register filled with the
+    scalar."""
     plain = Form(f"{name}($r, $input, $scalar, {_MASKED}", types=types)
     return (plain, *_spread(name.removesuffix("s"), others)) if others else (plain,)
 
@@ -65,7 +66,7 @@ def _compare(name: str, sources: str) -> tuple[Form, ...]:
     return (Form(f"{name}_$cmp_mode($m, {sources}, $seed)", types=COMMON),)
 
 
-#: Two registers of bf16 are compared for equality only.
+#: Two registers of bf16 can only be compared for equality.
 _DIFFER = Form(
     "vcmp_eq(%same<mask>, $src0, $src1, $seed); pnot($m, %same<mask>, $seed)",
     types="bf16", fixes={"cmp_mode": "ne"},
@@ -137,7 +138,7 @@ def _clipped(name: str) -> tuple[Form, ...]:
 
 
 def _packed(compute: str, source: str, result: str, narrow: str, wide: str, saturates: str) -> Form:
-    """A result in the front lanes: converted into every other lane, then packed."""
+    """Return a call with its result in the front lanes: converted to every other lane, then packed."""
     return Form(
         f"{compute}; vcvt(%n<{result}>, %t<{source}>, $mask, ROUND_R, {saturates}, PART_EVEN, {_Z}); "
         f"vpack((vector_{narrow}&) $r, (vector_{wide}&) %n<{result}>, LOWER)",

@@ -1,8 +1,8 @@
 """Vector-register compute: unary, binary, vector-scalar, conversion, compare-select and reduction rows.
 
 `meaning` of the lane-wise families is a scalar expression: x, y, z are the vector sources in operand order
-and s the scalar. Where a row has a mask, lanes that are off in it give 0, whatever the expression says.
-The helpers at the top are shared with `vector_memory` and `vector_special`.
+and s the scalar. If a row has a mask, inactive lanes give 0, independent of the expression. `vector_memory`
+and `vector_special` share the helpers at the top.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .vector_calls import CALLS
 
 INTS = "(I8, U8, I16, U16, I32, U32, I64, U64)"
 
-#: Elements of 8, 16 and 32 bits that every column has.
+#: Elements of 8, 16 and 32 bits in every column.
 B8_32 = "f32 f16 bf16 i8 u8 i16 u16 i32 u32"
-#: Elements the A5 adds as bit patterns.
+#: Further elements of A5, as bit patterns.
 FP8 = "f8e4m3 f8e5m2 hif8"
-#: And those that only move: elements of 4 bits, two to a lane.
+#: Further elements that can only be moved: elements of 4 bits, two to a lane.
 LOW = f"{FP8} fp4"
 
-#: What every row of the vector set shares.
+#: Common facts of all rows of the vector set.
 VECTOR: dict[str, Any] = dict(
     set="vector", scope="vec", core="vector", pipe="V", forms=CALLS,
 )  # fmt: skip
@@ -323,7 +323,8 @@ _VCVT = (
     "u8,u16 u8,u32 i8,i16 i8,i32 u16,u8 u16,u32 i16,u8 i16,u32 i16,i32 "
     "u32,u8 u32,u16 u32,i16 i32,u8 i32,u16 i32,i16 i32,i64 i64,f32 i64,i32"
 )
-#: What only the A5 adds: narrow floats. Of a pair of 4 bits each, two neighbouring lanes of bf16 make one.
+#: Conversions that only A5 has: narrow floats. A pair of 4-bit floats converts to two neighboring lanes of
+#: bf16.
 _NARROW = (
     "f8e4m3,f32 f8e5m2,f32 hif8,f32 f32,f8e4m3 f32,f8e5m2 f32,hif8 "
     "f4e2m1,bf16 f4e1m2,bf16 bf16,f4e2m1 bf16,f4e1m2"

@@ -1,9 +1,9 @@
-"""Vector-register loads and stores on the unified buffer, unaligned streams, and register materialisation.
+"""Vector-register loads and stores on the unified buffer, unaligned streams, and register materialization.
 
-Offsets count elements unless a row says bytes; ea is the effective address. A distribution or stride token
-is described once, in the dictionaries below, which give the legal values and the meaning. Alignment state
-(`!pto.align`) is linear: every value is used once, load and store states never mix, a stream stays inside
-one vecscope and a store stream ends in vsta, vstas or vstar.
+Offsets count elements unless a row states bytes; ea is the effective address. The dictionaries below describe
+each distribution or stride token once, with its legal values and its meaning. Alignment state (`!pto.align`)
+is linear: every value is used once, load and store states are never mixed, a stream stays inside one
+vecscope, and a store stream ends with vsta, vstas or vstar.
 """
 
 from __future__ import annotations

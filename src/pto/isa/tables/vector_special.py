@@ -1,7 +1,7 @@
 """Vector rearrangement, and the special-function and sorting rows (family `sfu-dsa`).
 
 x, y, z in `meaning` are the vector sources in operand order and s the scalar, as in `vector_compute`. The
-last four rows work from buffer to buffer, touch no vector register and may stand outside a vecscope.
+last four rows work from buffer to buffer, do not access vector registers, and may be outside a vecscope.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ _REARRANGEMENT = (
     ),
 )  # fmt: skip
 
-#: A mask for the sources, in the form that has one.
+#: A mask for the sources, in the form with a mask.
 _MASK = "!pto.mask<b{W}>"
 _OPTIONAL = "lanes on in mask, all without one; the others are 0"
 _fused = Family(

@@ -1,6 +1,6 @@
 """Descriptors of memory: views of global tensors, tile buffers and windows of them, and their addresses.
 
-These rows compute or alias descriptors; no data moves. Element strides and offsets count elements.
+These rows compute or alias descriptors, and do not move data. Element strides and offsets count elements.
 """
 
 from __future__ import annotations
