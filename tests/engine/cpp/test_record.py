@@ -25,8 +25,8 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 REFUSED = {
     "loaded_then_overwritten": "a register that a call of C++ made that is not followed",
     "merged_over_a_source": "the list of counts that tmrgsort wants",
-    "fill_not_awaited": "memory that is no argument",
-    "bias_not_awaited": "memory that is no argument",
+    "fill_not_awaited": "memory that is not an argument",
+    "bias_not_awaited": "memory that is not an argument",
 }
 #: Kernels of which every run has the time: of one core, of several blocks, of the cube and of vector registers.
 SOME = (

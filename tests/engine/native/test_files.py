@@ -144,8 +144,8 @@ def test_the_tools(
         ("pto", "run", "k.elf", "--", "i32:1", "7"): "PTO-E2001]: several functions could be run",
         ("pto", "run", "k.elf", "--entry", "cont", "--", "i32:1"): "did you mean 'count'?",
         ("pto", "run", "k.elf", "--engine", "native", "--entry", "turn", "--sanitize", "all"): "engine native has no --sanitize",
-        ("pto", "run", "k.elf", "--arch", "a5", "--entry", "turn"): "PTO-E2405]: 'k.elf' is for cpu",
-        ("pto", "run", "k2.elf", "--engine", "reference", "--entry", "turn"): "PTO-E1221]: 'k2.elf' holds images only",
+        ("pto", "run", "k.elf", "--arch", "a5", "--entry", "turn"): "PTO-E2405]: expected 'k.elf' to be made for a5, got cpu",
+        ("pto", "run", "k2.elf", "--engine", "reference", "--entry", "turn"): "PTO-E1221]: missing program in 'k2.elf'",
         ("pto", "run", "none.elf"): "PTO-E0001]",
         ("pto", "objdump", "k.elf", "--entry", "tur"): "did you mean 'turn'?",
         ("pto", "check", "k.elf"): "'pto objdump k.elf' prints it",
@@ -193,7 +193,7 @@ def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest
     evil = own.replace("TADD(a0, a1, a2);", "TADD(a0, a1, a2); system(0);")
     other = image.replace(calls=tuple(evil if call == own else call for call in image.calls))
     refused(file.replace(images=(other,)), "makes another image")
-    refused(file.replace(images=(other,), program=b""), "holds images only")
+    refused(file.replace(images=(other,), program=b""), "it has only images")
     refused(file.replace(images=(other,), program=b"PTOBC\0garbage"), "its program: ")
     wrong = to_bytecode(pto.parse(CASES["control flow"][0]))
     refused(file.replace(images=(other,), program=wrong), "makes another image")

@@ -1,3 +1,4 @@
-"""Engine `native`: images on the virtual machine of the package. `packs` are the libraries of functions that
-it calls, `machine` its C interface, `kernel` a kernel of a program; `images` makes files of images, `files`
-are their kernels; `objects` writes objects, `object_kernel` runs one; `engine` chooses."""
+"""Engine `native`: images on the virtual machine of the package. `packs` has the libraries of functions that
+the machine calls, `machine` its C interface, `kernel` the kernels of programs. `images` makes files of
+images, and `files` has their kernels. `objects` writes objects, and `object_kernel` runs them. `engine`
+selects."""

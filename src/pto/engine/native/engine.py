@@ -1,8 +1,8 @@
-"""What makes the kernels of engine `native`: of programs, of files of images, of objects, of texts that
-it knows already.
+"""Makes the kernels of engine `native`, from programs, files of images, objects, and texts that were run
+before.
 
-Of a text that is run again nothing is parsed, verified or lowered: its image is in the cache, as a file of
-images under the digest of the text, of the options and of this package.
+A text that is run again is not parsed, verified or lowered. The cache has its image, as a file of images
+under a digest of the text, the options and this package.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def made(request: Request) -> CompiledKernel:
 
 
 def remembered(source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
-    """The kernel of a text with options: of the cache, or made now and kept where nothing was found fault
-    with."""
+    """Return the kernel of a text with options, from the cache or made now; a kernel without findings is kept
+    in the cache."""
     name = cache.key("image", _package(), source.name, source.text, *options)
     found = cache.find(name)
     if found is not None and found.path:
@@ -53,7 +53,7 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
             file = container.read(found.data, found.path, own=True)  # compared with its digest
             if not without_function(file.images[0]):  # else the operations of its calls are needed
                 return ImageKernel(file, file.images[0], own=True)
-        except DiagnosticError:  # it has calls that have to be compiled and cannot be
+        except DiagnosticError:  # it has calls that cannot be compiled
             pass
     kernel = make()
     if not getattr(kernel, "findings", True):
@@ -78,13 +78,14 @@ def _keep(name: str, kernel: Launchable) -> None:
 
     try:
         cache.built(name, "image", build)
-    except OSError:  # nowhere to write: the next run takes as long as this one
+    except OSError:  # the cache is not writable: the next run takes as long as this one
         pass
 
 
 @once
 def _package() -> str:
-    """A digest of this package, by sizes and times of its files: another one may make other images."""
+    """Return a digest of this package from the sizes and times of its files: other versions may make other
+    images."""
     root = Path(__file__).parents[2]
     return cache.key(*_stamps(str(root)))
 

@@ -1,7 +1,7 @@
-"""Pushes to and pops from FIFOs that no pack has.
+"""Pushes to and pops from FIFOs without a function in a pack.
 
-The machine owns FIFOs: it waits for an entry and says where the entry lies (native/vm/generic.hpp). The host
-moves the elements, so such a call comes to the host twice: what it asks for, and the entry it is given.
+The machine owns FIFOs: it waits for an entry and gives its address (native/vm/generic.hpp). The host moves
+the elements. So such a call comes to the host twice: to describe the wanted entry, and to move the elements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..reference.instr import IllegalInstruction, Instr
 from .frames import Unreadable, bytes_at, reader
 from .generic_core import GenericCore
 
-#: `pto_generic_entry`: what the host asks for, and what the machine gives.
+#: The two parts of `pto_generic_entry`: the request of the host, and the answer of the machine.
 _ASKED = struct.Struct("<2I8i")
 _GIVEN = struct.Struct("<2iQ5q")
 SIZE = _ASKED.size + _GIVEN.size
@@ -57,7 +57,7 @@ class Entry:
         )
         self._split = int(self.op.attr("split") or 0)
         self.pushes = self.op.row is not None and self.op.row.fifo == "push"
-        #: What waits for its entry, by the address of the call.
+        #: Pushed elements that wait for their entry, by the address of the call.
         self._pending: dict[int, tuple[Array, str]] = {}
 
     def _instr(self, core: GenericCore, frame: int) -> tuple[Instr, Tile]:
@@ -65,7 +65,7 @@ class Entry:
         return Instr(self.op, {"tile": tile}, core, "S"), tile
 
     def ask(self, core: GenericCore, frame: int, entry: int, call: int) -> None:
-        """Say what is pushed, or what is popped into."""
+        """Write the request: the shape and type of the pushed elements, or of the tile to pop into."""
         i, tile = self._instr(core, frame)
         shape, dtype = tile.valid, tile.dtype
         if self.pushes:
@@ -81,7 +81,7 @@ class Entry:
         memmove(entry, asked, _ASKED.size)
 
     def _registers(self, core: GenericCore, i: Instr, tile: Tile) -> None:
-        """The quantisation of pushes: a core of the machine has one, whatever FIFO it is for."""
+        """Set the quantisation of pushes; a core of the machine has one for all FIFOs."""
         number = i.attr("id") or 0
         scalar, vector = core.quantisation
         words: Tile | None = None
@@ -115,6 +115,6 @@ class Entry:
 
 
 def _matrix(data: int, pitch: int, rows: int, dtype: str) -> View:
-    """The elements of an entry, dense and row by row."""
+    """Return the elements of an entry, dense and row by row."""
     size = -(-rows * pitch * DTYPES[dtype].bits // 8)
     return View(Buffer("", "fifo", bytes_at(data, size)), 0, (rows, pitch), (pitch, 1), dtype, "ND")

@@ -1,9 +1,9 @@
 """Kernels of files of images: `pto run k.elf`, `pto.kernel("k.elf")`. No source is needed.
 
-A file is checked when it is read (`image.check`). The names of its calls are C++, and no text of a file is
-ever given to a compiler: a call that the machine, the package's pack or a pack of the cache has is taken. For
-a call that no pack has, the program in the file is lowered again. Its image has to be that of the file; then
-the operations of the calls are known too, and executors may perform the calls (`generic`).
+A file is checked when it is read (`image.check`). The names of its calls are C++, but no text of a file
+reaches a compiler: a call is looked up in the machine, the pack of the package and the packs of the cache.
+For a call that is in none of them, the program in the file is lowered again. Its image has to equal that of
+the file. Then the operations of the calls are known, too, and executors may perform the calls (`generic`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .places import place_of
 
 
 def read(path: str) -> File:
-    """Read and check a file of images; raises `DiagnosticError`."""
+    """Read and check a file of images; raise `DiagnosticError` if that fails."""
     try:
         with open(path, "rb") as f:
             data = f.read()
@@ -43,13 +43,13 @@ def read(path: str) -> File:
 
 
 def program_of(file: File) -> Module:
-    """The program in a file, its operations at the lines that the file knows."""
+    """Return the program in a file, with the lines of its operations from the file."""
     if not file.program:
         raise DiagnosticError([
-            Diagnostic("PTO-E1221", f"'{file.name}' holds images only, not the program they were made of",
+            Diagnostic("PTO-E1221", f"missing program in '{file.name}': it has only images",
                        help="give the program itself; ptoas PROGRAM -o FILE.elf puts it into the file")
         ])  # fmt: skip
-    from ...bytecode import from_bytecode  # not where a kernel just runs
+    from ...bytecode import from_bytecode  # not needed to run a kernel
 
     module = from_bytecode(file.program, file.name)
     spans = file.lines.spans()
@@ -60,7 +60,7 @@ def program_of(file: File) -> Module:
 
 
 def program_and_target(path: str) -> tuple[Module, Profile]:
-    """The program in a file, and what it was made for."""
+    """Return the program in a file, and its target."""
     file = read(path)
     return program_of(file), profile_of(file.images[0])
 
@@ -72,14 +72,14 @@ def of_file(
     capacity: Mapping[str, int],
     kernel: type[ImageKernel] | None = None,
 ) -> ImageKernel:
-    """A kernel of a file; `kernel` is what it is where it is not executed by its words."""
+    """Return a kernel of a file; `kernel` is its class, if its code is machine code."""
     file = read(path)
     image = _chosen(file, entry)
     wanted = target.name if isinstance(target, Profile) else profile(target).name if target else image.target
     if wanted != image.target or capacity:
         what = f"for {wanted}" if wanted != image.target else "with these capacities"
         raise DiagnosticError([
-            Diagnostic("PTO-E2405", f"'{path}' is for {image.target}, it was not made {what}",
+            Diagnostic("PTO-E2405", f"expected '{path}' to be made {what}, got {image.target}",
                        help="assemble the program again with these options: ptoas PROGRAM -o FILE.elf")
         ])  # fmt: skip
     origins = None if machine.known(image.calls) else derive(file, image)
@@ -105,14 +105,14 @@ def _chosen(file: File, entry: str | None) -> Image:
 
 
 def derive(file: File, image: Image) -> Origins:
-    """Lower the program in a file again; returns the operations of the calls of an image. Raises
-    `DiagnosticError` unless the program makes that image, places apart."""
-    from ...driver import Options, lowered  # a launch that has all calls needs nothing of a compiler
+    """Lower the program in a file again, and return the operations of the calls of an image. Raise
+    `DiagnosticError` if the program makes another image, apart from source locations."""
+    from ...driver import Options, lowered  # a launch that has all calls needs no lowering
     from . import images
 
     calls = machine.missing(image.calls) or image.calls
     problem = Diagnostic(
-        "PTO-E1225", f"'{file.name}' calls what this machine does not have: {calls[0][:160]}",
+        "PTO-E1225", f"cannot run '{file.name}': this machine has no function for {calls[0][:160]}",
         help="assemble the program again: ptoas PROGRAM -o FILE.elf",
     )  # fmt: skip
     try:
@@ -127,14 +127,14 @@ def derive(file: File, image: Image) -> Origins:
     found = next((origins[other.name] for other in again if _bare(image) == _bare(other)), None)
     if found is None:
         problem.notes.append(
-            ("the program in the file makes another image: only what it says is compiled", None)
+            ("the program in the file makes another image: only calls of that program are compiled", None)
         )
         raise DiagnosticError([problem])
     return found
 
 
 def _bare(image: Image) -> bytes:
-    """An image without its places, which tell nothing of what it does."""
+    """Return an image without source locations, which do not affect execution."""
     functions = tuple(f.replace(place=-1) for f in image.functions)
     codes = tuple(code.replace(places=()) for code in image.codes)
     return to_bytes(image.replace(codes=codes, functions=functions))
@@ -145,10 +145,10 @@ def profile_of(image: Image) -> Profile:
 
 
 class ImageKernel(MachineKernel):
-    """A kernel that is known by its image. The program is looked at when something has gone wrong."""
+    """A kernel from an image in a file. The program in the file is read only to report an error."""
 
     def __init__(self, file: File, image: Image, origins: Origins | None = None, own: bool = False) -> None:
-        """`own`: that the image is one of ours, not only safe."""
+        """`own` means that this package made the image, so that it is trusted and not only checked."""
         self.file = file
         self.image = image
         self.profile = profile_of(image)
@@ -160,7 +160,7 @@ class ImageKernel(MachineKernel):
         self.module = _module(file.name, self.functions)
         self.subblocks = image.subblocks
         self.dealt = frozenset(image.dealt)
-        lends = own or origins is not None  # of calls of the program in the file, which makes the image
+        lends = own or origins is not None  # with `origins`, the program in the file makes the same image
         self._made = machine.Program(image, self.profile, self._codes(), origins, lends)
         self._number = -1
         longest = most_arguments(self)
@@ -169,14 +169,14 @@ class ImageKernel(MachineKernel):
         self._ready(machine.library(), "pto_launch_image", symbol, types, self._made.address)
 
     def _codes(self) -> Sequence[machine.Code]:
-        """Its codes where they are machine code."""
+        """Return the codes of a kernel in machine code; none for others."""
         return ()
 
     @cached_property
     def _program_module(self) -> Module | None:
         try:
             return program_of(self.file)
-        except DiagnosticError:  # there is none, or it is damaged: places alone tell less
+        except DiagnosticError:  # missing or damaged: use only the locations in the file
             return None
 
     def _marked(self, done: Outcome) -> Outcome:
@@ -196,7 +196,7 @@ class ImageKernel(MachineKernel):
 
 
 def _stub(function: Function, place: Span | None) -> Operation:
-    """A function without operations: what a caller has to know."""
+    """Return a function without operations, with the name and parameters for callers."""
     made = Operation("func.func", None, [], attrs={"sym_name": StrAttr(function.name)}, loc=place)
     made.regions = [Region(made)]
     block = made.regions[0].add_block()

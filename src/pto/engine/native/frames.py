@@ -1,7 +1,7 @@
-"""Values in the frame of a core as values of the reference engine, and back.
+"""Converts values in the frame of a core to values of the reference engine, and back.
 
-Memory is the machine's own: buffers are arrays over the addresses of the core's memories and of the arrays of
-the launch, so an executor works on the bytes that compiled functions see (native/vm/generic.hpp).
+Memory is not copied: buffers are arrays at the addresses of the memories of the core and of the arrays of the
+launch. So an executor works on the same bytes as compiled functions (native/vm/generic.hpp).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from ..memory import Buffer, Pointer, Tile, View, array_of
 from ..reference.handles import Group
 from ..registers import WIDTH, Align, Register, maker
 
-#: Reads a value at an address of the frame, and writes one there. The core knows where memory lies.
+#: Functions that read a value at an address of the frame, or write one there. The core has the memories.
 Read = Callable[[Any, int], Any]
 Write = Callable[[Any, int, Any], None]
 
 
 class Unreadable(Exception):
-    """A type whose values only compiled functions read."""
+    """A type with values that only compiled functions can read."""
 
 
 def bytes_at(address: int, size: int) -> Array:
-    """The bytes of memory from an address on, as an array that shares them."""
+    """Return the memory from an address on as an array of bytes, without a copy."""
     return np.asarray(_Memory(address, size))
 
 
 class _Memory:
-    """Bytes somewhere, as NumPy asks for them."""
+    """Bytes at an address, with the array interface of NumPy."""
 
     __slots__ = ("__array_interface__",)
 
@@ -68,13 +68,13 @@ def address_of(buffer: Buffer) -> int:
 _TILE = struct.Struct("<4i2IQ")  # rows, columns, elements, length of a line, valid rows and columns, address
 _VIEW = struct.Struct("<Q10q")  # address, five sizes, five strides
 _WORD = struct.Struct("<Q")
-_GROUP = struct.Struct("<Q2i")  # views side by side, how many, the root
-_ALIGN = struct.Struct("<32sQiB")  # bytes, where the stream goes on, pending bytes, kind
+_GROUP = struct.Struct("<Q2i")  # address of the views, their number, the root
+_ALIGN = struct.Struct("<32sQiB")  # bytes, position of the stream, number of pending bytes, kind
 _ALIGN_KINDS = ("", "load", "store")
 
 
 def _tile(value: Value, profile: Profile, by_rows: bool) -> Read:
-    """`by_rows`: the call is given the tile with its rows side by side, whatever the type says."""
+    """Return the reader of a tile; `by_rows` means that the call takes tiles of all layouts row by row."""
     type = value.type
     assert isinstance(type, TileBufType)
     if by_rows and not type.boxed:
@@ -87,7 +87,7 @@ def _tile(value: Value, profile: Profile, by_rows: bool) -> Read:
     def read(core: Any, at: int) -> Tile:
         nonlocal last
         raw, known = string_at(at, _TILE.size), last
-        if known is not None and known[0] is core and known[1] == raw:  # with the region that it was cut to
+        if known is not None and known[0] is core and known[1] == raw:  # reuse it with its cached regions
             return known[2]
         rows, cols, count, _, v_row, v_col, data = _TILE.unpack(raw)
         buffer, address = core.on_chip(loc, data, -(-count * bits // 8))
@@ -155,7 +155,8 @@ def _pointer(type: PtrType, name: str) -> tuple[Read, Write]:
 
 
 def _scalar(type: ScalarType) -> tuple[Read, Write]:
-    """Integers are in the range of their type, `i1` is 0 or 1; floats are numbers that the type has."""
+    """Return the reader and writer of a scalar. Integers are in the range of their type, `i1` is 0 or 1;
+    floats are exact in their type."""
     info = type.info
     if type.text == "i1":
         return lambda core, at: int(string_at(at, 1) != b"\0"), lambda core, at, v: _put(at, bytes((v & 1,)))
@@ -172,7 +173,7 @@ def _scalar(type: ScalarType) -> tuple[Read, Write]:
     )
 
 
-#: Numbers as `struct` has them.
+#: The `struct` formats of numbers.
 _CODES = {
     "f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q",
     "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s4": "b",
@@ -252,7 +253,7 @@ def _both(type: Type, name: str) -> tuple[Read, Write]:
 
 
 def reader(value: Value, profile: Profile, by_rows: bool) -> Read:
-    """Return what reads an operand; raises `Unreadable`."""
+    """Return the reader of an operand; raise `Unreadable` if there is none."""
     type = value.type
     if isinstance(type, TileBufType):
         return _tile(value, profile, by_rows)
@@ -260,19 +261,19 @@ def reader(value: Value, profile: Profile, by_rows: bool) -> Read:
         return _view(value)
     if type.kind == "group":
         return _group(value)
-    if isinstance(type, ShapedType) and type.name == "vector":  # numbers that an instruction fills in
+    if isinstance(type, ShapedType) and type.name == "vector":  # numbers that an instruction sets
         codes = ARRAY_DTYPES[str(type.dtype)]
         return lambda core, at: bytes_at(at, 4 * codes.itemsize).view(codes)
     return _both(type, value.name)[0]
 
 
 def writer(value: Value) -> Write:
-    """Return what writes a result; raises `Unreadable`."""
+    """Return the writer of a result; raise `Unreadable` if there is none."""
     return _both(value.type, value.name)[1]
 
 
 def known(value: Value) -> Any:
-    """The number that an operand without a place is; raises `Unreadable`."""
+    """Return the constant of an operand without a place in the frame; raise `Unreadable` if it has none."""
     found = constant_of(value)
     if found is None:
         raise Unreadable("an operand without a place")

@@ -1,11 +1,12 @@
-"""Calls that no pack has: performed by the executors of the reference engine, one instruction at a time.
+"""Calls without a function in a pack: executors of the reference engine perform them, one instruction at a
+time.
 
-The machine calls one function of this process for all of them (native/vm/generic.hpp). It finds the call by
-the address of its words, reads the operands from the frame (`frames`), runs the executor and writes the
-results back. Control flow, scalars, synchronization and all other calls stay native.
+The machine calls one function of this process for all of them (native/vm/generic.hpp). The function finds the
+call by the address of its words, reads the operands from the frame (`frames`), runs the executor and writes
+the results back. Control flow, scalars, synchronization and all other calls stay native.
 
-An executor that fails ends the launch as a compiled function does: with a message and the line of the call.
-Any other exception, Ctrl-C among them, ends the launch and is raised again when the launch has returned.
+An executor that fails ends the launch like a compiled function, with a message and the line of the call. Any
+other exception, also Ctrl-C, ends the launch, and is raised again after the launch has returned.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from .frames import Read, Unreadable, Write, known, reader, writer
 from .generic_core import CALL, SPACES, GenericCore
 from .packs import library
 
-#: Where the host writes: what lies behind `CALL`.
+#: The offsets of the fields that the host writes, which follow `CALL`.
 _OUTCOME = CALL.size
 _TOUCHED = _OUTCOME + 8
 _ENTRY = _TOUCHED + 16
 _TEXT = _ENTRY + entries.SIZE
 _TEXT_SIZE = 1000
-#: What the host came to, as the machine reads it; 0 where an exception left `_perform`.
+#: Outcomes of a call for the machine; the outcome stays 0 if an exception left `_perform`.
 PERFORMED, FAILED, UNBOUND, PUSH, POP = (struct.pack("<Q", n) for n in range(1, 6))
 
 
@@ -51,7 +52,7 @@ PERFORMED, FAILED, UNBOUND, PUSH, POP = (struct.pack("<Q", n) for n in range(1, 
 
 
 class GenericCall:
-    """A call of a program that the executor of its instruction performs."""
+    """A call of a program, performed by the executor of its instruction."""
 
     def __init__(self, origin: CallOrigin, calls: GenericCalls) -> None:
         op, row = origin.op, origin.op.row
@@ -94,7 +95,7 @@ class GenericCall:
             for value, place in given:
                 if place is not None:
                     self._single.append((declared.name, place, reader(value, profile, by_rows)))
-                elif declared.role != "tmp":  # scratch that the call does not take is of no use to it
+                elif declared.role != "tmp":  # the call does not use this scratch operand
                     self._constants[declared.name] = known(value)
 
     def _made(self, origin: CallOrigin) -> None:
@@ -161,7 +162,7 @@ class GenericCall:
             write(core, frame + at, value)
 
     def _outside(self, call: int, fault: MemoryFault) -> bytes:
-        """An access outside its memory, told as the machine tells it (core/bounds.hpp)."""
+        """Report an access outside its memory, with the messages of the machine (core/bounds.hpp)."""
         buffer, row = fault.buffer, self.op.row
         assert row is not None
         low, high = buffer.base + fault.low, buffer.base + fault.high
@@ -189,20 +190,20 @@ def _failed(call: int, text: str) -> bytes:
 
 _calls: dict[int, GenericCall] = {}
 _numbers = count(1)
-#: What was raised in a call and waits for its launch to return, by number.
+#: Exceptions of calls, kept until their launch returns, by number.
 _raised: dict[int, BaseException] = {}
-_MOST_RAISED = 64  # several cores may fail, and the launch tells of one
+_MOST_RAISED = 64  # several cores may fail, but the launch reports one
 _RAISED = "raised in call "
-#: What the machine says where the function was left before it could say anything.
+#: The message of the machine if an exception left the function before it wrote a message.
 _LEFT = "interrupted"
 
 
 class GenericCalls:
-    """The calls of a program that no pack has."""
+    """The calls of a program without a function in a pack."""
 
     def __init__(self, owner: object, profile: Profile, origins: Mapping[int, CallOrigin]) -> None:
-        """`origins` are the operations of the calls by the addresses of their words, which are there as long
-        as their owner; raises `Unreadable` where only a compiled function does what one of them does."""
+        """`origins` are the operations of the calls by the addresses of their words, which are valid as long
+        as their owner lives. Raise `Unreadable` if only a compiled function can perform one of them."""
         self.profile = profile
         self.spent = 0.0  # seconds
         self.function = _function()
@@ -228,7 +229,7 @@ def _forget(places: tuple[int, ...]) -> None:
 
 
 def _perform(call: int) -> None:
-    # What a function returns that an exception leaves is not defined: the outcome goes the other way.
+    # The result of a callback is undefined after an exception, so the outcome is written to memory.
     try:
         words = CALL.unpack(string_at(call, CALL.size))
         outcome = _calls[words[1]].perform(call, words)
@@ -245,7 +246,7 @@ _callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_perform)
 
 @cache
 def _function() -> int:
-    """The address of the function that performs these calls."""
+    """Return the address of the function that performs these calls."""
     entry = library().raw("pto_vm_generic")
     entry.restype = ctypes.c_void_p
     return entry(_callback)
@@ -253,9 +254,9 @@ def _function() -> int:
 
 @contextmanager
 def launching() -> Iterator[None]:
-    """Keep what handlers of signals raise in calls. They may run before the first line of `_perform` and
-    behind its last, where its `except` does not see them; Python then calls the hook for exceptions that
-    nothing catches."""
+    """Keep exceptions that signal handlers raise in calls. Handlers may run before the first line of
+    `_perform` or after its last, outside of its `except`; Python then calls the hook for unraisable
+    exceptions."""
     before = sys.unraisablehook
 
     def hook(problem: Any) -> None:
@@ -270,14 +271,14 @@ def launching() -> Iterator[None]:
     try:
         yield
     finally:
-        if sys.unraisablehook is hook:  # else a launch of another thread has begun since, and has it
+        if sys.unraisablehook is hook:  # else a later launch of another thread has replaced it
             sys.unraisablehook = before
 
 
 def raised(text: str) -> BaseException | None:
-    """Return the exception that ended a launch of this thread, by what the launch said.
+    """Return the exception that ended a launch of this thread, by the message of the launch.
 
-    Handlers of signals run in the main thread. What one raised there counts also if another core failed
+    Signal handlers run in the main thread. An exception of a handler counts also if another core failed
     first."""
     number = int(text.removeprefix(_RAISED).partition(":")[0]) if text.startswith(_RAISED) else 0
     found = _raised.pop(number, None) if number or text.startswith(_LEFT) else None

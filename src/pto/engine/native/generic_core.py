@@ -1,7 +1,7 @@
-"""A core of the machine as executors see it: its memory, its registers and the arrays of the launch.
+"""A core of the machine for executors: its memory, its registers and the arrays of the launch.
 
-Nothing is copied. Buffers are arrays over the memory of the machine, and hidden registers are read from the
-core when an instruction asks for them.
+Memory is not copied: buffers are arrays over the memory of the machine. Special registers are read from the
+core when an instruction uses them.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from .frames import bytes_at
 from .packs import library
 
 SPACES = len(MEMORIES)
-#: `pto_generic` of native/vm/generic.hpp, as far as the machine writes it: the frame, the words of the call,
-#: the memories, then what `GenericCore.now` takes over; last, whether the entry of a FIFO has been found.
+#: The part of `pto_generic` (native/vm/generic.hpp) that the machine writes: the frame, the words of the
+#: call, the memories, then the fields for `GenericCore.now`; last, whether the entry of a FIFO has been
+#: found.
 CALL = struct.Struct(f"<2Q{SPACES}Q3Q4Q3QQqQ2QQ")
 
 _ARRAY = struct.Struct("<3Qi4x")  # `pto_array`
 _KINDS = ("mix", "cube", "vector")
 _ROUNDINGS = {n: word.removeprefix("CAST_") for word, n in ENUMS["round_mode"].values.items()}
-#: Hidden registers of a core: where they are in `SqueezeRegisters`.
+#: The offsets of the special registers of a core in `SqueezeRegisters`.
 _HIDDEN = {"AR": 0, "SQZN": 8, "VMS4_SR": 16}
 
-#: Where memory that no array of the launch holds is found, where the launch does not know all arrays.
+#: The start of a buffer for memory outside of all arrays, if the launch does not list all arrays.
 _ANYWHERE = 4096
 
 
 class _Out:
-    """Where executors print."""
+    """The output of executors."""
 
     def write(self, text: str) -> None:
         library().raw("pto_vm_print")(text.encode())
 
 
 class _Peer:
-    """Another core of the block: its memory is reached by some moves."""
+    """Another core of the block, whose memory some moves access."""
 
     def __init__(self, kind: str, loc: str, address: int) -> None:
         self.kind = kind
@@ -56,14 +57,14 @@ class _Peer:
 
 @cache
 def _room(loc: str) -> int:
-    """Bytes of a memory of a core: its largest capacity and what wide accesses reach."""
+    """Return the size of a memory of a core: its largest capacity, and a margin for wide accesses."""
     room = library().raw("pto_vm_room")
     room.restype = ctypes.c_uint64
     return room(list(MEMORIES).index(loc))
 
 
 class GenericCore(CoreState):
-    """A core of the machine as executors see it. Its memory and registers are those of the machine."""
+    """A core for executors, with the memory and registers of the machine."""
 
     def __init__(self, profile: Profile, spaces: tuple[int, ...]) -> None:
         self.profile = profile
@@ -83,7 +84,7 @@ class GenericCore(CoreState):
         self.name = ""
 
     def now(self, words: tuple[int, ...]) -> None:
-        """Take over what the machine says of the core at a call."""
+        """Take over the state of the core at a call from the machine."""
         at = 2 + SPACES
         self._listed = words[at : at + 2]
         self._only_arrays = bool(words[at + 2])
@@ -97,7 +98,8 @@ class GenericCore(CoreState):
     # -- memory ---------------------------------------------------------------------------------------------
 
     def on_chip(self, loc: str, address: int, size: int) -> tuple[Buffer, int | None]:
-        """Where a tile lies: in its memory, or where its elements were left: in an array or a FIFO."""
+        """Return the buffer and offset of a tile: in its memory, or, for aliased elements, in an array or a
+        FIFO."""
         if not address:
             return self.buffers[loc], None
         buffer, at = self.pointed(loc, address)
@@ -109,11 +111,11 @@ class GenericCore(CoreState):
         return Buffer(LOCATIONS[loc], loc, bytes_at(address, size)), 0
 
     def pointed(self, loc: str, address: int) -> tuple[Buffer, int]:
-        """A byte of a memory on chip."""
+        """Return the buffer and offset of a byte of a memory on chip."""
         return self.buffers[loc], address - self._starts[loc]
 
     def in_global(self, address: int) -> tuple[Buffer, int]:
-        """A byte of global memory; one that no array holds is in an empty buffer."""
+        """Return the buffer and offset of a byte of global memory; an empty buffer if it is in no array."""
         found = self._array(address)
         if found is not None:
             return found
@@ -122,7 +124,7 @@ class GenericCore(CoreState):
         return _everywhere(), address - _ANYWHERE
 
     def _array(self, address: int) -> tuple[Buffer, int] | None:
-        """The array that holds a byte, or ends before it."""
+        """Return the array that contains a byte, or ends before it."""
         behind = None
         table, number = self._listed
         for buffer in _arrays(string_at(table, number * _ARRAY.size)) if number else ():
@@ -133,7 +135,7 @@ class GenericCore(CoreState):
                 behind = buffer, at
         return behind
 
-    # -- other cores, hidden registers ----------------------------------------------------------------------
+    # -- other cores, special registers ---------------------------------------------------------------------
 
     @property
     def cluster(self) -> Cluster:  # type: ignore[override]
@@ -150,7 +152,7 @@ class GenericCore(CoreState):
         return found
 
     def keep_special(self) -> None:
-        """Give the machine the hidden registers that an instruction used."""
+        """Copy the special registers that an instruction used back to the machine."""
         for name, register in self.special.items():
             memmove(self._hidden + _HIDDEN[name], register.array.tobytes(), 8)
         self.special.clear()
@@ -160,7 +162,7 @@ _seen_arrays: dict[tuple[bytes, ...], tuple[Buffer, ...]] = {}
 
 
 def _arrays(table: bytes) -> tuple[Buffer, ...]:
-    """The arrays of a launch, as the machine lists them."""
+    """Return the arrays of a launch, from the table of the machine."""
     listed = list(_ARRAY.iter_unpack(table))
     key = (table, *(string_at(name) for _, _, name, _ in listed))
     found = _seen_arrays.get(key)

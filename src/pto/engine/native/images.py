@@ -1,5 +1,5 @@
-"""Images of all kernels of a program, as a file has them: places are numbers of operations, and whatever a
-launch has to know goes along."""
+"""Images of all kernels of a program in the form for files: source locations are numbers of operations, and
+all facts for a launch are included."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..entry import Launchable, dealt, find_roles, vector_cores
 
 def kernels(module: Module) -> dict[str, list[Operation]]:
     """Return the functions of a program that can be launched, by name: its entries, and cube and vector
-    halves. Where nothing is marked, these are all that take arrays and numbers and return nothing."""
+    halves. Without marks, these are all functions that take arrays and numbers and return nothing."""
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
     pairs = halves(functions)
     inside = {id(f) for pair in pairs.values() for f in pair}
@@ -45,15 +45,15 @@ def _launchable(function: Operation) -> bool:
 
 
 def _on_chip(value: Value) -> bool:
-    """Whether a launch cannot give a value: what is neither array nor number."""
+    """Return whether a launch cannot pass a value, because it is neither an array nor a number."""
     return not isinstance(value.type, ScalarType | PtrType | ViewType | MemRefType)
 
 
 def image_of(
     name: str, module: Module, functions: list[Operation], done: Lowered, origins: Origins | None = None
 ) -> Image:
-    """The image of a kernel of a module, of what the driver made of that; places are marks of the module.
-    `origins` receives the operations of its calls."""
+    """Return the image of a kernel of a module from the lowered module `done`; source locations are marks of
+    the module. `origins` receives the operations of its calls."""
     of = {str(f.attr("sym_name")): f for f in done.module.functions}
     roles: dict[str, Operation] = {}
     for kind, _, function in find_roles(module, functions):
@@ -62,7 +62,7 @@ def image_of(
 
 
 def portable(image: Image, module: Module, functions: list[Operation], profile: Profile) -> Image:
-    """An image as a file has it."""
+    """Return an image in the form for files."""
     numbers: dict[int, int] = {}
     of: dict[int, int] = {}
     for n, op in enumerate(module.walk()):
@@ -91,8 +91,8 @@ def _function(function: Operation, place: int) -> Function:
 def images(
     module: Module, done: Lowered, names: Iterable[str] = (), origins: dict[str, Origins] | None = None
 ) -> list[Image]:
-    """Images of kernels of a program, or of all of them; `origins` receives the operations of their calls, by
-    kernel."""
+    """Return the images of some kernels of a program, or of all; `origins` receives the operations of their
+    calls, by kernel."""
     found = kernels(module)
     chosen = {name: found[name] for name in names} if names else found
     calls: dict[str, Origins] = {name: [] for name in chosen} if origins is None else origins
@@ -102,7 +102,7 @@ def images(
     ]
     for image, functions in made:
         if reason := only_in_process(image):
-            what = f"@{image.name} has {reason}, which images in files do not have"
+            what = f"cannot write @{image.name} to a file: it has {reason}"
             raise DiagnosticError([
                 Diagnostic("PTO-E2003", what, functions[0].loc and functions[0].loc.head,
                            help="run the program itself (pto run FILE.pto)")
@@ -111,15 +111,15 @@ def images(
 
 
 def only_in_process(image: Image) -> str:
-    """What an image has that no file can hold; empty where there is nothing."""
+    """Return why an image cannot be written to a file; empty if it can."""
     return "values of a type" if any(operands_of(name) is None for name in image.calls) else ""
 
 
 def file_of(module: Module, done: Lowered, name: str) -> File:
-    """All kernels of a program, with the program."""
+    """Return a file with all kernels of a program, and the program."""
     for f in (f for functions in kernels(module).values() for f in functions):
         if tile := next(filter(_on_chip, _arguments(f)), None):
-            what = f"argument %{tile.name} of '@{f.attr('sym_name')}' is on the chip: nobody can launch it"
+            what = f"cannot launch '@{f.attr('sym_name')}': its argument %{tile.name} is on the chip"
             help = "mark the function that calls it as the entry, or let it load the tile itself"
             raise DiagnosticError([Diagnostic("PTO-E2014", what, f.loc and f.loc.head, help=help)])
     made = images(module, done)
@@ -130,7 +130,7 @@ def file_of(module: Module, done: Lowered, name: str) -> File:
 
 
 def file_of_kernel(image: Image, kernel: Launchable) -> File:
-    """One kernel of a program, whose image has been made."""
+    """Return a file with one kernel of a program, whose image has been made."""
     made = portable(image, kernel.module, kernel.functions, kernel.profile)
     return _file(kernel.module, [made], "")
 

@@ -18,7 +18,7 @@ from .places import place_of
 
 
 def image_of(kernel: Launchable, origins: Origins | None = None) -> Image:
-    """The image of a kernel that was verified; `origins` receives the operations of its calls."""
+    """Return the image of a verified kernel; `origins` receives the operations of its calls."""
     return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"), origins)
 
 
@@ -38,18 +38,18 @@ class NativeKernel(MachineKernel):
         return Program(self.image, self.profile, origins=origins)
 
     def _launched(self) -> None:
-        """How a launch goes: the machine is given the program that was made."""
+        """Let launches call the machine with the program that was made."""
         longest = most_arguments(self)
         types = argument_types(longest)
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _special(self, binding: Binding) -> bytes:
-        """Those of every function of the image, one after another: halves of a kernel may differ in them."""
+        """Return the kinds of arguments of every function of the image: halves of a kernel may differ."""
         count = len(binding.values[self._longest])
         functions = {kind: str(f.attr("sym_name")) for kind, _, f in reversed(self.roles)}
         found = [special_words(binding.values[functions[code.kind]]) for code in self.image.codes]
         return b"".join(special.ljust(count, b"\0") for special in found)
 
     def _marked(self, done: Outcome) -> Outcome:
-        """The machine says at which word it was; the program, where that came from."""
+        """Replace the word at which the machine ended by the source location of its instruction."""
         return done._replace(mark=place_of(self.image, done))

@@ -1,4 +1,4 @@
-"""The virtual machine: its functions, and images made ready to run (native/vm/vm.hpp)."""
+"""The virtual machine: its functions, and images that are prepared to run (native/vm/vm.hpp)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .packs import compiled, kept, library, of_package
 if TYPE_CHECKING:
     from .generic import GenericCalls
 
-#: Seconds that calls without a function may take before it is time to compile them.
+#: Calls without a function are compiled after they have taken this many seconds.
 ENOUGH = 1.0
 
 
@@ -65,7 +65,7 @@ class _Program(ctypes.Structure):
 
 @cache
 def kind(name: str) -> int:
-    """How the machine does a call: CALL, or the number of what it does itself."""
+    """Return the kind of a call: CALL, or the number of an operation that the machine itself performs."""
     return library().raw("pto_vm_kind")(name.encode())
 
 
@@ -76,14 +76,14 @@ def _own(name: str) -> int:
     return function(name.encode()) or 0
 
 
-#: Calls that lend, and what is done instead of them: no image can name these.
+#: Calls that make tiles borrow memory, and their replacements without borrowing, which no image can name.
 _STAYS = {"vm.lent": "vm.lent!", "vm.lend": "vm.lend!"}
 _found: dict[str, int] = {}
 
 
 def missing(calls: Sequence[str]) -> list[str]:
-    """Those functions that neither the machine nor the package's pack has, in order; none was compiled yet by
-    this process."""
+    """Return the functions that neither the machine nor the pack of the package has, and that this process
+    has not compiled yet, in order."""
     left: list[str] = []
     for name in calls:
         if name in _found:
@@ -98,7 +98,7 @@ def missing(calls: Sequence[str]) -> list[str]:
 
 
 def known(calls: Sequence[str]) -> bool:
-    """Whether all functions are there, in packs of the cache too: nothing is compiled."""
+    """Return whether all functions exist, also in packs of the cache; compile nothing."""
     left = missing(calls)
     pack = kept(left) if left else None
     if pack is not None:
@@ -107,7 +107,7 @@ def known(calls: Sequence[str]) -> bool:
 
 
 def functions(calls: Sequence[str]) -> list[int]:
-    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
+    """Return the addresses of functions: in the machine, the pack of the package, or a pack compiled now."""
     left = missing(calls)
     if left:
         made = compiled(left)
@@ -116,22 +116,22 @@ def functions(calls: Sequence[str]) -> list[int]:
 
 
 def without_function(image: Image) -> frozenset[int]:
-    """The calls of an image, by number, that no pack has and that need not be compiled now."""
+    """Return the numbers of the calls of an image that no pack has and that need not be compiled now."""
     if knobs.get("PTO_NATIVE_COMPILE") == "always" or known(image.calls):
         return frozenset()
     return frozenset(image.calls.index(name) for name in missing(image.calls))
 
 
 def argument_types(function: Operation) -> list[Type]:
-    """The types of what a launch hands over: a memref is handed over as the view that it is in the frame."""
+    """Return the types of the arguments of a launch: a memref is passed as a view, as the frame has it."""
     types = (a.type for a in function.regions[0].blocks[0].args)
     return [ViewType(t.elem, t.dims) if isinstance(t, MemRefType) else t for t in types]
 
 
 class Program:
-    """An image whose calls have been found. Keeps alive what the machine reads.
+    """An image with the functions of its calls. It keeps the memory alive that the machine reads.
 
-    Calls that no pack has are compiled, or performed by executors where the operations of the calls are given
+    Calls that no pack has are compiled, or, if the operations of the calls are given, performed by executors
     (`generic`).
     """
 
@@ -143,12 +143,12 @@ class Program:
         origins: Origins | None = None,
         lends: bool = True,
     ) -> None:
-        """`made` are its codes where they are machine code, `origins` the operations of its calls. `lends`:
-        whether a tile may use the memory of its source where the image says that the tile is only read."""
+        """`made` are its codes if they are machine code, `origins` the operations of its calls. With `lends`,
+        a tile may borrow the memory of its source if the image says that the tile is only read."""
         self._calls = image.calls
         self.generic: GenericCalls | None = None
         self._raised: Callable[[str], BaseException | None] | None = None
-        #: Whether a call without a function may update global memory, which others update at the same time.
+        #: A call without a function may update global memory, which others may update at the same time.
         self.updates = False
         kinds = (ctypes.c_uint8 * (image_format.CALL + len(image.calls)))(
             *range(image_format.CALL), *map(kind, image.calls)
@@ -176,7 +176,7 @@ class Program:
         program.kinds = ctypes.addressof(kinds)
 
     def _read(self, code: image_format.Code) -> Code:
-        """A code as the machine reads it."""
+        """Return a code in the form for the machine."""
         words = (ctypes.c_uint32 * len(code.words))(*code.words)
         frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
         arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(
@@ -216,7 +216,7 @@ class Program:
         self.updates = any(updates_memory(origin.op, image.calls) for origin in chosen.values())
 
     def compile(self) -> None:
-        """Compile the calls that no pack has; raises `DiagnosticError`."""
+        """Compile the calls that no pack has; raise `DiagnosticError` if that fails."""
         if self.generic is not None:
             self._functions[:] = functions(self._calls)
             self.generic = None
@@ -231,10 +231,10 @@ class Program:
         except DiagnosticError as e:
             if any(d.code != "PTO-E2401" for d in e.diagnostics):
                 raise
-            found.spent = float("-inf")  # there is no compiler: nobody is asked again
+            found.spent = float("-inf")  # without a compiler, do not try again
 
     def raised(self, done: Outcome) -> BaseException | None:
-        """The exception of a call that ended a launch."""
+        """Return the exception of a call that ended a launch."""
         return self._raised(done.text) if self._raised is not None else None
 
     @property

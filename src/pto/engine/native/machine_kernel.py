@@ -1,7 +1,7 @@
-"""A kernel that the virtual machine executes: launches of programs with calls that no pack has.
+"""A kernel on the virtual machine: launches of programs with calls that no pack has.
 
-Such calls are slow (`generic`). Once they have taken a second, the next launch compiles them first, if there
-is a compiler and PTO_NATIVE_COMPILE allows it; the cache keeps what was compiled.
+Such calls are slow (`generic`). After they have taken a second, the next launch compiles them first, if there
+is a compiler and PTO_NATIVE_COMPILE allows it. The cache keeps the compiled pack.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class MachineKernel(CompiledKernel):
         if self._made.generic is None:
             return super().run(*args, **options)
         self._prepare(options)
-        from .generic import launching  # most programs do without
+        from .generic import launching  # most programs do not need it
 
         with launching():
             return super().run(*args, **options)
 
     def _prepare(self, options: dict[str, Any]) -> None:
-        """Compile what is worth it, or what cannot be performed in a launch with these options."""
+        """Compile slow calls, and those that executors cannot perform in a launch with these options."""
         ranks = options.get("ranks")
         member = ranks.member if ranks is not None else None
         apart = bool(options.get("processes")) or member is not None
         if apart and (self._made.updates or (member is not None and member.far is not None)):
-            self._made.compile()  # other processes see updates and windows that executors do not share
+            self._made.compile()  # executors do not share updates and windows with other processes
         else:
             self._made.compile_if_slow()
-        if self._made.generic is None:  # launches may take the short way again
+        if self._made.generic is None:  # launches may take the fast path again
             self._ready(self._library, self._symbol, self._longest, self._types, self._program)
         elif self._made.updates and isinstance(threads := options.get("threads"), int) and threads > 1:
             options["threads"] = 1  # updates of executors are not atomic
@@ -48,7 +48,7 @@ class MachineKernel(CompiledKernel):
     ) -> None:
         super()._ready(library, symbol, function, types, program)
         if self._made.generic is not None:
-            self._quick = None  # every launch comes by `_prepare`
+            self._quick = None  # every launch has to call `_prepare`
 
     def _check_interrupted(self, done: Outcome) -> None:
         found = self._made.raised(done)

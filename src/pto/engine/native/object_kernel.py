@@ -1,5 +1,5 @@
-"""Kernels of shared objects: `pto run k.so`, `pto.kernel("k.so")`. They are those of files of images,
-but their code is machine code that the virtual machine runs."""
+"""Kernels of shared objects: `pto run k.so`, `pto.kernel("k.so")`. They are like kernels of files of images,
+but their code is machine code, which the virtual machine runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ObjectKernel(ImageKernel):
     """A kernel of a shared object."""
 
     def _codes(self) -> Sequence[Code]:
-        """What the kernel says its code is."""
+        """Return the codes of the kernel from its description in the library."""
         path = self.file.name
         machine = library()
         try:
@@ -46,5 +46,5 @@ class ObjectKernel(ImageKernel):
         if entry(ctypes.byref(launch), ctypes.byref(answer)) != 0:
             raise refusal(path, "it was made by another release")
         if said.code_count != len(self.image.codes):
-            raise refusal(path, "its code and its image are not of one kernel")
+            raise refusal(path, "its code and its image belong to different kernels")
         return said.codes[: said.code_count]

@@ -1,4 +1,4 @@
-"""Programs as objects: what `ptoas -o k.o` and `-o k.so` write. Beside its code an object has the
+"""Programs as objects, the output of `ptoas -o k.o` and `-o k.so`. Besides its code, an object has the
 sections of a file of images."""
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from ...isa.profiles import PROFILES
 from ...objects import machine_code
 from ...objects.shared import shared
 
-#: What C takes for the name of a function.
+#: The syntax of function names in C.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def _line(lines: Lines, place: int) -> tuple[str, int, int] | None:
-    """File, line and column of an operation."""
+    """Return the file, line and column of an operation."""
     at = lines.places.get(place)
     return None if at is None else (lines.files[at.file][0], at.line, at.column)
 
 
 def emitted(file: File, form: str, name: str, triple: str = "") -> bytes:
-    """Images as machine code, in a form; `name` is that of a shared object. It is for this machine, unless a
-    triple says otherwise."""
+    """Return images as machine code in a form; `name` is the name of a shared object. The code is for this
+    machine, unless there is a triple."""
     spans = file.lines.spans()
     for image in file.images:
         if not _NAME.fullmatch(image.name):

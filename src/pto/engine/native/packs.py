@@ -1,5 +1,5 @@
-"""Libraries: that of the virtual machine, and packs of functions that it calls. Calls that the pack of the
-package does not have are compiled once and kept."""
+"""Libraries: the virtual machine, and packs of functions that it calls. Calls that the pack of the package
+does not have are compiled once, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ...image.calls import key
 from ..compiled.library import Library
 from ..cpp import build, compiler
 
-#: Levels of vector instructions that libraries are made for, the best first: what a processor says of itself
-#: (/proc/cpuinfo) where it has them, and what makes a compiler use them.
+#: Levels of vector instructions of our libraries, the best first: the required flags of a processor
+#: (/proc/cpuinfo), and the option of a compiler.
 LEVELS = (
     ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, "-march=x86-64-v4"),
     ("x86-64-v3", {"avx2", "bmi2", "f16c", "fma"}, "-march=x86-64-v3"),
@@ -28,7 +28,7 @@ LEVELS = (
 
 @cache
 def level() -> str:
-    """The best level that the processor and the package have."""
+    """Return the best level that the processor and the package have."""
     has = _processor()
     found = [name for name, needs, _ in LEVELS if needs <= has and _library(name).exists()]
     if not found or not _is_current():
@@ -42,14 +42,14 @@ def level() -> str:
 
 @cache
 def library() -> Library:
-    """The machine itself, for the vectors that packs are compiled for: both see memory alike. Packs are
-    linked with it; nobody else's library may take what it has for its own."""
+    """Return the library of the machine, at the level of the packs, so that both use the same memory layout.
+    Packs are linked with it; its symbols are hidden from other libraries."""
     return Library(str(_library(level())))
 
 
 @cache
 def of_package() -> Pack | None:
-    """The package's own pack, if it has one that is not old."""
+    """Return the pack of the package, if it has an up-to-date one."""
     path = folder() / f"libpto_pack_{level()}.so"
     found = Pack(str(path)) if path.exists() else None
     return found if found is not None and found.digest == pack.digest() else None
@@ -60,7 +60,7 @@ def _library(name: str) -> Path:
 
 
 def _processor() -> set[str]:
-    """What the processor says that it has."""
+    """Return the flags of the processor."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -79,7 +79,7 @@ def _is_current() -> bool:
 
 
 def folder() -> Path:
-    """Where the package has its libraries."""
+    """Return the folder with the libraries of the package."""
     from ... import _native
 
     return Path(str(_native.__file__)).parent / "lib"
@@ -89,7 +89,7 @@ class Pack:
     """A library of functions that the machine calls."""
 
     def __init__(self, path: str) -> None:
-        library()  # in which it finds what all have in common
+        library()  # it has the symbols that all packs share
         found = Library(path)
         self._find = found.raw("pto_pack_find")
         self._find.restype = ctypes.c_void_p
@@ -101,7 +101,7 @@ class Pack:
 
     @property
     def size(self) -> int:
-        """How many functions it has; 0 where it was made before packs said that."""
+        """The number of its functions; 0 for an old pack without this number."""
         try:
             size = self._library.raw("pto_pack_size")
         except AttributeError:
@@ -113,41 +113,41 @@ class Pack:
         return self._find(key(name)) or 0
 
 
-#: What all packs have in common they find in the library of the machine.
+#: Flags of packs: their common code is in the library of the machine.
 _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 
 def compiled(calls: Sequence[str]) -> Pack:
-    """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
+    """Return a pack of these calls, from the cache or compiled now; raise without a compiler."""
     if knobs.get("PTO_NATIVE_COMPILE") == "never":
         raise DiagnosticError([
-            Diagnostic("PTO-E2401", f"no pack has what the program calls: {calls[0]}",
+            Diagnostic("PTO-E2401", f"missing function in the packs of engine native: {calls[0]}",
                        help="set PTO_NATIVE_COMPILE=auto, or use engine reference")
         ])  # fmt: skip
     return Pack(built(calls))
 
 
 def built(calls: Sequence[str]) -> str:
-    """The path of the same."""
+    """Return the path of a pack of these calls, from the cache or compiled now."""
     try:
         found = compiler.find()
     except DiagnosticError as e:
         (cause,) = e.diagnostics
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
-        cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
+        cause.notes.append((f"engine native has to compile functions for {calls[0]}{more}", None))
         raise
     made = build.cached_pack(_units(calls), _flags(found), str(_library(level())), pack.HEADERS)
     if not made.ok:
         raise DiagnosticError([
-            Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
+            Diagnostic("PTO-E2402", f"cannot compile a call of engine native: {made.output[:200]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
     return made.path
 
 
 def kept(calls: Sequence[str]) -> Pack | None:
-    """A pack of these calls, where it is in the cache. No compiler is started: one that has compiled a pack
-    has been asked before."""
+    """Return a pack of these calls if it is in the cache; start no compiler. A compiler that has made a pack
+    has been tested before."""
     found = compiler.asked()
     if found is None:
         return None
@@ -160,13 +160,13 @@ def _units(calls: Sequence[str]) -> list[build.Unit]:
 
 
 def _flags(found: compiler.Compiler) -> list[str]:
-    """What packs are compiled with: for the level of the machine, whatever the compiler has in mind."""
+    """Return the flags of packs, for the level of the machine and not for the default of the compiler."""
     marches = [march for name, _, march in LEVELS if name == level() != found.vectors and "x86" in march]
     return [*_FLAGS, *marches]
 
 
 def remark() -> str:
-    """What `pto doctor` says of the package's pack."""
+    """Return the remark of `pto doctor` about the pack of the package."""
     pack = of_package()
     if pack is None:
         return "; no pack of calls: instructions take some 50 us each until they are compiled (make setup)"

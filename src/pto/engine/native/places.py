@@ -1,4 +1,4 @@
-"""Where in the source an instruction of an image comes from."""
+"""The source location of an instruction in an image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..compiled.library import Outcome
 
 
 def place_of(image: Image, done: Outcome) -> int:
-    """The place of the instruction at which a launch ended; -1 where that is not known."""
+    """Return the location of the instruction at which a launch ended; -1 if it is not known."""
     word, code = done.mark & 0xFFFFFFF, done.mark >> 28
     if done.mark < 0 or code >= len(image.codes):
         return -1

@@ -1,4 +1,4 @@
-"""A program as a kernel of the task runtime: its image with what the slots of a task are (`pto_task`)."""
+"""A program as a kernel of the task runtime: its image with the kinds of the slots of a task (`pto_task`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...ir.types import MemRefType, ScalarType, ViewType
 from ...isa.profiles import Profile
 from .machine import Program, library
 
-#: What an argument is, beside what the launch fills in: as in native/vm/vm.hpp.
+#: Kinds of arguments besides those that the launch sets; equal to native/vm/vm.hpp.
 _NUMBER, _POINTER, _VIEW = range(len(SPMD), len(SPMD) + 3)
 
 
@@ -32,7 +32,7 @@ class _Task(ctypes.Structure):
 
 
 class Task:
-    """What the runtime is given for a kernel of some kind. Keeps alive what the machine reads."""
+    """A kernel of some kind for the runtime. It keeps the memory alive that the machine reads."""
 
     def __init__(
         self,
@@ -45,42 +45,42 @@ class Task:
         origins: Origins | None = None,
     ) -> None:
         """`origins` are the operations of the calls of the image."""
-        self.meets = meets  # it has a grid barrier: its blocks wait for one another
+        self.meets = meets  # it has a grid barrier, so its blocks wait for one another
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
         codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
         self._program = Program(image.replace(codes=tuple(codes)), profile, origins=origins)
-        if self._program.updates:  # tasks run at the same time, and updates of executors are not atomic
+        if self._program.updates:  # tasks run in parallel, and updates of executors are not atomic
             self._program.compile()
         self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
         self._names = (ctypes.c_char_p * max(1, len(arguments)))(*(f"%{a.name}".encode() for a in arguments))
         task = self._task = _Task()
         task.program, task.code, task.tensors = self._program.address, code, tensors
         task.kinds, task.names = ctypes.addressof(self._kinds), ctypes.addressof(self._names)
-        base = code << 28  # of the marks of this code
+        base = code << 28  # the first mark of this code
         self.places = [(base + word, mark) for word, mark in image.codes[code].places]
 
     @property
     def function(self) -> int:
-        """The function of the machine that executes it."""
+        """The address of the function of the machine that executes tasks."""
         return ctypes.cast(library().raw("pto_vm_task"), ctypes.c_void_p).value or 0
 
     @property
     def address(self) -> int:
-        """What a run is given; calls that took long in earlier runs are compiled first."""
+        """The address of the task for a run; calls that were slow in earlier runs are compiled first."""
         self._program.compile_if_slow()
         return ctypes.addressof(self._task)
 
     @property
     def abi(self) -> int:
-        """What the machine and the runtime must agree on."""
+        """The version of the interface between the machine and the runtime."""
         abi = library().raw("pto_vm_task_abi")
         abi.restype = ctypes.c_uint64
         return abi()
 
 
 def _with_views(code: Code, arguments: Sequence[Value]) -> Code:
-    """A code whose frame has views as their types say them, one element behind the other: a slot that is an
-    address gives no more than that."""
+    """Return a code whose frame has the shapes of views from their types, without gaps between elements: the
+    slot of a task has only an address."""
     frame = bytearray(code.frame)
     for (place, _), argument in zip(code.arguments, arguments, strict=True):
         if isinstance(argument.type, ViewType):

@@ -1,1 +1,1 @@
-"""C++ under watch: a traced build tells of every call, and the reference engine executes what it is told."""
+"""Engine `traced`: a traced build of C++ emits an event for each call; the reference engine executes it."""

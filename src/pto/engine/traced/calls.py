@@ -1,4 +1,4 @@
-"""Single calls among records: the last one of a core, and where it stands in C++."""
+"""Single calls among records: the last one of a core, and its location in C++."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .types import FRAMES
 
 
 def last_call(words: Sequence[int]) -> int | None:
-    """Where the last record begins."""
+    """Return the start of the last record."""
     at, last = 0, None
     while at < len(words):
         last = at
@@ -22,7 +22,7 @@ def last_call(words: Sequence[int]) -> int | None:
 
 
 def place_of(places: Places, words: Sequence[int], at: int) -> Span | None:
-    """Where the call of a record stands."""
+    """Return the source location of the call of a record."""
     name = ctypes.string_at(words[at + 1]).decode().partition(":")[0].split()[0]
     row = find_row(name)
     return places.call(words[at + 2 : at + 2 + FRAMES], spelled(row) if row is not None else ()).span

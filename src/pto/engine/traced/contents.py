@@ -1,4 +1,4 @@
-"""Calls of which memory decides what they touch: what they read there are addresses, or whether to go on."""
+"""Calls with accesses that depend on data: they read addresses or conditions from memory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ...isa import row as find_row
 from ...isa import rows
 from ...isa.row import Row
 
-#: Operands that have such addresses.
+#: Operands with such addresses.
 _INDICES = frozenset({"idx", "index", "indices", "indexes", "offsets", "src0Idx", "src1Idx"})
-#: Kinds of operands that are read from memory, or that registers hold.
+#: Kinds of operands in memory or registers.
 _HELD = frozenset({"tile", "view", "vreg"})
 
 
 def by_contents(name: str) -> bool:
-    """Whether that is so for a row."""
+    """Return whether the accesses of a row depend on data."""
     row = find_row(name)
     return row is not None and _decides(row)
 
@@ -34,5 +34,5 @@ def _names() -> re.Pattern[bytes]:
 
 
 def makes_such_calls(library: str) -> bool:
-    """Whether a traced library has the text of such a call, as the first word of a string."""
+    """Return whether a traced library has the text of such a call, as the first word of a string."""
     return _names().search(Path(library).read_bytes()) is not None

@@ -3,9 +3,8 @@
     pto run k.cpp --sanitize all -- @a.npy f32:16x64
     pto.kernel("k.cpp").run(a, out, sanitize="all")
 
-The kernel is compiled with -DPTO_TRACED and runs by itself, on copies of its arguments; what its cores tell
-(`stream`) is executed by the cores of the reference engine (`sites`), with everything that watches there.
-Their results are those of the launch.
+The kernel is compiled with -DPTO_TRACED and runs on copies of its arguments. The cores of the reference
+engine execute its records (`stream`, `sites`), with all observers. Their results are those of the launch.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 
 
 class TracedCore(Core):
-    """A core that executes what one of the kernel tells."""
+    """A core that executes the records of a core of the kernel."""
 
     feed: Feed | Recorded
     sites: Sites
@@ -64,26 +63,26 @@ class TracedCore(Core):
     def begin(self, feed: Feed | Recorded, sites: Sites) -> None:
         self.feed = feed
         self.sites = sites
-        #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
+        #: The storage of tiles, by memory, address, and the object in C++ or the type of the tile.
         self.placed: dict[Any, Any] = {}
-        #: The storage of those that were placed for themselves, by memory and place.
+        #: The storages that are not inside of others, by memory, start and size.
         self.storages: dict[str, dict[tuple[int, int], Any]] = {}
         self.tiles: dict[Any, Any] = {}
-        #: Tiles by what records say of them, since one was placed or cut last.
+        #: Tiles by their words in records, since the last tile was placed or cut.
         self.latest: dict[Any, Any] = {}
-        #: Views by what a record says of them.
+        #: Views by their words in records.
         self.views: dict[Any, Any] = {}
         #: Windows that leave their source, by the object in C++.
         self.edges: dict[int, Any] = {}
-        #: Registers by the object in C++, and by what they hold.
+        #: Registers by the object in C++, and by their contents.
         self.vectors: dict[Any, Any] = {}
         #: Sessions of transfers by the object in C++.
         self.sessions: dict[int, Any] = {}
-        #: Who writes down what it does.
+        #: The recorder of its calls.
         self.note: CoreRecorder | None = None
         #: In auto mode the compiler orders pipes, and gives tiles their storage.
         self.auto = sites.auto
-        #: What everything that follows waits for.
+        #: The operation that all later ones wait for.
         self._before: Operation | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
@@ -136,7 +135,8 @@ class TracedCore(Core):
             self.ticks += ticks
 
     def _scope(self, first: Site) -> None:
-        """A vector scope is an item of pipe V; calls on registers that stand in none are one of their own."""
+        """Issue a vector scope as an item of pipe V; calls with registers outside of scopes form another
+        item."""
         feed, sites = self.feed, self.sites
         function = self.code.function
         code = Code(function)
@@ -168,7 +168,7 @@ class TracedCore(Core):
 
 
 def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
-    """A record as a step."""
+    """Return a record as a step."""
 
     def step(core: Any) -> None:
         site.load(core, words, values)
@@ -182,15 +182,15 @@ def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Sc
 
 
 class TracedGrid(Grid):
-    """A launch whose cores are told what to do."""
+    """A launch whose cores execute records."""
 
     stream: Stream
     sites: dict[str, Sites]
     recorder: Recorder | None = None
-    #: Of C++ that somebody wrote: what was given to it by rank, and where its calls stand.
+    #: For hand-written C++: its arguments by rank, and the source locations of its calls.
     given: Sequence[Sequence[tuple[str, Any, Type]]] = ()
     places: Places | None = None
-    #: The program that the C++ was emitted for.
+    #: The program that the C++ was emitted from.
     like: Module | None = None
 
     def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
@@ -227,14 +227,14 @@ class TracedGrid(Grid):
 
 
 class TaskGrid(TracedGrid):
-    """A block of a task, of which all has been told."""
+    """A block of a task with complete records."""
 
     feeds: dict[tuple[str, int], Recorded]
     number = 0  # of the block
 
     @property
     def signalled(self) -> bool:
-        """Whoever told of a wait has come past it: by what other tasks, or other chips, did meanwhile."""
+        """True: a record after a wait shows that another task or chip has ended it."""
         return True
 
     def make_core(self, *about: Any) -> Core:
@@ -249,25 +249,25 @@ class TaskGrid(TracedGrid):
 
 
 class _Traced(CompiledKernel):
-    """A kernel that tells of its calls, on the reference engine."""
+    """A traced kernel on the reference engine."""
 
     engine = "traced"
     _places: Places
     #: The program that the C++ was emitted from.
     _like: Module | None = None
-    #: Whether it is of auto mode.
+    #: It is in auto mode.
     _auto = False
 
     def _told(self) -> Source:
-        """What it is made of."""
+        """Return the source of the kernel."""
         raise NotImplementedError
 
     def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
-        """Kind and sub-block of the cores of a block."""
+        """Return the kind and sub-block of the cores of a block."""
         raise NotImplementedError
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
-        """One launch, to its end; options are those of the reference engine."""
+        """Run one launch to its end; the options are those of the reference engine."""
         world: World | None = options.get("ranks")
         if options.pop("processes", False) or (world is not None and world.member is not None):
             self.refuse({"processes": True})
@@ -354,7 +354,7 @@ class _Traced(CompiledKernel):
     def record(
         self, *args: Any, blocks: int = 1, subblocks: int | None = None, limit: int | None = None
     ) -> Module:
-        """What one launch did, as a program (`record.py`); raises what went wrong."""
+        """Return one launch as a program (`record.py`); raise the errors of the launch."""
         launch = self.begin(*args, blocks=blocks, subblocks=subblocks)
         values = launch.bindings[0].values[self._longest]
         try:
@@ -366,21 +366,21 @@ class _Traced(CompiledKernel):
             raise DiagnosticError(result.diagnostics)
         params = [(p.name, t, v) for p, t, v in zip(self.args, self._types, values, strict=True)]
         module = Program(recorder, self.name, self.profile, params).module
-        # whether flags are in balance is for who runs it: a recording is also of what is wrong
+        # flags are not checked: a recording may have the errors of the kernel
         found = lowered(module, self.profile, Options(passes="never", flags="off")).diagnostics
         if has_errors(found):
             raise DiagnosticError(found)
         return module
 
     def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
-        """What ended the kernel itself, where the reference engine found nothing."""
+        """Return the diagnostic of the kernel itself, if the reference engine has reported nothing."""
         d = self._problem(done._replace(touched=range(0)), None, bindings[done.rank])  # type: ignore[arg-type]
         d.span = self._places.span(frames) or d.span
         return d
 
 
 class TracedKernel(_Traced, FileKernel):
-    """One of a C++ file."""
+    """A traced kernel of a C++ file."""
 
     traced = True
 
@@ -393,7 +393,7 @@ class TracedKernel(_Traced, FileKernel):
         return self.text or Source(self.path, "")
 
     def first_calls(self) -> dict[str, tuple[str, int]]:
-        """Functions by name: the file and line of their first call."""
+        """Return the file and line of the first call of each function, by name."""
         return first_calls(self.text) if self.text is not None else {}
 
     def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
@@ -403,7 +403,7 @@ class TracedKernel(_Traced, FileKernel):
 
 
 class TracedProgram(_Traced, CppKernel):
-    """One of a program, as the C++ that is emitted for it. Its calls stand at the lines of the program."""
+    """A traced kernel of a program: the C++ emitted for it, with calls at the lines of the program."""
 
     traced = True
 
@@ -425,7 +425,7 @@ class TracedProgram(_Traced, CppKernel):
 
 
 class TracedLaunch:
-    """A launch that has begun, as `reference.kernel.Launch`."""
+    """A launch that has begun, like `reference.kernel.Launch`."""
 
     def __init__(
         self, kernel: _Traced, grid: TracedGrid, bindings: list[Binding], result: LaunchResult
@@ -449,7 +449,7 @@ class TracedLaunch:
         for binding in self.bindings:
             binding.write_back()
         if problem is not None and problem.code == "PTO-E2104" and grid.stream.frames and done.status:
-            # others wait for a core that a fault ended
+            # other cores wait for a core that ended with a fault
             problem = self.kernel.told(done, grid.stream.frames, self.bindings)
         if problem is not None:
             result.diagnostics.append(problem)
@@ -469,7 +469,7 @@ def roles_of(
     module: Module, profile: Profile, track: bool, cores: Sequence[tuple[str, int]],
     make: Callable[[LoweredModule, Code, Block], Sites],
 ) -> tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]:  # fmt: skip
-    """What is executed on the cores of a block: the program, their code, and sites by kind of core."""
+    """Return the lowered program of a block, the code of its cores, and the sites by kind of core."""
     program = LoweredModule(module, profile, track)
     codes: dict[str, Code] = {}
     sites: dict[str, Sites] = {}
@@ -482,7 +482,7 @@ def roles_of(
 
 
 def module_of(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
-    """A module with an empty function for each kind of core."""
+    """Return a module with an empty function for each kind of core."""
     builder = Builder.module()
     for kind in dict.fromkeys(kind for kind, _ in roles):
         builder.at(None).func(kind, [])
@@ -490,7 +490,7 @@ def module_of(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
 
 
 def made(request: Request) -> CompiledKernel:
-    """The kernel that is asked for."""
+    """Return the requested kernel."""
     r = request
     if isinstance(r.program, Module):
         return TracedProgram(r.program, r.entry, r.target, r.check)

@@ -1,4 +1,4 @@
-"""Global memory of a traced launch, by the addresses that the kernel knows."""
+"""Global memory of a traced launch, by the addresses of the kernel."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 class Copied(Record):
-    """An array as the kernel has it: a copy at an address."""
+    """The copy of an array that the kernel uses, with its address."""
 
     address: int
     buffer: Buffer
     copy: Any
 
 
-#: How far from an array an address is still one of its own that has gone astray.
+#: An address at most this far from an array counts as a wrong access to that array.
 _NEAR = 1 << 30
-#: No process has memory below this: a null pointer, and what is near it.
+#: No process has memory below this address: a null pointer plus a small offset.
 _NULL = 1 << 16
-#: Bits of an address within a piece of memory that is no array.
+#: The size of a piece of memory outside of all arrays, as a number of address bits.
 _ELSEWHERE = 26
 
 
 class Memory:
-    """Global memory of a launch, by the addresses that the kernel knows."""
+    """Global memory of a launch, by the addresses of the kernel."""
 
     def __init__(
         self, buffers: Sequence[Buffer] = (), open: bool = False, world: World | None = None
     ) -> None:
-        """`open`: there is memory beside the arrays, of which nothing is known. Windows of a world lie to
-        each other in the copy as they do in the world."""
+        """`open` means that there is unknown memory besides the arrays. The copy of the windows of a world
+        has the same distances between windows as the world."""
         self._open = open
         self._views: list[ViewArgument] = []
         self._room = np.frombuffer(mmap.mmap(-1, world.ranks * world.stride), np.uint8) if world else None
-        #: Where the windows of rank 0 begin.
+        #: The address of the windows of rank 0.
         self.base = 0 if self._room is None else self._room.ctypes.data
         made = [(buffer, self._copy(buffer)) for buffer in buffers]
         self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
@@ -60,18 +60,18 @@ class Memory:
         return place
 
     def tell(self, buffer: Buffer, contents: Any) -> None:
-        """Let the kernel find something else in an array than the reference engine does."""
+        """Give the kernel other contents of an array than the reference engine."""
         found = next(a for a in self.arrays if a.buffer is buffer)
         found.copy[:] = contents.view(np.uint8)
 
     def hold(self, arrays: Sequence[Copied]) -> None:
-        """From now on these are all there are."""
+        """Replace the arrays of the memory."""
         self._others: dict[int, Buffer] = {}
         self.arrays = sorted(arrays, key=lambda a: a.address)
         self._starts = [a.address for a in self.arrays]
 
     def word(self, type: Type, place: Pointer | View) -> int:
-        """An argument: the address of a byte, or of the description of a tensor."""
+        """Return the word of an argument: the address of a byte, or of the description of a tensor."""
         address = place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
         if not isinstance(type, ViewType):
             return address
@@ -80,7 +80,7 @@ class Memory:
         return ctypes.addressof(self._views[-1])
 
     def at(self, address: int, rank: int = 0) -> tuple[Buffer, int]:
-        """The array an address lies in, or the one before it, and how far it is from its start. Ranks in one
+        """Return the array that contains an address, or the one before it, and the offset in it. Ranks in one
         process share all addresses."""
         found = self.arrays[max(0, bisect_right(self._starts, address) - 1)] if self.arrays else None
         if (
@@ -88,7 +88,7 @@ class Memory:
             or 0 <= address < _NULL
             or not -_NEAR <= address - found.address <= found.copy.size + _NEAR
         ):
-            if not self._open:  # a null pointer, or what is none
+            if not self._open:  # not an address of memory, for example a null pointer
                 return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
             return self._elsewhere(address)
         if self._open and not found.address <= address <= found.address + found.copy.size:
@@ -96,7 +96,7 @@ class Memory:
         return found.buffer, address - found.address
 
     def _elsewhere(self, address: int) -> tuple[Buffer, int]:
-        """Memory that is no array: pages of it come as they are touched."""
+        """Return a buffer and offset for memory outside of all arrays; its pages are allocated when used."""
         base = address >> _ELSEWHERE << _ELSEWHERE
         found = self._others.get(base)
         if found is None:

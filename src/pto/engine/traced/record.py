@@ -1,13 +1,12 @@
-"""What a C++ kernel did in one launch, as a program without control flow.
+"""Records one launch of a C++ kernel as a program without control flow.
 
     pto record k.cpp -- @a.npy f32:16x64 > k.pto
 
-Every call that the kernel told of is an operation at its line of C++; numbers are constants, tiles have their
-addresses, tensors are views of the arguments. So the program computes what the kernel does wherever control
-goes the same way: with the same numbers, and arrays that no branch depends on. Numbers that are arguments may
-have gone into anything; the program asks for them, and stops (`pto.trap`) where it is given others. Of
-several cores each has a part of its own. What has no words in a program, or would be too long for one, is
-refused.
+Every traced call is an operation at its line of C++. Numbers are constants, tiles have their addresses, and
+tensors are views of the arguments. So the program computes the results of the kernel as long as control flow
+is the same: with the same numbers, and with arrays that no branch depends on. Number arguments may affect all
+constants, so the program compares them, and stops (`pto.trap`) if they differ. Each core has its part of the
+program. A launch is refused if a program cannot express it, or would be too long.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from ..reference.fifo import Ends
 from ..registers import Register
 from .sites import Site
 
-#: Operations that a recording has at most, unless said otherwise.
+#: The default for the largest number of operations in a recording.
 MOST = 100_000
-#: Calls that place or cut tiles: operands have their addresses.
+#: Calls that place or cut tiles. They are not recorded, because operands have their addresses.
 _PLACING = ("alloc_tile", "treshape", "subview", "set_validshape")
 _SIZED = ("i64", "i32", "i16", "i8", "i1")
 _INDEX, _I64 = INDEX, ScalarType("i64")
@@ -42,7 +41,7 @@ _SPACES = {"vec": "ub", "mat": "l1", "left": "l0a", "right": "l0b", "acc": "l0c"
 
 
 class Scope:
-    """Calls on registers that are one item of the vector pipe."""
+    """Calls with registers that are one item of the vector pipe."""
 
     def __init__(self, op: Operation) -> None:
         self.op = op
@@ -53,13 +52,13 @@ class Recorder:
     """The recording of a launch."""
 
     def __init__(self, bindings: Sequence[Binding], values: Sequence[Any], limit: int = MOST) -> None:
-        """`values` are the arguments as the kernel has them."""
+        """`values` are the arguments of the kernel."""
         if len(bindings) > 1:
-            raise DiagnosticError([_refusal("a recording is of one rank", None)])
+            raise DiagnosticError([_refusal("several ranks", None)])
         self.limit = limit
         self.count = 0
         self.cores: dict[tuple[str, int, int], CoreRecorder] = {}
-        #: By array: the argument that it is, and where it begins there.
+        #: By array: the number of its argument, and the pointer or view that was passed.
         self.homes: dict[Buffer, tuple[int, Any]] = {}
         for n, value in enumerate(values):
             if isinstance(value, Pointer | View):
@@ -75,13 +74,13 @@ class Recorder:
     def counted(self, op: Operation) -> None:
         self.count += 1
         if self.count > self.limit:
-            help = "record fewer turns of loops, smaller arguments or fewer blocks, or raise --limit"
+            help = "record fewer loop iterations, smaller arguments or fewer blocks, or raise --limit"
             message = f"a recording has at most {self.limit} operations, and this kernel makes more"
             raise DiagnosticError([Diagnostic("PTO-E2018", message, op.loc, help=help)])
 
 
 class CoreRecorder:
-    """What one core did: support first, which depends on nothing but arguments, then the calls in order."""
+    """The recording of one core: `support`, which depends only on arguments, then the calls in order."""
 
     def __init__(self, whole: Recorder, core: Any) -> None:
         self._whole = whole
@@ -101,7 +100,7 @@ class CoreRecorder:
         return found
 
     def call(self, site: Site, slots: Sequence[int], scope: Scope | None = None) -> None:
-        """A call that has been made; `slots` are the registers of its operands, then of its results."""
+        """Record a call; `slots` are the registers of its operands, then of its results."""
         op = site.op
         assert op.row is not None
         if op.row.name in _PLACING:
@@ -109,10 +108,10 @@ class CoreRecorder:
         self._whole.counted(op)
         regs = self._core.regs
         operands = [
-            self._value(op, _asked(declared, v.type), regs[slot])
+            self._value(op, _written_type(declared, v.type), regs[slot])
             for (declared, v), slot in zip(op.named(), slots, strict=False)
         ]
-        # numbers that C++ is given in a variable have no result in a record
+        # C++ gets number results in variables, so they are not results in a record
         numbers = [ScalarType("i32")] * (len([r for r in op.row.results if not r.optional]) - len(op.results))
         types = [*(r.type for r in op.results), *numbers]
         made = Operation(op.name, op.row, operands, types, dict(op.attrs), op.segments, op.loc)
@@ -128,7 +127,7 @@ class CoreRecorder:
         if isinstance(value, Register):
             found = self._registers.get(id(value))
             if found is None:
-                raise DiagnosticError([_refusal("what a register holds that C++ made by itself", op.loc)])
+                raise DiagnosticError([_refusal("a register that no traced call has set", op.loc)])
             return found[1]
         if isinstance(value, Tile) and isinstance(type, TileBufType):
             return self._tile(type, value)
@@ -141,10 +140,10 @@ class CoreRecorder:
         if isinstance(value, int | float) and isinstance(type, ScalarType):
             return self._constant(value, type)
         name = op.row.name if op.row is not None else op.name
-        raise DiagnosticError([_refusal(f"{name}: {type}", op.loc)])
+        raise DiagnosticError([_refusal(f"an operand of {name} with type {type}", op.loc)])
 
     def _fifo(self, op: Operation, type: Type, ends: Ends) -> Value:
-        """The FIFO of a `TPipe`: with slots in global memory, or where the consumer works."""
+        """Return the FIFO of a `TPipe`, with slots in global memory or in the buffer of the consumer."""
         made, memory, local = ends.opened
         directions = list(ends.fifos)
         attrs = {n: a for n, a in made.attrs.items() if n != "nosplit" or made.attr("nosplit")}
@@ -221,7 +220,7 @@ class CoreRecorder:
         if home is None:
             space = _SPACES.get(pointer.buffer.space)
             if space is None or pointer.buffer.space == "gm":
-                raise DiagnosticError([_refusal("memory that is no argument", op.loc)])
+                raise DiagnosticError([_refusal("memory that is not an argument", op.loc)])
             at = self._constant(pointer.offset, _I64)
             key = ("pointer", space, pointer.offset, elem)
             return self._make(key, "pto.castptr", [PtrType(elem, space)], None, addr=at)
@@ -233,7 +232,7 @@ class CoreRecorder:
             base = self._make(("cast", number, elem), "pto.castptr", [PtrType(elem)], None, addr=base)
         distance = pointer.offset - first.offset
         if distance % size:
-            raise DiagnosticError([_refusal(f"an address {distance} bytes behind its argument", op.loc)])
+            raise DiagnosticError([_refusal(f"an address {distance} bytes after its argument", op.loc)])
         if not distance:
             return base
         at = self._constant(distance // size)
@@ -242,8 +241,8 @@ class CoreRecorder:
         )
 
 
-def _asked(declared: Operand, type: Type) -> Type:
-    """The type of a number where it is written: integers of programs have no sign, and some operands have one
+def _written_type(declared: Operand, type: Type) -> Type:
+    """Return the type of a number in a program: integers are signless there, and some operands have a fixed
     size."""
     if not isinstance(type, ScalarType) or type.is_float or type == INDEX:
         return type
@@ -254,7 +253,7 @@ def _asked(declared: Operand, type: Type) -> Type:
 
 
 def _plain(name: str) -> str:
-    """A name of C++ as one of a program: `x[i % 2]` is `x_i_2`."""
+    """Return the name in a program for a name in C++: `x[i % 2]` becomes `x_i_2`."""
     return "_".join(re.findall(r"\w+", name))
 
 
@@ -263,7 +262,7 @@ def _argument_type(value: Any) -> Type:
 
 
 def _refusal(what: str, at: Span | None) -> Diagnostic:
-    message = f"{what} has no words in a recording"
+    message = f"cannot record {what}"
     return Diagnostic("PTO-E2018", message, at, help="run it under --sanitize, or record another kernel")
 
 
@@ -312,7 +311,7 @@ class Program:
                 self._close(inner, block)
 
     def _ask(self, block: Block, arg: Value, recorded: Any) -> None:
-        """Stop where a number is not the one that was recorded."""
+        """Emit a check that stops if a number argument differs from the recorded one."""
         if not isinstance(arg.type, ScalarType) or not isinstance(recorded, int | float) or isnan(recorded):
             return
         b = Builder(block)
@@ -322,14 +321,14 @@ class Program:
             {"predicate": StrAttr("une" if float_ else "ne")}, lhs=arg, rhs=b.constant(recorded, arg.type),
         )  # fmt: skip
         inner = self._region(block, "scf.if", [other.results[0]])
-        told = f"this is a recording of {arg.name} = {recorded}, got %{'f' if float_ else 'd'}\n"
+        text = f"this is a recording of {arg.name} = {recorded}, got %{'f' if float_ else 'd'}\n"
         within = Builder(inner)
-        within.op("pto.print", [], {"format": StrAttr(told)}, scalar=arg)
+        within.op("pto.print", [], {"format": StrAttr(text)}, scalar=arg)
         within.op("pto.trap", [])
         self._end(inner, "scf.yield")
 
     def _close(self, inner: Block, around: Block) -> None:
-        """End the arms that a part stands in."""
+        """End the branches around a part."""
         while inner is not around:
             self._end(inner, "scf.yield")
             outer = inner.outer
@@ -337,7 +336,7 @@ class Program:
             inner = outer.parent
 
     def _only(self, block: Block, which: str, index: int) -> Block:
-        """A block for the cores that have a number."""
+        """Return a block for the cores with a number."""
         b = Builder(block)
         mine = b.op(which, [_I64]).results[0]
         wanted = b.constant(index, _I64)

@@ -1,8 +1,8 @@
-"""From records to steps: an operation per call site, lowered once; each record only brings values.
+"""Turns records into steps: each call site has one operation, lowered once, and each record only has values.
 
-A site is a call in the C++ text with what is the same every time it is made: its row, its attributes and the
-types of its operands. Its operation stands in a function of a module that grows as sites are found, and its
-step is what lowering makes of it for programs; so those who watch see no difference.
+A site is a call in the C++ text with its constant facts: its row, its attributes and the types of its
+operands. Its operation is in a function of a module that grows as sites are found. Its step comes from the
+lowering of programs, so observers see no difference to programs.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ if TYPE_CHECKING:
 
 _UNBOUND = (1 << 64) - 1
 
-#: Gives the value of an operand from the words of a record that begin at a place.
+#: Makes the value of an operand from the words of a record at an offset.
 Load = Callable[[Any, list[int], int], Any]
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
-    """A number of C++ as the attribute that it stands for; None where it has no name."""
+    """Return the attribute for a number of C++; None if it has no name."""
     name, _, tag = name.partition("@")
     if tag:
         numbers = {**TAGS[tag].words, **TAGS[tag].unnamed}
@@ -98,7 +98,7 @@ def attribute(row: Row, name: str, word: int) -> Attribute | None:
 
 
 def spelled(row: Row) -> tuple[str, ...]:
-    """Names that calls of a row have in C++."""
+    """Return the names of the C++ functions for a row."""
     return _spelled(row.full_name)
 
 
@@ -112,7 +112,7 @@ def _spelled(name: str) -> tuple[str, ...]:
     return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
 
 
-#: Functions of C++ that make calls of others, and calls that are told as one of a row.
+#: Further C++ functions that make calls of a row.
 _ALSO = {
     "set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",),
     "twait": ("TTEST",),
@@ -124,13 +124,14 @@ _ALSO = {
 
 
 def _in_order(row: Row, names: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Arguments of a call on pointers in the order of the operands `names`: C++ has the destination first."""
+    """Return the arguments of a call with pointers in the order of the operands `names`: C++ has the
+    destination first."""
     given = [re.findall(r"\$(\w+)", part) for part in row.forms[0].cpp.partition("(")[2].split(",")]
     places = {words[0]: at for at, words in enumerate(given) if len(words) == 1}
     return [texts[places[n]] if places.get(n, len(texts)) < len(texts) else "" for n in names]
 
 
-#: A name as it is written: of a variable, a member, an element.
+#: A name in C++: of a variable, a member or an element.
 _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 
 
@@ -138,7 +139,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 
 
 class Site:
-    """A call: its step, and what fills its registers from a record."""
+    """A call: its step, and the functions that load its registers from a record."""
 
     __slots__ = ("after", "loads", "op", "pc", "scope", "step", "waits")
 
@@ -146,13 +147,13 @@ class Site:
         self.op = op
         self.pc = pc
         self.step = step
-        #: Register, words before, and what makes the value.
+        #: The register, the offset of its words, and the function that makes the value.
         self.loads = loads
-        #: What is done with a core after the step.
+        #: A function to call after the step.
         self.after: Callable[[Any, list[int], int], None] | None = None
-        #: Whether a vector scope begins or ends here, or it is "inside" of one.
+        #: "begin" or "end" of a vector scope, or "inside" of one.
         self.scope = ""
-        #: Whether it waits for all pipes, and they for it.
+        #: It waits for all pipes, and all pipes wait for it.
         self.waits = False
 
     def load(self, core: Any, words: list[int], at: int) -> None:
@@ -164,16 +165,16 @@ class Site:
 def _nothing(core: Any) -> None: ...
 
 
-#: Calls that only load registers, or of which only the scalar unit knows what they are for.
+#: Calls that only load registers, and accesses of the scalar unit.
 _LOADS = re.compile(r"vld|plds|vsld|vgather|scalar access")
-#: What `QuantType` numbers.
+#: The values of `QuantType`.
 _QUANTISATIONS = ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM")
-#: What `MxQuantAlg` numbers: the type of quantisation and the algorithm of its scale.
+#: The values of `MxQuantAlg`: the type of quantisation and the algorithm of its scale.
 _ALGORITHMS = (("MXFP8", "OCP"), ("MXFP8", "NV"), ("MXFP4_E2M1", "OCP"), ("MXFP4_E2M1", "NV"))
 
 
 def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
-    """TQUANT with an axis and an algorithm: the row, its attributes, and numbers of those that have one."""
+    """Return the row, the attributes and their numbers for TQUANT with an axis and an algorithm."""
     axis, algorithm, *interleaves = said
     if axis:
         return "tquant_hif4", "", ()
@@ -184,19 +185,19 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
     return "tquant", f" quant_type grp_axis scale_alg={scale}", (number, 0)
 
 
-#: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
+#: Instructions of the scalar unit that wait for the vector pipe, which then waits for them.
 _ORDERED = {("tscatter", "S"): "V"}
-#: What the assembler gives to pipes of transfers, and threads of the vector unit of A5 do for tiles in UB.
+#: Instructions on pipes of transfers that, on A5, threads of the vector unit perform for tiles in UB.
 _OF_THREADS = ("mgather", "mscatter")
-#: Copies from UB to L1 that the assembler takes for vector or fix-pipe instructions.
+#: Copies from UB to L1, which the assembler counts as vector or fix-pipe instructions.
 _TO_L1 = ("tmov", "textract")
-#: The scalar unit of A2 and A3 does these in C++, between flags to and from all pipes that touch UB.
+#: In C++ the scalar unit of A2 and A3 performs these, between flags to and from all pipes that access UB.
 _WAITS = ("mgather", "mscatter")
 
 
 class _Lower(Lower):
-    """Lowering of calls: in C++ some of them order themselves with the vector pipe, and rules do not speak of
-    scratch (`codegen/checks.py`)."""
+    """Lowering of calls: in C++ some of them synchronize with the vector pipe, and rules do not cover scratch
+    operands (`codegen/checks.py`)."""
 
     def unasked(self, row: Row) -> Collection[str]:
         return [operand.name for operand in row.operands if operand.role == "tmp"]
@@ -220,12 +221,12 @@ class Sites:
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
         like: Module | None = None, auto: bool = False, shift: int = 0,
     ) -> None:  # fmt: skip
-        """`shift`: from an address of a constant in a record to where the constant lies in this process."""
+        """`shift` is the distance from the address of a constant in a record to that in this process."""
         self._shift = shift
         self._lower = _Lower(program, code)
         self._lower.is_text = like is not None
         self.isa = program.profile.isa
-        #: Whether tiles have storage of their own, behind the capacity.
+        #: Tiles have private storage, beyond the capacity.
         self.auto = auto
         self._program = program
         self._code = code
@@ -233,16 +234,16 @@ class Sites:
         self._places = places
         self._memory = memory
         self._found: dict[tuple[int, ...], Site] = {}
-        #: Where calls return to, and their callers do, by operation.
+        #: By operation: the return addresses of the call and its callers.
         self.frames: dict[Operation, tuple[int, ...]] = {}
-        #: Operations by line, of a program that the C++ was emitted from.
+        #: By line: the operations of the program that the C++ was emitted from.
         self._like: dict[int, Operation] = {}
         for op in like.walk() if like is not None else ():
             if op.loc is not None and op.row is not None and not op.regions:
                 self._like[op.loc.line] = op
 
     def of(self, words: list[int], at: int) -> tuple[Site, int]:
-        """The site of a record, and where the values of its operands begin."""
+        """Return the site of a record, and the start of the values of its operands."""
         counts = words[at + COUNTS]
         start = at + COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
         key = tuple(words[at + 1 : start])
@@ -253,11 +254,11 @@ class Sites:
         return found, start
 
     def slots(self, site: Site) -> list[int]:
-        """The registers of the operands of a site, then those of its results."""
+        """Return the registers of the operands of a site, then those of its results."""
         return [self._lower.slot(v) for v in (*site.op.operands, *site.op.results)]
 
     def _scope(self, key: tuple[int, ...], name: str) -> Site:
-        """Where a vector scope begins or ends."""
+        """Make the site of the begin or end of a vector scope."""
         call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
         row = find_row("vecscope")
         assert row is not None
@@ -267,7 +268,7 @@ class Sites:
         return site
 
     def _untold(self, key: tuple[int, ...], name: str) -> Site:
-        """A call that does not say what it does. Loads of registers need not: those are taken as they are."""
+        """Make the site of a call without a description. Loads of registers need none; other calls stop."""
         row = find_row("trap")
         assert row is not None
         call = self._places.call(key[1 : 1 + FRAMES], (name.partition(" ")[0],))
@@ -276,7 +277,7 @@ class Sites:
         if not _LOADS.match(name):
 
             def step(core: Any) -> None:
-                message = f"{name} cannot be watched yet: nobody knows what it leaves in memory"
+                message = f"cannot observe {name}: its effect on memory is not known"
                 help = "run it without --sanitize, or leave this kernel out"
                 raise RunError(Diagnostic("PTO-E2003", message, call.span, help=help))
 
@@ -308,7 +309,7 @@ class Sites:
             if not n.startswith("#")
         }
         made_attrs |= {n: StrAttr(word) for n, word in spelled_out.items()}
-        if made_attrs.get("event_id", 0) is None:  # outside those that have names
+        if made_attrs.get("event_id", 0) is None:  # an id without a name
             row = find_row(f"{name}_dyn")
             assert row is not None
             made_attrs.pop("event_id")
@@ -321,7 +322,7 @@ class Sites:
 
 
 class _Making:
-    """A site in the making."""
+    """A site under construction."""
 
     def __init__(
         self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute | None], names: list[str],
@@ -335,7 +336,7 @@ class _Making:
         self.kinds = kinds
         scratch = [o.name for o in row.operands if o.role == "tmp" and o.name not in names]
         extra = iter(scratch)
-        #: Names of operands by place; those behind the ones that the form names are scratch, or events.
+        #: Names of operands by position; operands after those of the form are scratch, or events.
         self.names = [
             n if n is not None else (next(extra, "") if k.kind == TILE else "")
             for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
@@ -343,9 +344,9 @@ class _Making:
         if any(k.kind == POINTER for k in kinds):
             texts = _in_order(row, self.names, texts)
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
-        #: Of emitted C++: the operation of the program.
+        #: For emitted C++: the operation of the program.
         self.like = like
-        #: Whether it is given a place in what another one has.
+        #: The tile is placed inside the storage of another tile.
         self.within = False
         self.values: dict[str, Value | list[Value]] = {}
         self.loads: list[tuple[Value, int, Load]] = []
@@ -371,7 +372,7 @@ class _Making:
         return self.made()
 
     def written(self, at: int) -> str:
-        """An operand as it is written, if that is a name."""
+        """Return the text of an operand, if it is a name."""
         if self.like is not None:
             if self.row.name == "alloc_tile":
                 return self.like.results[0].name if self.like.results else ""
@@ -383,7 +384,7 @@ class _Making:
         return self.texts[at] if at < len(self.texts) else ""
 
     def called(self, at: int) -> str:
-        """What an operand is called: as it is written, else as the table has it."""
+        """Return the name of an operand: as written, else from the table."""
         return self.written(at) or self.names[at]
 
     def value(self, type: Type, name: str, offset: int, load: Load) -> Value:
@@ -438,7 +439,8 @@ class _Making:
         )
 
     def vector(self) -> Site:
-        """A call on registers. What it makes is kept by what it holds: C++ copies registers unseen."""
+        """Make the site of a call with registers. Result registers are found by their contents, because C++
+        may copy registers without a traced call."""
         results = [(at, n[1:]) for at, n in enumerate(self.names) if n.startswith(">")]
         offsets = [sum(k.words for k in self.kinds[:at]) for at in range(len(self.kinds))]
         for at, kind in enumerate(self.kinds):
@@ -476,7 +478,7 @@ class _Making:
         return site
 
     def typed(self, kind: Kind) -> Type:
-        """The type of a register; a mask is for elements of the size that the call names."""
+        """Return the type of a register; the name of the call has the element size of a mask."""
         if kind.kind != MASK:
             assert kind.type is not None
             return kind.type
@@ -500,7 +502,7 @@ class _Making:
         return load
 
     def pipe(self, kind: Kind) -> Load:
-        """What finds a FIFO: what a core has of it is made when it is first used there."""
+        """Return a function that finds a FIFO; the ends on a core are made at their first use."""
         flag, direction, size, slots, local, nosplit = kind.facts[:6]
         attrs: dict[str, Attribute] = {
             name: IntAttr(value, ScalarType("i32"))
@@ -528,7 +530,7 @@ class _Making:
 
     def tensor(self, kind: Kind, called: str) -> Load:
         at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
-        fresh = bool(self.row.fifo)  # FIFO instructions change what they are given
+        fresh = bool(self.row.fifo)  # FIFO instructions change their operands
 
         def load(core: Any, words: list[int], place: int) -> View:
             key = (called, dtype, layout, *words[place : place + 11])
@@ -544,7 +546,7 @@ class _Making:
         return load
 
     def made(self, results: Sequence[Type] = ()) -> Site:
-        """The site of the operation with what was found."""
+        """Return the site of the operation with the operands that were found."""
         op = self.builder.op(self.row.full_name, list(results), self.attrs, **self.values)
         lower, code = self.sites._lower, self.sites._code
         lower.missing.clear()
@@ -560,7 +562,7 @@ def signed(word: int) -> int:
 
 
 def number(dtype: str) -> Load:
-    """What makes a number of the bits of a word."""
+    """Return a function that makes a number from the bits of a word."""
     info = DTYPES[dtype]
     if not info.is_float:
         return lambda core, words, at: signed(words[at])
@@ -574,11 +576,12 @@ def number(dtype: str) -> Load:
 
 
 def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
-    """What makes a tile: its address, the object that it is in C++, its valid rows and columns; `fresh` for
-    instructions that change it. It is called as it is written, as where it was placed, or `name`."""
+    """Return a function that makes a tile from its address, its object in C++, and its valid rows and
+    columns; `fresh` is for instructions that change the tile. Its name is `called`, the name of its storage,
+    or `name`."""
     type = kind.type
     assert isinstance(type, TileBufType)
-    loc, id = type.loc, -kind.id  # no object is there
+    loc, id = type.loc, -kind.id  # a negative number is not the address of an object
 
     def load(core: Any, words: list[int], at: int) -> Tile:
         address, this, rows, cols = words[at : at + 4]
@@ -607,14 +610,14 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     return load
 
 
-#: Registers and views that are remembered.
+#: The number of registers and views that are kept.
 _MOST_VECTORS = 4096
 _MOST_VIEWS = 4096
 
 
 def register(type: Type, called: str) -> Load:
-    """What finds a register: the one that a call left in the object, or one with the same contents; what no
-    call is known to have made holds what C++ says."""
+    """Return a function that finds a register: the result of a call in this object, or one with the same
+    contents. If there is none, it makes a register with the contents from C++."""
     mask = isinstance(type, MaskType)
     count = 4 if mask else 32
     new = maker(type, called)
@@ -639,7 +642,7 @@ def register(type: Type, called: str) -> Load:
 
 
 def _own(made: Tile | ConvTile) -> None:
-    """Storage of auto mode, behind the capacity of its memory."""
+    """Reserve storage of auto mode, beyond the capacity of its memory."""
     assert made.address is not None
     buffer, end = made.buffer, made.address + made.size
     if made.address >= buffer.limit:
@@ -664,11 +667,11 @@ def conv_tile(kind: Kind, called: str) -> Load:
     return load
 
 
-# -- calls that are not an operation as they stand ----------------------------------------------------------
+# -- calls that need special operations ---------------------------------------------------------------------
 
 
 def _assigned(m: _Making) -> Site:
-    """TASSIGN: a tile with an address."""
+    """Make the site of TASSIGN: a tile with an address."""
     kind = m.kinds[0]
     called = m.called(0)
     type = kind.type
@@ -703,15 +706,16 @@ def _assigned(m: _Making) -> Site:
 
 
 def _around(storages: Iterable[Storage], part: Tile) -> Storage | None:
-    """The latest storage that all that is valid of a part lies in: a window has the lines of the whole."""
+    """Return the latest storage that contains the valid region of a part: a window has the row length of the
+    whole."""
     low, high = part.region(*part.valid).bounds
     found = [s for s in storages if s.low <= low and high <= s.low + s.size] if all(part.valid) else []
     return found[-1] if found else None
 
 
 def _renamed(m: _Making) -> Site:
-    """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what
-    is left to do is to say whose bytes they are, and whether a window leaves its source."""
+    """Make the site of TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of
+    every tile. The site adds its storage, and reports a window that leaves its source."""
     into, load = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
     made, of = (kind.type for kind in m.kinds[:2])
     assert isinstance(made, TileBufType) and isinstance(of, TileBufType)
@@ -752,7 +756,7 @@ def _renamed(m: _Making) -> Site:
 
 
 def _element(m: _Making) -> Site:
-    """A read of one element, whose value only C++ sees."""
+    """Make the site of a read of one element, whose value only C++ uses."""
     m.operands()
     kind = m.kinds[0].type
     assert isinstance(kind, TileBufType)
@@ -761,14 +765,15 @@ def _element(m: _Making) -> Site:
 
     def use(core: Any, words: list[int], at: int) -> None:
         if slot in core.poison:
-            core.grid.undefined_use(core, site.op, core.poison.pop(slot), "a value that C++ goes on with")
+            core.grid.undefined_use(core, site.op, core.poison.pop(slot), "a value that C++ uses")
 
     site.after = use
     return site
 
 
 def _resized(m: _Making) -> Site:
-    """SetValidShape: records have the valid region of every tile; a window may leave its source now."""
+    """Make the site of SetValidShape. Records have the valid region of every tile; the site reports a window
+    that leaves its source now."""
     made = tile(m.kinds[0], m.written(0), m.names[0])
     kind = m.kinds[0].type
     assert kind is not None
@@ -786,14 +791,14 @@ def _resized(m: _Making) -> Site:
 
 
 def _tested(m: _Making) -> Site:
-    """TTEST: C++ knows what came of it."""
+    """Make the site of TTEST; C++ uses its result."""
     m.operands()
     return m.made([ScalarType("i1")])
 
 
 def _transfer(m: _Making) -> Site:
-    """A transfer of a session, or a wait for one. Sessions go by their object in C++, and a wait is one for
-    the last transfer of its session: what it is asked of, C++ may have copied unseen."""
+    """Make the site of a transfer of a session, or of a wait. Sessions are found by their object in C++. A
+    wait is for the last transfer of its session, because C++ may copy events without a traced call."""
     kinds = m.kinds
     m.kinds = kinds[:-1]
     m.operands()
@@ -818,7 +823,7 @@ def _transfer(m: _Making) -> Site:
 
 
 def _scale(m: _Making) -> Site:
-    """The scale of pushes: C++ names the element type."""
+    """Make the site of the scale of pushes, with the element type from C++."""
     m.operands()
     m.attrs["out_type"] = StrAttr(ELEMENTS[m.said[0]])
     return m.made()

@@ -1,4 +1,4 @@
-"""Reports in the words of C++: names without %, calls as they are written."""
+"""Reports in C++ syntax: names without %, calls as they are written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIGN = re.compile(r"%(?=[A-Za-z_])")
 
 
 class CppWords(Words):
-    """Calls as they are written, values by the names of variables."""
+    """Names for messages about C++: calls as they are written, values by the names of variables."""
 
     sign = ""
 
@@ -46,7 +46,8 @@ class CppWords(Words):
         return names[0] if names else super().operation(op)
 
     def call(self, op: Operation) -> str:
-        """Of flags and barriers also which ones: a helper may have been told."""
+        """Return the name of a call, for flags and barriers with their pipes and ids, because a helper
+        function may have made it."""
         name = self.operation(op)
         named = [op.attr(n) for n in ("src_pipe", "dst_pipe", "event_id", "pipe") if n in op.attrs]
         return f"{name}({', '.join(map(str, named))})" if named else name
@@ -58,16 +59,16 @@ class CppWords(Words):
         return _SIGN.sub("", text)
 
     def told(self, found: Diagnostic) -> Diagnostic:
-        said = copy.copy(found)
-        in_cpp(said)
-        return said
+        made = copy.copy(found)
+        in_cpp(made)
+        return made
 
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
 def first_calls(source: Source) -> dict[str, tuple[str, int]]:
-    """The functions of a file and of those that it includes beside it: where each makes its first call."""
+    """Return the functions of a file and of its includes, with the file and line of their first calls."""
     calls = {name for row in rows() for name in spelled(row)}
     found: dict[str, tuple[str, int]] = {}
     files, seen = [source], {os.path.realpath(source.name)}
@@ -89,7 +90,7 @@ def first_calls(source: Source) -> dict[str, tuple[str, int]]:
 
 
 def in_cpp(d: Diagnostic) -> None:
-    """Say what a diagnostic of the reference engine says of a program about C++."""
+    """Translate a diagnostic of the reference engine about a program to C++ syntax."""
     d.message = _said(d.message)
     d.help = _said(d.help)
     d.expected, d.got = _said(d.expected), _said(d.got)

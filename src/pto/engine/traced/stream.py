@@ -1,8 +1,8 @@
-"""What the cores of a traced kernel tell while it runs, for who executes it (pto/core/trace.hpp).
+"""The records of the cores of a traced kernel, read while the kernel runs (pto/core/trace.hpp).
 
-The kernel runs on a thread of its own, on copies of its arguments: it decides where control goes. It waits
-where it is far ahead, unless who reads waits for another core, so that a kernel without end takes no more
-memory than one that ends.
+The kernel runs on a separate thread, on copies of its arguments, and decides control flow. It waits when it
+is far ahead, unless the reader waits for another core. So a kernel without end takes no more memory than one
+that ends.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from threading import Condition, Thread
 
 from ..compiled.library import Outcome, Tracer
 
-#: Words that may lie unread while nobody waits for more.
+#: The number of unread words at which the kernel waits, unless the reader waits for more.
 MOST_UNREAD = 1 << 20
 
 #: rank, block, kind (0 both, 1 cube, 2 vector), sub-block
@@ -27,7 +27,7 @@ _TOLD = ctypes.CFUNCTYPE(
 
 
 class Feed:
-    """Records of one core, in order."""
+    """The records of one core, in order."""
 
     __slots__ = ("at", "ended", "parts", "stream", "words")
 
@@ -39,16 +39,16 @@ class Feed:
         self.at = 0
 
     def ready(self) -> bool:
-        """Whether there is a record at `words[at]`; waits for it. False where there will be none."""
+        """Wait for a record at `words[at]`; return False if there will be none."""
         return self.at < len(self.words) or self.stream.wait_for(self)
 
     def taken(self) -> None:
-        """The record has been executed."""
+        """Go on to the next record."""
         self.at += self.words[self.at]
 
 
 class Recorded:
-    """Records of one core that are all there."""
+    """The complete records of one core."""
 
     __slots__ = ("at", "words")
 
@@ -64,7 +64,7 @@ class Recorded:
 
 
 class Stream:
-    """All that a launch tells."""
+    """All records of a launch."""
 
     def __init__(self, call: Callable[[int], Outcome]) -> None:
         """`call` launches the kernel with the address of a `Tracer`."""
@@ -119,7 +119,7 @@ class Stream:
                 self._changed.wait()
             return self._stopped
 
-    # -- on the thread of who reads --------------------------------------------------------------------
+    # -- on the thread of the reader -------------------------------------------------------------------
 
     def wait_for(self, feed: Feed) -> bool:
         with self._changed:
@@ -137,12 +137,12 @@ class Stream:
             return True
 
     def stop(self) -> None:
-        """Nobody reads any more: let the kernel end where it tells something."""
+        """Stop reading: let the kernel end at its next record."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def end(self) -> Outcome:
-        """What the launch came to, once all has been told."""
+        """Return the outcome of the launch, after its last record."""
         self._thread.join()
         return self.outcome

@@ -1,4 +1,4 @@
-"""Types of operands as records describe them (pto/core/trace.hpp), and what only tells things apart."""
+"""Types of operands in records (pto/core/trace.hpp), and the words of records that only identify things."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCATIONS = tuple(MEMORIES)
 LAYOUTS = tuple(ENUMS["layout"].values)
 #: Element types by their numbers in C++.
 ELEMENTS = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
-#: Return addresses of a record, and where it says how many operands it has.
+#: The number of return addresses in a record, and the offset of its numbers of operands.
 FRAMES = 5
 COUNTS = 2 + FRAMES
 
@@ -46,12 +46,12 @@ class _RawType(ctypes.Structure):
 
 
 NUMBER, TILE, TENSOR, POINTER, CONV, OBJECT, PIPE, VECTOR, MASK, GROUP = range(10)
-#: Members of a group that a record has room for.
+#: The largest number of members of a group in a record.
 MEMBERS = 64
 
 
 class Kind(Record):
-    """The type of an operand: that of its value, and how many words a record has of it."""
+    """The kind of an operand: the type of its value, and the number of its words in a record."""
 
     kind: int
     dtype: str  # empty for none
@@ -59,11 +59,11 @@ class Kind(Record):
     type: Type | None
     layout: str = ""
     facts: tuple[int, ...] = ()
-    id: int = 0  # no other type has it
+    id: int = 0  # unique for each type
 
 
 def kind_at(address: int) -> Kind:
-    """A type that the kernel describes."""
+    """Return a kind from its description in the kernel."""
     raw = _RawType.from_address(address)
     dtype = ELEMENTS[raw.dtype] if raw.dtype >= 0 else ""
     elem = ScalarType(dtype or "u8")
@@ -97,27 +97,28 @@ def kind_at(address: int) -> Kind:
 
 
 class Names(NamedTuple):
-    """Where records have what only tells things apart."""
+    """The positions of words in records that only identify things."""
 
     objects: list[int]  # addresses of objects in C++
-    addresses: list[int]  # of global memory
-    contents: list[int]  # what registers hold
-    forms: set[int]  # texts of the calls that there are
+    addresses: list[int]  # addresses of global memory
+    contents: list[int]  # contents of registers
+    forms: set[int]  # addresses of the texts of calls
 
 
-#: Of the types of a call: how many; where its values have such words; and the beginnings of pointers, which
-#: have one if the space is none of a core's.
+#: By the types of a call: their number; the offsets of such words in its values; and those of pointers, which
+#: have an address of global memory if their space is not on chip.
 Layouts = dict[tuple[int, ...], tuple[int, list[int], list[int], list[int], list[int]]]
 
 
 def names(words: Sequence[int], known: Layouts) -> Names:
-    """What tells things apart in the records of a core. `known` is for as long as its library is there."""
+    """Return the words that only identify things in the records of a core. `known` is a cache for one
+    library."""
     found = Names([], [], [], set())
     objects, addresses, contents, forms = found
     at = 0
     while at < len(words):
         count = words[at + COUNTS]
-        first = at + COUNTS + 1 + (count >> 32)  # of the types, which come before the values
+        first = at + COUNTS + 1 + (count >> 32)  # the types, which come before the values
         types = tuple(words[first : first + (count & 0xFFFFFFFF)])
         layout = known.get(types)
         if layout is None:
