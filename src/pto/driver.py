@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from .diag import Diagnostic, DiagnosticError, has_errors
 from .ir.core import Module
@@ -24,6 +25,9 @@ from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
 from .verify import verify
+
+if TYPE_CHECKING:
+    from .passes.plan_memory import MemoryPlan
 
 __all__ = ["Lowered", "Options", "complete", "lowered", "refuse_illegal", "verified"]
 
@@ -36,7 +40,7 @@ class Lowered(Record):
     diagnostics: list[Diagnostic]
     ran: tuple[str, ...] = ()  # names of the passes, in order
     manual: bool = True  # True if the author placed the tiles
-    plan: object | None = None  # result of memory planning, a `plan_memory.MemoryPlan`
+    plan: MemoryPlan | None = None  # result of memory planning
     times: Mapping[str, float] = {}  # seconds of each step, if requested
 
     @property
@@ -112,7 +116,7 @@ def lowered(
             refuse_illegal(module, target)
         raise
     return Lowered(
-        context.module, profile, [*found, *more], tuple(context.ran), context.manual, context.plan,
+        context.module, profile, [*found, *more], tuple(context.ran), context.manual, cast("MemoryPlan | None", context.plan),
         times if timed else {},
     )  # fmt: skip
 

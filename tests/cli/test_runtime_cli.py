@@ -222,4 +222,7 @@ def test_e2621_an_option_that_a_graph_with_explicit_edges_does_not_have(
     folder = Path(__file__).parents[2] / "examples" / "runtime" / "vector_dag" / "host_build_graph"
     assert pto(["runtime", "run", str(folder), "--track-war"]) == 1
     shown = capsys.readouterr().err
-    assert "PTO-E2621]: --track-war: edges of host_build_graph are explicit" in shown and "help:" in shown
+    assert (
+        "PTO-E2621]: cannot use --track-war: edges of host_build_graph are explicit" in shown
+        and "help:" in shown
+    )

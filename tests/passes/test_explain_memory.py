@@ -40,7 +40,7 @@ def test_text() -> None:
 
 def test_text_of_shared_bytes() -> None:
     text = explain_memory.text(planned(tiles=1))
-    assert "  results also take the place of an operand that is not needed any more" in text
+    assert "  results are also written in place of an operand that is dead afterwards" in text
     assert f"  0 [{'=' * 64}] 2048" in text
     assert re.search(r"%a .* \|##-##\| +%b\n", text)
     assert re.search(r"%b .* \|-##--\| +%a\n", text)
@@ -69,7 +69,7 @@ return
 def test_nothing_to_place() -> None:
     found = plan(pto.parse("module {\nfunc.func @k() {\nreturn\n}\n}")).plan
     assert isinstance(found, MemoryPlan)
-    assert explain_memory.text(found) == "no tile had to be placed"
+    assert explain_memory.text(found) == "no tile to place"
     assert "No tile was touched." in explain_memory.html(found)
 
 

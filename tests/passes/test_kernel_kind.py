@@ -91,7 +91,7 @@ def test_vector_code_called_from_a_cube_kernel() -> None:
     source = module(k=f"cube | {call('helper')}", helper=VECTOR)
     _, (found,) = compiled(source, "kernel-kind")
     assert found.code == "PTO-E1003"
-    assert "'@helper' runs on a vector core, not in cube code" in found.message
+    assert "cannot call '@helper' in cube code: it runs on a vector core" in found.message
     assert found.notes[0][0] == "defined here"
 
 

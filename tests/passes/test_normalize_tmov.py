@@ -82,7 +82,7 @@ func.func @f() {{
 """  # fmt: skip
 
     (found,) = errors(windowed(16, 4), PASS)
-    assert found.code == "PTO-E0501" and "do not follow each other" in found.message
+    assert found.code == "PTO-E0501" and "are not contiguous" in found.message
     assert errors(windowed(32, 2), PASS) == []
 
 

@@ -579,7 +579,7 @@ def test_the_error_says_what_is_there_and_what_would_do() -> None:
         f"{4 * BYTES} bytes, {BYTES // 2} too many",
     )
     assert "make %a, %b, %c, %d smaller: from 8 to 7 rows each" in d.help
-    assert "be done with %a before line 16" in d.help
+    assert "use %a for the last time before line 16" in d.help
     rows = [text.strip() for text, _ in d.notes]
     assert rows[0] == f"in use at line 16 (tadd), {4 * BYTES} bytes:"
     assert rows[1] == f"%a 8x64xf32, {BYTES} bytes, line 9, used in lines 13..19"

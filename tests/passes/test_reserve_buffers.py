@@ -191,7 +191,7 @@ def test_pipes_of_one_kernel_do_not_meet() -> None:
 
 def test_e1109_more_pipes_than_flags() -> None:
     (found,) = errors(pipes(9), *PASSES)
-    assert found.code == "PTO-E1109" and "no flags are left" in found.message
+    assert found.code == "PTO-E1109" and "cannot allocate flags" in found.message
     assert "18 for 9 FIFOs" in found.got
     assert [d.code for d in errors(pipes(5, mask=3), *PASSES)] == ["PTO-E1109"]
 

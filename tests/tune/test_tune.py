@@ -196,7 +196,7 @@ def test_processes_find_the_same() -> None:
 def test_what_a_process_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("ROWS = 1\n")
     program = Program("ROWS = 1\n", str(tmp_path / "k.py"), ())
-    with pytest.raises(DiagnosticError, match="cannot choose a program in .*: expected a function build"):
+    with pytest.raises(DiagnosticError, match=r"cannot choose a program in .*: expected a function build"):
         search(program, Space({"ROWS": [1, 2]}), None, 2)
 
 

@@ -93,9 +93,7 @@ class Builder:
     def spend(self, cost: int, at: int) -> None:
         self._left -= cost
         if self._left < 0:
-            self.fail(
-                "PTO-E1215", "cannot expand the file: its text is far larger than its size allows", at
-            )
+            self.fail("PTO-E1215", "cannot expand the file: its text is far larger than its size allows", at)
 
     # -------------------------------------------------------------------------------------------- tables
 

@@ -8,7 +8,7 @@ import sys
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
@@ -391,10 +391,11 @@ class Prepared:
     def stops(self) -> Stops:
         """Return the launch for a debugger, before its first operation."""
         try:
-            return self.kernel.debug(
+            stops = self.kernel.debug(
                 *self.args, breaks=self.options.breaks, watch=self.options.watches,
                 entry=self.options.stop_first, **self.launch,
             )  # fmt: skip
+            return cast("Stops", stops)
         except ValueError as e:
             raise DiagnosticError(
                 [Diagnostic("PTO-E2016", str(e), help="'pto debug --help' has examples")]

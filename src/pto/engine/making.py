@@ -34,13 +34,13 @@ def make(engine: Engine, request: Request) -> Launchable:
 def of_text(
     engine: Engine, source: Source, options: Sequence[str], make: Callable[[], Launchable]
 ) -> Launchable:
-    """Return the kernel of a text; an engine that remembers it with these options does not call `make`."""
+    """Return the kernel of a text; an engine that remembers it with these options skips `make`."""
     return named(engine.remembers)(source, options, make) if engine.remembers else make()
 
 
 def first(engines: Sequence[Engine], make: Callable[[Engine], Launchable]) -> Launchable:
-    """Return the kernel of the first engine that does not refuse the program; the next ones take launches with
-    options that it lacks. All engines compute the same, so no message is needed."""
+    """Return the kernel of the first engine that does not refuse the program; the next ones take launches
+    with options that it lacks. All engines compute the same, so no message is needed."""
     for n, engine in enumerate(engines):
         try:
             made = make(engine)

@@ -119,7 +119,6 @@ def _kernel(name: str, module: Module, loc: Span | None) -> str:
     before, after = _orders(module), _orders(done.module)
     made = {k: after.get(k, 0) - before.get(k, 0) for k in after}
     said = [_count(n, k) for k, n in made.items() if n > 0]
-    # type: ignore[arg-type]
     memory = explain_memory.text(done.plan) if done.plan is not None else "no tile to place"
     head = f"@{name} ({_core(module)}): {' and '.join(said) or 'nothing'} inserted"
     return "\n".join([head, *(f"  {line}".rstrip() for line in memory.splitlines())])

@@ -1,9 +1,8 @@
-"""ir -> ir, passes and what they are made of; `pipeline.py` names the passes in their order.
+"""Passes from IR to IR, and their parts; `pipeline.py` names the passes in their order.
 
-    from pto.passes import Options, compile
     ctx, problems = compile(module, profile, Options(insert_sync=True))
 
-`ctx.module` is the module with addresses and flags. A pass that finds errors is the last one that runs.
+`ctx.module` is the module with addresses and flags. No pass runs after one that reports errors.
 """
 
 from __future__ import annotations

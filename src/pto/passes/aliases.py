@@ -1,11 +1,11 @@
-"""Which on-chip storage a value refers to: allocations, and every name they get.
+"""Alias analysis of on-chip storage: allocations, and every value that names them.
 
-A tile is renamed by views (`subview`, `treshape`, `bitcast`, ..), by pointers taken from it, by loops and
-branches that carry it, and by calls that pass it or return it. Storage belongs to the operation that
-allocates it: however often that operation runs, it is the same bytes. Names of functions that call each other
-are followed together, so a callee's argument stands for the callers' tiles.
+A tile gets further names by views (`subview`, `treshape`, `bitcast`, ..), by pointers taken from it, by loops
+and branches that carry it, and by calls that pass it or return it. Storage belongs to the operation that
+allocates it: each execution of that operation yields the same bytes. Functions that call each other are
+analysed together, so a callee's argument stands for the callers' tiles.
 
-Used by liveness; `Aliases.of(value)` is a set of storages as the bits of a number.
+Liveness uses this analysis. `Aliases.of(value)` is a set of storages as the bits of a number.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Storage:
         self.loc = loc
         self.size = size
         self.align = align
-        self.viewed = False  # whether a view or pointer names a part of it
-        self.partial = False  # whether a write of the whole tile may leave some of its content
-        #: Steps at which it may not be overwritten by others: runs (first, last), in order; see liveness.
+        self.viewed = False  # True if a view or pointer names a part of it
+        self.partial = False  # True if a write of the whole tile may leave old content
+        #: Steps at which other storages may not overwrite it: runs (first, last), in order; see liveness.
         self.spans: list[tuple[int, int]] = []
-        #: Steps of functions that are called meanwhile: only what belongs to those has to stay clear.
+        #: Steps of functions that are called meanwhile: only their storages have to stay clear of it.
         self.below: list[tuple[int, int]] = []
 
     @property
@@ -47,7 +47,7 @@ class Storage:
 
     @property
     def footprint(self) -> int:
-        """Bytes it takes, its alignment included."""
+        """The bytes that it takes, rounded up to its alignment."""
         return -(-self.size // self.align) * self.align
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Storage:
 
 
 def allocates(op: Operation) -> bool:
-    """Whether an operation creates on-chip storage that needs an address."""
+    """Return True if an operation allocates on-chip storage without an address."""
     name = op.name
     if name == "pto.alloc_tile":
         return op.get("addr") is None
@@ -74,7 +74,7 @@ def location(op: Operation) -> str:
 
 
 def storage_bytes(op: Operation) -> int | None:
-    """Bytes that an allocation takes; None where only a run knows."""
+    """Return the bytes of an allocation; None if its size is dynamic."""
     if op.name == "pto.reserve_buffer":
         return int(op.attr("size"))
     type = op.results[0].type
@@ -97,7 +97,7 @@ def storage_bytes(op: Operation) -> int | None:
 
 
 class Aliases:
-    """Storages of some functions and the values that name them."""
+    """The storages of some functions, and the values that name them."""
 
     def __init__(
         self, functions: list[Operation], callees: dict[Operation, Operation], profile: Profile
@@ -107,10 +107,10 @@ class Aliases:
         self.callees = callees
         self.storages: list[Storage] = []
         self.unsized: list[Operation] = []
-        #: Storages that a loop, branch or return hands on, so that their content outlives the allocation.
+        #: Storages that a loop, branch or return passes on, so that their content outlives the allocation.
         self.carried = 0
         self.profile = profile
-        #: The storages that a value names; values that name none are left out.
+        #: The storages that a value names; values without storage are left out.
         self.names: dict[Value, int] = {}
         self._flow: dict[Value, list[Value]] = {}
         self._addresses: set[Value] = set()  # numbers that are addresses of tiles
@@ -126,7 +126,7 @@ class Aliases:
         return self.names.get(value, 0)
 
     def members(self, mask: int) -> Iterator[Storage]:
-        """The storages of a set, in order."""
+        """Yield the storages of a set, in order."""
         while mask:
             low = mask & -mask
             yield self.storages[low.bit_length() - 1]
@@ -152,7 +152,7 @@ class Aliases:
             self._copy(op.operands[:1], op.operands[1:2])
             if _untouched(op.operands[1], op):
                 self.names.pop(op.operands[1], None)
-        elif name == "pto.tget_scale_addr":  # the place of the data is that of its scales
+        elif name == "pto.tget_scale_addr":  # data and its scales share a place
             self._copy(op.operands[:1], op.operands[1:2])
             self._partial.append(op.operands[0])
         elif name == "pto.set_validshape":
@@ -178,7 +178,8 @@ class Aliases:
         self.names[storage.value] = 1 << storage.bit
 
     def _derive(self, op: Operation) -> None:
-        """Results that are no numbers name what the operands name; so does an address cast to a number."""
+        """Let results other than numbers name the storages of the operands; also an address that is cast to a
+        number."""
         addresses = self._addresses
         cast = op.name == "builtin.unrealized_conversion_cast"
         sums = op.row is not None and op.row.dialect == "arith" and bool(addresses)
@@ -191,7 +192,7 @@ class Aliases:
                 self._copy((operand,), (result,))
 
     def _control(self, op: Operation) -> None:
-        """Values that a structured operation carries into, around and out of its regions."""
+        """Follow values that a structured operation carries into, around and out of its regions."""
         results = list(op.results)
         ends = [block.ops[-1] for region in op.regions for block in region.blocks if block.ops]
         if op.name == "scf.for":
@@ -219,7 +220,7 @@ class Aliases:
                 if results and not end.successors:
                     if len(end.operands) == len(results):
                         self._copy(end.operands, results)
-                    else:  # an operation we do not know
+                    else:  # an unknown operation
                         for r in results:
                             self._copy(end.operands, [r] * len(end.operands))
         for end in ends:
@@ -249,7 +250,7 @@ class Aliases:
     # -- names -----------------------------------------------------------------------------------------
 
     def _spread(self) -> None:
-        """Names follow the flow of values until nothing changes."""
+        """Propagate names along the flow of values, up to the fixpoint."""
         names, flow = self.names, self._flow
         waiting = list(names)
         while waiting:
@@ -279,7 +280,7 @@ class Aliases:
 
 
 def _untouched(value: Value, until: Operation) -> bool:
-    """Whether nothing uses a tile between its allocation and an operation of the same block."""
+    """Return True if a tile is not used between its allocation and an operation of the same block."""
     made = value.op
     if made is None or made.parent is not until.parent or until.parent is None:
         return False

@@ -1,4 +1,4 @@
-"""Equal constants and pure values once, known results as constants, unused values not at all.
+"""Common subexpressions, constant folding, and removal of unused values.
 
     %a = arith.constant 4 : index                      %a = arith.constant 4 : index
     %b = arith.constant 4 : index           ->         %d = arith.addi %i, %a : index
@@ -6,8 +6,8 @@
     %d = arith.addi %i, %b : index
     %e = arith.addi %d, %c : index          (%e is %d)
 
-Only operations that compute a value and touch nothing take part. What makes or names storage, arrays of event
-ids, alignment state, vector registers and everything with an effect stays as it is written.
+The pass changes only operations that compute a value without effects. Operations that allocate or name
+storage, arrays of event ids, alignment state, vector registers, and operations with effects stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.types import ScalarType
 from .edit import constant, operations, replace_values
 from .pipeline import PassContext
 
-#: Regions that see only what they are given.
+#: Regions that see their arguments only.
 _CLOSED = ("func.func", "pto.strict_vecscope")
 
 
@@ -30,19 +30,19 @@ def run(ctx: PassContext) -> None:
         if region.blocks:
             simplify = _Simplify(region)
             simplify.region(region)
-            if simplify.jumps:  # a use may stand before the definition it follows in time
+            if simplify.jumps:  # a use may precede its definition in the text
                 replace_values(region, simplify.values)
             remove_unused(region)
 
 
 class _Simplify:
-    """One walk down a function: what is known holds in everything that its definition dominates."""
+    """A walk down a function: a known value holds in everything that its definition dominates."""
 
     def __init__(self, region: Region) -> None:
-        self.values: dict[Value, Value] = {}  # replaced ones
+        self.values: dict[Value, Value] = {}  # replaced value -> new value
         self.known: dict[Any, Value] = {}  # expression -> its value
         self.jumps = False
-        #: Operands of what points a view or a tile at another place: not what their definition says.
+        #: Operands whose view or tile is moved later, so that their definition is not their value.
         self.rebound = {
             v for op in operations(region) if op.row is not None and op.row.rebinds for v in op.operands
         }
@@ -51,7 +51,7 @@ class _Simplify:
         added: list[Any] = []
         for block in region.blocks[:1]:
             self.block(block, added)
-        for block in region.blocks[1:]:  # all that surely ran before is the first block
+        for block in region.blocks[1:]:  # only the first block is known to have run before
             self.jumps = True
             more: list[Any] = []
             self.block(block, more)
@@ -126,12 +126,12 @@ def _expression(op: Operation) -> Any:
 
 # -- known results -----------------------------------------------------------------------------------------
 
-#: Operations that leave the other operand as it is, by the constant on the right (left: where they commute).
+#: Operations that return the other operand for a constant on the right (on the left if they commute).
 _NEUTRAL = {"arith.addi": 0, "arith.subi": 0, "arith.muli": 1}
 
 
 def _fold(op: Operation) -> Value | list[Operation] | None:
-    """Return the known results of an operation: an existing value, or constants in their place."""
+    """Return the folded results of an operation: an existing value, or constants."""
     row, name, operands = op.row, op.name, op.operands
     if row is None or row.set != "scalar" or not operands:
         return None
@@ -160,7 +160,7 @@ def _number(value: Value) -> int | None:
 
 
 def _constants(op: Operation, numbers: Sequence[int | float]) -> list[Operation] | None:
-    """Make integer constants in the place of the results of an operation."""
+    """Make integer constants for the results of an operation."""
     made: list[Operation] = []
     for result, number in zip(op.results, numbers, strict=True):
         if not isinstance(result.type, ScalarType) or not isinstance(number, int):
@@ -173,7 +173,7 @@ def _constants(op: Operation, numbers: Sequence[int | float]) -> list[Operation]
 
 
 def remove_unused(region: Region) -> int:
-    """Drop pure operations whose results nobody uses, and what only they used; how many."""
+    """Remove pure operations whose results are unused, and then their operands; return their number."""
     counts: dict[Value, int] = {}
     pure: list[Operation] = []
     for op in operations(region):
@@ -186,7 +186,7 @@ def remove_unused(region: Region) -> int:
         if row is not None and row.effect == "pure" and op.results and not op.regions:
             pure.append(op)
     dead: set[Operation] = set()
-    for op in reversed(pure):  # what uses a value follows it
+    for op in reversed(pure):  # uses come after definitions
         if not any(counts.get(r) for r in op.results):
             dead.add(op)
             for v in op.operands:

@@ -1,4 +1,4 @@
-"""What passes share to change a program: new operations in the place of old ones, and values replaced."""
+"""Helpers of passes to change a program: make operations, replace operations and values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..ir.core import Block, Operation, Region, Value
 from ..ir.types import ScalarType, Type
 from ..isa import row as find_row
 
-#: What an operation becomes: the operations in its place, or None to keep it.
+#: Returns the operations that replace an operation, or None to keep it.
 Visit = Callable[[Operation], "list[Operation] | None"]
 
 
@@ -20,7 +20,7 @@ def make(
     attrs: dict[str, Attribute] | None = None,
     **operands: Value | list[Value] | None,
 ) -> Operation:
-    """An operation by its full name, with operands by their names in the table, located where `at` is."""
+    """Make an operation by its full name, with operands by their names in the table, located at `at`."""
     row = find_row(name)
     assert row is not None, name
     flat: list[Value] = []
@@ -42,14 +42,14 @@ def make(
 
 
 def constant(value: int, type: ScalarType, at: Operation, name: str = "") -> Operation:
-    """An integer constant."""
+    """Make an integer constant."""
     op = make("arith.constant", at, (type,), {"value": IntAttr(value, type)})
     op.result.name = name
     return op
 
 
 def rewrite(region: Region, visit: Visit) -> None:
-    """Ask `visit` about every operation of a region, outer before inner, in order."""
+    """Call `visit` for every operation of a region, outer before inner, in order, and replace operations."""
     for block in region.blocks:
         _rewrite_block(block, visit)
 
@@ -73,7 +73,7 @@ def _rewrite_block(block: Block, visit: Visit) -> None:
 
 
 def replace_values(region: Region, mapping: dict[Value, Value]) -> None:
-    """Use the new values in place of the old ones, everywhere in a region."""
+    """Replace values by others, everywhere in a region."""
     if not mapping:
         return
     for op in operations(region):
@@ -84,7 +84,7 @@ def replace_values(region: Region, mapping: dict[Value, Value]) -> None:
 
 
 def operations(region: Region) -> Iterator[Operation]:
-    """Every operation of a region, pre-order."""
+    """Yield every operation of a region, in pre-order."""
     for block in region.blocks:
         for op in block.ops:
             yield from op.walk()

@@ -1,12 +1,12 @@
-"""What memory planning decided, for people: `text` for a terminal, `html` as a page with a map.
+"""The result of memory planning for people: `text` for a terminal, `html` as a page with a map.
 
     UB of @softmax: 67648 of 196608 bytes in use at most (34%), addresses up to 100480 (51%), 21 steps
       no bytes are shared
       0 [#################################...............................] 196608
-               bytes  tile  shape       line  writes  reads  steps  shared with
-            0..32768  %tx   16x512xf32    61       3      6  |#######------|
+            bytes  tile  shape       line  writes  reads  steps  shared with
+         0..32768  %tx   16x512xf32    61       3      6  |#######------|
 
-The page is that of `pto run --memory-map`, with steps of the program text in place of those of a run.
+The page is that of `pto run --memory-map`, with steps of the program text instead of steps of a run.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from .memory.strategy import SHARING
 if TYPE_CHECKING:
     from ..perf.memory_map import Life
 
-#: Characters of the bar of a buffer and, at most, of the life of a tile.
+#: Characters of the bar of a buffer and, at most, of the lifetime of a tile.
 _BAR, _LIFE = 64, 48
 
-_TIME = "Steps are instructions that touch tiles, as the text has them; a loop is one turn of its body."
+_TIME = "Steps are instructions that access tiles, in text order; a loop counts as one iteration."
 
 
 def text(plan: MemoryPlan) -> str:
-    """Every buffer that holds tiles, with a table of them."""
+    """Return a table of the tiles of every buffer."""
     parts = [
         _space(plan, function, space)
         for function in plan.functions.values()
         for space in function.spaces.values()
     ]
-    return "\n\n".join(parts) if parts else "no tile had to be placed"
+    return "\n\n".join(parts) if parts else "no tile to place"
 
 
 def _space(plan: MemoryPlan, function: FunctionPlan, space: Space) -> str:
@@ -67,7 +67,7 @@ def _space(plan: MemoryPlan, function: FunctionPlan, space: Space) -> str:
 
 
 def _life(tile: PlacedTile, steps: int) -> str:
-    """Steps at which a tile is needed: '#', or '+' for some of them."""
+    """Return the steps at which a tile is live: '#', or '+' for a part of them."""
     if not tile.spans:
         return "|no use|"
     width = min(_LIFE, max(1, steps))
@@ -80,7 +80,7 @@ def _life(tile: PlacedTile, steps: int) -> str:
 
 
 def _bar(space: Space) -> str:
-    """Which part of a buffer is used: '#', '=' where tiles share."""
+    """Return the used parts of a buffer: '#', or '=' if tiles share."""
     ends = [(t.address, t.end) for t in space.tiles if t.spans]
     bar = ""
     for n in range(_BAR):
@@ -92,7 +92,7 @@ def _bar(space: Space) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.0%}" if whole else "there is no such buffer"
+    return f"{part / whole:.0%}" if whole else "no such buffer"
 
 
 def _count(n: int, what: str) -> str:
@@ -103,7 +103,7 @@ def _count(n: int, what: str) -> str:
 
 
 def html(plan: MemoryPlan) -> str:
-    """A page with the map of every buffer: steps to the right, addresses upwards."""
+    """Return a page with the map of every buffer: steps to the right, addresses upwards."""
     from ..perf.explorer.memory import html as draw
     from ..perf.memory_map import MapStep, MemoryMap  # not needed to compile
 

@@ -1,7 +1,7 @@
-"""A program as steps: which storage each instruction touches, and the flow of control between them.
+"""Control flow of a program: the storages that each instruction accesses, and the order of instructions.
 
 Structured control flow, branches between blocks, sections and calls all become nodes with successors, in
-program order, which is all that liveness needs to know. An instruction is a step if it touches storage.
+program order, as liveness needs them. An instruction is a step if it accesses storage.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .aliases import Aliases, Storage, allocates
 
 
 class _Use:
-    """How the instructions of a row touch operands: (index of the operand, reads, writes).
+    """The access of a row's instructions to operands: (index of the operand, reads, writes).
 
-    On column `isa` scratch that it does not use counts as untouched.
+    Scratch that is unused on column `isa` counts as not accessed.
     """
 
     __slots__ = ("keeps", "replaces", "roles")
@@ -30,7 +30,7 @@ class _Use:
                 for o in row.operands
             )
         self.keeps = row.keeps
-        #: Number of the operand that is replaced as a whole, or -1.
+        #: Number of the operand that is overwritten completely, or -1.
         self.replaces = -1
         at = row.operand_index.get("dst", -1)
         if at >= 0 and row.operands[at].role == "out" and row.writes != "part":
@@ -38,18 +38,18 @@ class _Use:
 
 
 class Node:
-    """Steps that run one after the other: (step or -1, reads, writes, replaced, renewed) of each."""
+    """Steps that run one after another: (step or -1, reads, writes, replaced, renewed) of each."""
 
     __slots__ = ("after", "before", "events", "next", "renewed", "replaced", "required", "written")
 
     def __init__(self) -> None:
         self.events: list[tuple[int, int, int, int, int]] = []
         self.next: list[Node] = []
-        self.after = 0  # live at its end
-        self.before = 0  # perhaps written before it
+        self.after = 0  # storages live at its end
+        self.before = 0  # storages that may be written before it
 
     def close(self) -> None:
-        """What the node as a whole does."""
+        """Summarize the events of the node."""
         required = replaced = written = renewed = 0
         for _, reads, _, over, new in reversed(self.events):
             gone = over | new
@@ -67,17 +67,17 @@ class Flow:
     def __init__(self, aliases: Aliases, kinds: dict[str, str], least: bool) -> None:
         self.aliases = aliases
         self.steps: list[Operation] = []
-        #: Of each step: storages it reads and writes, its innermost loop (or -1).
+        #: For each step: storages that it reads and writes, and its innermost loop (or -1).
         self.reads: list[int] = []
         self.writes: list[int] = []
         self.loops: list[int] = []
         #: (step, function) of every call.
         self.calls: list[tuple[int, Operation]] = []
-        #: Steps at which the target uses scratch of its own, see `Profile.own_tmp`.
+        #: Steps at which the target uses its own scratch, see `Profile.own_tmp`.
         self.hidden: list[int] = []
-        #: Storages that each kind of core touches, where the program says which one runs.
+        #: Storages that each kind of core accesses, where the program determines the kind.
         self.cores: dict[str, int] = {"cube": 0, "vector": 0}
-        #: First step and step after the last of each function; its nodes; what is needed after it returns.
+        #: First step and end of each function; its nodes; storages live after it returns.
         self.ranges: dict[Operation, tuple[int, int]] = {}
         self.graphs: list[tuple[list[Node], int]] = []
         self.kinds = kinds
@@ -92,7 +92,7 @@ class Flow:
 
 
 class _Builder:
-    """The steps of one function, as nodes of its flow of control."""
+    """Builds the control flow graph of the steps of one function."""
 
     def __init__(self, into: Flow, function: Operation) -> None:
         self.into = into
@@ -103,10 +103,10 @@ class _Builder:
         self.kept = 0
 
     def build(self, function: Operation) -> tuple[list[Node], int]:
-        """Nodes in program order, and what is needed after a return."""
+        """Return the nodes in program order, and the storages live after a return."""
         entry = self.node()
         self.region(function.regions[0], entry)
-        for arg in function.regions[0].blocks[0].args:  # belongs to the caller, who may need it later
+        for arg in function.regions[0].blocks[0].args:  # belongs to the caller, which may need it later
             entry.before |= self.aliases.of(arg)
         self.kept |= entry.before
         for block in function.regions[0].blocks:
@@ -123,7 +123,7 @@ class _Builder:
         return made
 
     def region(self, region: Region, entry: Node) -> list[Node]:
-        """Nodes at which the region is left, from its entry on."""
+        """Return the nodes at which the region is left, from its entry on."""
         if len(region.blocks) == 1:
             return [self.block(region.blocks[0], entry)]
         starts: dict[Block, Node] = {}
@@ -169,7 +169,7 @@ class _Builder:
         if not (once or name == "scf.index_switch" or (name == "scf.if" and op.regions[-1].blocks)):
             ends.append(at)
         after = self.node(*ends)
-        if op.row is None:  # an operation we do not know may run its regions again
+        if op.row is None:  # an unknown operation may repeat its regions
             for end in ends:
                 end.next.extend(n for n in at.next if n is not after)
         return after
@@ -192,7 +192,7 @@ class _Builder:
     # -- operations ------------------------------------------------------------------------------------
 
     def renew(self, op: Operation, at: Node) -> None:
-        """A loop comes to an allocation again: what it held is gone."""
+        """Note that an allocation in a loop runs again: its old content is lost."""
         mask = self.aliases.of(op.results[0])
         if mask and not mask & self.aliases.carried:
             at.events.append((-1, 0, 0, 0, mask))
@@ -279,7 +279,7 @@ class _Builder:
         return number
 
     def whole(self, op: Operation, value: Value, mask: int) -> int:
-        """The storage, if writing the valid region of `value` leaves nothing in it that is read later."""
+        """Return the storage if writing the valid region of `value` leaves no content that is read later."""
         if mask & (mask - 1):
             return 0
         storage = self.aliases.storages[mask.bit_length() - 1]
@@ -303,14 +303,16 @@ class _Builder:
 
 
 def _lacks_scratch(op: Operation) -> bool:
-    """Whether a row-wise instruction spreads its column of values in memory that the target takes."""
+    """Return True if a row-wise instruction broadcasts its column of values in scratch that the target
+    takes."""
     values = op.get("src1")
     type = values.type if values is not None else None
     return op.get("tmp") is None and isinstance(type, TileBufType) and type.blayout != "row_major"
 
 
 def _fills(source: Value | None, storage: Storage) -> bool:
-    """Whether a window of memory is known to fill the valid region of a tile that is loaded from it."""
+    """Return True if a window of memory is known to fill the valid region of a tile that is loaded from
+    it."""
     type = storage.value.type
     if source is None or not isinstance(source.type, ViewType) or not isinstance(type, TileBufType):
         return False
@@ -331,7 +333,7 @@ def _fills(source: Value | None, storage: Storage) -> bool:
 
 
 def _sizes(view: Value) -> list[int | Value | None]:
-    """Extents of a view: numbers, or the values that give them."""
+    """Return the extents of a view: numbers, or the values for them."""
     type = view.type
     assert isinstance(type, ViewType)
     out: list[int | Value | None] = list(type.dims)

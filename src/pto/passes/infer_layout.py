@@ -4,10 +4,9 @@
 becomes
     %v = pto.make_tensor_view %p, shape = ..., strides = ... {layout = #pto.layout<dn>} : ...
 
-The formula is `isa.view.strided`. Where a view is the same bytes in ND and in DN, the tiles it is loaded into
-and stored from decide. A load or store whose tile shows that it reads its window in another layout than the
-view gets a `layout` of its own. A view whose shape or strides only the run knows stays without one, which
-means ND, unless its strides show that it is DN.
+The formula is `isa.view.strided`. If a view is the same bytes in ND and in DN, its tiles (loaded or stored)
+decide. A load or store whose tile reads its window in another layout than the view gets its own `layout`. A
+view with dynamic shape or strides has none, which means ND, unless its strides imply DN.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .pipeline import PassContext
 
 
 class LayoutAccess(Record):
-    """A load or store: its tile and the window it goes through."""
+    """A load or store: its tile and its window."""
 
     op: Operation
     tile: TileBufType
@@ -32,7 +31,7 @@ class LayoutAccess(Record):
 
 def run(ctx: PassContext) -> None:
     for func in ctx.module.functions:
-        roots: dict[Value, Operation] = {}  # view -> the make_tensor_view it comes from
+        roots: dict[Value, Operation] = {}  # view -> its make_tensor_view
         accesses: dict[Operation, list[LayoutAccess]] = {}
         for op in operations(func.regions[0]):
             if op.name == "pto.make_tensor_view":
@@ -61,7 +60,7 @@ def _infer(ctx: PassContext, op: Operation, users: list[LayoutAccess]) -> None:
     shape = tuple(_extent(d, v) for d, v in zip(type.dims, op.group("shape"), strict=True))
     strides = tuple(_extent(None, v) for v in op.group("strides"))
     known = all(isinstance(n, int) for n in (*shape, *strides)) and 1 <= len(shape) <= 5
-    # unknown numbers are values of the program, which no cache should keep alive
+    # dynamic numbers are values of the program, which a cache would keep alive
     found = (views.strided if known else views.strided.__wrapped__)(shape, strides, type.bits or 8)
     given = op.attr("layout")
     if given is not None:
@@ -75,7 +74,7 @@ def _infer(ctx: PassContext, op: Operation, users: list[LayoutAccess]) -> None:
 
 
 def _extent(declared: int | None, value: Value) -> Extent:
-    """A number where it is known, else the value that stands for it."""
+    """Return a number if it is known, else its value."""
     if declared is not None:
         return declared
     found = constant_of(value)
@@ -83,7 +82,7 @@ def _extent(declared: int | None, value: Value) -> Extent:
 
 
 def _compare(ctx: PassContext, op: Operation, given: str, found: Strided) -> None:
-    """The author's layout holds, unless the strides contradict it."""
+    """Check the author's layout against the strides."""
     if given in ("ND", "DN", "NZ") and given != found.layout and given not in found.fits:
         wanted = found.layout.lower()
         ctx.report(
@@ -98,7 +97,7 @@ def _compare(ctx: PassContext, op: Operation, given: str, found: Strided) -> Non
 
 
 def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], found: Strided) -> None:
-    """A layout for the view, and for accesses that show another one."""
+    """Set a layout on the view, and on accesses with another one."""
     layout = found.layout
     seen = [_seen(access, found) for access in users]
     if all(_is_matrix(access) for access in users):
@@ -108,7 +107,7 @@ def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], 
             line = found.either and shape[-1] == 1
             layout = wanted if line or not _loadable(layout, users) else layout
     elif None in seen:
-        return  # what the windows are only the run knows: it finds out by their shapes
+        return  # dynamic windows: the run decides by their shapes
     else:
         said = set(seen)
         layout = str(seen[0]) if len(said) == 1 else layout
@@ -119,12 +118,12 @@ def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], 
 
 
 def _is_matrix(access: LayoutAccess) -> bool:
-    """Whether a window has two dimensions only: its elements then lie at the same places in ND and in DN."""
+    """Return True if a window has only two dimensions: then ND and DN place its elements equally."""
     return all(d == 1 for d in access.window.dims[:-2])
 
 
 def _seen(access: LayoutAccess, found: Strided) -> str | None:
-    """The layout an access shows; None where only the run can say."""
+    """Return the layout of an access; None if it depends on run-time values."""
     dims, tile = access.window.dims, access.tile
     if _is_matrix(access):
         return found.layout
@@ -136,13 +135,13 @@ def _seen(access: LayoutAccess, found: Strided) -> str | None:
 
 
 def _wanted(users: list[LayoutAccess]) -> str | None:
-    """The layout that the vector tiles of a view hold, where they agree."""
+    """Return the common layout of the vector tiles of a view, if there is one."""
     wanted = {access.tile.layout for access in users if access.tile.loc == "vec"}
     return next(iter(wanted)) if len(wanted) == 1 and wanted <= {"ND", "DN"} else None
 
 
 def _loadable(layout: str, users: list[LayoutAccess]) -> bool:
-    """Whether vector tiles can be loaded from a layout; a single row or column can from both."""
+    """Return True if vector tiles can be loaded from a layout; a single row or column can from both."""
     return all(
         access.tile.loc != "vec"
         or access.tile.layout == layout
@@ -152,7 +151,8 @@ def _loadable(layout: str, users: list[LayoutAccess]) -> bool:
 
 
 def _is_dn(found: Strided, strides: tuple[Extent, ...], users: list[LayoutAccess]) -> bool:
-    """Whether a view of unknown extents is DN: by its strides, or by its tiles where these leave it open."""
+    """Return True if a view of dynamic extents is DN: by its strides, or by its tiles if strides leave both
+    open."""
     if found.layout == "DN" and not found.either:
         return True
     open_strides = len(strides) > 1 and strides[-1] != 1 and not isinstance(strides[-2], int)

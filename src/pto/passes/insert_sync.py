@@ -8,11 +8,11 @@ becomes
     pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
     pto.tadd ins(%t, %t : ..) outs(%u : ..)
 
-Two instructions on different pipes that touch the same bytes, one of them writing, must not overlap; neither
-must two of a pipe that overlaps its own instructions (PIPE_V on A2/A3, PIPE_MTE3). See `sync/` for the parts:
-steps of the program, places in memory, hazards, what pipes know, placement, event ids, a check of the result,
-emission. Functions that carry flags already are left alone, with a warning. `docs/sync-insertion.md` tells
-the whole story.
+Two instructions on different pipes that access the same bytes, at least one as a write, must not overlap. The
+same holds for two instructions of a pipe that overlaps its own instructions (PIPE_V on A2/A3, PIPE_MTE3). The
+parts are in `sync/`: steps of the program, places in memory, hazards, known orders of pipes, placement, event
+ids, a check of the result, emission. A function that already has flags stays unchanged, with a warning.
+`docs/sync-insertion.md` has the details.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from .sync.linear import CoreProgram, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 
-#: Flags and tokens: order that the author of a program has seen to.
+#: Orders of flags and tokens, which the author has written.
 _FLAGS = ("set", "wait", "get", "release")
 
 
 class Report:
-    """What the pass did, for those who want to know: tests and benchmarks."""
+    """Statistics of the pass, for tests and benchmarks."""
 
     def __init__(self) -> None:
         self.flags = 0
         self.barriers = 0
-        self.repaired = 0  # hazards that only the check found
-        self.merged = self.narrowed = self.spilled = 0  # what lack of event ids cost
-        self.given_up = 0  # programs synchronised by barriers alone
+        self.repaired = 0  # hazards found by the check only
+        self.merged = self.narrowed = self.spilled = 0  # changes for lack of event ids
+        self.given_up = 0  # programs synchronised by barriers only
 
 
 def run(ctx: PassContext, ids: int = IDS) -> Report:
@@ -80,9 +80,9 @@ def _warn(ctx: PassContext, name: str, flag: Operation) -> None:
     ctx.report(
         flag,
         "PTO-E0809",
-        f"'@{name}' has flags of its own: left as it is, no flags or barriers are inserted",
+        f"'@{name}' already has flags: no flags or barriers are inserted",
         severity="warning",
-        help="remove its flags to have all of them inserted, or leave out --enable-insert-sync",
+        help="remove its flags, or leave out --enable-insert-sync",
     )
 
 
@@ -114,14 +114,14 @@ def _synchronise(program: CoreProgram, places: Places, drained: set[str], report
 
 
 def keep_needed(program: CoreProgram, check: Check) -> None:
-    """Take out the barriers of a pipe that no hazard needs."""
+    """Remove barriers of a pipe that no hazard needs."""
     for step in all_steps(program.root):
         for items in (step.before, step.after):
             items[:] = [i for i in items if not isinstance(i, Barrier) or i.pipe < 0 or i in check.needed]
 
 
 def _barriers_only(program: CoreProgram) -> list[Flag]:
-    """A barrier of all pipes before every instruction."""
+    """Insert a barrier of all pipes before every instruction."""
     for step in all_steps(program.root):
         step.before[:] = [Barrier(-1, step)] if not step.seqs else []
         step.after.clear()
@@ -133,7 +133,8 @@ def all_steps(seq: Seq) -> list[Step]:
 
 
 class _Kind:
-    """What a function is: whether it has no body, its first flag, instructions, and what it calls."""
+    """The properties of a function: True if it has no body, its first flag, True if it uses pipes, its
+    callees."""
 
     def __init__(self, function: Operation) -> None:
         self.empty = not function.regions or not function.regions[0].blocks
@@ -150,7 +151,7 @@ class _Kind:
 
 
 def _inner_first(kinds: dict[str, _Kind]) -> list[str]:
-    """Functions in an order in which those that are called come before those that call them."""
+    """Return the functions, callees before callers."""
     found: list[str] = []
     seen: set[str] = set()
 
@@ -167,7 +168,7 @@ def _inner_first(kinds: dict[str, _Kind]) -> list[str]:
 
 
 def _used(function: Operation, working: dict[str, Used]) -> Used:
-    """The flags that a function works with, itself or through what it calls."""
+    """Return the flags of a function and its callees."""
     found: set[tuple[str, str, int]] = set()
     for op in function.walk():
         if op.name in ("pto.set_flag", "pto.wait_flag"):
@@ -184,7 +185,7 @@ def _used(function: Operation, working: dict[str, Used]) -> Used:
 
 
 def _working(kinds: dict[str, _Kind]) -> set[str]:
-    """Functions that work on pipes, themselves or through what they call; those without a body may."""
+    """Return the functions that use pipes, directly or through calls; functions without a body may."""
     found = {name for name, kind in kinds.items() if kind.empty or kind.works or kind.flag is not None}
     while more := {n for n, kind in kinds.items() if n not in found and not found.isdisjoint(kind.calls)}:
         found |= more
@@ -192,18 +193,18 @@ def _working(kinds: dict[str, _Kind]) -> set[str]:
 
 
 def _cores(function: Operation, profile: Profile) -> list[str]:
-    """The kinds of core to follow a function on; one without a name where nothing says."""
+    """Return the kinds of core to analyse a function on; "" if the kind is not declared."""
     own = function.attr("pto.kernel_kind")
     if own in ("cube", "vector"):
         return [str(own)]
     found = {SECTIONS[op.name] for op in function.walk() if op.name in SECTIONS}
-    if len(found) == 1:  # what stands outside of its sections may be for the other
+    if len(found) == 1:  # operations outside of its sections may be for the other kind
         found |= {ONLY_ON[pipe] for op in _outside(function) if (pipe := pipe_of(op, profile)) in ONLY_ON}
     return sorted(found) or [""]
 
 
 def _outside(function: Operation) -> list[Operation]:
-    """Operations that stand in no section."""
+    """Return the operations outside of all sections."""
     todo = [op for block in function.regions[0].blocks for op in block.ops]
     found: list[Operation] = []
     while todo:

@@ -1,11 +1,11 @@
-"""Which kind of core runs each function: `ctx.kinds`, function name -> "cube", "vector" or "mix".
+"""Kind of core of each function: `ctx.kinds`, function name -> "cube", "vector" or "mix".
 
-The attribute `pto.kernel_kind` and sections say it outright. Elsewhere instructions do that only one kind of
-core has, of the function itself and of what it calls; a function that none of these ties down takes the kind
-of its callers where they agree. "mix" is everything else: both kinds, or either.
+The attribute `pto.kernel_kind` and sections declare it. Otherwise instructions of a single kind of core
+decide, in the function and its callees. A function without such instructions takes the kind of its callers if
+they agree. "mix" is everything else: both kinds, or either.
 
-Nothing is written into the program: a function without the attribute is emitted without a guard, so that it
-can be called from both kinds of code.
+The pass does not change the program: a function without the attribute is emitted without a guard, so that
+code of both kinds can call it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run(ctx: PassContext) -> None:
 
 
 def _evidence(func: Operation) -> tuple[set[str], list[Call]]:
-    """Kinds of core that instructions and sections of a function name, and its calls."""
+    """Return the kinds of core that instructions and sections of a function imply, and its calls."""
     found: set[str] = set()
     calls: list[Call] = []
     stack: list[tuple[Operation, str]] = [(func, "")]
@@ -67,7 +67,7 @@ def _evidence(func: Operation) -> tuple[set[str], list[Call]]:
 
 
 def _callees_first(calls: dict[str, list[Call]]) -> list[str]:
-    """Functions after all that they call; there is no recursion in a legal program."""
+    """Return the functions, callees before callers; a legal program has no recursion."""
     order: list[str] = []
     seen: set[str] = set()
     for root in calls:
@@ -86,7 +86,7 @@ def _callees_first(calls: dict[str, list[Call]]) -> list[str]:
 def _inherit(
     kinds: dict[str, str], found: dict[str, set[str]], given: dict[str, str], calls: dict[str, list[Call]]
 ) -> None:
-    """A function that nothing ties down runs where its callers do, if that is one kind."""
+    """Give a function without evidence the kind of its callers, if that is one kind."""
     callers: dict[str, set[str]] = {}
     for name in reversed(_callees_first(calls)):
         if name not in given and not found[name] and len(callers.get(name, ())) == 1:
@@ -101,7 +101,7 @@ def _wrong_core(ctx: PassContext, call: Operation, callee: Operation, core: str)
     d = ctx.report(
         call,
         "PTO-E1003",
-        f"'@{name}' runs on a {other} core, not in {core} code",
+        f"cannot call '@{name}' in {core} code: it runs on a {other} core",
         at=f"@{name}",
         expected=f"instructions of a {core} core",
         got=f"instructions of a {other} core",

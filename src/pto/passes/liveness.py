@@ -1,14 +1,14 @@
-"""When the content of on-chip storage is needed: liveness over structured control flow, branches and calls.
+"""Liveness of on-chip storage over structured control flow, branches and calls.
 
-Instructions that touch storage are numbered in program order, one function after the other: these are the
-*steps*. At a step a storage is occupied if the instruction touches it, or if it holds content, perhaps
-written before, that is perhaps read later. Two storages may share bytes if no step is common to both.
+Instructions that access storage are numbered in program order, one function after another: these are the
+*steps*. At a step a storage is occupied if the instruction accesses it, or if it may hold content that may be
+read later. Two storages may share bytes if they have no common step.
 
-- Content comes with any write. It ends with the last read, or with a write that replaces all of it.
-- Around a loop: what a turn may read before it has replaced it was needed all through the turns before.
-- Storage allocated inside a loop is new in every turn, unless the loop hands it on.
-- A call takes the steps of the functions it leads to: what the caller keeps stays clear of their storages.
-- What two kinds of core touch is occupied throughout: their orders are not known to each other.
+- A write starts content. Content ends with its last read, or with a write that replaces all of it.
+- In a loop, a storage that an iteration may read before it replaces it is live through all iterations.
+- Storage allocated in a loop is new in every iteration, unless the loop carries it.
+- A call takes the steps of all functions that it reaches: live storages of the caller stay clear of theirs.
+- A storage that two kinds of core access is always occupied, because the orders of the cores are unrelated.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Spans = list[tuple[int, int]]
 
 
 class Liveness:
-    """Steps of functions that call each other, and when each of their storages is occupied."""
+    """The steps of functions that call each other, and the occupied steps of each storage."""
 
     def __init__(self, aliases: Aliases, kinds: dict[str, str] | None = None, least: bool = False) -> None:
-        """`kinds` says which kind of core runs a function. `least` leaves out what does not matter: operands
-        that the target takes as scratch and does not use, and reads of storage that nobody has written."""
+        """`kinds` has the kind of core of each function. `least` leaves out needless accesses: operands that
+        the target takes as scratch without using them, and reads of storage that was not written."""
         self.aliases = aliases
         self._least = least
         for storage in aliases.storages:
@@ -33,7 +33,7 @@ class Liveness:
         flow = Flow(aliases, kinds or {}, least)
         self.steps, self.reads, self.writes = flow.steps, flow.reads, flow.writes
         self.loops, self.calls, self.hidden, self.ranges = flow.loops, flow.calls, flow.hidden, flow.ranges
-        #: Storages that are needed after each step, and those that are occupied at it.
+        #: Storages live after each step, and storages occupied at it.
         self.after = [0] * len(self.steps)
         self._occupied = [0] * len(self.steps)
         for nodes, kept in flow.graphs:
@@ -42,16 +42,16 @@ class Liveness:
         self._fill_spans(flow.cores)
 
     def occupied(self, step: int) -> int:
-        """The storages that may not be overwritten at a step, but for those that a function is given."""
+        """Return the storages that may not be overwritten at a step, except arguments of the function."""
         return self._occupied[step]
 
     def _solve(self, nodes: list[Node], kept: int) -> None:
-        """The steps at which each storage is occupied; what a function is given is its caller's business."""
+        """Compute the steps at which each storage is occupied; arguments belong to the caller."""
         given = nodes[0].before
         for node in nodes:
             node.close()
         changed = True
-        while changed:  # what is needed after
+        while changed:  # live after
             changed = False
             for node in reversed(nodes):
                 after = node.after
@@ -63,7 +63,7 @@ class Liveness:
                     node.after = after
                     changed = True
         changed = True
-        while changed:  # what has been written before
+        while changed:  # written before
             changed = False
             for node in nodes:
                 out = node.before & ~node.renewed | node.written
@@ -88,7 +88,7 @@ class Liveness:
                 needed = needed & ~(over | new) | reads
 
     def _follow_calls(self) -> None:
-        """The functions that a function leads to, itself included."""
+        """Compute the functions that each function reaches by calls, including itself."""
         called: dict[Operation, list[Operation]] = {f: [] for f in self.ranges}
         for function, (first, end) in self.ranges.items():
             called[function].extend(f for step, f in self.calls if first <= step < end)
@@ -111,7 +111,7 @@ class Liveness:
         starts: dict[int, int] = {}
         borders = {a for a, _ in self.ranges.values()}
         for step, mask in enumerate(self._occupied):
-            if step in borders:  # runs do not go from one function into the next
+            if step in borders:  # runs end at the end of a function
                 self._end(before, starts, step)
                 before = 0
             for storage in self.aliases.members(mask & ~before):
@@ -130,14 +130,14 @@ class Liveness:
         for storage in self.aliases.members(mask):
             storage.spans.append((starts[storage.bit], step - 1))
 
-    # -- questions -------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------
 
     def reach(self, function: Operation) -> list[Operation]:
-        """The function and all that its calls lead to."""
+        """Return the function and all functions that it reaches by calls."""
         return self._reach.get(function, [])
 
     def hull(self, spans: Spans) -> Spans:
-        """From the first to the last step, in each function."""
+        """Return the span from the first to the last step in each function."""
         out: Spans = []
         for first, end in sorted(self.ranges.values()):
             inside = [(a, b) for a, b in spans if first <= b and a < end]
@@ -147,7 +147,7 @@ class Liveness:
 
 
 def joined(spans: Spans) -> Spans:
-    """The same steps as runs that do not touch."""
+    """Merge spans that overlap or are adjacent."""
     out: Spans = []
     for a, b in sorted(spans):
         if out and a <= out[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""Events of instruction classes become flags and barriers of pipes.
+"""Lower events of instruction classes to flags and barriers of pipes.
 
     pto.record_event[#pto.pipe_event_type<TLOAD>, #pto.pipe_event_type<TVEC>, #pto.event<EVENT_ID0>]
     pto.barrier_sync[#pto.sync_op_type<TMATMUL>]
@@ -6,7 +6,7 @@ becomes
     pto.set_flag[#pto.pipe<PIPE_MTE2>, #pto.pipe<PIPE_V>, #pto.event<EVENT_ID0>]
     pto.barrier #pto.pipe<PIPE_M>
 
-A5 keeps its vector pipe in order and has no instruction to drain it alone: barriers of PIPE_V go away there.
+The vector pipe of A5 is in order, and no instruction drains it alone: barriers of PIPE_V are removed there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frontend FIFO instructions become one pipe handle with push, pop and free.
+"""Lower frontend FIFO instructions to one pipe handle with push, pop and free.
 
     pto.aiv_initialize_pipe {dir_mask = 1, slot_size = 1024} (c2v_consumer_buf = %buf : i32)
     %t = pto.tpop_from_aic(%rows, %cols) {split = 0} -> !pto.tile_buf<vec, 16x16xf32, valid=?x?>
@@ -11,7 +11,7 @@ becomes
     pto.tfree(%p : !pto.pipe) {split = 0}
 
 On A5 slots lie in the consumer's on-chip memory (l2l), elsewhere in global memory with a staging buffer for
-what is popped (l2g2l). Slots: 8, or 4 per direction where one pipe has both.
+popped tiles (l2g2l). A pipe has 8 slots, or 4 per direction if it has both.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def run(ctx: PassContext) -> None:
 
 
 class _Lowering:
-    """The frontend FIFO instructions of one function."""
+    """The lowering of the frontend FIFO instructions of one function."""
 
     def __init__(self, ctx: PassContext, func: Operation) -> None:
         self.ctx = ctx
         self.func = func
         self.inits: dict[int, Operation] = {}  # by id
         self.handles: dict[int, Value] = {}
-        self.values: dict[Value, Value] = {}  # popped tiles -> declared ones
+        self.values: dict[Value, Value] = {}  # popped tiles -> declared tiles
         self._trees: dict[Block, dict[Block, Block]] = {}
 
     def run(self) -> None:
@@ -57,13 +57,13 @@ class _Lowering:
             rewrite(region, self._lowered)
             replace_values(region, self.values)
 
-    # -- what has to hold -----------------------------------------------------------------------------------
+    # -- conditions ------------------------------------------------------------------------------------------
 
     def _in_its_kernel(self, op: Operation) -> bool:
         assert op.row is not None
         core = op.row.core
         if any(around.name in SECTIONS for around in enclosing(op)):
-            return True  # of the right kind, or it would have been refused
+            return True  # the verifier has checked its kind
         if self.func.attr("pto.kernel_kind") is not None:
             return True
         self.ctx.report(
@@ -77,7 +77,7 @@ class _Lowering:
         return False
 
     def _initialised(self, op: Operation) -> bool:
-        """A user is dominated by its initialisation; an initialisation has the buffers it needs."""
+        """Check that a use is dominated by its initialisation, and that an initialisation has its buffers."""
         if fifo_use(op) == "open":
             mask = int(op.attr("dir_mask"))
             needed = [name for bit, name in _BUFFERS if mask & bit and op.get(name) is None]
@@ -98,7 +98,7 @@ class _Lowering:
             op,
             "PTO-E1104",
             "requires a dominating frontend initialize_pipe op",
-            help="initialise the pipe first",
+            help="initialise the pipe before this use",
         )
         d.notes.append(("initialised here", self.ctx.span(init)))
         return False
@@ -109,7 +109,7 @@ class _Lowering:
         at: Operation | None = op
         while at is not None and at.parent is not None:
             if at.parent is home:
-                return True  # what stands before it was refused already
+                return True  # uses before it were rejected already
             if at.parent.parent is home.parent and home.parent is not None:
                 entry = home.parent.blocks[0]
                 tree = self._trees.get(entry)
@@ -179,7 +179,7 @@ _BUFFERS = ((C2V, "c2v_consumer_buf"), (V2C, "v2c_consumer_buf"))
 
 
 def _in_memory(ctx: PassContext, op: Operation) -> bool:
-    """Whether slots lie in global memory: always but on A5, which needs none where it has buffers."""
+    """Return True if slots lie in global memory: always except on A5, which needs none if it has buffers."""
     if ctx.profile.isa != "a5" or op.get("gm_slot_tensor") is not None:
         return _slots(op) is not None
     return _slots(op) is not None and all(op.get(name) is None for _, name in _BUFFERS)

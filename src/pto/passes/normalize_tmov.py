@@ -1,4 +1,4 @@
-"""On A5, moves between column-major vector tiles go through row-major ones.
+"""On A5, replace moves between column-major vector tiles by moves between row-major ones.
 
     pto.tmov ins(%a : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>) outs(%b : ...)
 becomes
@@ -6,9 +6,8 @@ becomes
     %br = pto.treshape %b : ... -> !pto.tile_buf<vec, 1x16xf32>
     pto.tmov ins(%ar : !pto.tile_buf<vec, 1x16xf32>) outs(%br : !pto.tile_buf<vec, 1x16xf32>)
 
-Columns one after the other are the rows of the transposed matrix: the same bytes with rows and columns,
-also of the valid region, exchanged. Where the type leaves the valid region open it is the one that the tile
-was allocated with.
+Adjacent columns are the rows of the transposed matrix: the same bytes with rows and columns exchanged, in the
+valid region, too. If the type has a dynamic valid region, that of the tile's allocation applies.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _columns(tile: Value) -> bool:
 
 
 def _dense(tile: Value) -> bool:
-    """Whether columns follow each other without a gap, as in every tile but a window of fewer rows."""
+    """Return True if columns are contiguous, as in every tile except a window of fewer rows."""
     made = tile.op
     while made is not None and made.row is not None and made.row.window:
         source = made.operands[0]
@@ -59,8 +58,7 @@ def _dense(tile: Value) -> bool:
 
 
 def _valid(tile: Value, resized: set[Value]) -> tuple[Value | int, Value | int] | None:
-    """Rows and columns of the valid region: numbers where the type gives them, else what the tile was
-    allocated with."""
+    """Return rows and columns of the valid region: numbers of the type, or operands of the allocation."""
     type, made = tile.type, tile.op
     assert isinstance(type, TileBufType)
     if type.valid is not None:
@@ -91,7 +89,7 @@ def _by_rows(
                 "PTO-E0501",
                 f"{_CANNOT}: requires static 2D tile_buf shape/valid_shape for treshape reinterpret",
                 at=tile,
-                expected="a valid region that the type gives, or the allocation alone",
+                expected="a static valid region, or one set by the allocation only",
                 got=str(tile.type),
                 help="use row-major tiles, or write the valid extents in the type",
             )
@@ -100,7 +98,7 @@ def _by_rows(
             ctx.report(
                 op,
                 "PTO-E0501",
-                f"{_CANNOT}: the columns of a window of a tile do not follow each other",
+                f"{_CANNOT}: the columns of a window of a tile are not contiguous",
                 at=tile,
                 help="use row-major tiles, or a window of whole columns",
             )
@@ -114,7 +112,7 @@ def _by_rows(
 def _turned(
     op: Operation, tile: Value, valid: tuple[Value | int, Value | int], made: list[Operation]
 ) -> Value:
-    """The tile with rows and columns exchanged; what it takes is added to `made`."""
+    """Return the tile with rows and columns exchanged; add the needed operations to `made`."""
     t = tile.type
     assert isinstance(t, TileBufType)
     rows, cols = (None, None) if t.valid is None else t.valid

@@ -1,9 +1,8 @@
-"""Which functions run together, and the two ends of a FIFO.
+"""Functions that run together, and the two ends of a FIFO.
 
-Ends meet in the buffer they stand on: one function reserves it, the other imports it by name. An end of both
-directions stands on two buffers and so may meet its peer in either. Ends that stand on no such buffer belong
-together where their `flag_base`, or the `id` of the frontend instruction they come from, is the same in
-functions of one kernel.
+The ends of a FIFO share a buffer: one function reserves it, the other imports it by name. An end of both
+directions has two buffers, and may meet its peer in either. Ends without such a buffer belong together if
+they have the same `flag_base`, or the same `id` of the frontend instruction, in functions of one kernel.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Groups:
         self._up: dict[str, str] = {}
 
     def find(self, name: str) -> str:
-        """The name that stands for a set."""
+        """Return the representative of a set."""
         up = self._up
         while (above := up.get(name, name)) != name:
             up[name] = up.get(above, above)
@@ -39,7 +38,7 @@ class Groups:
 
 
 def called_together(module: Module) -> Groups:
-    """Functions that call each other: on one core they use its memory together."""
+    """Return functions that call each other: on one core they use its memory together."""
     groups = Groups()
     for func in module.functions:
         for op in operations(func.regions[0]):
@@ -49,8 +48,8 @@ def called_together(module: Module) -> Groups:
 
 
 def kernels(module: Module) -> Groups:
-    """Functions of one launch: those that call each other, share a reserved buffer, or are the two halves of
-    a kernel."""
+    """Return functions of one launch: functions that call each other, share a reserved buffer, or are the two
+    halves of a kernel."""
     groups = called_together(module)
     for cube, vector in halves({function_name(f): f for f in module.functions}).values():
         groups.join(function_name(cube), function_name(vector))
@@ -63,16 +62,16 @@ def kernels(module: Module) -> Groups:
 
 
 class End(Record):
-    """One initialisation, the function it stands in and the instructions that use its handle."""
+    """One initialisation, its function, and the instructions that use its handle."""
 
     function: str
     init: Operation
     users: tuple[Operation, ...]
-    keys: tuple[Key, ...]  # what its peer has too
+    keys: tuple[Key, ...]  # keys that its peer has, too
 
     @property
     def splits(self) -> set[bool]:
-        """Whether users split entries; both where they disagree."""
+        """Return the kinds of entries of its users: split, whole, or both if they disagree."""
         return {bool(op.attr("split")) for op in self.users}
 
 
@@ -88,12 +87,12 @@ class LogicalPipe:
 
     @property
     def flags(self) -> int:
-        """How many flag ids it takes: ready and free, per direction."""
+        """Return the number of flag ids: ready and free, per direction."""
         return 4 if any(end.init.attr("dir_mask") == BOTH for end in self.ends) else 2
 
 
 def pipes(ctx: PassContext) -> list[LogicalPipe]:
-    """The logical pipes of a module, in the order of their first initialisation."""
+    """Return the logical pipes of a module, in the order of their first initialisation."""
     ends: list[End] = []
     groups: Groups | None = None
     for func in ctx.module.functions:
@@ -117,7 +116,7 @@ def pipes(ctx: PassContext) -> list[LogicalPipe]:
 
 
 def places(init: Operation) -> list[tuple[Value, int]]:
-    """The buffers an initialisation stands on, with their direction."""
+    """Return the buffers of an initialisation, with their direction."""
     mask = init.attr("dir_mask")
     given = ((init.get("local_addr"), V2C if mask == V2C else C2V), (init.get("peer_local_addr"), V2C))
     return [(value, bit) for value, bit in given if value is not None]
@@ -135,7 +134,7 @@ def _keys(ctx: PassContext, func: str, kernel: str, init: Operation) -> tuple[Ke
 
 
 def reserved(func: str, value: Value) -> tuple[str, str] | None:
-    """Function and name of the reserved buffer a value is the address of."""
+    """Return function and name of the reserved buffer with this address."""
     made = value.op
     if made is not None and made.name == "pto.reserve_buffer":
         return func, str(made.attr("name"))

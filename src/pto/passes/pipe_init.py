@@ -1,8 +1,8 @@
-"""The two ends of a FIFO agree on whether its entries are split: every initialisation gets `nosplit`.
+"""Make the two ends of a FIFO agree on split entries: every initialisation gets `nosplit`.
 
-What the program says goes first; else `nosplit` is true where every user, at both ends, has `split = 0`.
-Reserved buffers are made ready to be placed: fixed ones are checked, and one that is smaller than the slots
-on it becomes as large as they are, so that no tile is put where a FIFO writes.
+An explicit `nosplit` has priority; otherwise `nosplit` is true if every user, at both ends, has `split = 0`.
+Reserved buffers are prepared for placement: fixed ones are checked, and one that is smaller than its slots is
+enlarged, so that no tile is placed where a FIFO writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def run(ctx: PassContext) -> None:
 
 
 def _check_base(ctx: PassContext, op: Operation) -> None:
-    """A base that the program gives."""
+    """Check a base that the program sets."""
     base, size, loc = int(op.attr("base")), int(op.attr("size")), str(op.attr("location"))
     capacity = ctx.profile.capacity[loc]
     align = ctx.profile.align if ctx.manual else RESERVED_ALIGN
@@ -64,7 +64,7 @@ def _check_base(ctx: PassContext, op: Operation) -> None:
 
 
 def _make_room(found: list[LogicalPipe]) -> None:
-    """A buffer to be placed holds all the slots of its FIFO."""
+    """Enlarge a buffer without address to all the slots of its FIFO."""
     needed: dict[tuple[str, str], int] = {}
     here: dict[tuple[str, str], Operation] = {}
     for pipe in found:
@@ -102,7 +102,7 @@ def _sound(ctx: PassContext, pipe: LogicalPipe) -> bool:
                 "cannot mix 'split = 0' with 'split = 1' or 'split = 2' on the same logical pipe",
                 at="split",
             )
-            d.notes.append(("the other way here", ctx.span(end.users[0])))
+            d.notes.append(("different here", ctx.span(end.users[0])))
             return False
     said = [end for end in pipe.ends if "nosplit" in end.init.attrs]
     for end in said[1:]:

@@ -1,8 +1,9 @@
-"""The order of the passes, what they share, and the one function that runs them.
+"""The order of the passes, their shared context, and the function that runs them.
 
 A pass is a module with `run(ctx)`, which changes `ctx.module` in place and reports problems through
-`ctx.report`; the pipeline stops after the pass that found an error. The result is a program in manual form:
-every tile has its address, every hazard its flag. It prints, parses, emits and runs like one written by hand.
+`ctx.report`. The pipeline stops after the pass that found an error. The result is a program in manual form:
+every tile has its address, every hazard its flag. It prints, parses, emits and runs like a program written by
+hand.
 """
 
 from __future__ import annotations
@@ -22,32 +23,32 @@ from ..isa.record import Record
 
 
 class Options(Record):
-    """What the user asked for, of every step from a program as it was read to one in manual form."""
+    """Options of the user, for all steps from a program as it was read to one in manual form."""
 
-    level: str = ""  # level1, level2, level3; empty: as the program is written
+    level: str = ""  # level1, level2, level3; "": the level of the program
     insert_sync: bool = False
     infer_layout: bool = True
-    check: str = "all"  # all, structure (what makes it a program at all), none
+    check: str = "all"  # all, structure (basic rules only), none
     flags: str = "error"  # severity of unbalanced flags, or off
-    overlaps: str = "off"  # and of tiles that overwrite each other
-    passes: str = "always"  # always, needed (where the program leaves something to the tools), never
+    overlaps: str = "off"  # likewise for tiles that overwrite each other
+    passes: str = "always"  # always, needed (if the program is not in manual form), never
 
 
 class PassContext(Context):
-    """What passes share: the module they change, the profile, the options, and what they found out."""
+    """The context of passes: the module that they change, the profile, the options, and their results."""
 
     def __init__(self, module: Module, profile: Profile, options: Options) -> None:
         super().__init__(module, profile, options.level or None, options.insert_sync)
         self.options = options
-        #: What memory planning decided, for `--explain-memory`: a `plan_memory.MemoryPlan` once it has run.
+        #: The result of memory planning, for `--explain-memory`: a `plan_memory.MemoryPlan` after the pass.
         self.plan: object | None = None
         #: Function name -> "cube", "vector" or "mix" (either, or both).
         self.kinds: dict[str, str] = {}
-        #: Pipe initialisations that were frontend ones, with their `id`.
+        #: Pipe initialisations from frontend instructions, with their `id`.
         self.pipe_ids: dict[Operation, int] = {}
         #: Names of the passes that ran.
         self.ran: list[str] = []
-        #: Whether the author places tiles (level3). Once placed by us they have addresses as well.
+        #: True if the author places tiles (level3). After memory planning all tiles have addresses.
         self.manual = is_manual(module, options.level or None)
 
 
@@ -72,21 +73,25 @@ class Pass(Record):
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("kernel-kind", "Say which kind of core runs each function, where its instructions leave no doubt."),
-    Pass("lower-pipes", "Frontend FIFO instructions become one pipe handle with push, pop and free."),
-    Pass("pipe-init", "Peers of a FIFO agree on whether entries are split."),
-    Pass("lower-events", "record_event, wait_event and barrier_sync name pipes instead of instructions."),
-    Pass("infer-layout", "Layout of every view of global memory, from its shape and strides.", "layout"),
-    Pass("normalize-tmov", "A5 moves between column-major vector tiles go through row-major ones."),
-    Pass("plan-memory", "Addresses for all tiles.", "auto"),
-    Pass("reserve-buffers", "Addresses for reserved buffers and flags for FIFOs."),
-    Pass("insert-sync", "Flags and barriers for every hazard.", "sync"),
-    Pass("canonicalize", "Equal constants and pure values once; unused ones not at all."),
+    Pass("kernel-kind", "Determine the kind of core of each function, where its instructions imply one."),
+    Pass("lower-pipes", "Lower frontend FIFO instructions to one pipe handle with push, pop and free."),
+    Pass("pipe-init", "Make the ends of a FIFO agree on split entries."),
+    Pass("lower-events", "Lower record_event, wait_event and barrier_sync to flags and barriers of pipes."),
+    Pass(
+        "infer-layout",
+        "Infer the layout of every view of global memory, from its shape and strides.",
+        "layout",
+    ),
+    Pass("normalize-tmov", "Replace A5 moves between column-major vector tiles by row-major ones."),
+    Pass("plan-memory", "Choose addresses for all tiles.", "auto"),
+    Pass("reserve-buffers", "Choose addresses for reserved buffers and flags for FIFOs."),
+    Pass("insert-sync", "Insert flags and barriers for every hazard.", "sync"),
+    Pass("canonicalize", "Merge equal constants and pure values, fold constants, remove unused values."),
 )
 
 
 def load_passes() -> None:
-    """Import every pass, which is done on first use otherwise."""
+    """Import every pass; otherwise a pass is imported at its first use."""
     for p in PASSES:
         assert p.module
 
@@ -102,11 +107,11 @@ def compile(
 ) -> tuple[PassContext, list[Diagnostic]]:
     """Run the passes on a copy of a verified module; the context holds the new one.
 
-    `after` is called with each pass that ran; `times` receives the seconds of each. Without `keep` they run
-    on the module itself: for callers that have no further use for it as it was.
+    `after` is called with each pass that ran; `times` receives the seconds of each. Without `keep` the passes
+    change the module itself, for callers that do not need the original.
     """
     ctx = PassContext(clone(module) if keep else module, profile, options or Options())
-    if times is not None:  # imports are no pass's time
+    if times is not None:  # imports do not count as time of a pass
         load_passes()
     for p in PASSES:
         if not p.wanted(ctx):

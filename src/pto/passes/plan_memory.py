@@ -5,11 +5,11 @@
                                                                %a = pto.alloc_tile addr = %c0_i64 : ..
                                                                %b = pto.alloc_tile addr = %c16384_i64 : ..
 
-Each buffer is planned by itself, functions that call each other together. Where everything fits, no bytes are
-shared, which leaves the pipes most freedom. Otherwise tiles share bytes, first those that cost least: see
-`SHARING`; at last, scratch that the target does not use and tiles that nobody writes are left out of account.
-Local memrefs become `pto.pointer_cast`, reserved buffers get their `base`. The result is a program
-in manual form; `ctx.plan` says what was decided, for `--explain-memory`.
+Each buffer is planned separately, for all functions that call each other. If everything fits, no bytes are
+shared, which leaves the pipes most freedom. Otherwise tiles share bytes, the cheapest sharing first: see
+`SHARING`. As a last resort, scratch that the target does not use and tiles without a write are not counted.
+Local memrefs become `pto.pointer_cast`, reserved buffers get their `base`. The result is a program in manual
+form; `ctx.plan` has the decisions, for `--explain-memory`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def run(ctx: PassContext) -> None:
 
 
 def _reports() -> ModuleType:
-    """What says that memory is short or shared, which few programs come to hear."""
+    """Return the module of reports about memory, which few programs need."""
     return import_module(f"{__package__}.memory.overflow")
 
 
 def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, bool]:
-    """The plans of all buffers of some functions, and whether each of them fits."""
+    """Plan all buffers of some functions; return the plans, with True for each that fits."""
     live = Liveness(aliases, ctx.kinds, least)
     order = _by_first_write(live)
     accumulators = Accumulators(live)
@@ -82,7 +82,7 @@ def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, boo
 
 
 def components(module: Module) -> list[tuple[list[Operation], dict[Operation, Operation]]]:
-    """Functions that call each other, together, with the definition that each call means."""
+    """Return groups of functions that call each other, with the definition for each call."""
     functions = [f for f in module.functions if f.regions and f.regions[0].blocks]
     group = {f: [f] for f in functions}
     callees: dict[Operation, Operation] = {}
@@ -106,7 +106,7 @@ def components(module: Module) -> list[tuple[list[Operation], dict[Operation, Op
 
 
 def _by_first_write(live: Liveness) -> list[Storage]:
-    """Storages in the order in which they get their first content; reserved ones last."""
+    """Return storages in the order of their first content; reserved ones last."""
     first: dict[int, int] = {}
     for masks in (live.writes, live.reads):
         seen = 0
@@ -123,7 +123,7 @@ def _by_first_write(live: Liveness) -> list[Storage]:
 
 
 def _write(placed: dict[Storage, int]) -> None:
-    """Put the addresses into the program."""
+    """Write the addresses into the program."""
     constants: dict[Operation, dict[int, Operation]] = {}
     for storage, address in placed.items():
         if storage.reserved:

@@ -6,9 +6,9 @@ becomes
     %buf = arith.constant 16384 : i32
     %p = pto.initialize_l2l_pipe {dir_mask = 1, ..., flag_base = 0} (%buf : i32) -> !pto.pipe
 
-Where memory planning has run it has placed the buffers; beside tiles placed by hand a buffer gets the first
+Memory planning, if it ran, has placed the buffers. Next to tiles placed by hand, a buffer gets the first
 hole, aligned to 256 bytes, that no tile of the functions on its core and no other reserved buffer uses. The
-flags of two FIFOs of one kernel never meet.
+flags of two FIFOs of one kernel never overlap.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .peers import Groups, LogicalPipe, called_together, kernels, pipes, reserve
 from .pipeline import PassContext
 
 ALIGN = 256
-FLAGS = SEMAPHORES  # which FIFOs have for flags
+FLAGS = SEMAPHORES  # number of flags for FIFOs
 
-Range = tuple[int, int]  # first byte, byte behind the last
+Range = tuple[int, int]  # first byte, end
 Name = tuple[str, str]  # function, buffer
 
 
@@ -64,7 +64,7 @@ def run(ctx: PassContext) -> None:
 
 
 class _Places:
-    """Chooses where reserved buffers lie."""
+    """Chooses addresses of reserved buffers."""
 
     def __init__(self, ctx: PassContext, buffers: dict[Name, ReservedBuffer]) -> None:
         self.ctx = ctx
@@ -75,7 +75,7 @@ class _Places:
         self.bases: dict[Name, int] = {}
 
     def choose(self) -> dict[Name, int]:
-        """Placed ones first: the others stay clear of them."""
+        """Choose addresses: fixed buffers first, so that the others stay clear of them."""
         for name, buffer in self.buffers.items():
             if buffer.op.attr("base") is not None:
                 self.bases[name] = int(buffer.op.attr("base"))
@@ -97,7 +97,7 @@ class _Places:
                     "PTO-E1108",
                     "expects 'base' to be resolved before address materialization",
                     expected="tiles at constant addresses, or a base",
-                    got="a tile whose address only the run knows",
+                    got="a tile with a dynamic address",
                     help="write auto = false, base = <address>",
                 )
                 d.notes.append(("the tile", self.ctx.span(tiles)))
@@ -123,7 +123,7 @@ class _Places:
         return None
 
     def _neighbours(self, buffer: ReservedBuffer) -> list[str]:
-        """Functions that may use the memory of the same core while the buffer is in use."""
+        """Return the functions that may use the memory of the same core while the buffer is in use."""
         kinds = self.ctx.kinds
         mine = kinds.get(buffer.function, "mix")
         group = self.together.find(buffer.function)
@@ -135,7 +135,7 @@ class _Places:
         ]
 
     def _tiles(self, function: str, loc: str) -> list[Range] | Operation:
-        """Bytes that tiles of a function take, or a tile whose address is no constant."""
+        """Return the bytes of the tiles of a function, or a tile whose address is not constant."""
         if (function, loc) not in self.taken:
             self.taken.update({(function, where): [] for where in LOCATIONS})
             for op in operations(self.functions[function].regions[0]):
@@ -162,7 +162,7 @@ class _Places:
 
 
 def merged(taken: list[Range]) -> list[Range]:
-    """The same bytes as disjoint ranges, in order."""
+    """Merge ranges of bytes into disjoint ones, in order."""
     out: list[Range] = []
     for low, high in sorted(taken):
         if out and low <= out[-1][1]:
@@ -173,7 +173,7 @@ def merged(taken: list[Range]) -> list[Range]:
 
 
 def first_hole(taken: list[Range], size: int, capacity: int) -> int | None:
-    """The lowest aligned address with `size` free bytes."""
+    """Return the lowest aligned address with `size` free bytes."""
     at = 0
     for low, high in merged(taken):
         if at + size <= low:
@@ -191,7 +191,7 @@ def _largest(taken: list[Range], capacity: int) -> int:
 
 
 def _fix(ctx: PassContext, bases: dict[Name, int]) -> None:
-    """Addresses as constants, wherever a buffer is reserved or imported."""
+    """Replace every reservation and import of a buffer by its address."""
     for func in ctx.module.functions:
         function = function_name(func)
         values = {}
@@ -200,7 +200,7 @@ def _fix(ctx: PassContext, bases: dict[Name, int]) -> None:
             if op.name not in ("pto.reserve_buffer", "pto.import_reserved_buffer"):
                 return None
             name = reserved(function, op.result)  # noqa: B023
-            if name not in bases:  # of a program that was not verified
+            if name not in bases:  # in an unverified program
                 return None
             made = constant(bases[name], I32, op, op.result.name)
             values[op.result] = made.result  # noqa: B023
@@ -247,7 +247,8 @@ def _set_flags(ctx: PassContext, found: list[LogicalPipe]) -> None:
 
 
 def _free_flags(pipe: LogicalPipe, placed: list[tuple[LogicalPipe, int]], groups: Groups) -> int | None:
-    """The lowest even base that no FIFO of the kernel uses; else one that none of the same functions uses."""
+    """Return the lowest even base that is unused in the kernel; else one that is unused in these
+    functions."""
     mine = {groups.find(name) for name in pipe.functions}
     kernel = [(p, b) for p, b in placed if not mine.isdisjoint(groups.find(name) for name in p.functions)]
     same = [(p, b) for p, b in kernel if not pipe.functions.isdisjoint(p.functions)]
@@ -264,8 +265,8 @@ def _too_many(ctx: PassContext, pipe: LogicalPipe, placed: list[tuple[LogicalPip
     ctx.report(
         pipe.ends[0].init,
         "PTO-E1109",
-        f"no flags are left for this FIFO: the {FLAGS} of a core are in use",
+        f"cannot allocate flags for this FIFO: all {FLAGS} of a core are in use",
         expected=f"at most {FLAGS} flags: 2 per direction of a FIFO",
         got=f"{needed} for {len(mine) + 1} FIFOs",
-        help="let a FIFO carry more than one kind of tile",
+        help="use one FIFO for more than one kind of tile",
     )

@@ -134,7 +134,7 @@ ROWS = (
         doc="Write one element of a tile from the scalar unit.",
         meaning="storage(dst)[offset] = convert(val, dst element type); the other elements stay. Integers "
         "are truncated to the width of the element, floats rounded to it.",
-        notes=("the types of val and dst are not compared by the field's assembler; any location of dst",),
+        notes=("PTOAS does not compare the types of val and dst; dst may be in any location",),
         cpp="$dst.SetValue($offset, $val)",
         types={"dst": "!pto.tile_buf<vec, 16x64x{T}>", "val": "{T}"},
     ),

@@ -241,7 +241,7 @@ ROWS = (
         meaning="session = engine state over scratch (control words only, never payload) and the GM "
         "workspace; invalid with a null workspace or too small a scratch.",
         notes=(
-            "C++ defaults block_bytes to 1 MiB, the assembler writes 32768; the assembler's value holds here",
+            "C++ defaults block_bytes to 1 MiB, PTOAS writes 32768, which is the default here",
             "SDMA: workspace 16 KiB + 48*512 bytes, at most 48 queues and channel groups; scratch of 256 "
             "bytes recommended; dest_rank belongs to URMA and RDMA, my_pe to RDMA",
         ),

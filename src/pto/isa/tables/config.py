@@ -24,7 +24,7 @@ conv = config.but(
         doc="which register set; the AUTO modes make the instruction a no-op",
     ),
     notes=(
-        "no dialect op of the field's assembler; it has a v0 bytecode number only",
+        "not a dialect op of PTOAS; it has only a v0 bytecode number",
         "must precede the timg2col that depends on it; the AUTO modes leave the programming to timg2col",
     ),
 )  # fmt: skip
@@ -240,7 +240,7 @@ ROWS = (
         "buffer of src; nothing is copied.",
         notes=(
             "the manual prints a shift of 2; the headers use 4 and so do we",
-            "meant for auto mode; operands that are no tiles are SA-0063 (src) and SA-0090 (dst)",
+            "meant for auto mode; operands that are not tiles are SA-0063 (src) and SA-0090 (dst)",
         ),
         cpp="TGET_SCALE_ADDR($dst, $src)",
         types={
@@ -268,7 +268,7 @@ ROWS = (
         doc="Program the value img2col reads outside the feature map.",
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",
-        notes=("the pad amounts belong to setfmatrix, although one page says otherwise",),
+        notes=("the pad amounts belong to setfmatrix, although one page of the manual differs",),
         cpp="SET_IMG2COL_PADDING<Src, SetFmatrixMode::$fmatrix_mode>($src)",
     ),
     config(
@@ -276,7 +276,7 @@ ROWS = (
         operands="preQuantScalar=float", core="cube",
         attrs=(
             Attr("out_type", "str", choices=("i8", "u8", "i16", "f16", "bf16"),
-                 doc="element type the quantised move produces; absent = that of the pipe's consumer"),
+                 doc="element type of the quantized move; default: that of the pipe's consumer"),
             Attr("id", "int", 0, doc="which pipe of the function it serves"),
         ),
         format=(

@@ -385,7 +385,7 @@ _FIX_NOTES = (
     "f16 and bf16 payloads widen to f32; FB rows: 128 B for pre_quant, 64 B for pre_relu, in channel order: 8 "
     "and 4 bytes per channel, the element of the pointer's type first",
     "to f16/bf16 without a sat word: nan becomes 0 and inf clamps only when CTRL bit 48 is set",
-    "sat and nosat do not govern integer narrowing; the quantisation mode and clip do",
+    "the quantization mode and clip determine integer narrowing, not sat and nosat",
     "reading a tile a mad still writes is an error: order by an M to FIX flag or by unit_flag",
     "f322f16, f322bf16 (no payload) and shifts322s16_* come from the C++ QuantMode_t, the rest from the text",
 )
@@ -499,7 +499,7 @@ ROWS = (
     _feed("mte_l1_l0b", 0x318A, "L0B", "k n", algorithm="right operand", doc="Load a right tile from L1 into L0B, K innermost.",
           meaning="Copy the operand to ZN in L0B (K1 N1 N0 K0), which is the NZ order of the n x k matrix: L1 "
           "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost, in whole "
-          "squares of max(16, K0) elements a side. The manual has it the other way round (semantics doc)."),
+          "squares of max(16, K0) elements a side. The manual describes the reverse order (semantics doc)."),
     _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, algorithm="operand scales: left", doc="Load the MX scales of a left tile.",
           meaning="Load scales of logical shape [m, ceil(k/32)], boxes of 16 rows and 2 groups (32 B) row by "
           "row, into the scale buffer at dst / 16; mad_mx* with that lhs uses them."),
@@ -541,7 +541,7 @@ ROWS = (
         doc="Copy bursts of bytes from GM to L1 under the outtol1 loop registers.",
         meaning=REGISTER_NEST,
         notes=(*_OLDER, "run time: on-chip addresses are 32 B aligned",
-               "the loop counts are 1 unless set_loop_size_outtol1 says otherwise"),
+               "the loop counts are 1 without set_loop_size_outtol1"),
         cpp="copy_gm_to_cbuf_align_v2($dst, $src, 0, $n_burst, $len_burst, 0, 0, false, 0, $src_stride, $dst_stride)",
         types=_ptrs(src="{T}, gm", dst="{T}, l1"), **_ANY,
     ),

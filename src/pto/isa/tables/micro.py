@@ -61,8 +61,8 @@ ROWS = (
         doc="Pointer advanced by a number of elements.",
         meaning="address(result) = address(ptr) + offset * sizeof(T); element type and space are kept.",
         notes=(
-            "a pointer out of range is no error until it is used",
-            "the field's C++ path folds it into make_tensor_view, initialize_l2g2l_pipe(gm_addr) or "
+            "a pointer out of range is an error only when it is used",
+            "the C++ path of PTOAS folds it into make_tensor_view, initialize_l2g2l_pipe(gm_addr) or "
             "load/store_scalar and refuses other uses; an i64 offset exists in the micro form only",
         ),
         cpp="$ptr + $offset", types={"ptr": "!pto.ptr<f32>", "result": "!pto.ptr<f32>", "offset": "index"},
@@ -143,12 +143,12 @@ ROWS = (
     query("get_block_idx", opcode=0x0000, algorithm="query", doc="Index of this block in the launch.",
           meaning="i64 in [0, get_block_num).", cpp="get_block_idx()"),
     query("get_block_num", opcode=0x0001, algorithm="query", doc="Number of launched blocks.",
-          meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_block_num()"),
+          meaning="i64 >= 1; 1 by default.", cpp="get_block_num()"),
     query("get_subblock_idx", opcode=0x0002, algorithm="query", lanes=True, doc="Index of this vector core in its block.",
           meaning="i64 in [0, get_subblock_num); 0 on the cube side and in single-vector launches.",
           cpp="get_subblockid()"),
     query("get_subblock_num", opcode=0x0003, algorithm="query", lanes=True, doc="Number of vector cores of a block.",
-          meaning="i64 >= 1; 1 unless the launch says otherwise.", cpp="get_subblockdim()"),
+          meaning="i64 >= 1; 1 by default.", cpp="get_subblockdim()"),
     Family("sort-status", "micro", also="scalar", scope="any", effect="pure", core="vector")(
         "get_vms4_sr", opcode=0x3146, algorithm="merge status",
         results="list0=i16 list1=i16 list2=i16 list3=i16", isas="cpu a5",

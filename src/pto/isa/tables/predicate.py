@@ -210,7 +210,7 @@ ROWS = (
         doc="The same 256-bit mask image, viewed at another granularity.",
         meaning="result image = input image. b32 -> b16: lane 2i = old lane i, odd lanes inactive; "
         "b16 -> b32: lane i = old lane 2i; likewise between b8 and the others.",
-        notes=("the image is not normalised",), no_cpp="a C++ vector_bool carries no granularity",
+        notes=("the image is not normalized",), no_cpp="a C++ vector_bool carries no granularity",
         types={"input": "!pto.mask<b32>", "result": "!pto.mask<b16>"},
     ),
     _pset(8, 0x3101),

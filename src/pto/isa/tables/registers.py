@@ -19,7 +19,7 @@ bit = Family(
     notes=("of the number of a bit the low six bits count",), types={"value": "i64", "bit": "i64"},
 )  # fmt: skip
 _UPDATED = (
-    "obeyed by mte_ub_gm, copy_ubuf_to_gm and mte_l0c_gm; tile instructions say themselves what they do",
+    "obeyed by mte_ub_gm, copy_ubuf_to_gm and mte_l0c_gm; tile instructions have attributes instead",
     "an element type and an operation are both needed: without a type stores are plain",
 )
 

@@ -141,7 +141,7 @@ intra = core_sync.but(
         "$pipe, $event_id_dyn attr-dict : type($event_id_dyn)",
         "$pipe, $event_id_dyn attr-dict",
     ),
-    notes=("AIV1 is addressed as id + 16 (one page says + 15; examples and headers use + 16)",),
+    notes=("AIV1 is addressed as id + 16 (one page of the manual has + 15; examples and headers use + 16)",),
 )  # fmt: skip
 cross = sync.but(
     isas="cpu a2a3",
@@ -214,7 +214,7 @@ ROWS = (
                    words={"local_memory": "DSB_UB", "gm": "DSB_DDR", "all": "DSB_ALL"}),
         format="$scope attr-dict",
         doc="Drain every pipe of the core and make what it stored visible.",
-        meaning="barrier PIPE_ALL; then stores before it are visible to whoever is signalled after it: gm to "
+        meaning="barrier PIPE_ALL; then stores before it are visible to cores that are signaled after it: gm to "
         "global memory, local_memory to the buffers of the core, all to both.",
         notes=("of a newer assembler than the manual's: stands before a notify, with cmo.cacheinvalid of what "
         "scalar stores wrote",),
@@ -305,10 +305,10 @@ ROWS = (
         doc="Fence between unified-buffer accesses of one vector interval.",
         meaning="VV_ALL: all earlier vector instructions complete first; VST_VLD: earlier vector stores "
         "are visible to later vector loads; VLD_VST: earlier vector loads complete before later vector "
-        "stores; the others alike. Gives no order with other pipes.",
+        "stores; the others likewise. Does not order other pipes.",
         notes=(
             "required wherever UB addresses of loads and stores in one interval alias",
-            "the manual lists VV_ALL, VST_VLD and VLD_VST; the field's newer assembler has all sixteen",
+            "the manual lists VV_ALL, VST_VLD and VLD_VST; newer versions of PTOAS have all sixteen",
             "for stores of MTE3 to the same GM bytes use barrier PIPE_MTE3, not this",
         ),
         cpp="mem_bar($barrier_type)", types={"attr:barrier_type": "VST_VLD"},

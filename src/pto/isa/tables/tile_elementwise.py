@@ -90,7 +90,7 @@ _BINARY = (
         "tmul", "SA-0283 SA-0284 SA-0285", opcode=0x103B, expr="src0 * src1",
         doc="Element-wise product; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 i64 u64 " + I16_32,
-        notes=("There is no 8-bit multiply on a5.",),
+        notes=("a5 has no 8-bit multiply.",),
     ),
     _binary(
         "tdiv", "SA-0150 SA-0151 SA-0151", "Div", opcode=0x101D, expr="src0 / src1",

@@ -411,7 +411,7 @@ _GENERATORS = (
             "Only row 0 is written, whatever the valid rows.",
             "tmp serves the A2/A3 vector path: 768 bytes for 32-bit, 1792 for 16-bit elements; 2 KiB is "
             "always enough.",
-            "The C++ event map puts TCI on S; the field's assembler schedules it on V.",
+            "The C++ event map puts TCI on S; PTOAS schedules it on V.",
         ),
     ),
     irregular(
@@ -606,7 +606,7 @@ _QUANT = (
             "rounding.",
             "Documents give emax 1 for e2m1 and stochastic rounding; headers use 2 and round to nearest "
             "even.",
-            "The `tmp(..)` clause is ours: the field's text has no form with tmp.",
+            "The `tmp(..)` clause is an extension: PTOAS has no text form with tmp.",
         ),
     ),
     irregular(

@@ -284,8 +284,8 @@ _MOVES = (
             "The field's text binds the first extra operand of ins to fp, so preQuantScalar alone is written "
             "there in the generic form; here its type tells them apart.",
             "The C++ simulator ignores preQuantScalar and accToVecMode; both have the meaning above here.",
-            "vec->mat is scheduled on V as the field's assembler does; the C++ event map says FIX.",
-            "A5 dual modes exclude quantisation and NZ2DN; vec->vec of DN tiles is emitted through two "
+            "vec->mat is scheduled on V as in PTOAS; the C++ event map has FIX.",
+            "A5 dual modes exclude quantization and NZ2DN; vec->vec of DN tiles is emitted through two "
             "treshape.",
         ),
     ),
@@ -406,7 +406,7 @@ _WINDOWS = (
         notes=(
             "The window is measured in valid extents on cpu and in static shapes elsewhere.",
             "Row and column starts of boxed tiles are multiples of the box (16 and 32 bytes) on hardware.",
-            "Quantisation with an fp tile and an accToVecMode is textract_fp with that attribute.",
+            "Quantization with an fp tile and an accToVecMode is textract_fp with that attribute.",
         ),
     ),
     fix_quant(
@@ -498,7 +498,7 @@ _WINDOWS = (
         },
         notes=(
             "The window is measured against the dst valid extents on cpu and its static shape elsewhere.",
-            "Quantisation with an fp tile is tinsert_fp.",
+            "Quantization with an fp tile is tinsert_fp.",
             "Older documents name the insert modes ND, NZ, NZ_PLUS_1, SPLIT2_NZ_PLUS_1, SPLIT4_NZ_PLUS_1.",
         ),
     ),

@@ -204,7 +204,7 @@ _MX_NOTES = (
     "per step the four factors are multiplied in f64 and acc = f32(f64(acc) + product), k ascending from 0",
     "a5 only on hardware; there the scale tiles sit at an address derived from the data tile"
     " (tget_scale_addr)",
-    "the field's assembler knows no scale_left/scale_right: its scale tiles have loc=scaling, any dtype and"
+    "PTOAS has no scale_left/scale_right: its scale tiles have loc=scaling, any dtype and"
     " the shape of their operand, of which the first K/32 columns (rows) count",
 )
 mx = matrix.but(

@@ -82,7 +82,7 @@ _tload = memory(
     meaning="fill what lies around the dst valid region with its pad value (cpu: all of dst; a2a3, a5: what is left"
     " of blocks of 32 bytes, the rest of dst keeps its contents), then for (r, c) in the dst valid"
     " region: dst[r, c] = src[element_offset(src.layout, r, c)]; pad value: null and zero 0, min -inf or the"
-    " least integer, max +inf or the greatest integer, custom 0 (tfillpad alone honours it); a conv tile is"
+    " least integer, max +inf or the greatest integer, custom 0 (only tfillpad uses it); a conv tile is"
     " walked by its 2-D view (isa-types 3.4) and not filled",
     writes="valid", domain="dst valid region; it decides the size of the transfer",
     cpu="all", a2a3="any", a5="all", dtype_code="SA-0010",
@@ -98,7 +98,7 @@ _tload = memory(
         "64-bit integers and floats of 8 and 4 bits pad with 0 on hardware; on cpu the limits of the type decide, of 4-bit"
         " floats 7 (0x77 per pair) for max and the least positive number, 1, for min",
         "a2a3, a5: a transfer writes the valid region and pads the last block of each row (of each column of a DN or ZN"
-        " tile); tfillpad fills the rest. So a load into a window of a larger tile leaves what is around it",
+        " tile); tfillpad fills the rest. So a load into a window of a larger tile keeps the bytes around it",
         "extents at run time: ND/DN into a row-major tile s0*s1*s2*s3 == valid rows and s4 == valid columns,"
         " into a col-major tile s0*s1*s2*s4 == valid columns and s3 == valid rows; NZ s2*s3 == valid rows and"
         " s0*s1*s4 == valid columns (CA-0002, SA-0108, SA-0109); ND->NZ and DN->ZN want s0 = s1 = s2 = 1"
@@ -148,8 +148,8 @@ _tprefetch_async = memory(
 
 # --- stores -----------------------------------------------------------------------------------------------
 
-_atomic = Attr("atomicType", "atomic_type", "atomic_none", doc="how a stored element meets the one in memory")
-_relu = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU after quantisation, before the store")
+_atomic = Attr("atomicType", "atomic_type", "atomic_none", doc="combination of a stored element with memory")
+_relu = Attr("reluPreMode", "relu_pre_mode", "no_relu", doc="ReLU after quantization, before the store")
 
 _QUANT = (
     "y = f32(x) * scale; to i8/u8: clamp(rint(y + offset), -128, 127) if sign else clamp(.., 0, 255),"
@@ -159,7 +159,7 @@ _QUANT = (
     " else 0"
 )
 _WORD = (
-    "quantisation word: scale is the f32 in bits 31..0 (scalar modes), or its upper 19 bits 31..13 (vector"
+    "quantization word: scale is the f32 in bits 31..0 (scalar modes), or its upper 19 bits 31..13 (vector"
     " modes); shift bits 35..32, offset bits 45..37 unsigned, sign bit 46"
 )
 
@@ -247,7 +247,7 @@ _tstore = memory(
     },
     notes=(
         _WORD,
-        "only an accumulator is quantised or rectified on hardware, any tile by the C++ simulator",
+        "hardware quantizes and rectifies only accumulators, the C++ simulator any tile",
         "dst is also read where atomicType is not atomic_none; max and min exist on a5 only",
         "documented atomics are i32 and f32 from acc tiles; the reference adds for every tile",
         "an NZ dst has s3 = 16 and s4 = 32 / sizeof (acc f32 also 8 or 16, i32 16); an a5 ND row is a"
@@ -283,8 +283,8 @@ _tstore_fp = memory(
     notes=(
         "fp stands for fix-pipe; its tile holds u64 words",
         _WORD,
-        "fewer words than columns is undefined, though the field's assembler accepts it",
-        "the assembler inserts no synchronisation around it; it runs on FIX",
+        "fewer words than columns is undefined, although PTOAS accepts it",
+        "PTOAS inserts no synchronization around it; it runs on FIX",
     ),
 )  # fmt: skip
 
@@ -292,7 +292,7 @@ _tstore_fp = memory(
 
 _coalesce = Attr(
     "coalesce", "str", "auto", choices=("auto", "row", "elem"),
-    doc="what an index names: a table row or an element; auto: elem where idx has the valid shape of the"
+    doc="meaning of an index: a table row or an element; auto: elem where idx has the valid shape of the"
     " data tile and more than one column, else row",
 )  # fmt: skip
 
@@ -349,7 +349,7 @@ _mgather = memory(
     doc="Gather rows or elements of a table in global memory into a tile.",
     operands="mem=view idx=tile|view scratch=view:tmp? dst:out",
     attrs=(
-        Attr("gatherOob", "gather_oob", "undefined", doc="what an index beyond the table reads"),
+        Attr("gatherOob", "gather_oob", "undefined", doc="value for an index beyond the table"),
         _coalesce,
         Attr("gather_exec", "str", "scalar", choices=("scalar", "simt"),
              doc="a5: engine of the GM to L1 elem form"),
@@ -384,7 +384,7 @@ _mgather = memory(
         *_INDEXED_NOTES,
         "a mat dst takes its indices from global memory, and for elem a scratch of dst.rows * dst.cols"
         " elements there; padding and zero lanes of the NZ tile are 0",
-        "the field's assembler has it on a5 only and loses gatherOob; the ISA defines it on a2a3 as well",
+        "PTOAS has it only on a5 and loses gatherOob; the ISA defines it on a2a3, too",
         "a5 row: the table is packed, s4 == valid columns of dst",
     ),
 )  # fmt: skip
@@ -403,8 +403,8 @@ _mscatter = memory(
     doc="Scatter rows or elements of a tile into a table in global memory, optionally combining.",
     operands="src idx mem=view:inout",
     attrs=(
-        Attr("scatterAtomicOp", "scatter_atomic_op", "none", doc="how an element meets the one in the table"),
-        Attr("scatterOob", "scatter_oob", "undefined", doc="what an index beyond the table writes"),
+        Attr("scatterAtomicOp", "scatter_atomic_op", "none", doc="combination of an element with the table"),
+        Attr("scatterOob", "scatter_oob", "undefined", doc="effect of an index beyond the table"),
         _coalesce,
         Attr("conflict", "str", "last", choices=("last", "default"),
              doc="colliding plain stores: the last in row-major order wins, or as the scheduler has it"),
@@ -431,7 +431,7 @@ _mscatter = memory(
         *_INDEXED_NOTES,
         "conflict is ignored where scatterAtomicOp combines",
         "row max and min combine per element; the vendor simulator compares with the wrong slot",
-        "the field's assembler has it on a5 only and loses its attributes; the ISA has it on a2a3 as well",
+        "PTOAS has it only on a5 and loses its attributes; the ISA has it on a2a3, too",
     ),
 )  # fmt: skip
 

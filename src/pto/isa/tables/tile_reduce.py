@@ -249,9 +249,9 @@ _cols = (
             "starts from 0 with an accumulator of the dst dtype (f16 and bf16 are not widened, unlike"
             " trowsum); integers wrap",
             "isBinary: rows 2k and 2k + 1 are added, then the sums in the same way, until one is left; every step is"
-            " rounded. Of an odd number the last one is added to the first sum on a2a3, to the last one on a5. The"
+            " rounded. With an odd number, the last one is added to the first sum on a2a3, to the last sum on a5. The"
             " header for the cpu ignores isBinary and tmp",
-            "the field's assembler refuses tmp without a written isBinary; we read an absent one as false",
+            "PTOAS refuses tmp without isBinary; here, a missing isBinary is false",
         ),
     ),
     col_fold(
@@ -499,7 +499,7 @@ col_expand = expand.but(
         *vec("src0 src1 dst"), *same_dtype("dst src0 src1"), *same_shape("dst src0", on=NPU),
         R("valid_eq(src0, dst)"), R("src1.v_col >= dst.v_col"),
     ),
-    notes=("x is src0[i, j], y is src1[0, j]; there is no swapped form", "an empty dst is a no-op"),
+    notes=("x is src0[i, j], y is src1[0, j]; a swapped form does not exist", "an empty dst is a no-op"),
 )  # fmt: skip
 
 _col_expands = (

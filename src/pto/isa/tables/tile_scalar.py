@@ -71,7 +71,7 @@ _ARITH = (
         "tmuls", src="src0", all_on_a5=False, opcode=0x103C, expr="src0 * scalar", dtype_code="SA-0286",
         doc="Multiplies every element by a scalar; integers wrap.",
         cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 i64 u64 " + I16_32,
-        notes=("There is no 8-bit multiply on a5, although the assembler lets i8 pass.",),
+        notes=("a5 has no 8-bit multiply, although the assembler accepts i8.",),
     ),
     tile_scalar(
         "tdivs", opcode=0x101E, operands="src=tile|scalar scalar=tile|scalar dst:out", attrs=PRECISION,
@@ -279,7 +279,7 @@ _TERNARY = (
         notes=(
             "f16 rounds the product to f16 before the sum; bf16 evaluates in f32 and rounds once; f32 += f16 "
             "multiplies and adds in f32.",
-            "dst must be initialised.",
+            "dst must be initialized.",
         ),
     ),
 )  # fmt: skip

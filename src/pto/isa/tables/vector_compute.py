@@ -88,7 +88,7 @@ def rounding(name: str, modes: str, default: str | None = "R") -> Attr:
     return Attr(name, "str", default, required=default is None, choices=choices, words=short, doc=doc)
 
 
-ZEROING = "Lanes off in the mask give 0; manual pages that say they keep an old value are overridden."
+ZEROING = "Inactive lanes give 0; manual pages in which they keep an old value do not apply."
 WRAPS = "Integers wrap modulo 2**bits."
 BITS = "Floating-point elements are taken as raw bits, as code merging EVEN and ODD conversions does."
 EXTENSION = "From the A5 toolchain; an extension on cpu and a2a3."
@@ -132,7 +132,7 @@ _carry = everywhere("u32 i32")
 _UNARY = (
     _unary(
         "vabs", opcode=0x3040, expr="abs(input)", doc="Absolute value.", **everywhere("f32 f16 i8 i16 i32"),
-        notes=("The smallest integer stays what it is (two's complement wrap).",),
+        notes=("The smallest integer does not change (two's complement wrap).",),
     ),
     _unary(
         "vneg", opcode=0x3041, expr="-input", doc="Negation; integers wrap.",
@@ -382,7 +382,7 @@ _CONVERSION = (
             "The manual's formula ignores part; ours is that of the assembler and the A5 headers.",
             "bf16 to f16 and back come from the assembler only, u32 to f32 from the manual only, i64 to f32 and "
             "to i32 from real programs only.",
-            "The fp8, fp4 and hif8 conversions come from the A5 headers and the field's assembler; those to fp4 always "
+            "The fp8, fp4 and hif8 conversions come from the A5 headers and PTOAS; those to fp4 always "
             "saturate, and NaN gives 0.",
             "O is rounding to odd in the strict sense: what is not exact gets the neighbour whose last bit "
             "is 1, however near the other one is. The tile conversion's ODD is nearest, ties to odd.",
@@ -499,8 +499,8 @@ _extreme = _reduce.but(
     dtype_of="r", rules=(*same_dtype("r input"), *full_width("input r"), *mask_of("mask", "r")),
     domain="lanes 0 and 1; the others are 0", **everywhere(_EXTREMA),
     notes=(_IGNORES, "Without an active lane the result is the identity of the operation, not zero.",
-           f"{_ORDER} The index is that of the first lane that holds r[0].",
-           "Value in lane 0 and index in lane 1 is what the assembler and the headers define."),
+           f"{_ORDER} The index is that of the first lane with r[0].",
+           "The assembler and the headers define value in lane 0 and index in lane 1."),
 )  # fmt: skip
 _LAYOUT = (
     "Groups g = 0..7 are the 32-byte blocks, K = 32 / sizeof(T) lanes each. Result g lies in lane g under "

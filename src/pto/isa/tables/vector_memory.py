@@ -158,7 +158,7 @@ _LOADS = (
                 + _table(_LOAD),
         notes=(
             _ALIGNED, "No mask.",
-            "The manual asks for 32-byte alignment in every mode; what is listed is what the A5 asks for.",
+            "The manual requires 32-byte alignment in every mode; the list has the requirements of A5.",
             "A BRC or DINTLV token may be of another width than the elements, as real programs have it.",
             "The footprints are those that follow from the formulas; the manual's differ for US and DS.",
             "UNPK_B8 doubles the width; the 8 to 32 bit mode is UNPK4.",
@@ -279,7 +279,7 @@ _LOADS = (
         types={"offsets": "!pto.vreg<64xui32>", "mask": "!pto.mask<b32>"},
         notes=("source and every active offset are multiples of 32 bytes; only the first 8 offsets are used.",
                "Blocks that are off are not checked for their address.",
-               "The manual's sketch works per lane, its prose per block; the prose holds."),
+               "The manual's sketch works per lane, its prose per block; this table follows the prose."),
     ),
     _load(
         "vgather2_bc", opcode=0x3008, algorithm="gather some lanes",
@@ -422,7 +422,7 @@ _STREAMS = (
         doc="End of an unaligned store stream, at a scalar displacement.",
         meaning="As vsta with pos = dest + offset, which is the position after the last vstus. With a result, "
                 "pos = dest and base = dest + offset.",
-        notes=("offset counts elements, as the toolchain has it; the manual says bytes, the headers always pass 0.",
+        notes=("offset counts elements, as in the toolchain; the manual has bytes, the headers always pass 0.",
                "pos must be the position of the stream unless nothing is pending."),
     ),
     _flush(
@@ -479,7 +479,7 @@ _STREAMS = (
                 "are written, the tail stays in state_out. POST_UPDATE: base_out = that address + count "
                 "elements; NO_POST_UPDATE: base_out = that address. Without mode, a second result means "
                 "POST_UPDATE.",
-        notes=("count says how much is stored, it does not displace the store.",
+        notes=("count is the number of stored elements; it does not move the store.",
                "A flush at another address is accepted where nothing is pending."),
     ),
     _stream(

@@ -181,7 +181,7 @@ ROWS = (
         notes=(
             "stands for an alloc_tile that holds all slots; multi_tile_get is a window of it",
             "the count is 2 to 16; a compact mode is refused, for slots would have gaps between them",
-            "which slot a use means is the program's to say: nothing takes turns by itself",
+            "the program selects the slot of each use: slots do not alternate by themselves",
         ),
         no_cpp="becomes the Tile that holds all slots",
         types={"result": "!pto.multi_tile_buf<vec, 16x64xf32, count=2>"},

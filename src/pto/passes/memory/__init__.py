@@ -1,1 +1,1 @@
-"""What `plan_memory` is made of: a strategy, packing, spreading, results in place, what it tells."""
+"""Parts of `plan_memory`: strategies, packing, spreading, results in place, reports."""

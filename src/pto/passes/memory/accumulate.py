@@ -1,10 +1,10 @@
-"""Accumulators that must be one tile: hardware adds a product to the destination, wherever `acc_in` lies.
+"""Accumulators that must be one tile: hardware adds a product to the destination, whatever `acc_in` is.
 
     %c1 = pto.tmatmul.acc %c0, %a, %b     # adds to the bytes of %c1: they have to be those of %c0
 
-Where a program names them apart, as the SSA form always does, their storages are joined, also through loops
-that hand the accumulator on. That is right if nobody needs the old value once the new one is written: no
-value that may name it is used after the write, before it gets a new meaning.
+If a program gives them two names, as the SSA form always does, their storages are joined, also through loops
+that carry the accumulator. This is correct if the old value is dead once the new one is written: no value
+that may name the storage is used after the write, before it is redefined.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..liveness import Liveness
 
 
 def accumulated(op: Operation) -> Value | None:
-    """What an instruction adds to, where hardware takes it to be the destination."""
+    """Return the accumulator of an instruction, if hardware takes it to be the destination."""
     return op.get(op.row.accumulates) if op.row is not None and op.row.accumulates else None
 
 
 class Accumulators:
-    """Which storages have to share their bytes, and the instructions for which that cannot be."""
+    """The storages that have to share bytes, and the instructions for which that is impossible."""
 
     def __init__(self, live: Liveness) -> None:
         self.live = live
@@ -35,7 +35,7 @@ class Accumulators:
                 self._join(op)
 
     def groups(self, bits: list[int]) -> list[list[int]]:
-        """Positions in a list of storages (by their bits), in groups that have one address."""
+        """Return positions in a list of storages (by their bits), in groups with one address."""
         out: dict[int, list[int]] = {}
         for n, bit in enumerate(bits):
             out.setdefault(min(self._group.get(bit, {bit})), []).append(n)
@@ -54,7 +54,7 @@ class Accumulators:
         storages = [aliases.storages[bit] for bit in members]
         same = all(s.value.type == storages[0].value.type for s in storages)
         if not aliases.of(source) or not aliases.of(target):
-            return  # not ours to place
+            return  # placed by the author
         if not same or not self._free(members):
             self.wrong.append(op)
             return
@@ -62,7 +62,7 @@ class Accumulators:
             self._group[bit] = members
 
     def _free(self, members: set[int]) -> bool:
-        """Whether every write to one of them finds the others unneeded."""
+        """Return True if at every write to one of the storages the others are dead."""
         mask = sum(1 << bit for bit in members)
         order = self._order
         values = [(v, m) for v, m in self.live.aliases.names.items() if m & mask]
@@ -77,12 +77,12 @@ class Accumulators:
 
 
 class _Order:
-    """Where values are used, in the order of the text."""
+    """The uses of values, in text order."""
 
     def __init__(self, live: Liveness) -> None:
         self.place: dict[Operation, int] = {}
-        self.end: dict[Operation, int] = {}  # of operations with regions: where their results are there
-        self.loops: dict[Operation, tuple[tuple[int, int], ...]] = {}  # (first, last) of the loops around
+        self.end: dict[Operation, int] = {}  # of operations with regions: the position of their results
+        self.loops: dict[Operation, tuple[tuple[int, int], ...]] = {}  # (first, last) of the enclosing loops
         self.uses: dict[Value, list[tuple[int, tuple[tuple[int, int], ...]]]] = {}
         for function in live.ranges:
             self._number(function.regions[0].blocks, ())
@@ -103,7 +103,7 @@ class _Order:
                         self._number(region.blocks, inner)
 
     def needed(self, value: Value, at: Operation) -> bool:
-        """Whether a value may be used after an instruction, with the meaning that it has there."""
+        """Return True if a value may be used after an instruction, before it is redefined."""
         here, around = self.place[at], self.loops[at]
         owner = value.op
         made = self._start(value) if owner is None else self.end.get(owner, self.place.get(owner, -1))
@@ -117,7 +117,7 @@ class _Order:
         return False
 
     def _start(self, value: Value) -> int:
-        """Where an argument of a block gets its meaning: just after the operation around it."""
+        """Return the position at which a block argument is defined: just after the enclosing operation."""
         block = value.owner
         assert isinstance(block, Block)
         around = block.outer

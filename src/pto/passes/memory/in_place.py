@@ -1,8 +1,8 @@
-"""Results that may take the place of an operand which is not needed any more.
+"""Results in place: a destination that takes the storage of an operand that is dead afterwards.
 
-An instruction whose row allows it (`in_place`) may write its destination over a source that dies there, if
-both are tiles of one type, so that every element stays where it is. `merge` joins such tiles into groups that
-have one address; scratch operands never share with a destination.
+An instruction whose row allows it (`in_place`) may write its destination over a source with its last use
+there, if both are tiles of one type, so that elements keep their positions. `merge` joins such tiles into
+groups with one address; scratch operands never share with a destination.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..liveness import Liveness, Spans
 def merge(
     live: Liveness, storages: list[Storage], groups: list[list[int]], profile: Profile
 ) -> list[list[int]] | None:
-    """Numbers of storages in groups with one address each, larger than those given; None if none can grow."""
+    """Return larger groups of storages with one address each; None if no group can grow."""
     number = {s.bit: n for n, s in enumerate(storages)}
     allowed: dict[tuple[int, int], set[int]] = {}
     for step, op in enumerate(live.steps):
@@ -40,14 +40,15 @@ def merge(
 
 
 def _in_the_way(a: Storage, b: Storage, allowed: set[int]) -> bool:
-    """Whether two storages need bytes of their own; a callee's always stay clear of the caller's."""
+    """Return True if two storages need separate bytes; a callee's storages always stay clear of the
+    caller's."""
     return (
         _meet(a.spans, b.spans, allowed) or _meet(a.below, b.spans, set()) or _meet(a.spans, b.below, set())
     )
 
 
 def _meet(a: Spans, b: Spans, allowed: set[int]) -> bool:
-    """Whether two storages are occupied at a step at which they may not share."""
+    """Return True if two storages are occupied at a common step at which they may not share."""
     m = n = 0
     while m < len(a) and n < len(b):
         low, high = max(a[m][0], b[n][0]), min(a[m][1], b[n][1])
@@ -61,7 +62,7 @@ def _meet(a: Spans, b: Spans, allowed: set[int]) -> bool:
 
 
 def _pairs(live: Liveness, op: Operation, step: int, isa: str) -> list[tuple[int, int]]:
-    """(source, destination) storages that an instruction lets share."""
+    """Return the (source, destination) storages that may share at an instruction."""
     row = op.row
     if row is None or not row.in_place:
         return []
@@ -71,7 +72,7 @@ def _pairs(live: Liveness, op: Operation, step: int, isa: str) -> list[tuple[int
     target = _alone(live, outs[0]) if len(outs) == 1 else -1
     if target < 0:
         return []
-    barred = live.after[step]  # what is needed later, or read where the destination may not be
+    barred = live.after[step]  # storages that are live after it, or read by other operands
     sources: list[Value] = []
     for declared, value in op.named():
         if declared.role == "in" and (free or declared.name in names) and value.type == outs[0].type:
@@ -83,7 +84,7 @@ def _pairs(live: Liveness, op: Operation, step: int, isa: str) -> list[tuple[int
 
 
 def _alone(live: Liveness, value: Value) -> int:
-    """The one storage that a value is the whole of, or -1."""
+    """Return the one storage that a value covers, or -1."""
     mask = live.aliases.of(value)
     if not mask or mask & (mask - 1):
         return -1

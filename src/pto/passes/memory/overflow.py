@@ -1,4 +1,4 @@
-"""What to say when tiles do not fit: how much is missing, who is there at the worst moment, and a way out."""
+"""Reports of tiles that do not fit: the missing bytes, the tiles at the worst step, and a way out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def report_unsized(ctx: PassContext, op: Operation) -> None:
     ctx.report(
         op,
         "PTO-E0703",
-        "storage of unknown size cannot be placed",
+        "cannot place storage of dynamic size",
         at=op.results[0],
         expected="constant extents",
         got=str(op.results[0].type),
@@ -34,12 +34,12 @@ def report_unsized(ctx: PassContext, op: Operation) -> None:
 
 
 def report(ctx: PassContext, space: Planner) -> None:
-    """The error of a buffer whose tiles do not fit."""
+    """Report that the tiles of a buffer do not fit."""
     _Overflow(ctx, space).report()
 
 
 def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
-    """Flags that the author wrote do not order tiles which only now share bytes."""
+    """Warn about flags of the author that do not order tiles which share bytes."""
     for function in plan.functions.values():
         if all(space.sharing == "none" for space in function.spaces.values()):
             continue
@@ -63,24 +63,24 @@ def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
 
 
 def warn_of_accumulator(ctx: PassContext, op: Operation) -> None:
-    """Hardware would add to the destination and never look at the accumulator."""
+    """Warn about an accumulator that hardware would ignore, because it adds to the destination."""
     source, target = accumulated(op), op.get("dst")
     assert op.row is not None and source is not None and target is not None
     name = op.row.accumulates
     ctx.report(
         op,
         "PTO-E0705",
-        f"{name} and dst have to be one tile, and %{source.name} cannot give way to %{target.name}",
+        f"{name} and dst have to be one tile, but %{source.name} and %{target.name} cannot share bytes",
         at=source,
         severity="warning",
         expected=f"{name} that is not needed any more, of the type of dst",
-        got=f"%{source.name}, which is used later, or of another type",
-        help="accumulate into the tile itself, or copy it first; engines on the CPU do as it is written",
+        got=f"%{source.name}, which is used later, or has another type",
+        help="accumulate into the tile itself, or copy it first; engines on the CPU follow the text",
     )
 
 
 class _Overflow:
-    """The worst step of a buffer, with everything shared that can be."""
+    """The worst step of a buffer, after sharing as much as possible."""
 
     def __init__(self, ctx: PassContext, space: Planner) -> None:
         self.ctx = ctx
@@ -94,7 +94,7 @@ class _Overflow:
         live = space.live
         self.op = live.steps[step] if step < len(live.steps) else self.there[0].op
         self.line = self.line_of(self.op)
-        #: Bytes at the worst step that the target itself uses, and those that two tiles have in common.
+        #: Bytes at the worst step: the target's own scratch, and bytes that two tiles share.
         self.hidden = sum(h.size for h in space.hidden if _at(h.spans, step))
         together = sum(s.footprint for s in self.there) + self.hidden
         self.twice = 0 if live.calls else together - self.peak
@@ -111,7 +111,7 @@ class _Overflow:
             why = f"{self.peak} bytes are in use at line {self.line}"
             what = f"tiles do not fit {where}: {why}, {capacity} are available"
         else:
-            why = f"no place for all of them was found below byte {self.needed}"
+            why = f"no packing was found below byte {self.needed}"
             what = f"tiles do not fit {where}: {why}, {capacity} are available"
         last = max(self.there, key=lambda s: (s.spans[0][0], s.bit))
         d = self.ctx.report(
@@ -128,7 +128,7 @@ class _Overflow:
         d.notes.append((f"in use at line {self.line} ({name}), {self.peak} bytes{shared}:", None))
         d.notes += [(self.row(s), None) for s in self.there[:_LISTED]]
         if self.hidden:
-            d.notes.append((f"  scratch of {name}, which is given none, {self.hidden} bytes", None))
+            d.notes.append((f"  scratch of {name} that the target allocates, {self.hidden} bytes", None))
         if len(self.there) > _LISTED:
             rest = sum(s.footprint for s in self.there[_LISTED:])
             d.notes.append((f"and {len(self.there) - _LISTED} more, {rest} bytes", None))
@@ -141,7 +141,7 @@ class _Overflow:
         )
 
     def lines_of(self, ops: list[Operation]) -> str:
-        """The first and the last line of operations, for each of their files."""
+        """Return the first and the last line of operations, for each of their files."""
         first: dict[Source, Operation] = {}
         last: dict[Source, Operation] = {}
         module = self.ctx.module
@@ -155,7 +155,7 @@ class _Overflow:
         return [op for n, op in enumerate(live.steps) if (live.reads[n] | live.writes[n]) & bit]
 
     def smaller(self, over: int) -> str:
-        """Fewer rows for the largest tile and those of its type, which have to agree with it."""
+        """Suggest fewer rows for the largest tile and all tiles of its type."""
         big = self.there[0]
         type = big.value.type
         alike = [s for s in self.there if s.value.type is type or s.value.type == type]
@@ -180,14 +180,14 @@ class _Overflow:
         idle = [s for s in self.there if self.op not in self.users(s)]
         if idle and sum(s.footprint for s in idle) >= over:
             few = ", ".join(f"%{s.value.name or '?'}" for s in idle[:3]) + (", .." if len(idle) > 3 else "")
-            ways.append(f"be done with {few} before line {self.line}, or make it later")
+            ways.append(f"use {few} for the last time before line {self.line}, or allocate it later")
         if capacity and self.peak <= capacity:
             ways.append(f"place the tiles by hand (level3): only {self.peak} bytes are in use at a time")
         if self.hidden:
             ways.append(f"give the instruction of line {self.line} a scratch tile")
         homes = [p.name for p in PROFILES.values() if p.capacity[self.space.loc] >= self.needed]
         if homes and self.ctx.profile.name not in homes:
-            ways.append(f"it fits {' and '.join(homes)}")
+            ways.append(f"use a target with more memory: {' or '.join(homes)}")
         return "; ".join(ways)
 
 

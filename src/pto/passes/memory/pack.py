@@ -1,9 +1,9 @@
 """Packing: addresses for items that live at some steps, in a buffer of some capacity.
 
-Items that conflict (their steps meet) must not share bytes. Finding the lowest top is as hard as it gets, so
-`pack` tries one method after the other, the cheap and readable ones first: first fit in the order given, then
-other orders and best fit, then orders in which items that found no room move to the front, then, for few
-items, a search. It fails only if all of them do.
+Items that conflict (they have common steps) must not share bytes. The problem is NP-hard, so `pack` tries
+several methods, the cheap and readable ones first: first fit in the given order, then other orders and best
+fit, then orders that move items without room to the front, then, for few items, a search. It fails only if
+all of them do.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 
 Spans = list[tuple[int, int]]
 
-#: Rounds in which items that did not fit move to the front, and placements that the search looks at.
+#: Limits: rounds that move an item without room to the front; items and placements of the search.
 _ROUNDS = 48
 _SEARCHED_ITEMS, _SEARCHED_STATES = 18, 4000
 
 
 class Item:
-    """Something to place: `size` bytes at a multiple of `align`, at the steps of `spans`.
+    """An item to place: `size` bytes at a multiple of `align`, at the steps of `spans`.
 
-    At the steps of `below` it is in the way of items that have these steps among their `spans` only. `fixed`
-    is an address that is not up for choice.
+    At the steps of `below` it conflicts only with items that have these steps in their `spans`. `fixed` is a
+    given address.
     """
 
     __slots__ = ("align", "below", "fixed", "size", "spans")
@@ -42,7 +42,7 @@ class Item:
 
 
 def conflicts(items: Sequence[Item]) -> list[int]:
-    """For each item the set (as bits) of the items whose steps meet its own; without itself."""
+    """Return for each item the set (as bits) of the items with a common step, without itself."""
     events = [(a, b, n, False) for n, item in enumerate(items) for a, b in item.spans]
     events += [(a, b, n, True) for n, item in enumerate(items) for a, b in item.below]
     events.sort()
@@ -61,7 +61,8 @@ def conflicts(items: Sequence[Item]) -> list[int]:
 
 
 def load(items: Sequence[Item]) -> tuple[int, int]:
-    """The most bytes that are occupied at one step, and the first such step; `below` does not count."""
+    """Return the most bytes that are occupied at one step, and the first such step; `below` does not
+    count."""
     change: dict[int, int] = {}
     for item in items:
         for a, b in item.spans:
@@ -78,7 +79,8 @@ def load(items: Sequence[Item]) -> tuple[int, int]:
 def place(
     items: Sequence[Item], clash: Sequence[int], order: Sequence[int], capacity: int, best: bool = False
 ) -> tuple[list[int], int]:
-    """Addresses, in order, each the lowest that is free (or the tightest); and who did not fit, or -1."""
+    """Return addresses, chosen in order, each the lowest free one (or the tightest gap), and the item that
+    did not fit, or -1."""
     found = [-1] * len(items)
     placed = 0
     for n, item in enumerate(items):
@@ -120,7 +122,7 @@ def place(
 
 
 def _orders(items: Sequence[Item], clash: Sequence[int]) -> Iterator[list[int]]:
-    """Orders worth trying, after the given one."""
+    """Yield orders to try after the given one."""
     numbers = [n for n, item in enumerate(items) if item.fixed is None]
     lengths = [item.length for item in items]
     first = [item.spans[0][0] if item.spans else 0 for item in items]
@@ -135,7 +137,7 @@ def _orders(items: Sequence[Item], clash: Sequence[int]) -> Iterator[list[int]]:
 def pack(
     items: Sequence[Item], clash: Sequence[int], order: Sequence[int], capacity: int, thorough: bool = True
 ) -> list[int] | None:
-    """An address for each item, or None where nothing tried fits the capacity."""
+    """Return an address for each item, or None if no method fits the capacity."""
     found, failed = place(items, clash, order, capacity)
     if failed < 0:
         return found
@@ -154,7 +156,7 @@ def pack(
 
 
 def _promote(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list[int] | None:
-    """Again and again, with what did not fit moved to the front."""
+    """Retry with the item that did not fit moved to the front."""
     rounds = max(4, min(_ROUNDS, 40000 // (len(items) + 1)))
     for start in (next(_orders(items, clash)), [n for n, item in enumerate(items) if item.fixed is None]):
         order, seen = start, set[tuple[int, ...]]()
@@ -170,7 +172,7 @@ def _promote(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list
 
 
 def _search(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list[int] | None:
-    """Every item at every address next to another one, largest items first, until it takes too long."""
+    """Search all placements next to other items, largest items first, up to a limit."""
     loose = [n for n, item in enumerate(items) if item.fixed is None]
     if len(loose) > _SEARCHED_ITEMS:
         return None
@@ -205,7 +207,7 @@ def _search(items: Sequence[Item], clash: Sequence[int], capacity: int) -> list[
 
 
 def smallest(items: Sequence[Item], clash: Sequence[int], order: Sequence[int], least: int) -> int:
-    """The least capacity that some method needs; `least` is what is in use at one step."""
+    """Return the least capacity that some method needs; `least` is the peak of the occupied bytes."""
     if pack(items, clash, order, least) is not None:
         return least
     best = sum(item.size + item.align for item in items) + max((i.fixed or 0 for i in items), default=0)
@@ -222,5 +224,5 @@ def smallest(items: Sequence[Item], clash: Sequence[int], order: Sequence[int], 
 
 
 def top(items: Sequence[Item], addresses: Sequence[int]) -> int:
-    """The end of the highest item."""
+    """Return the end of the highest item."""
     return max((a + item.size for a, item in zip(addresses, items, strict=True)), default=0)

@@ -1,7 +1,7 @@
-"""What memory planning decided: tiles with their addresses and lives, by function and buffer.
+"""The result of memory planning: tiles with their addresses and lifetimes, by function and buffer.
 
-`MemoryPlan` is `ctx.plan` after the pass; `explain_memory` shows it. What only an explanation needs is
-computed when it is asked for.
+`MemoryPlan` is `ctx.plan` after the pass; `explain_memory` shows it. Data for explanations only is computed
+on demand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .strategy import Planner
 
 
 class Use:
-    """An instruction that touches a tile."""
+    """An instruction that accesses a tile."""
 
     __slots__ = ("op", "reads", "step", "writes")
 
@@ -42,7 +42,7 @@ class PlacedTile:
         self.name = storage.value.name or "?"
         self.address = address
         self.size = storage.size
-        self.spans = spans  # runs of steps at which it is needed; none for a tile without a use
+        self.spans = spans  # runs of steps at which it is live; none for an unused tile
 
     @property
     def value(self) -> Value:
@@ -65,7 +65,7 @@ class PlacedTile:
         return self.spans[-1][1] if self.spans else -1
 
     def uses(self) -> list[Use]:
-        """The instructions of its function that touch it."""
+        """Return the instructions of its function that access it."""
         live, bit = self.space.planner.live, 1 << self.storage.bit
         first, end = live.ranges[self.storage.function]
         return [
@@ -75,7 +75,8 @@ class PlacedTile:
         ]
 
     def shares(self) -> list[str]:
-        """Names of the tiles that lie on some of its bytes, those of other functions with the function."""
+        """Return the names of tiles that share bytes with it; names of other functions include the
+        function."""
         out: list[str] = []
         for other, address in self.space.planner.addresses.items():
             if other is self.storage or not other.spans or not self.spans:
@@ -88,7 +89,7 @@ class PlacedTile:
 
 
 class Space:
-    """A buffer as one function uses it."""
+    """A buffer in one function."""
 
     def __init__(self, function: FunctionPlan, planner: Planner) -> None:
         self.function = function
@@ -104,12 +105,12 @@ class Space:
 
     @property
     def top(self) -> int:
-        """The end of the highest tile."""
+        """Return the end of the highest tile."""
         return max((t.end for t in self.tiles if t.spans), default=0)
 
     @property
     def peak(self) -> int:
-        """The most bytes in use at one step; those of a result written in place of an operand count once."""
+        """Return the most bytes in use at one step; the bytes of a result in place count once."""
         edges = sorted({e for t in self.tiles for e in (t.address, t.end)})
         pieces: list[Item] = []
         for low, high in pairwise(edges):
@@ -118,7 +119,7 @@ class Space:
         return load(pieces)[0]
 
     def calls(self) -> list[tuple[int, str, int]]:
-        """(step, function, end of the highest tile that it or what it calls uses) for each call."""
+        """Return (step, function, end of the highest tile that it reaches by calls) for each call."""
         live = self.planner.live
         first, end = live.ranges[self.function.function]
         out: list[tuple[int, str, int]] = []
@@ -137,12 +138,12 @@ class FunctionPlan:
         self.function = function
         self.name = function_name(function)
         first, end = live.ranges[function]
-        self.steps = live.steps[first:end]  # instructions that touch tiles, in program order
+        self.steps = live.steps[first:end]  # instructions that access tiles, in program order
         self.spaces: dict[str, Space] = {}
 
 
 class MemoryPlan:
-    """What memory planning decided, by function and buffer."""
+    """The result of memory planning, by function and buffer."""
 
     def __init__(self, module: Module, profile: Profile) -> None:
         self.module = module
@@ -150,7 +151,7 @@ class MemoryPlan:
         self.functions: dict[str, FunctionPlan] = {}
 
     def add(self, planner: Planner) -> None:
-        """The addresses of a buffer."""
+        """Add the addresses of a buffer."""
         live = planner.live
         for storage, address in planner.addresses.items():
             name = function_name(storage.function)
@@ -174,12 +175,12 @@ class MemoryPlan:
                 yield from space.tiles
 
     def line(self, op: Operation) -> int:
-        """The line of the text that an operation comes from."""
+        """Return the line of an operation in the text."""
         return self.module.span(op).line
 
 
 def shape_of(storage: Storage) -> str:
-    """The shape of a tile as messages and maps write it."""
+    """Return the shape of a tile for messages and maps."""
     type = storage.value.type
     if storage.reserved:
         return "reserved"

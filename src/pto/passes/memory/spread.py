@@ -1,9 +1,9 @@
-"""Few tiles over the whole of a buffer, so that those that have to share bytes wait least.
+"""Spread few tiles over a whole buffer, so that tiles that share bytes wait least.
 
-Two tiles that share bytes cost a wait: the instruction that fills the second one waits for those that still
-use the first. It hurts little if both run on one pipe, which keeps its order anyway, or far apart in time,
-and most if a transfer waits, which should run ahead of the computation. In a loop the first tile of the next
-turn waits for the second one as well. `spread` looks for addresses with the least sum of these costs.
+Two tiles that share bytes cost a wait: the instruction that fills the second one waits for the last use of
+the first. The wait is cheap if both run on one pipe, which keeps its order anyway, or far apart in time. It
+is expensive for a transfer, which should run ahead of the computation. In a loop the first tile of the next
+iteration also waits for the second one. `spread` looks for addresses with the least sum of these costs.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ..aliases import Storage
 from ..liveness import Liveness
 from .pack import Item
 
-#: Items that are placed with regard to costs; for more of them it takes too long.
+#: The most items that are placed by cost; more items take too long.
 MOST = 32
 
 TRANSFERS = ("MTE1", "MTE2", "MTE3", "FIX")
 
-#: What a wait of one step costs: of a transfer, of another pipe; and how much more it is in a loop.
+#: The cost of a wait of one step: of a transfer, of another pipe; and the factor in a loop.
 _TRANSFER, _OTHER, _LOOP = 256, 128, 4
 
-#: How often each item is moved to a better place.
+#: Passes over all items that move each item to a better address.
 _SWEEPS = 3
 
-#: More than all waits together: the items may not share.
+#: More than all waits together: the items must not share.
 _NEVER = 1 << 40
 
 
 class Waits:
-    """When and on which pipes storages are used, and what it costs if two groups of them share bytes."""
+    """The steps and pipes of uses of storages, and the cost if two groups of storages share bytes."""
 
     def __init__(
         self, live: Liveness, used: Sequence[Storage], groups: list[list[int]], target: Profile
     ) -> None:
         group = {used[n].bit: g for g, members in enumerate(groups) for n in members}
         mine = sum(1 << bit for bit in group)
-        #: Of each group: the first step and its pipe, and the last step on each pipe.
+        #: By group: the first step and its pipe, and the last step on each pipe.
         self._first: list[tuple[int, str]] = [(-1, "")] * len(groups)
         self._last: list[dict[str, int]] = [{} for _ in groups]
         self._loops: dict[int, tuple[int, int]] = {}
@@ -59,7 +59,7 @@ class Waits:
         self._ranges = [live.ranges[used[members[0]].function] for members in groups]
 
     def matrix(self, clash: Sequence[int]) -> list[list[int]]:
-        """The cost of each pair of groups; what is fixed comes after the groups."""
+        """Return the cost of each pair of groups; fixed items come after the groups."""
         count = len(self._first)
         out = [[_NEVER if mask >> m & 1 else 0 for m in range(len(clash))] for mask in clash]
         for n in range(count):
@@ -70,7 +70,7 @@ class Waits:
 
     def cost(self, a: int, b: int) -> int:
         if self._ranges[a] != self._ranges[b] or not self._last[a] or not self._last[b]:
-            return 1  # of different functions, or used by the other end of a FIFO
+            return 1  # in different functions, or used by the other end of a FIFO
         if self._first[b] < self._first[a]:
             a, b = b, a
         start, end = self._first[a][0], max(self._last[b].values())
@@ -79,7 +79,7 @@ class Waits:
         return (once + self._wait(b, a, min(turns))) * _LOOP if turns else once
 
     def _wait(self, a: int, b: int, turn: int) -> int:
-        """What it costs to fill b, a turn later, once a is done."""
+        """Return the cost of filling b, `turn` steps later, after the last use of a."""
         step, pipe = self._first[b]
         most = 1
         for other, last in self._last[a].items():
@@ -95,7 +95,7 @@ def spread(
     known: Sequence[int],
     capacity: int,
 ) -> list[int]:
-    """Addresses that cost least of those tried, the `known` ones among them."""
+    """Return the cheapest addresses among those tried, which include the `known` ones."""
     by_size = sorted(order, key=lambda n: -items[n].size)
     plans = [list(known)]
     for way in [list(order)] if by_size == list(order) else [list(order), by_size]:
@@ -103,7 +103,7 @@ def spread(
         if all(_move(items, costs, found, n, capacity) for n in way):
             plans.append(found)
     best = min(plans, key=lambda found: _total(items, costs, found))
-    for _ in range(_SWEEPS):  # better places for one at a time
+    for _ in range(_SWEEPS):  # move one item at a time
         moved = list(best)
         for n in order:
             _move(items, costs, moved, n, capacity)
@@ -116,12 +116,12 @@ def spread(
 def _move(
     items: Sequence[Item], costs: Sequence[Sequence[int]], found: list[int], n: int, capacity: int
 ) -> bool:
-    """Put an item where it costs least, at the lowest such address; False if it is in somebody's way."""
+    """Move an item to the lowest address with the least cost; return False if it conflicts everywhere."""
     size, align, cost = items[n].size, items[n].align, costs[n]
     others = [m for m, at in enumerate(found) if at >= 0 and m != n]
     starts = sorted((found[m], cost[m]) for m in others)
     ends = sorted((found[m] + items[m].size, cost[m]) for m in others)
-    before = list(accumulate((c for _, c in starts), initial=0))  # of those that start at or below an address
+    before = list(accumulate((c for _, c in starts), initial=0))  # prefix sums of costs by start
     over = list(accumulate((c for _, c in ends), initial=0))
     spots = {0, (capacity - size) // align * align, *(-(-end // align) * align for end, _ in ends), found[n]}
     best = (_NEVER, 0)
@@ -136,7 +136,7 @@ def _move(
 
 
 def _total(items: Sequence[Item], costs: Sequence[Sequence[int]], found: Sequence[int]) -> int:
-    """The cost of all pairs that share bytes."""
+    """Return the cost of all pairs that share bytes."""
     order = sorted(range(len(items)), key=lambda n: found[n])
     total = 0
     for k, n in enumerate(order):

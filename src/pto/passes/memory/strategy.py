@@ -1,11 +1,11 @@
-"""Addresses in one buffer, with as little sharing as will do.
+"""Addresses in one buffer, with as little sharing as possible.
 
-Bytes that two tiles share make the second one wait for the first, so sharing goes from cheap to dear, see
-`SHARING`: nothing at all where there is room; then tiles that only computation touches; then also those that
-transfers of different loops, or of none, touch; then all whose lives do not meet. If lives leave no room, a
-tile may also be used while another one holds nothing between two of its values, and results may be written in
-place of an operand. Of these plans one is taken that uses the whole buffer: few tiles are placed where they
-wait least (see `spread_memory`), and if there are many, bytes rest as long as there is room.
+If two tiles share bytes, the second one waits for the first. Sharing is tried in the order of its cost, see
+`SHARING`: none if there is room; then tiles that only computation accesses; then also tiles of transfers in
+different loops, or in none; then all tiles with disjoint lifetimes. If lifetimes leave no room, a tile may
+also be used while another one is empty between two of its values, and results may be written in place of an
+operand. The chosen plan uses the whole buffer: few tiles are placed by waits (see `spread_memory`); with many
+tiles, bytes stay unused for as many steps as there is room for.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from .in_place import merge
 from .pack import Item, conflicts, load, pack, place
 from .spread import MOST, TRANSFERS, Waits, spread
 
-#: How a buffer came to fit, in the order in which it is tried.
+#: The kinds of sharing, in the order of attempts.
 SHARING = {
     "none": "no bytes are shared",
-    "computed": "tiles share bytes when their lives do not meet, except those that transfers touch",
-    "outside loops": "tiles share bytes when their lives do not meet, except those of one loop's transfers",
-    "lives": "tiles share bytes when their lives do not meet",
-    "gaps": "tiles share bytes also while others wait for their next value",
-    "in place": "results also take the place of an operand that is not needed any more",
+    "computed": "tiles with disjoint lifetimes share bytes, except tiles of transfers",
+    "outside loops": "tiles with disjoint lifetimes share bytes, except tiles of transfers in one loop",
+    "lives": "tiles with disjoint lifetimes share bytes",
+    "gaps": "tiles share bytes also while others are empty between two values",
+    "in place": "results are also written in place of an operand that is dead afterwards",
 }
 
-#: Ways in which tiles stay apart although their lives do not meet.
+#: Kinds of sharing that keep some tiles apart although their lifetimes are disjoint.
 _APART = ("computed", "outside loops")
 
-#: Storages with one address, by their numbers in `Planner.used`.
+#: Storages with one address, by their indices in `Planner.used`.
 Groups = list[list[int]]
 
-#: Steps for which shared bytes rest before the next tile uses them, the most first.
+#: Numbers of steps for which shared bytes stay unused before the next tile, the largest first.
 _RESTS = (64, 24, 8, 3, 2, 1)
 
 
 class Planner:
-    """One buffer of functions that call each other."""
+    """The planning of one buffer, for functions that call each other."""
 
     def __init__(
         self, ctx: PassContext, live: Liveness, loc: str, storages: list[Storage], accumulators: Accumulators
@@ -55,7 +55,7 @@ class Planner:
         self.storages = storages
         self.used = [s for s in storages if s.spans]
         self.groups: Groups = accumulators.groups([s.bit for s in self.used])
-        #: What the target itself uses, and the steps at which it does.
+        #: The target's own scratch, and the steps that use it.
         self.hidden: list[Item] = []
         own = ctx.profile.own_tmp
         if loc == "vec" and live.hidden and own is not None and sum(own) <= self.capacity:
@@ -63,7 +63,8 @@ class Planner:
             self.hidden.append(Item(size, 1, joined([(n, n) for n in live.hidden]), fixed=at))
         self.sharing = "none"
         self.addresses: dict[Storage, int] = {}
-        #: Functions of each launch: what one that nobody calls leads to. Launches do not meet.
+        #: Functions of each launch: those that a function without callers reaches. Launches never overlap in
+        #: time.
         self._launches: list[set[Operation]] = []
         if len({s.function for s in self.used}) > 1:
             called = {f for _, f in live.calls}
@@ -71,7 +72,7 @@ class Planner:
         self._marks: dict[int, int] | None = None
 
     def solve(self) -> bool:
-        """Find addresses; False where they do not fit."""
+        """Find addresses; return False if they do not fit."""
         found = self._apart(self.groups)
         if found is None:
             found = self._shared()
@@ -80,11 +81,11 @@ class Planner:
         for group, address in zip(self.groups, found, strict=True):
             for n in group:
                 self.addresses[self.used[n]] = address
-        self.addresses.update({s: 0 for s in self.storages if not s.spans})  # of no use, so in nobody's way
+        self.addresses.update({s: 0 for s in self.storages if not s.spans})  # unused tiles conflict with none
         return True
 
     def items(self, groups: Groups, exact: bool) -> list[Item]:
-        """What to place: each group with the steps at which one of its storages is occupied."""
+        """Return the items to place: each group with the steps at which one of its storages is occupied."""
         out: list[Item] = []
         for group in groups:
             first = self.used[group[0]]
@@ -97,14 +98,14 @@ class Planner:
         return out
 
     def least(self) -> tuple[list[Item], Groups]:
-        """What is left to place when all means of sharing are used, and the storages of each item."""
+        """Return the items to place with all kinds of sharing, and the storages of each item."""
         groups = merge(self.live, self.used, self.groups, self.ctx.profile) or self.groups
         return [*self.items(groups, True), *self.hidden], groups
 
     # -- without sharing -------------------------------------------------------------------------------
 
     def _apart(self, groups: Groups) -> list[int] | None:
-        """One after the other, if there is room."""
+        """Return adjacent addresses without sharing, if there is room."""
         items = self.items(groups, True)
         if not self._launches:
             at, found = 0, list[int]()
@@ -151,7 +152,7 @@ class Planner:
     def _share(
         self, items: list[Item], groups: Groups, order: list[int], thorough: bool = True
     ) -> list[int] | None:
-        """Addresses under the present rule of sharing."""
+        """Return addresses under the present kind of sharing."""
         everything = [*items, *self.hidden]
         if self.load(everything, groups)[0] > self.capacity:
             return None
@@ -163,12 +164,12 @@ class Planner:
         return None if found is None else found[: len(items)]
 
     def _conflicts(self, items: list[Item]) -> list[int] | None:
-        """For each item, and what is hidden, those it must not share with; None if they cannot all fit."""
+        """Return for each item, and for hidden scratch, its conflicts; None if the items cannot all fit."""
         clash = conflicts([*items, *self.hidden])
         return None if self.sharing in _APART and not self._keep_apart(items, clash) else clash
 
     def _spread(self, items: list[Item], order: list[int], found: list[int]) -> list[int]:
-        """The same tiles over the whole buffer, so that they wait least."""
+        """Spread the same tiles over the whole buffer, by waits."""
         clash = self._conflicts(items) if len(items) <= MOST else None
         if clash is None:
             return found
@@ -177,7 +178,7 @@ class Planner:
         return spread([*items, *self.hidden], costs, order, known, self.capacity)[: len(items)]
 
     def _rest(self, whole: list[Item], order: list[int]) -> list[int] | None:
-        """Leave bytes unused for as long as there is room, so that the next tile there need not wait."""
+        """Leave bytes unused for some steps, if there is room, so that the next tile there need not wait."""
         end = len(self.live.steps) - 1
         for rest in _RESTS:
             items = [
@@ -190,7 +191,7 @@ class Planner:
         return None
 
     def load(self, items: list[Item], groups: Groups) -> tuple[int, int]:
-        """The most bytes in use at one step, with what the callers keep, and the step."""
+        """Return the most bytes in use at one step, with the live bytes of callers, and the step."""
         if not self.live.calls:
             return load(items)
         most = (0, 0)
@@ -205,22 +206,22 @@ class Planner:
         return most
 
     def _kept(self, items: list[Item], groups: Groups) -> dict[Operation, int]:
-        """The most bytes that callers of a function keep while it runs."""
+        """Return the most live bytes of the callers of a function while it runs."""
         live = self.live
-        where: list[tuple[Operation, int, Operation]] = []  # caller, bytes it keeps, callee
+        where: list[tuple[Operation, int, Operation]] = []  # caller, its live bytes, callee
         for step, callee in live.calls:
             caller = next(f for f, (a, b) in live.ranges.items() if a <= step < b)
             there = live.occupied(step)
             keeps = [any(there >> self.used[n].bit & 1 and self.used[n].below for n in g) for g in groups]
             where.append((caller, sum(items[n].size for n, yes in enumerate(keeps) if yes), callee))
         kept: dict[Operation, int] = {}
-        for _ in live.ranges:  # as deep as calls can be
+        for _ in live.ranges:  # calls are at most this deep
             for caller, own, callee in where:
                 kept[callee] = max(kept.get(callee, 0), kept.get(caller, 0) + own)
         return kept
 
     def _together(self, groups: Groups) -> list[int]:
-        """For each group of storages the groups (as bits) that may be in use in the same launch."""
+        """Return for each group of storages the groups (as bits) that may be in use in the same launch."""
         out = [0] * len(groups)
         for launch in self._launches:
             inside = [n for n, g in enumerate(groups) if self._in(g, launch)]
@@ -232,10 +233,11 @@ class Planner:
     def _in(self, group: list[int], launch: set[Operation]) -> bool:
         return any(self.used[n].function in launch for n in group)
 
-    # -- what transfers touch --------------------------------------------------------------------------
+    # -- tiles of transfers ----------------------------------------------------------------------------
 
     def _order(self) -> list[int]:
-        """First what transfers touch, last what the scalar unit touches; else as first written."""
+        """Return the order of groups: tiles of transfers first, tiles of the scalar unit last, else by first
+        write."""
         numbers = range(len(self.groups))
         if self.loc != "vec":
             return list(numbers)
@@ -244,7 +246,8 @@ class Planner:
         return sorted(numbers, key=lambda n: (reserved[n], not touched[n] & ~1, touched[n] & 1, n))
 
     def _touched(self) -> list[int]:
-        """Of each group: bit 0 if the scalar unit touches it, bit 1 if a transfer, others for its loops."""
+        """Return for each group: bit 0 if the scalar unit accesses it, bit 1 for a transfer, others for its
+        loops."""
         if self._marks is None:
             live = self.live
             marks = self._marks = {s.bit: 0 for s in self.used}
@@ -267,7 +270,7 @@ class Planner:
         return out
 
     def _keep_apart(self, items: list[Item], clash: list[int]) -> bool:
-        """Add conflicts between groups that transfers touch (in the same loop); False if hopeless."""
+        """Add conflicts between groups of transfers (in the same loop); return False if they cannot fit."""
         by_loop: dict[int, int] = {}
         for n, mark in enumerate(self._touched()):
             if mark & 2:

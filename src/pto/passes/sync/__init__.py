@@ -1,1 +1,1 @@
-"""The parts of sync insertion: what the program looks like, what conflicts, what is known, what is placed."""
+"""Parts of sync insertion: the model of the program, hazards, known orders, placement of flags."""

@@ -1,18 +1,17 @@
 """Integers of a program as sums of constants and named unknowns with ranges.
 
-Addresses and window offsets are compared through these: `(i + 1) * 64` and `i * 64` differ by 64 whatever
-`i` is, and in the next iteration of the loop over `i` by the step more.
+These forms compare addresses and window offsets: `(i + 1) * 64` and `i * 64` differ by 64 for every `i`, and
+in the next iteration of the loop over `i` by one more step.
 
 A form is the number that the engines compute, under one assumption. Integers wrap to their type:
 
 * Constants wrap exactly, and so does a form whose range wraps as a whole.
 * A sum, product or left shift, or a cast from index to a narrower integer, is a form if no known end of its
-  range lies outside the type. An end that is not known is assumed to lie inside, as if the operation had
-  MLIR's `nsw`: most loop bounds are arguments, and without this assumption no address inside such a loop
-  could be compared.
-* `extui` and a widening `index_castui` keep a number only if it is known not to be negative, `trunci` only if
-  it is known to fit. No assumption is made: these operations are there to change numbers.
-* Everything else is an unknown, the same one wherever it is computed again.
+range lies outside the type. An unknown end is assumed to lie inside, as if the operation had MLIR's `nsw`:
+most loop bounds are arguments, and without this assumption no address inside such a loop could be compared.
+* `extui` and a widening `index_castui` keep a number only if it is known to be non-negative, `trunci` only if
+it is known to fit. These operations are meant to change numbers, so no assumption is made.
+* Everything else is an unknown; equal computations have the same unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Range = tuple[int, int]
 
 
 class Symbol:
-    """An unknown integer: where it is computed, the range it is in, the loop it counts."""
+    """An unknown integer: its block, its range, and the loop that it counts."""
 
     __slots__ = ("high", "loop", "low", "scope", "step")
 
@@ -98,14 +97,14 @@ class Affine:
 
 
 def _scaled(low: int, high: int, factor: int) -> Range:
-    """The range of `factor` times a number; an end without a bound stays one."""
+    """Return the range of `factor` times a number; an unbounded end stays unbounded."""
     ends = sorted((low * factor, high * factor))
     unbounded = (low <= -BIG, high >= BIG) if factor > 0 else (high >= BIG, low <= -BIG)
     return (-BIG if unbounded[0] else ends[0]), (BIG if unbounded[1] else ends[1])
 
 
 class Forms:
-    """The forms of the values of a function, each computed once; equal computations are one symbol."""
+    """The forms of the values of a function, each computed once; equal computations share a symbol."""
 
     def __init__(self) -> None:
         self._known: dict[Value, Affine] = {}
@@ -134,7 +133,7 @@ class Forms:
         return Affine(0, {Symbol(op.parent): 1})
 
     def _symbol(self, op: Operation, forms: list[Affine], low: int = -BIG, high: int = BIG) -> Affine:
-        """What an operation computes of some numbers, the same wherever it is computed."""
+        """Return the symbol for an operation on these forms, the same for equal operations."""
         key = (op.name, str(op.operands[0].type), str(op.result.type), *(f.key for f in forms))
         symbol = self._symbols.get(key)
         if symbol is None:
@@ -147,7 +146,7 @@ class Forms:
         a, b = forms[0], forms[-1]
         if name in _CASTS:
             return self._cast(op, a)
-        if _width(op.result) == 1:  # a truth value, which is -1 as a signed number
+        if _width(op.result) == 1:  # a truth value: true is -1 as a signed number
             return None
         if name == "arith.addi":
             return self._wrapped(op, forms, a.plus(b))
@@ -180,7 +179,7 @@ class Forms:
         return None
 
     def _cast(self, op: Operation, a: Affine) -> Affine:
-        """A number as one of another type."""
+        """Return a number cast to another type."""
         have, want = _width(op.operands[0]), _width(op.result)
         low, high = a.ends
         if want < have:
@@ -195,7 +194,7 @@ class Forms:
         return self._symbol(op, [a], 0, (1 << have) - 1)
 
     def _wrapped(self, op: Operation, forms: list[Affine], result: Affine | None) -> Affine:
-        """A result as its type holds it: an unknown of the type where only parts of the range wrap."""
+        """Return a result wrapped to its type: an unknown of the type if only a part of the range wraps."""
         least, most = bounds(str(op.result.type))
         if result is not None:
             low, high = result.ends
@@ -209,7 +208,7 @@ class Forms:
         return self._symbol(op, forms, least, most)
 
     def _extreme(self, op: Operation, a: Affine, b: Affine) -> Affine | None:
-        """The smaller or the larger of two numbers: one of them, where their ranges say which."""
+        """Return the smaller or the larger of two numbers: one of them if their ranges decide."""
         if op.name.endswith("ui") and (a.range[0] < 0 or b.range[0] < 0):
             return None
         smaller = "min" in op.name
@@ -221,7 +220,8 @@ class Forms:
         return self._symbol(op, [a, b], pick(a.range[0], b.range[0]), pick(a.range[1], b.range[1]))
 
     def _rest(self, op: Operation, a: Affine, by: int, signed: bool) -> Affine:
-        """a % by: numbers that differ by a multiple of `by` share a symbol; of two, odd ones are 1 - even."""
+        """Return a % by: numbers that differ by a multiple of `by` share a symbol; for by = 2, odd ones are 1
+        - even."""
         low, high = a.range
         negative = signed and low < 0
         if low >= 0 and high < by:
@@ -229,7 +229,7 @@ class Forms:
         odd = a.constant % by
         if not negative and by == 2 and odd:
             return Affine(1).plus(self._rest(op, Affine(a.constant - odd, a.terms), by, signed), -1)
-        key: tuple[object, int] = (op, by)  # residues of numbers below zero depend on more
+        key: tuple[object, int] = (op, by)  # residues of negative numbers also depend on the sign
         if low >= 0 or (not signed and by & (by - 1) == 0):
             key = (Affine(odd, {s: n % by for s, n in a.terms.items() if n % by}).key, by)
         symbol = self._rests.get(key)
@@ -269,7 +269,7 @@ def _width(value: Value) -> int:
     return width(str(value.type)) or 64
 
 
-#: Arguments and operations that number blocks and cores.
+#: Arguments and operations with numbers of blocks and cores.
 _SPMD = "__pypto_spmd_"
 _COUNTS = frozenset(
     f"pto.{name}" for name in ("get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num")
@@ -277,7 +277,7 @@ _COUNTS = frozenset(
 
 
 def innermost(scopes: Iterable[Block | None]) -> Block | None:
-    """The block that stands inside all the others."""
+    """Return the innermost block."""
     best: Block | None = None
     depth = -1
     for scope in scopes:
@@ -292,22 +292,22 @@ def _depth(block: Block | None) -> int:
 
 
 def inside(block: Block | None, op: Operation) -> bool:
-    """Whether a block stands in an operation."""
+    """Return True if a block lies in an operation."""
     return block is not None and any(owner is op for owner in enclosing(block))
 
 
 def repeats(block: Block | None) -> bool:
-    """Whether a block may run more than once."""
+    """Return True if a block may run more than once."""
     return block is not None and any(owner.name in LOOPS for owner in enclosing(block))
 
 
-#: Values up to which a symbol is looked at one by one.
+#: The most values of a symbol that are tried one by one.
 _FEW = 4
 
 
 def separate(now: Affine, front: Affine, size: int, other: int) -> bool:
-    """Whether ranges of `size` and `other` that start at two forms never meet, going through the values of a
-    symbol that has few: `i % 2` and `1 - i % 2` are apart, although both lie between 0 and 1."""
+    """Return True if ranges of `size` and `other` at two forms never overlap. Try all values of a symbol that
+    has few: `i % 2` and `1 - i % 2` are disjoint, although both are 0 or 1."""
     apart = now.plus(front, -1)
     few = next((s for s in apart.terms if s.high - s.low < _FEW), None)
     if few is None:
@@ -322,8 +322,8 @@ def separate(now: Affine, front: Affine, size: int, other: int) -> bool:
 
 
 def difference(now: Affine, front: Affine, loop: Operation | None) -> Range:
-    """The range of `now - front`, where `front` belongs to an earlier iteration of `loop`; None: to the same
-    iteration of everything."""
+    """Return the range of `now - front`. `front` belongs to an earlier iteration of `loop`; None: to the same
+    iteration of all loops."""
     if loop is None:
         if now.terms == front.terms:
             apart = now.constant - front.constant

@@ -1,4 +1,4 @@
-"""Bytes of a memory space, and whether two sets of them may meet.
+"""Sets of bytes of a memory space, and tests of overlap.
 
 A place is a range of bytes, or evenly spaced chunks of a range. A window of a view is also a box of indices,
 which may depend on the iteration of a loop.
@@ -14,9 +14,9 @@ from .affine import BIG, Affine, difference, inside, repeats, separate
 
 
 class Box:
-    """A window of a view: offsets and sizes by dimension. Boxes of one frame are apart where one of their
-    dimensions is. The frame is computed in the block `scope`: where that is in a loop, each iteration has
-    another one."""
+    """A window of a view: offsets and sizes by dimension. Boxes of one frame are disjoint if they are
+    disjoint in one dimension. The frame is computed in the block `scope`: in a loop, each iteration has a
+    different frame."""
 
     __slots__ = ("fixed", "frame", "offsets", "scope", "sizes")
 
@@ -31,11 +31,11 @@ class Box:
         self.offsets = offsets
         self.sizes = sizes
         self.scope = scope
-        #: Whether it is the same window in all iterations.
+        #: True if it is the same window in all iterations.
         self.fixed = not any(o.terms for o in offsets) and not repeats(scope)
 
     def apart(self, front: Box, loop: Operation | None) -> bool:
-        """Whether this window shares nothing with another one, of an earlier iteration of `loop`."""
+        """Return True if this window is disjoint from another one, of an earlier iteration of `loop`."""
         if self.frame != front.frame or len(self.sizes) != len(front.sizes):
             return False
         if loop is not None and inside(self.scope, loop):
@@ -51,8 +51,8 @@ class Box:
 
 
 class Place:
-    """Bytes `low` to `high` of what `root` names in a space: all of them, or `count` chunks of `chunk` bytes,
-    `pitch` apart."""
+    """The bytes `low` to `high` of an object `root` in a space: all of them, or `count` chunks of `chunk`
+    bytes, `pitch` apart."""
 
     __slots__ = ("box", "chunk", "count", "exact", "high", "key", "low", "pitch", "root", "space")
 
@@ -72,14 +72,14 @@ class Place:
         self.high = high
         self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
         self.box = box
-        self.exact = exact  # the bytes are known, and every one of them belongs to it
+        self.exact = exact  # exactly these bytes
         self.key = (
             space, root, low, high, pattern,
             (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
         )  # fmt: skip
 
     def meets(self, front: Place, loop: Operation | None) -> bool:
-        """Whether a byte may be shared with a place that an earlier instruction touched."""
+        """Return True if a byte may be shared with a place that an earlier instruction accessed."""
         if self.low >= front.high or front.low >= self.high:
             return False
         if self.box is not None and front.box is not None and self.box.apart(front.box, loop):
@@ -94,18 +94,18 @@ class Place:
 
     @property
     def symbolic(self) -> bool:
-        """Whether what it meets depends on the iteration."""
+        """Return True if overlap depends on the iteration."""
         return self.box is not None and not self.box.fixed
 
 
 def _hits(many: Place, low: int, high: int) -> bool:
-    """Whether an evenly spaced place touches a range."""
+    """Return True if an evenly spaced place overlaps a range."""
     first = (low - many.low) // many.pitch
     return (low - many.low) - first * many.pitch < many.chunk or many.low + (first + 1) * many.pitch < high
 
 
 class Geometry:
-    """How a tile lies in memory, for windows of it."""
+    """The layout of a tile in memory, for its windows."""
 
     __slots__ = ("base", "bits", "box", "cols", "layout", "root", "rows", "space")
 
@@ -117,9 +117,9 @@ class Geometry:
         self.box = type.box
 
     def window(self, r: int, c: int, rows: int, cols: int) -> Place:
-        """`rows` x `cols` elements from (r, c), which start and end at whole boxes."""
+        """Return the place of `rows` x `cols` elements at (r, c), rounded to whole boxes."""
         ir, ic = self.box
-        if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes one after the other
+        if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes are contiguous
             count, first, pitch = -(-(r % ir + rows) // ir), r // ir, self.cols * ir
             lead, chunk = c // ic * ic * ir, -(-(c % ic + cols) // ic) * ic * ir
         else:

@@ -1,11 +1,11 @@
 """Hazards between an iteration of a loop and the next.
 
-The body is followed twice: what the first time leaves unknown is what the second has to wait for. Flags of
-these hazards are set in one iteration and waited for in the next; they are set once before the loop and
-waited for once after it. As in the field's assembler, what a flag implies is judged here, and for what
-follows the loop, before its ends are moved out of branches; and a flag for tiles in UB or L1 (which double
-buffering may relax) does not stand for hazards of other memory. Flags that turn out to be needless are
-taken out again, but for those between M, MTE1 and FIX, where existing builds expect them.
+The body is analysed twice: the second pass has to wait for instructions that are unfinished after the first.
+Flags of these hazards are set in one iteration and waited for in the next; they are set once before the loop
+and waited for once after it. As in PTOAS, the orders that a flag implies are computed here, and for the code
+after the loop, before the ends of flags are moved out of branches. A flag for tiles in UB or L1 (which double
+buffering may relax) does not cover hazards of other memory. Redundant flags are removed, except those between
+M, MTE1 and FIX, where existing builds expect them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .know import Know, Token
 from .linear import BLOCKS, BRANCH, CALL, LOOP, OP, SYNC, CoreProgram, Seq, Step
 
 _CUBE = ("M", "MTE1", "FIX")
-#: Work that looking for needless flags may take, in instructions followed.
+#: Limit for the search for redundant flags, in analysed instructions.
 _MOST_WORK = 4000
 
 
 class Repeat:
-    """Follows the body of a loop twice and places what the second time needs.
+    """Analyses the body of a loop twice and places flags for the second pass.
 
-    Flags count where they were made for, not where they were moved to. The second time is followed in two
-    ways at once: without and with the flags for tiles in UB or L1.
+    Flags count where they were needed, not where they were moved to. The second pass has two states at once:
+    without and with the flags for tiles in UB or L1.
     """
 
     def __init__(self, program: CoreProgram, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:
@@ -34,13 +34,13 @@ class Repeat:
         self.flags = flags
         self.loop = loop
         self.body = body
-        #: Instructions that pipes do not know after an iteration.
+        #: By pipe: instructions that may be unfinished after an iteration.
         self.left: list[int] = []
         #: Instructions that got a barrier.
         self.barriers: list[Step] = []
         self._again = False
         self._made: list[Flag] = []
-        #: What a flag set after an instruction would carry, and what the whole iteration issued.
+        #: The token of a flag set after an instruction, and all instructions of the iteration.
         self._after: dict[int, Token] = {}
         self._issued = 0
         self._pipe = program.pipe_of
@@ -119,7 +119,7 @@ class Repeat:
             self._after[step.number] = ways[0].token(pipe)
         for flag in step.sets:
             assert isinstance(flag, Flag)
-            # in the next iteration of its loop, who waits finds what was set in this one
+            # in the next iteration of its loop, a wait finds the flag of this one
             key = flag if flag.loop is None else (flag, flag.loop)
             for know in ways:
                 know.flags[key] = know.token(flag.src)
@@ -149,7 +149,7 @@ class Repeat:
                 know.acquire(pipe, missing)
 
     def _certain(self, step: Step) -> int:
-        """The instructions of the innermost branch or loop that holds one and may be left out."""
+        """Return the instructions of the innermost branch or loop around a step that may be skipped."""
         seq = step.seq
         while seq is not self.body:
             owner = seq.owner
@@ -164,7 +164,8 @@ class Repeat:
         src, dst = self._pipe[front.number], self._pipe[step.number]
         loop: Step | None = self.loop
         if set_at.at < wait_at.at:
-            # it would be set again before it is waited for: wait before the next one is set, or take that one
+            # the flag would be set again before its wait: wait before the next set, or take the set of this
+            # iteration
             if set_at is front:
                 wait_at = step = front
             else:
@@ -180,7 +181,7 @@ class Repeat:
         self.flags.add(flag, front, step)
         self._made.append(flag)
 
-    # -- what turns out to be needless -----------------------------------------------------------------
+    # -- redundant flags ----------------------------------------------------------------------------------
 
     def _prune(self, size: int) -> None:
         pipes = self.program.pipes
@@ -193,13 +194,14 @@ class Repeat:
 
 
 def _iterated(know: Know, loop: Step) -> None:
-    """What an iteration set is there for the next, and after the loop."""
+    """Make flags set in an iteration available to the next, and after the loop."""
     for key in [k for k in know.flags if isinstance(k, tuple) and k[1] is loop]:
         know.flags[key[0]] = know.flags.pop(key)
 
 
 def _narrow(know: Know, entry: Know, mask: int) -> None:
-    """A flag set on one way says nothing of what came before: the others do not set it."""
+    """Restrict flags that were set on one branch: they imply no order for earlier instructions on other
+    branches."""
     for flag, (unknown, since) in know.flags.items():
         if entry.flags.get(flag) != (unknown, since):
             know.flags[flag] = unknown | ~mask, since

@@ -1,13 +1,13 @@
-"""Proves the result: every hazard is ordered on every path, every flag is set once and waited for once.
+"""Prove the result: every hazard is ordered on every path, every flag is set once and waited for once.
 
-The program is followed once from start to end, with its flags where they stand and by their ids; a loop
-body must leave every flag as it found it, and so must all sides of a branch. That settles the flags of any
-number of iterations. Hazards within an iteration are looked at on this way. For those between iterations
-every loop body is followed twice. A hazard with an earlier iteration than the one before is covered too: a
-pipe that knows an instruction knows the earlier ones of its pipe, and knowledge is never lost.
+The program is analysed once from start to end, with its flags at their places and by their ids. A loop body
+and all branches must leave every flag in its initial state, which covers any number of iterations. This pass
+checks hazards within an iteration. For hazards between iterations every loop body is analysed twice. Hazards
+with earlier iterations are covered, too: an instruction that is known to be complete implies the earlier ones
+of its pipe, and completed instructions stay completed.
 
-On the way the check finds out which barriers of a pipe are needed at all: a barrier counts only once a
-hazard needs it, and then the last one before it.
+The check also finds the barriers of a pipe that are needed: a barrier counts once a hazard needs it, and then
+the last barrier before the hazard.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from .linear import BLOCKS, CALL, LOOP, OP, SYNC, CoreProgram, Seq, Step
 
 
 class Unbalanced(Exception):
-    """A flag is set twice, or waited for without being set, on some path: a mistake of ours."""
+    """A flag is set twice, or waited for without being set, on some path: an internal error."""
 
 
 class Lazy(Know):
-    """What pipes know, where barriers are applied when they are needed. Of each pipe that overlaps its own
-    instructions: those unknown even with all barriers, and the barriers that would make the others known."""
+    """The state of pipes, with barriers applied on demand. For each pipe that overlaps its own instructions:
+    the instructions that may be unfinished with all barriers applied, and the barriers that would complete
+    the others."""
 
     __slots__ = ("before", "left", "pending")
 
@@ -32,7 +33,7 @@ class Lazy(Know):
         super().__init__(program)
         self.left: dict[int, tuple[int, int]] = dict.fromkeys(program.overlapping, (0, 0))
         self.pending: dict[int, frozenset[Barrier]] = dict.fromkeys(program.overlapping, frozenset())
-        #: What a flag carries that was set before all this.
+        #: The token of a flag that was set before the analysed part.
         self.before: Token = (0, 0)
 
     def copy(self) -> Lazy:
@@ -69,7 +70,7 @@ class Lazy(Know):
 
     def join(self, other: Know) -> None:
         assert isinstance(other, Lazy)
-        # a flag that one of the ways does not touch is the one set before they part
+        # on a branch that does not change a flag, the flag has its state from before the branch
         for flag in self.flags.keys() ^ other.flags.keys():
             self.flags.setdefault(flag, self.before)
             other.flags.setdefault(flag, self.before)
@@ -93,8 +94,8 @@ class Lazy(Know):
 
 
 class Check:
-    """Looks for hazards that nothing orders. `found` are the instructions that have one, `needed` the
-    barriers that some hazard needs. Flags go by their ids, or (before they have any) by themselves."""
+    """Looks for unordered hazards. `found` are the instructions with one, `needed` the barriers that a hazard
+    needs. Flags are identified by their ids or, before they have ids, by themselves."""
 
     def __init__(
         self, program: CoreProgram, hazards: Hazards, flags: list[Flag], without: Flag | None = None
@@ -124,7 +125,7 @@ class Check:
         return self.found
 
     def loop(self, loop: Step) -> None:
-        """Hazards between iterations of a loop."""
+        """Check hazards between iterations of a loop."""
         know = Lazy(self.program)
         self._body(loop, know, loop, False, False)
         know.next_iteration()
@@ -135,7 +136,7 @@ class Check:
             self._sequence(seq, know, loop, strict, again)
 
     def _sequence(self, seq: Seq, know: Know, loop: Step | None, strict: bool, again: bool) -> None:
-        """`loop`: whose hazards between iterations are looked for, in the second iteration (`again`)."""
+        """Analyse a sequence. `loop`: check its hazards between iterations, in the second pass (`again`)."""
         for step in seq.steps:
             if step.before:
                 self._placed(step.before, know, strict)
@@ -170,7 +171,7 @@ class Check:
             self._body(step, state, loop, strict, again)
             ends.append(state)
             if len(step.seqs) == 2 and step.seqs[0].steps:
-                # its condition ends with a barrier of all pipes, and there the loop is left
+                # the condition ends with a barrier of all pipes, and the loop is left after it
                 ends = [state]
                 state.barrier_all()
         else:
@@ -179,7 +180,7 @@ class Check:
                 self._sequence(seq, state, loop, strict, again)
                 ends.append(state)
         if strict and any(end.flags.keys() != entry.flags.keys() for end in ends):
-            raise Unbalanced(f"flags differ where ways of '{step.op.name}' meet")
+            raise Unbalanced(f"flags differ at the end of branches of '{step.op.name}'")
         know.become(ends)
 
     def _look(self, step: Step, know: Know, loop: Step | None) -> None:
@@ -218,7 +219,7 @@ class Check:
 
     def _called(self, step: Step, know: Know, strict: bool) -> None:
         if strict and any(isinstance(key, tuple) and self.program.uses(step, key) for key in know.flags):
-            raise Unbalanced(f"a flag that '{step.op.attr('callee')}' works with is set when it is called")
+            raise Unbalanced(f"a flag of '{step.op.attr('callee')}' is set at its call")
 
     def _set(self, flag: Flag, know: Know, strict: bool) -> None:
         key = (flag.src, flag.dst, flag.id) if flag.id >= 0 else flag
@@ -238,7 +239,7 @@ class Check:
 
 
 def covered(program: CoreProgram, hazards: Hazards, loop: Step, without: Flag) -> bool:
-    """Whether everything between iterations of a loop is ordered without a flag."""
+    """Return True if all hazards between iterations of a loop are ordered without a flag."""
     check = Check(program, hazards, [], without)
     check.loop(loop)
     return not check.found

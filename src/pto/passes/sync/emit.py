@@ -1,4 +1,4 @@
-"""The operations themselves: what was placed becomes `set_flag`, `wait_flag` and `barrier` in the program."""
+"""Emit `set_flag`, `wait_flag` and `barrier` operations for the placed flags and barriers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..edit import make
 from .flags import Barrier, Flag, Set, Wait
 from .linear import CoreProgram, Seq, Step
 
-#: Attribute of a barrier that ends a function; its value says how C++ spells it.
+#: Attribute of a barrier that ends a function; its value is the form in C++.
 TAIL = "pto.auto_tail"
 
 
 class Emitter:
-    """Puts what was placed for one program into its function."""
+    """Inserts the flags and barriers of one program into its function."""
 
     def __init__(self, program: CoreProgram, flags: list[Flag]) -> None:
         self.program = program
@@ -24,7 +24,7 @@ class Emitter:
         self.after: dict[Operation, list[Operation]] = {}
         self._primes: dict[Step | None, list[Flag]] = {}
         self.flags = flags
-        #: Whether operations have to stand in a section.
+        #: True if operations have to be in a section.
         self._sections = bool(program.core) and any(op.name in SECTIONS for op in program.function.walk())
         self._attrs: dict[tuple[int, int, int], dict[str, Attribute]] = {}
 
@@ -32,7 +32,7 @@ class Emitter:
         steps = self.program.root.steps
         if not steps:
             return
-        # in the order of their waits, as ids were given
+        # in the order of their waits, as for ids
         for flag in sorted((f for f in self.flags if f.loop is not None), key=lambda f: f.wait_at.begin):
             self._primes.setdefault(flag.prime_at, []).append(flag)
         for flag in self._primes.get(None, ()):
@@ -92,7 +92,7 @@ class Emitter:
         block.ops = made
 
     def _guarded(self, at: Operation, ops: list[Operation]) -> list[Operation]:
-        """Operations for one kind of core, in a section of it unless they stand in one."""
+        """Return operations for one kind of core, in a section of it unless they are in one already."""
         if not ops or not self._sections:
             return ops
         assert at.parent is not None
@@ -108,7 +108,7 @@ class Emitter:
 
 
 def add_tails(function: Operation) -> None:
-    """A barrier of all pipes before every return."""
+    """Insert a barrier of all pipes before every return."""
     hint = function.attrs.get("pto.auto_sync_tail_hint")
     how = str(hint.value) if hint is not None else "barrier-all"
     for block in function.regions[0].blocks:

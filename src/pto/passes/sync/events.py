@@ -1,15 +1,15 @@
 """Event ids: eight per pair of pipes, a few of them reserved.
 
-Two flags of the same pipes that are both set at some point need different ids; so do a flag that is set while
-a function is called and those of that function. A flag takes an id nobody has used so far, else the lowest
+Two flags of the same pipes that are set at the same time need different ids; so do a flag that is set during
+a call and the flags of the called function. A flag takes an unused id if there is one, else the lowest id
 that is free from its set to its wait. A flag of the next iteration is set once more at the start of the
 program and waited for once more at its end, so it keeps its id throughout.
-Where ids run out for a pair of pipes:
+If a pair runs out of ids:
 
-1. its carried flags are set and drained around the outermost loop they are in, then around their own;
-2. flags that overlap become one, set after the later and waited for before the earlier of them;
+1. its carried flags are set and drained around their outermost loop, then around their own;
+2. overlapping flags are merged: set after the later and waited for before the earlier of them;
 3. a flag is waited for right after it is set;
-4. a barrier of all pipes stands where it would be waited for.
+4. a barrier of all pipes replaces the wait.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .flags import Barrier, Flag, Flags, Wait
 from .linear import BLOCKS, LOOP, CoreProgram, Seq, Step
 
 IDS = EVENT_IDS
-#: Pipes whose last id is left to others.
+#: Pairs of pipes whose last id is reserved.
 RESERVED = frozenset((("V", "S"), ("S", "V"), ("MTE2", "V")))
 
-#: Pipes whose first two ids instructions that move data between ranks use inside.
+#: Pairs of pipes whose first two ids are used inside instructions that move data between ranks.
 TAKEN = frozenset((("MTE2", "MTE3"), ("MTE3", "MTE2")))
 
-#: Within a step: waits before it, flags set once before it, then flags set after it, drained after it.
+#: Order within a step: waits before it, initial sets before it, then sets after it, final waits after it.
 _WAIT, _PRIME, _SET, _DRAIN = range(4)
 Interval = tuple[int, int]
-#: By id, when which flags have it; None: those of a function that is called.
+#: By id, the intervals of its flags; None for flags of a called function.
 Taken = dict[int, list[tuple[Interval, Flag | None]]]
 _FUNCTION, _OUTERMOST, _OWN, _SHARED = range(4)
 
 
 def number(seq: Seq, at: int = 0) -> int:
-    """Give all steps their positions in the order of the program."""
+    """Number all steps in program order."""
     for step in seq.steps:
         step.begin = at
         at += 1
@@ -46,13 +46,13 @@ def number(seq: Seq, at: int = 0) -> int:
 
 
 class Events:
-    """Gives the flags of a program their ids."""
+    """Assigns ids to the flags of a program."""
 
     def __init__(self, program: CoreProgram, flags: Flags, ids: int = IDS) -> None:
         self.program = program
         self.flags = flags
         self.ids = ids
-        #: How often flags had to be merged, narrowed or given up, for those who want to know.
+        #: Numbers of merged, narrowed and replaced flags, for statistics.
         self.merged = self.narrowed = self.spilled = 0
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class Events:
         pairs: dict[tuple[int, int], list[Flag]] = {}
         for flag in self._ordered(self.program.root):
             pairs.setdefault((flag.src, flag.dst), []).append(flag)
-        # blocks that branch to each other have no one start and end
+        # blocks that branch to each other have no common start and end
         modes = (_FUNCTION, _OUTERMOST, _OWN, _SHARED)[
             any(s.kind == BLOCKS for s in self.program.root.steps) :
         ]
@@ -70,7 +70,7 @@ class Events:
                     break
 
     def _ordered(self, seq: Seq) -> list[Flag]:
-        """Flags in the order of their waits."""
+        """Return the flags in the order of their waits."""
         found: list[Flag] = []
         for step in seq.steps:
             found += [item.flag for item in step.before if isinstance(item, Wait)]
@@ -84,7 +84,7 @@ class Events:
         return list(range(first, self.ids - (names in RESERVED)))
 
     def _assign(self, pair: tuple[int, int], flags: list[Flag], mode: int) -> bool:
-        """Try to give ids to the flags of a pair of pipes; the last mode always succeeds."""
+        """Try to assign ids to the flags of a pair of pipes; the last mode always succeeds."""
         taken: Taken = {n: self._elsewhere((*pair, n)) for n in self._available(pair)}
         if mode == _SHARED:
             flags = self._share(flags)
@@ -98,7 +98,7 @@ class Events:
         return True
 
     def _elsewhere(self, flag: tuple[int, int, int]) -> list[tuple[Interval, Flag | None]]:
-        """When functions that are called work with a flag."""
+        """Return the intervals in which called functions use a flag."""
         program = self.program
         return [
             ((4 * c.begin + _PRIME, 4 * c.end + _SET - 1), None)
@@ -118,7 +118,7 @@ class Events:
         return True
 
     def _share(self, flags: list[Flag]) -> list[Flag]:
-        """One flag for all that a loop carries between two pipes."""
+        """Merge all flags that a loop carries between two pipes into one."""
         kept: list[Flag] = []
         by_loop: dict[Step, Flag] = {}
         for flag in flags:
@@ -128,7 +128,7 @@ class Events:
                 if flag.loop is not None:
                     by_loop[flag.loop] = flag
                 continue
-            # flags come in the order of their waits: the first one's is the earliest
+            # flags are in the order of their waits: the first wait is the earliest
             last = max(flag.set_at, other.set_at, key=lambda s: s.end)
             self.flags.drop(flag, other)
             self.flags.move_set(other, last)
@@ -147,7 +147,7 @@ class Events:
                 and other.set_at.seq is flag.set_at.seq
                 and _meet(wanted, interval)
             ]
-            if others:  # the earlier wait, with the later set
+            if others:  # keep the earlier wait and the later set
                 n, i, other = max(others, key=lambda o: o[2].set_at.end)
                 if flag.set_at.end > other.set_at.end:
                     self.flags.move_set(other, flag.set_at)
@@ -167,7 +167,7 @@ class Events:
 
 
 def _interval(flag: Flag) -> Interval:
-    """From the first to the last moment at which a flag may be set."""
+    """Return the interval in which a flag may be set."""
     if flag.loop is None:
         return 4 * flag.set_at.end + _SET, 4 * flag.wait_at.begin + _WAIT
     if flag.prime_at is None:
@@ -180,12 +180,12 @@ def _meet(a: Interval, b: Interval) -> bool:
 
 
 def _free(wanted: Interval, users: list[tuple[Interval, Flag | None]]) -> bool:
-    """Whether none of the users of an id is in the way; the latest ones most likely are."""
+    """Return True if an interval is disjoint from the users of an id; the latest users are tried first."""
     return not any(_meet(wanted, interval) for interval, _ in reversed(users))
 
 
 def _around(flag: Flag, mode: int) -> Step | None:
-    """The loop around which a carried flag is set and drained."""
+    """Return the loop around which a carried flag is set and drained."""
     if flag.loop is None or mode == _FUNCTION:
         return None
     found = flag.loop

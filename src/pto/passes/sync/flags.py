@@ -1,4 +1,4 @@
-"""Flags and barriers on their way into a program: what they are, where they stand, what they do."""
+"""Flags and barriers during their placement: data, positions, effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .linear import ALL, CoreProgram, Seq, Step
 
 
 class Flag:
-    """A set and a wait. `set_at` and `wait_at` are the steps after and before which they stand."""
+    """A set and a wait. They are placed after the step `set_at` and before the step `wait_at`."""
 
     __slots__ = ("dst", "fronts", "id", "loop", "prime_at", "set_at", "src", "staged", "steps", "wait_at")
 
@@ -21,10 +21,10 @@ class Flag:
         self.loop = loop  # waited for in the next iteration of this loop
         self.staged = staged  # for tiles in UB or L1
         self.id = -1
-        #: The instructions it leads from and to.
+        #: The instructions that it orders: from `fronts` to `steps`.
         self.fronts: list[Step] = []
         self.steps: list[Step] = []
-        #: The loop around which it is set and drained once more; None: the whole function.
+        #: The loop with one more set before it and one more wait after it; None: the whole function.
         self.prime_at: Step | None = None
 
 
@@ -43,7 +43,7 @@ class Wait:
 
 
 class Barrier:
-    """A barrier of a pipe, or of all (-1). `served` is the instruction it was made for."""
+    """A barrier of a pipe, or of all (-1). `served` is the instruction that needs it."""
 
     __slots__ = ("pipe", "served")
 
@@ -53,7 +53,7 @@ class Barrier:
 
 
 class Flags:
-    """All flags of a program, each standing where it was put."""
+    """All flags of a program, at their positions."""
 
     def __init__(self) -> None:
         self.all: list[Flag] = []
@@ -65,7 +65,7 @@ class Flags:
         self.connect(flag, front, step)
 
     def connect(self, flag: Flag, front: Step | None, step: Step) -> None:
-        """Let a flag stand for the hazard between two instructions."""
+        """Let a flag order two instructions."""
         if front is not None and front not in flag.fronts:
             flag.fronts.append(front)
             front.sets.append(flag)
@@ -74,7 +74,7 @@ class Flags:
             step.waits.append(flag)
 
     def drop(self, flag: Flag, instead: Flag | None = None) -> None:
-        """Take a flag out, or put another one in its place for those that wait."""
+        """Remove a flag, or replace it by another one for its waiting instructions."""
         self.all.remove(flag)
         for items in (flag.set_at.after, flag.wait_at.before):
             items[:] = [i for i in items if not (isinstance(i, Set | Wait) and i.flag is flag)]
@@ -103,7 +103,7 @@ class Flags:
 
 
 def standing(step: Step, src: int, dst: int) -> Flag | None:
-    """The flag of two pipes that is waited for before a step and set in the same iteration."""
+    """Return the flag of two pipes that is waited for before a step and set in the same iteration."""
     for item in step.before:
         if isinstance(item, Wait) and item.flag.loop is None and (item.flag.src, item.flag.dst) == (src, dst):
             return item.flag
@@ -111,20 +111,20 @@ def standing(step: Step, src: int, dst: int) -> Flag | None:
 
 
 def perform(step: Step, know: Know, pipe: int) -> None:
-    """An instruction is issued."""
+    """Issue an instruction."""
     know.issue(step.number)
     if step.stalls:
         know.stall(pipe)
 
 
 def repeat(step: Step, know: Know, pipe: int) -> None:
-    """The same where only instructions of an earlier iteration are of interest."""
+    """Repeat an instruction, if only hazards with earlier iterations count."""
     if step.stalls:
         know.stall(pipe)
 
 
 def drain(program: CoreProgram, know: Know, step: Step) -> None:
-    """A barrier that the program holds."""
+    """Apply a barrier of the program."""
     if step.pipe == ALL:
         know.barrier_all()
     else:
@@ -132,7 +132,7 @@ def drain(program: CoreProgram, know: Know, step: Step) -> None:
 
 
 def lifted(front: Step, step: Step) -> tuple[Step, Step]:
-    """The steps of the innermost common sequence that hold two instructions."""
+    """Return the steps of the innermost common sequence that contain two instructions."""
     a, b = front, step
     while a.seq is not b.seq:
         deeper = a.seq.depth - b.seq.depth
@@ -146,7 +146,7 @@ def lifted(front: Step, step: Step) -> tuple[Step, Step]:
 
 
 def raised(step: Step, body: Seq) -> Step:
-    """The step of a loop body that holds an instruction."""
+    """Return the step of a loop body that contains an instruction."""
     while step.seq is not body:
         assert step.seq.owner is not None
         step = step.seq.owner

@@ -1,8 +1,8 @@
-"""Which instructions of a program touch the same bytes, one of them writing.
+"""Conflicts of instructions: accesses to the same bytes, at least one of them a write.
 
 Sets of instructions are numbers with one bit each. Places are compared once each, not once per instruction:
-what an instruction conflicts with is the union of the writers (and, where it writes, of the readers) of the
-places that meet its own. Windows whose offsets change from iteration to iteration are compared per loop.
+the conflicts of an instruction are the writers (and, if it writes, the readers) of the places that overlap
+its own. Windows whose offsets change between iterations are compared per loop.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
 class PlaceAccess(NamedTuple):
     place: Place
     write: bool
-    #: Whether it has to come after conflicting ones, and whether later ones have to come after it.
+    #: Whether it has to follow earlier conflicts, and whether later conflicts have to follow it.
     follows: bool = True
     leads: bool = True
 
 
 class _Users:
-    """The instructions that touch one place."""
+    """The instructions that access one place."""
 
     __slots__ = ("atomic", "chained", "meets", "readers", "writers")
 
     def __init__(self) -> None:
         self.readers = 0
         self.writers = 0
-        self.atomic = 0  # writers that may meet each other
-        self.chained = 0  # vector instructions that write all of it, and nothing between
-        #: Users of the places that meet this one, by loop and by whether it is written.
+        self.atomic = 0  # writers that may overlap each other
+        self.chained = 0  # vector instructions that write exactly its bytes
+        #: Users of the places that overlap this one, by loop and by whether it is written.
         self.meets: dict[tuple[Step | None, bool], list[_Users]] = {}
 
 
 class _Group:
-    """Places of one root that can be searched together: by their bytes or, where these are unknown, by one
+    """Places of one root that can be searched together: by their bytes or, if these are unknown, by one
     dimension of windows at fixed offsets of one frame."""
 
     def __init__(self, root: object, frame: object, members: list[Place]) -> None:
@@ -67,7 +67,7 @@ class _Group:
         return low, low + place.box.sizes[self._dimension]
 
     def near(self, place: Place) -> list[Place]:
-        """Those that may meet a place."""
+        """Return the places that may overlap a place."""
         if self.frame is not None and (
             place.box is None or not place.box.fixed or place.box.frame != self.frame
         ):
@@ -77,7 +77,7 @@ class _Group:
 
 
 def _grouped(places: list[Place]) -> dict[str, list[_Group]]:
-    """Places by space, in groups."""
+    """Return places by space, in groups."""
     found: dict[tuple[str, object, object], list[Place]] = {}
     for place in places:
         box = place.box
@@ -90,7 +90,7 @@ def _grouped(places: list[Place]) -> dict[str, list[_Group]]:
 
 
 class Hazards:
-    """Conflicts of the instructions of a program."""
+    """The conflicts of the instructions of a program."""
 
     def __init__(self, program: CoreProgram, places: Places) -> None:
         self.program = program
@@ -105,7 +105,7 @@ class Hazards:
         self._symbolic = any(p.symbolic for p in self._users)
         self._cache: dict[tuple[int, Step | None], tuple[int, int]] = {}
 
-    # -- what an instruction touches -------------------------------------------------------------------
+    # -- accesses of an instruction --------------------------------------------------------------------
 
     def _accesses(self, step: Step) -> list[PlaceAccess]:
         found: dict[tuple[Place, bool], PlaceAccess] = {}
@@ -145,15 +145,15 @@ class Hazards:
                 for tensor in value.op.operands:
                     add(tensor, declared.writes)
         everywhere = Place(GM, ANYWHERE)
-        if name.endswith("tnotify"):  # whoever waits for the signal relies on all that came before
+        if name.endswith("tnotify"):  # a wait for the signal relies on all earlier accesses
             found[everywhere, True] = PlaceAccess(everywhere, True, True, False)
-        elif name == "pto.wait_async_event":  # what was transferred is there from here on
+        elif name == "pto.wait_async_event":  # transferred data is available from here on
             found[everywhere, True] = PlaceAccess(everywhere, True, False, True)
         return list(found.values())
 
     def _fifo(self, step: Step, add: object) -> None:
-        """FIFOs keep a slot from being overwritten before it is freed: a pop need not wait for readers of
-        earlier entries unless it copies, and a free waits for all readers."""
+        """Add the accesses of a FIFO instruction. A FIFO never overwrites a slot before it is freed: a pop
+        waits for readers of earlier entries only if it copies, and a free waits for all readers."""
         op = step.op
         assert callable(add) and op.row is not None
         if op.row.fifo == "pop":
@@ -194,11 +194,11 @@ class Hazards:
                     if self._chains and chains(step) and access.place.exact:
                         users.chained |= bit
 
-    # -- which places meet -----------------------------------------------------------------------------
+    # -- overlapping places ----------------------------------------------------------------------------
 
     def _meeting(self, place: Place, loop: Step | None, write: bool) -> list[_Users]:
-        """Users of the places that one may share bytes with, used in an earlier iteration of `loop`; only of
-        those that are written, unless it is written itself."""
+        """Return users of the places that may overlap a place, used in an earlier iteration of `loop`. For a
+        place that is only read, return users of written places only."""
         users = self._users[place]
         key = (loop if place.symbolic else None, write)
         found = users.meets.get(key)
@@ -217,8 +217,9 @@ class Hazards:
         return found
 
     def conflicts(self, number: int, loop: Step | None = None) -> tuple[int, int]:
-        """Instructions that conflict with one (in the same iteration, or in an earlier one of `loop`), on
-        tiles in UB or L1 and elsewhere; itself included where `loop` is given."""
+        """Return the instructions that conflict with one (in the same iteration, or in an earlier one of
+        `loop`), for tiles in UB or L1 and elsewhere. It includes the instruction itself if `loop` is
+        given."""
         key = (number, loop if self._symbolic else None)
         found = self._cache.get(key)
         if found is None:
@@ -252,7 +253,8 @@ class Hazards:
 
 
 def is_atomic(op: Operation) -> bool:
-    """Whether an instruction may meet others like it on the same bytes: atomic stores, signals."""
+    """Return True if an instruction may overlap others of its kind on the same bytes: atomic stores,
+    signals."""
     row = op.row
     if row is None:
         return False
@@ -263,7 +265,7 @@ def is_atomic(op: Operation) -> bool:
 
 
 def chains(step: Step) -> bool:
-    """An instruction of the chaining pipe that goes over all bytes of its tiles, in order, and many."""
+    """Return True for an instruction of the chaining pipe that accesses all bytes of large tiles in order."""
     row = step.op.row
     if step.pipe != CHAINING.pipe or row is None or row.family not in CHAINING.families:
         return False
@@ -275,5 +277,5 @@ def chains(step: Step) -> bool:
 
 
 def _quantisers(program: CoreProgram) -> list[Value]:
-    """Tiles that pushes through the fix pipe read although they do not name them."""
+    """Return the tiles that pushes through the fix pipe read without naming them."""
     return [op.operands[0] for op in program.function.walk() if op.name == "pto.set_quant_vector"]

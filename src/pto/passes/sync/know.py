@@ -1,23 +1,23 @@
-"""What each pipe knows to be over, as the program is followed step by step.
+"""The instructions that each pipe knows to be complete, at each step of the program.
 
-For every pipe a set of instructions (bits of a number) that it may *not* know yet. An instruction that is
-issued is unknown to all pipes but its own, where that works in order. A flag carries what its pipe did not
-know when it was set; who waits for it does not know, from then on, only what neither of the two knew.
+Each pipe has a set of instructions (bits of a number) that may *not* be complete for it. A new instruction is
+added to the sets of all pipes except its own, if that pipe is in order. A flag carries the set of its source
+pipe at its set. After the wait, the set of the waiting pipe is the intersection of both.
 
-Instructions are numbered in program order, so what was issued since a moment are the bits from the number
-it had reached: sets are brought up to date when they are looked at, not with every instruction.
+Instructions are numbered in program order, so the instructions issued since a moment are the bits from its
+number on: sets are updated when they are read, not at every instruction.
 """
 
 from __future__ import annotations
 
 from .linear import CoreProgram
 
-#: What a flag carries: what was unknown when it was set, and the number that had been reached.
+#: The content of a flag: the unfinished instructions at its set, and the next instruction number there.
 Token = tuple[int, int]
 
 
 class Know:
-    """The state at one point of the program. `issued` holds what was issued on the way here."""
+    """The state at one point of the program. `issued` has the instructions issued on the way to it."""
 
     __slots__ = ("flags", "issued", "now", "others", "own", "scalar", "since", "unknown")
 
@@ -40,7 +40,7 @@ class Know:
         return new
 
     def of(self, pipe: int) -> int:
-        """Instructions the pipe may not know."""
+        """Return the instructions that may be unfinished for a pipe."""
         since = self.since[pipe]
         return self.unknown[pipe] | self.issued >> since << since & self.others[pipe]
 
@@ -48,31 +48,31 @@ class Know:
         self.unknown[pipe] = unknown
         self.since[pipe] = self.now
 
-    # -- what happens ----------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------
 
     def issue(self, number: int) -> None:
         self.issued |= 1 << number
         self.now = number + 1
 
     def token(self, pipe: int) -> Token:
-        """What a flag set by the pipe here carries."""
+        """Return the content of a flag that the pipe sets here."""
         return self.of(pipe) & ~self.own[pipe], self.now
 
     def missing(self, token: Token) -> int:
-        """What whoever got a token does not know from it, seen from here."""
+        """Return the instructions that a token leaves unfinished here."""
         return token[0] | self.issued >> token[1] << token[1]
 
     def acquire(self, pipe: int, missing: int) -> None:
-        """The pipe knows all but `missing`; a stalled scalar unit stalls all issue."""
+        """Mark all but `missing` as complete for the pipe; a stalled scalar unit stalls all issue."""
         for n in range(len(self.unknown)) if pipe == self.scalar else (pipe,):
             self.settle(n, self.of(n) & missing)
 
     def stall(self, pipe: int) -> None:
-        """The scalar unit goes on, and issues more, once the last instruction of its own is over."""
+        """Let the scalar unit continue only after its own last instruction is complete."""
         self.acquire(pipe, self.of(pipe) & ~self.own[pipe])
 
     def drained(self, pipe: int) -> None:
-        """A barrier of a pipe, or of all (-1)."""
+        """Apply a barrier of a pipe, or of all (-1)."""
         if pipe < 0:
             self.barrier_all()
         else:
@@ -88,7 +88,7 @@ class Know:
     # -- paths -----------------------------------------------------------------------------------------
 
     def join(self, other: Know) -> None:
-        """Both ways lead here: unknown is what is so on one of them."""
+        """Join another path: an instruction is unfinished if it is so on one of the paths."""
         self.now = max(self.now, other.now)
         issued = self.issued | other.issued
         for n in range(len(self.unknown)):
@@ -102,7 +102,7 @@ class Know:
         self.issued = issued
 
     def become(self, ends: list[Know]) -> None:
-        """Several ways lead here; the first of them is used up."""
+        """Take the joined state of several paths; the first one is modified."""
         total = ends[0]
         for end in ends[1:]:
             total.join(end)
@@ -110,7 +110,7 @@ class Know:
         self.issued, self.now = total.issued, total.now
 
     def next_iteration(self) -> None:
-        """From here on only what was issued so far is of interest."""
+        """Start the next iteration: from here on only instructions issued so far count."""
         for n in range(len(self.unknown)):
             self.settle(n, self.of(n))
         self.flags = {flag: (self.missing(token), 0) for flag, token in self.flags.items()}

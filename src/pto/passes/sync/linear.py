@@ -1,8 +1,7 @@
 """A function as the steps that matter for synchronisation, in program order, for one kind of core.
 
-Instructions that work on a pipe are numbered; loops and branches hold sequences of steps. Sections of the
-other kind of core are left out, those of this kind count as part of what they stand in. A vecscope is one
-instruction of PIPE_V.
+Instructions that use a pipe are numbered; loops and branches contain sequences of steps. Sections of the
+other kind of core are left out; sections of this kind are inlined. A vecscope is one instruction of PIPE_V.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from ...isa.profiles import Profile
 #: Kinds of step.
 OP, LOOP, BRANCH, BLOCKS, CALL, SYNC = "op", "loop", "branch", "blocks", "call", "sync"
 ALL, OUTSIDE = "ALL", "OUTSIDE"
-#: What meets memory, of what is done to a FIFO.
+#: FIFO operations that access memory.
 _FIFO = ("push", "pop", "free")
 
-#: Flags that a function works with: pipes and event ids; None: any.
+#: Flags of a function: pipes and event ids; None: unknown.
 Used = frozenset[tuple[str, str, int]] | None
 
 
 class Seq:
-    """Steps one after the other: a block, or several that always follow each other."""
+    """Consecutive steps: a block, or several blocks that always follow each other."""
 
     __slots__ = ("depth", "owner", "steps")
 
@@ -45,10 +44,10 @@ class Seq:
 
 
 class Step:
-    """An instruction (`number`, `pipe`), or something that holds sequences of them (`mask`: which ones).
+    """An instruction (`number`, `pipe`), or a structure with sequences of them (`mask`: their bits).
 
-    `before` and `after` hold what is placed around it; `waits` and `sets` the flags that were made for an
-    instruction, wherever they are placed.
+    `before` and `after` have the flags and barriers placed around it; `waits` and `sets` the flags that were
+    made for an instruction, independent of their position.
     """
 
     __slots__ = (
@@ -65,8 +64,8 @@ class Step:
         self.mask = 0
         self.number = -1
         self.pipe = ""
-        self.runs = False  # a loop that runs at least once; a branch of which one side always runs
-        self.stalls = False  # all pipes go on after it only
+        self.runs = False  # a loop that runs at least once; a branch with all cases
+        self.stalls = False  # all pipes wait for it
         self.begin = self.end = 0  # positions in the order of the program
         self.before: list[object] = []
         self.after: list[object] = []
@@ -88,17 +87,17 @@ class CoreProgram:
         working: Mapping[str, Used] = MappingProxyType({}),
     ) -> None:
         self.function = function
-        self.core = core  # "cube", "vector", or "" where nothing says
+        self.core = core  # "cube", "vector", or "" if undeclared
         self.profile = profile
         self.ops: list[Step] = []
         self.loops: list[Step] = []  # inner before outer
         self.pipes: list[str] = []
         self.calls: list[Step] = []
-        self._working = working  # functions that work on pipes
+        self._working = working  # functions that use pipes
         self._numbers: dict[str, int] = {}
         self.root = Seq(None)
-        self.elements = 0  # as the field counts them
-        #: Stands for the pipes of functions called: it knows what barriers of all pipes make known.
+        self.elements = 0  # as PTOAS counts them
+        #: Stands for the pipes of called functions: only barriers of all pipes complete their instructions.
         self.outside = -1
         region = function.regions[0]
         if len(region.blocks) > 1:
@@ -110,13 +109,14 @@ class CoreProgram:
         self.own: list[int] = [0] * len(self.pipes)  # instructions of each pipe
         for step in self.ops:
             self.own[self._numbers[step.pipe]] |= 1 << step.number
-        #: The pipe of each instruction. What works on several has a pipe of its own, which no flag serves.
+        #: The pipe of each instruction. Instructions on several pipes have a pipe of their own, without
+        #: flags.
         self.pipe_of = [self._numbers[s.pipe] for s in self.ops]
         self.several = self._numbers.get(ALL, -1)
         overlapping = OVERLAPPING_PIPES[profile.isa]
         self.overlapping = [n for n, pipe in enumerate(self.pipes) if pipe in overlapping]
         everything = (1 << len(self.ops)) - 1
-        #: Instructions that a pipe does not know for being on it.
+        #: Instructions that are not ordered by being on the same pipe.
         self.others = [
             everything if pipe in overlapping or pipe in (ALL, OUTSIDE) else everything & ~self.own[n]
             for n, pipe in enumerate(self.pipes)
@@ -130,7 +130,7 @@ class CoreProgram:
         return found
 
     def uses(self, call: Step, flag: tuple[int, int, int]) -> bool:
-        """Whether a function that is called works with a flag itself."""
+        """Return True if a called function uses a flag."""
         used = self._working[str(call.op.attr("callee"))]
         return used is None or (self.pipes[flag[0]], self.pipes[flag[1]], flag[2]) in used
 
@@ -202,7 +202,7 @@ class CoreProgram:
         return self._close(step, first, False) is not None
 
     def _close(self, step: Step, first: int, keep: bool = True) -> Step | None:
-        """Keep a structure that holds anything."""
+        """Add a structure if it contains steps."""
         if not any(s.steps for s in step.seqs):
             return None
         step.mask = (1 << len(self.ops)) - (1 << first)
@@ -256,18 +256,18 @@ class CoreProgram:
             seq.steps.append(step)
 
     def _fifo_pipe(self, op: Operation) -> str:
-        """The pipe on which a FIFO instruction meets memory."""
+        """Return the pipe on which a FIFO instruction accesses memory."""
         assert op.row is not None
         if op.row.fifo == "free":
             return free_pipe(op, self.profile, self.core)
-        if op.row.fifo == "push" and on_view(op):  # commits what the core's pipe to the FIFO wrote
+        if op.row.fifo == "push" and on_view(op):  # commits writes of the core's pipe to the FIFO
             return "FIX" if self.core == "cube" else "MTE3"
         return pipe_of(op, self.profile)
 
     def _add(self, op: Operation, seq: Seq, pipe: str) -> Step:
         step = Step(OP, op, seq)
         if self.core and ONLY_ON.get(pipe, self.core) != self.core:
-            return step  # stands outside of sections, and is for the other kind of core
+            return step  # outside of sections, for the other kind of core
         step.number = len(self.ops)
         step.mask = 1 << step.number
         step.pipe = pipe
@@ -279,7 +279,7 @@ class CoreProgram:
 
 
 def works(op: Operation) -> bool:
-    """Whether an operation meets memory on a pipe."""
+    """Return True if an operation accesses memory on a pipe."""
     row = op.row
     if row is None:
         return False
@@ -289,14 +289,14 @@ def works(op: Operation) -> bool:
 
 
 def on_view(op: Operation) -> bool:
-    """Whether a FIFO instruction is about an entry in global memory instead of a tile."""
+    """Return True if a FIFO instruction has an entry in global memory instead of a tile."""
     assert op.row is not None
     value = op.results[0] if op.results else op.get("entry" if op.row.fifo == "free" else "tile")
     return value is not None and value.type.kind in ("view", "tensor_view")
 
 
 def in_global_memory(op: Operation) -> bool:
-    """Whether the slots of a FIFO lie in global memory, where a pop copies them from."""
+    """Return True if the slots of a FIFO lie in global memory; then a pop copies them."""
     assert op.row is not None
     handle = op.get("pipe_handle") if "pipe_handle" in op.row.operand_index else None
     if handle is not None:
@@ -310,14 +310,14 @@ def in_global_memory(op: Operation) -> bool:
 
 
 def copies(op: Operation, profile: Profile) -> bool:
-    """Whether a pop copies its slot and gives it back at once."""
+    """Return True if a pop copies its slot and frees it at once."""
     if on_view(op) or profile.isa == "cpu":
         return False
     return profile.isa == "a2a3" or in_global_memory(op)
 
 
 def free_pipe(op: Operation, profile: Profile, core: str) -> str:
-    """The pipe that gives a slot back; none where the pop has done so."""
+    """Return the pipe that frees a slot; "" if the pop has freed it."""
     if on_view(op):
         return "MTE2"
     if profile.isa == "a2a3" or in_global_memory(op):

@@ -1,10 +1,10 @@
-"""Where flags and barriers go: one for every hazard that nothing orders yet.
+"""Positions of flags and barriers: one for every hazard that is not ordered yet.
 
-The program is followed once, every loop body as one iteration. An instruction with a hazard gets a flag set
-after the nearest instruction it has to follow and waited for before itself, and so on until nothing is
-left; what flags imply counts, so chains of them need no more flags. Both ends of a flag are moved out of
-loops and branches to the innermost block that holds both instructions: on every path there are as many sets
-as waits. At the end of a loop, `carry` looks at the hazards between its iterations.
+The program is analysed once, every loop body as one iteration. An instruction with a hazard gets a flag that
+is set after the nearest instruction that it has to follow, and waited for before itself. This repeats until
+no hazard is left; orders implied by flags count, so chains of them need no more flags. Both ends of a flag
+are moved out of loops and branches to the innermost block that contains both instructions, so every path has
+as many sets as waits. At the end of a loop, `carry` handles the hazards between its iterations.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Placement:
         self.drained = drained  # functions that end with a barrier of all pipes
         self.flags = Flags()
         self._pipe = program.pipe_of
-        #: What a flag set after an instruction would carry, and what is known after a structure.
+        #: The token of a flag set after an instruction, and the state after a structure.
         self._after: list[Token] = [(0, 0)] * len(program.ops)
         self._ends: dict[Step, Know] = {}
-        #: The structures around, with what is known before them.
+        #: The enclosing structures, with the states before them.
         self._frames: list[tuple[Step, Know]] = []
-        #: Barriers moved out of a loop: where they stand, what they made known.
+        #: Barriers moved out of a loop: position, barrier, and the instructions that it completed.
         self._moved: dict[Step, tuple[Step, Barrier, int]] = {}
 
     def run(self) -> None:
@@ -80,8 +80,8 @@ class Placement:
             know.settle(pipe, know.of(pipe) | unknown)
 
     def _condition(self, step: Step, know: Know) -> None:
-        """A loop whose condition works on pipes: that part runs once more than the other, so that no flag can
-        lead from one to the other; it stands between barriers."""
+        """Analyse a loop whose condition uses pipes. The condition runs once more than the body, so no flag
+        can lead from one to the other; the condition is enclosed in barriers."""
         test, body = step.seqs
         test.steps[0].before.append(Barrier(-1, test.steps[0]))
         test.steps[-1].after.append(Barrier(-1, test.steps[-1]))
@@ -106,8 +106,8 @@ class Placement:
         know.become(ends)
 
     def _blocks(self, step: Step, know: Know) -> None:
-        """Blocks that branch to each other: each but the first starts with a barrier; all of them where we do
-        not know how often the operation runs them."""
+        """Analyse blocks that branch to each other. Each block except the first starts with a barrier; the
+        first one, too, if the number of its executions is unknown."""
         ends = [know.copy()]
         first = 1 if step.op.name in ("func.func", "scf.execute_region") else 0
         for n, inner in enumerate(step.seqs):
@@ -123,7 +123,7 @@ class Placement:
         know.become(ends)
 
     def _call(self, step: Step, know: Know) -> None:
-        """A function that works on pipes: nothing is known of it but that it starts and ends drained."""
+        """Analyse a call of a function that uses pipes: it starts and ends drained."""
         if know.of(self.program.outside):
             step.before.append(Barrier(-1, step))
         if str(step.op.attr("callee")) not in self.drained:
@@ -133,7 +133,7 @@ class Placement:
     # -- an instruction --------------------------------------------------------------------------------
 
     def _order(self, step: Step, know: Know) -> None:
-        """Put before an instruction what it has to wait for."""
+        """Place flags and barriers for the hazards of an instruction."""
         staged, other = self.hazards.conflicts(step.number)
         conflicts = staged | other
         if not conflicts:
@@ -153,7 +153,7 @@ class Placement:
         set_at, wait_at = lifted(front, step)
         src, dst = self._pipe[front.number], self._pipe[step.number]
         token = self._after[front.number] if set_at is front else self._ends[set_at].token(src)
-        # of two that stand before the same step, the one set later says more
+        # of two flags before the same step, the one set later implies more
         old = standing(wait_at, src, dst)
         if old is not None and old.set_at.at >= set_at.at:
             self.flags.connect(old, None, step)
@@ -170,7 +170,8 @@ class Placement:
                     break
 
     def _barrier(self, step: Step, know: Know, wanted: int) -> None:
-        """A barrier before an instruction, or before the outermost loop that holds nothing it is for."""
+        """Place a barrier before an instruction, or before the outermost loop without instructions that it
+        has to order."""
         pipe = self._pipe[step.number]
         place = at = step
         while (owner := at.seq.owner) is not None:
@@ -194,7 +195,7 @@ class Placement:
             self._moved[step] = (place, barrier, cleared)
 
     def _carried_barrier(self, step: Step, loop: Step, entry: Know) -> None:
-        """A barrier inside a loop does what one in front of it was for."""
+        """Remove a barrier before a loop if a barrier inside has the same effect."""
         moved = self._moved.get(step)
         if moved is not None and moved[0] is loop:
             place, barrier, cleared = self._moved.pop(step)

@@ -1,9 +1,9 @@
-"""Which bytes a value names.
+"""Bytes of values.
 
-A tile with an address is a range of bytes of its space; a dynamic address is the range it can be in. A tile
-nobody placed is a place of its own, named by what allocates it. Windows of a tile at known offsets are
-exact: evenly spaced chunks. Global memory is told apart by the argument it belongs to (two arguments do not
-overlap) and, within one view, by the windows' offsets, also from one iteration of a loop to the next.
+A tile with an address is a range of bytes of its space; a dynamic address gives the range of its values. A
+tile without address is a separate place, named by its allocation. Windows of a tile at known offsets are
+exact: evenly spaced chunks. Global memory is distinguished by arguments (two arguments do not overlap) and,
+within one view, by the windows' offsets, also between iterations of a loop.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .affine import BIG, Affine, Forms, innermost
 from .bytes import Box, Geometry, Place
 
 GM = "gm"
-#: The root of a place that may be anywhere in its space.
+#: The root of a place with an unknown position in its space.
 ANYWHERE = object()
 _MOST_PLACES = 8
-#: Bytes that the scalar unit reads and writes at once: a line of its cache, or a block of on-chip memory.
+#: Bytes of an access of the scalar unit: a line of its cache, or a block of on-chip memory.
 _BLOCK = {GM: 64}
 
 
@@ -35,9 +35,9 @@ class Places:
         self._frames: dict[Value, tuple[Geometry, int, int]] = {}
         self._unique: dict[object, Place] = {}
         self._busy: set[Value] = set()
-        #: Tiles whose address is decided while the program runs.
+        #: Tiles with an address set at run time.
         self._moving: set[Value] = set()
-        #: Tiles that a FIFO places, by the FIFO.
+        #: Tiles that a FIFO places, with the FIFO.
         self.popped: dict[Value, object] = {}
         self._scan(function)
 
@@ -69,7 +69,7 @@ class Places:
         return found
 
     def element(self, value: Value, index: Value) -> tuple[Place, ...]:
-        """The block that holds one element, counted from the start of the storage of a value."""
+        """Return the block of one element, counted from the start of the storage of a value."""
         bits = getattr(value.type, "bits", None) or 0
         low, high = self.forms.of(index).range
         places = self.of(value)
@@ -84,7 +84,7 @@ class Places:
         return tuple(found)
 
     def _one(self, place: Place) -> Place:
-        """Equal places are one object."""
+        """Return the same object for equal places."""
         return self._unique.setdefault(place.key, place)
 
     def _anywhere(self, type: Type) -> tuple[Place, ...]:
@@ -113,7 +113,7 @@ class Places:
         return self._anywhere(type)
 
     def _joined(self, value: Value, sources: list[Value]) -> tuple[Place, ...]:
-        """All that may come to a value, through whatever hands it on."""
+        """Return all places that may reach a value, through all operations that pass them on."""
         found: dict[Place, None] = {}
         seen = {value, *sources}
         todo = list(sources)
@@ -128,7 +128,7 @@ class Places:
         return tuple(found)
 
     def _renamed(self, op: Operation, source: Value, type: Type) -> tuple[Place, ...]:
-        """The same storage under another name or type."""
+        """Return the places of a storage under another name or type."""
         found = self.of(source)
         if op.name == "pto.tensor_view_addr" and any(p.box is not None for p in found):
             return tuple(self._one(_somewhere(p)) for p in found)
@@ -138,7 +138,7 @@ class Places:
         return tuple(self._one(_resized(p, size)) for p in found)
 
     def _part(self, op: Operation, type: Type) -> tuple[Place, ...]:
-        """Some of the storage of the operand."""
+        """Return the places of the operand, which contain the result."""
         return self.of(op.operands[0])
 
     # -- tiles -----------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Places:
     def _moving_window(
         self, op: Operation, geometry: Geometry, start: tuple[int, int], sizes: tuple[int, int]
     ) -> tuple[Place, ...]:
-        """A window at offsets that change, such as a slot of several: somewhere in its tile, and apart from
+        """Return the place of a window with dynamic offsets, such as a slot: in its tile, and disjoint from
         other windows of it by their offsets."""
         (place,) = self.of(op.operands[0]) if geometry.bits >= 8 else (None,)
         if place is None:  # elements of 4 bits share bytes
@@ -190,7 +190,7 @@ class Places:
         )
 
     def _geometry(self, value: Value) -> tuple[Geometry, int, int] | None:
-        """The storage a tile is a window of, and where in it the tile starts."""
+        """Return the storage that a tile is a window of, and the position of the tile in it."""
         places = self.of(value)
         found = self._frames.get(value)
         type = value.type
@@ -220,8 +220,8 @@ class Places:
         return (self._one(Place(GM, found[0].root, low, high, box=box)),)
 
     def _frame(self, view: Value) -> tuple[object, list[Affine], Block | None]:
-        """What views have in common whose indices name the same elements, the strides where they are known,
-        and the block where all that is computed; None for a view of which two elements may share memory."""
+        """Return a key of views whose indices name the same elements, the strides if they are known, and the
+        block that computes them. The key is None for a view in which two elements may share memory."""
         op = view.op
         if op is None:
             return (view if _given(view) else None), [], None
@@ -237,7 +237,7 @@ class Places:
     def _hull(
         self, whole: Place, type: Type, offsets: tuple[Affine, ...], extents: list[int], strides: list[Affine]
     ) -> tuple[int, int]:
-        """The bytes between which a window lies, wherever it is."""
+        """Return the bytes between which a window lies, for all its offsets."""
         first = last = 0
         for offset, extent, stride in zip(offsets, extents, strides, strict=True):
             low, high = offset.range
@@ -273,13 +273,13 @@ class Places:
 
 
 def fifo_of(op: Operation) -> object:
-    """What tells the FIFO of an instruction from others of its core."""
+    """Return the identity of the FIFO of an instruction on its core."""
     handle = op.get("pipe_handle") if op.row is not None and "pipe_handle" in op.row.operand_index else None
     return handle if handle is not None else op.attr("id") or 0
 
 
 def space_of(type: Type) -> str:
-    """The memory a value of a type lies in."""
+    """Return the memory of a value of a type."""
     if isinstance(type, TileBufType | ConvTileType):
         return type.loc
     if isinstance(type, MemRefType):
@@ -290,11 +290,11 @@ def space_of(type: Type) -> str:
 
 
 def _size(type: Type) -> int | None:
-    """Bytes that storage of a type takes, where it says."""
+    """Return the bytes of storage of a type, if they are static."""
     if isinstance(type, TileBufType):
         if type.compact == "null":
             return type.size
-        # blocks of whole boxes, and up to one row or element more between them
+        # whole boxes, with up to one row or element between them
         return size_bytes(-(-type.rows // 16) * 16 + 1, type.cols + 1, type.bits or 8)
     if isinstance(type, ConvTileType | MemRefType):
         total = 1
@@ -307,12 +307,12 @@ def _size(type: Type) -> int | None:
 
 
 def _somewhere(place: Place) -> Place:
-    """All of what a place is part of."""
+    """Return the whole root of a place."""
     return Place(place.space, place.root, -BIG)
 
 
 def _block(value: Value) -> Block | None:
-    """The block a value is defined in."""
+    """Return the block that defines a value."""
     op = value.op
     if op is not None:
         return op.parent
@@ -321,7 +321,7 @@ def _block(value: Value) -> Block | None:
 
 
 def _given(value: Value) -> bool:
-    """Whether a value is an argument of the function."""
+    """Return True if a value is an argument of the function."""
     block = value.owner
     if not isinstance(block, Block) or block.parent is None:
         return False
@@ -330,7 +330,7 @@ def _given(value: Value) -> bool:
 
 
 def _sources(value: Value) -> list[Value]:
-    """The values one of which a value is, where something hands it on: a loop, a branch, a selection."""
+    """Return the candidates of a value that a loop, branch or selection passes on."""
     op, index = value.op, value.index
     if op is not None:
         if op.name == "arith.select":
@@ -362,14 +362,15 @@ def _resized(place: Place, size: int) -> Place:
 
 
 def _ends(op: Operation, name: str) -> list[Operation]:
-    """The ends of the blocks of an operation that hand values on."""
+    """Return the ends of an operation's blocks that pass values on."""
     found = [block.ops[-1] for region in op.regions for block in region.blocks if block.ops]
     return [end for end in found if end.name == name]
 
 
 def _nested(shape: list[Affine], strides: list[Affine]) -> bool:
-    """Whether no two elements of a view share memory: every stride steps over what lies inside."""
-    inner: Affine | None = None  # elements that the dimensions inside take
+    """Return True if no two elements of a view share memory: every stride exceeds the extent of the inner
+    dimensions."""
+    inner: Affine | None = None  # elements of the inner dimensions
     order = range(len(shape))
     if all(not s.terms for s in strides):
         order = sorted(order, key=lambda d: -strides[d].constant)
@@ -389,11 +390,11 @@ def _nested(shape: list[Affine], strides: list[Affine]) -> bool:
         elif not shape[d].terms:
             inner = stride.times(shape[d].constant)
         else:
-            inner = Affine(BIG)  # fits only in front of nothing
+            inner = Affine(BIG)  # no outer dimension fits
     return True
 
 
-#: The operand that says where an allocation lies.
+#: The address operand of an allocation.
 _ADDRESS = {"pto.alloc_tile": "addr", "pto.pointer_cast": "addrs"}
 _HANDLERS = {
     "pto.alloc_tile": Places._alloc,
