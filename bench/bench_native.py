@@ -24,7 +24,7 @@ import native_programs as programs
 import numpy as np
 
 import pto
-from pto.engine.native.machine import Program
+from pto.engine.native.machine import MachineProgram
 from pto.image.lower import lowered_image
 
 ARM = os.uname().machine == "aarch64"
@@ -112,7 +112,7 @@ def first_result(table: Table) -> None:
     roles = {kind: done.module.functions[0] for kind, _, _ in kernel.roles}
 
     def image() -> None:
-        Program(lowered_image("k", done.module, done.profile, roles.items()), done.profile)
+        MachineProgram(lowered_image("k", done.module, done.profile, roles.items()), done.profile)
 
     whole, parsed, made, called = best([first, lambda: pto.parse(text), image, lambda: kernel(x, y, z)], 15)
     table.line("first result, 100 operations", whole, 0, within=25e-3)

@@ -17,7 +17,7 @@ from pto.ir.clone import clone
 from pto.ir.core import Module
 from pto.ir.facts import module_profile
 from pto.passes import Options, PassContext, insert_sync
-from pto.passes.insert_sync import Report
+from pto.passes.insert_sync import SyncReport
 
 TILE, VIEW = "!pto.tile_buf<vec, 16x64xf32>", "!pto.partition_tensor_view<16x64xf32>"
 HEAD = """\
@@ -55,9 +55,9 @@ def program(count: int, depth: int) -> Module:
     return pto.parse(f"{HEAD}{tiles}{loops}{body}{'}' * depth}\nreturn\n}}\n}}\n")
 
 
-def timed(module: Module) -> tuple[float, Report]:
+def timed(module: Module) -> tuple[float, SyncReport]:
     profile = module_profile(module, None)
-    best, report = 1e9, Report()
+    best, report = 1e9, SyncReport()
     for _ in range(3):
         ctx = PassContext(clone(module), profile, Options(insert_sync=True))
         start = time.process_time()

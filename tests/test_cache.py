@@ -214,7 +214,7 @@ def test_a_library_that_is_loaded_survives(folder: Path) -> None:
     from pto.engine.cpp import build
 
     text = 'extern "C" __attribute__((visibility("default"))) int answer() { return 42; }\n'
-    loaded = ctypes.CDLL(build.cached([build.Unit("u.cpp", text)], [], []).path)
+    loaded = ctypes.CDLL(build.cached([build.TranslationUnit("u.cpp", text)], [], []).path)
     assert main(["cache", "clear"]) == 0
     assert not cache.entries() and loaded.answer() == 42
 

@@ -11,7 +11,7 @@ from tests.each import each
 
 from pto import diag, wire
 from pto.diag import Diagnostic, DiagnosticError, Source, Unread
-from pto.engine.compiled.library import Outcome
+from pto.engine.compiled.library import LaunchOutcome
 from pto.engine.compiled.processes import outcome, packed
 from pto.host.nodes import address
 
@@ -91,26 +91,26 @@ def test_what_is_wrong_is_said() -> None:
 
 def test_outcomes() -> None:
     for done in (
-        Outcome(0, ""),
-        Outcome(1, "wrong\n", 17, range(5, 2**64 - 1), 1),
-        Outcome(2, "\N{BULLET}", -1),
+        LaunchOutcome(0, ""),
+        LaunchOutcome(1, "wrong\n", 17, range(5, 2**64 - 1), 1),
+        LaunchOutcome(2, "\N{BULLET}", -1),
     ):
         assert outcome(packed(done), 1, 2) == done
 
-    def refused(done: Outcome, why: str) -> None:
+    def refused(done: LaunchOutcome, why: str) -> None:
         with pytest.raises(DiagnosticError, match=why):
             outcome(packed(done), 1, 2)
 
     each(
         refused,
         [
-            (Outcome(-1, "output, which belongs to a rank that runs"), "unknown status -1"),
-            (Outcome(9, ""), "unknown status 9"),
-            (Outcome(1, "", rank=2), "expected a rank from 0 to 1, got 2"),
-            (Outcome(1, "", rank=-1), "expected a rank from 0 to 1, got -1"),
+            (LaunchOutcome(-1, "output, which belongs to a rank that runs"), "unknown status -1"),
+            (LaunchOutcome(9, ""), "unknown status 9"),
+            (LaunchOutcome(1, "", rank=2), "expected a rank from 0 to 1, got 2"),
+            (LaunchOutcome(1, "", rank=-1), "expected a rank from 0 to 1, got -1"),
         ],
     )
-    assert len(packed(Outcome(0, "\N{BULLET}" * (1 << 20)))) < wire.SHORT
+    assert len(packed(LaunchOutcome(0, "\N{BULLET}" * (1 << 20)))) < wire.SHORT
 
 
 def test_addresses() -> None:

@@ -116,8 +116,8 @@ def lowered(
             refuse_illegal(module, target)
         raise
     return Lowered(
-        context.module, profile, [*found, *more], tuple(context.ran), context.manual, cast("MemoryPlan | None", context.plan),
-        times if timed else {},
+        context.module, profile, [*found, *more], tuple(context.ran), context.manual,
+        cast("MemoryPlan | None", context.plan), times if timed else {},
     )  # fmt: skip
 
 

@@ -84,7 +84,7 @@ def test_the_engine_does_without_the_native_module(monkeypatch: pytest.MonkeyPat
 
 def test_a_native_module_without_an_element_type(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DTYPES, "f8new", DTYPES["hif8"])
-    with pytest.raises(doctor.Problem, match="lacks element type f8new"):
+    with pytest.raises(doctor.FailedCheck, match="lacks element type f8new"):
         doctor._native()
 
 
@@ -97,7 +97,7 @@ def test_an_engine_that_computes_nonsense(capsys: Capture, monkeypatch: pytest.M
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(doctor.Problem, match="found") as problem:
+    with pytest.raises(doctor.FailedCheck, match="found") as problem:
         doctor._compiler()
     assert "g++" in problem.value.way_out
 
@@ -109,10 +109,12 @@ def test_a_compiler_without_cpp20(
     fake.write_text("#!/bin/sh\necho 'unrecognized option -std=c++20' >&2\nexit 1\n")
     fake.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(fake) if name == "c++" else None)
-    with pytest.raises(doctor.Problem, match=r"does not compile C\+\+20: unrecognized option"):
+    with pytest.raises(doctor.FailedCheck, match=r"does not compile C\+\+20: unrecognized option"):
         doctor._compiler()
 
 
 def test_knobs_show_their_values() -> None:
-    lines = doctor.report([doctor.Check("x", "ok", "y")], {"PTO_COLOR": "never"}, Screen(90, color=False))
+    lines = doctor.report(
+        [doctor.DoctorCheck("x", "ok", "y")], {"PTO_COLOR": "never"}, Screen(90, color=False)
+    )
     assert any(line.split()[:2] == ["PTO_COLOR", "never"] for line in lines)

@@ -482,7 +482,7 @@ def test_findings_of_tests_that_pass(monkeypatch: pytest.MonkeyPatch, capture: s
 
     said: list[str] = []
     reporter = SimpleNamespace(section=said.append, write_line=said.append)
-    one = session.Session()
+    one = session.ProgramListener()
     one.texts.append("k.cpp:1:1: a race")
     monkeypatch.setattr(session, "listening", [one])
     plugin.pytest_terminal_summary(reporter, SimpleNamespace(getoption=lambda name: capture))

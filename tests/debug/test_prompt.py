@@ -21,9 +21,9 @@ from tests.each import each
 from tests.sampling import examples
 
 from pto.cli.main import main
-from pto.engine.debug.commands import COMMANDS, GROUPS, TOPICS, Interpreter, find
+from pto.engine.debug.commands import COMMANDS, GROUPS, TOPICS, CommandInterpreter, find
 from pto.engine.debug.points import Breakpoint
-from pto.engine.debug.session import Session
+from pto.engine.debug.session import DebugSession
 from pto.engine.traced.kernel import TracedKernel
 
 ROOT = Path(__file__).parents[2]
@@ -164,8 +164,8 @@ def test_who_leaves_at_a_finding_is_told_what_a_run_would_say(
 def test_names_of_cpp_are_completed(folder: Path) -> None:
     case = CASES["cpp"]
     kernel: Any = TracedKernel(str(case.path))
-    with Session(kernel, list(case.arrays), {}) as session:
-        interpreter = Interpreter(session, lambda text: None)
+    with DebugSession(kernel, list(case.arrays), {}) as session:
+        interpreter = CommandInterpreter(session, lambda text: None)
         assert interpreter.completions("break @") == ["break @add"]
         session.points.add(Breakpoint.parsed("26", session.places))
         session.start()
@@ -267,7 +267,7 @@ def test_a_terminal(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def stopped() -> Any:
-    made = Session(loop(), loop_args(), {})
+    made = DebugSession(loop(), loop_args(), {})
     made.points.add(Breakpoint.parsed("4:2", made.places))
     with made:
         made.start()
@@ -287,9 +287,9 @@ _TEXT = st.one_of(
 
 @examples(300)
 @given(text=_TEXT)
-def test_any_command_is_answered(text: str, stopped: Session) -> None:
+def test_any_command_is_answered(text: str, stopped: DebugSession) -> None:
     said: list[str] = []
-    interpreter = Interpreter(stopped, said.append)
+    interpreter = CommandInterpreter(stopped, said.append)
     word = text.split("/")[0].split()
     if word and _moves(word[0]):
         return
@@ -307,8 +307,8 @@ def _moves(word: str) -> bool:
 
 def test_help_has_every_command() -> None:
     said: list[str] = []
-    with Session(loop(), loop_args(), {}) as s:
-        interpreter = Interpreter(s, said.append)
+    with DebugSession(loop(), loop_args(), {}) as s:
+        interpreter = CommandInterpreter(s, said.append)
         interpreter.run("help")
         assert len(said) == len(COMMANDS) + len(GROUPS)
         for c in COMMANDS:
@@ -324,8 +324,8 @@ def test_help_has_every_command() -> None:
 
 
 def test_completion() -> None:
-    with Session(loop(), loop_args(), {}) as s:
-        interpreter = Interpreter(s, print)
+    with DebugSession(loop(), loop_args(), {}) as s:
+        interpreter = CommandInterpreter(s, print)
         assert interpreter.completions("rev") == ["reverse-continue ", "reverse-next ", "reverse-step "]
         assert interpreter.completions("info fl") == ["info flags"]
         assert interpreter.completions("print %") == []

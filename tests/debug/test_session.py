@@ -17,12 +17,12 @@ from pto.diag import render
 from pto.engine.debug import state
 from pto.engine.debug.expressions import ExpressionError
 from pto.engine.debug.points import Breakpoint, PointError, Watchpoint
-from pto.engine.debug.session import Session
+from pto.engine.debug.session import DebugSession
 from pto.engine.reference.kernel import ReferenceKernel
 
 
-def session(kernel: Any, args: list[Any], *breaks: str, **options: Any) -> Session:
-    made = Session(kernel, args, options)
+def session(kernel: Any, args: list[Any], *breaks: str, **options: Any) -> DebugSession:
+    made = DebugSession(kernel, args, options)
     for text in breaks:
         made.points.add(Breakpoint.parsed(text, made.places))
     return made
@@ -355,7 +355,7 @@ def test_what_was_printed_is_not_printed_again() -> None:
     a = np.ones((64, 128), np.float32)
     out = io.StringIO()
     assert isinstance(k, ReferenceKernel)
-    with Session(k, [a, a, np.zeros_like(a)], {}, out) as s:
+    with DebugSession(k, [a, a, np.zeros_like(a)], {}, out) as s:
         s.start()
         whole = out.getvalue()
         assert whole.startswith("TPRINT 64x128")

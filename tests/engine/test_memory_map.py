@@ -10,7 +10,7 @@ import pytest
 
 import pto
 from pto.isa.profiles import profile
-from pto.perf.memory_map import Life, MemoryMap, Overlap
+from pto.perf.memory_map import Life, MemoryMap, TileOverlap
 
 HEAD = """\
 !t = !pto.tile_buf<vec, 16x64xf32>
@@ -73,7 +73,7 @@ def lives(map: MemoryMap, core: str = "core") -> dict[str, Life]:
     return {v.name: v for v in map.lives[core]}
 
 
-def pairs(found: list[Overlap]) -> list[set[str]]:
+def pairs(found: list[TileOverlap]) -> list[set[str]]:
     return [{o.a.name, o.b.name} for o in found]
 
 

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from pto.image.every_call import calls_of
-from pto.image.format import CALL, END, Code, Function, Image
+from pto.image.format import CALL, END, Image, ImageCode, ImageFunction
 from pto.image.lower import is_call
 from pto.image.operands import kind_of, operands_of, size_of
 from pto.isa import rows
@@ -78,9 +78,9 @@ class Builder:
     def image(self, target: str = "a5", kind: str = "mix", subblocks: int = 2, arguments: int = 1) -> Image:
         """The image; its arguments are pointers and numbers that nothing uses."""
         given = tuple((self.room(8), 0) for _ in range(arguments))
-        code = Code(kind, (*self.words, END | 1 << 24), bytes(self.frame), given, ())
+        code = ImageCode(kind, (*self.words, END | 1 << 24), bytes(self.frame), given, ())
         types = ("!pto.ptr<f32>", "!pto.ptr<f32>", "i64")[:arguments]
-        function = Function("k", tuple((f"x{n}", type) for n, type in enumerate(types)))
+        function = ImageFunction("k", tuple((f"x{n}", type) for n, type in enumerate(types)))
         return Image("k", target, tuple(self.calls), (code,), (function,), (), subblocks)
 
 

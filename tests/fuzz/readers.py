@@ -293,7 +293,7 @@ def image(data: bytes) -> str:
     return _checked(container.read(data, "k.elf"))
 
 
-def _checked(file: container.File) -> str:
+def _checked(file: container.ImageFile) -> str:
     for one in file.images:
         images.inside(one)
     again = listing.assembled(Source("k.txt", listing.text_of(file)))
@@ -303,7 +303,7 @@ def _checked(file: container.File) -> str:
     return "read"
 
 
-def _placed(file: container.File) -> list[Image]:
+def _placed(file: container.ImageFile) -> list[Image]:
     """The images of a file, places in the order of the words."""
     return [
         i.replace(codes=tuple(c.replace(places=tuple(sorted(c.places))) for c in i.codes))
@@ -375,7 +375,7 @@ def _runnable() -> tuple[bytes, ...]:
 
 
 @cache
-def _read(data: bytes) -> container.File:
+def _read(data: bytes) -> container.ImageFile:
     return container.read(data, "k.elf")
 
 
@@ -434,7 +434,7 @@ def call(data: bytes) -> str:
     if made is None or machine.missing(made.calls):
         return "no call"
     check.check(made)
-    result = ImageKernel(container.File("k.elf", (made,)), made).run(
+    result = ImageKernel(container.ImageFile("k.elf", (made,)), made).run(
         _array(), out=io.StringIO(), max_steps=100, timeout=2.0
     )
     Canary.check_elsewhere()
@@ -482,11 +482,11 @@ def _line_tables() -> tuple[bytes, ...]:
 @_add("lines", _line_tables, binary.elf, examples=300)
 def lines(data: bytes) -> str:
     """Read the table of lines of a library."""
-    from pto.engine.cpp.lines import Lines
+    from pto.engine.cpp.lines import LibraryLines
     from pto.image.elf import BadElf
 
     try:
-        found = Lines(data)
+        found = LibraryLines(data)
     except BadElf:
         return "refused"
     return "read" if found.at(0x1000) else "empty"

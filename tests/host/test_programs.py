@@ -20,7 +20,7 @@ from pto.cli.main import main
 from pto.diag import render
 from pto.host import launch
 from pto.host.checks import Checks
-from pto.host.trace import Program
+from pto.host.trace import HostProgram
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "ranks" / "04_program.cpp"
@@ -224,7 +224,7 @@ def test_e2424_damaged_bytes(checked: str) -> None:
             one.truncate(0)
             one.write(text)
             one.flush()
-            checks = Checks(Program(checked), frozenset(["oob"]), [one.fileno(), other.fileno()])
+            checks = Checks(HostProgram(checked), frozenset(["oob"]), [one.fileno(), other.fileno()])
             found = checks.run()
             assert {d.code for d in found} <= {"PTO-E2424"}, render(found)
             cut = [u for u in checks.unchecked if "because its trace ends in the middle of a message" in u]

@@ -25,7 +25,7 @@ from pto.engine.compiled import group
 from pto.files import unnamed
 from pto.host import meeting, nodes
 from pto.host.handshake import admitted, introduce
-from pto.host.meeting import Meeting, Place, placed
+from pto.host.meeting import Meeting, RankPlace, placed
 
 HELLO = str(Path(__file__).parents[2] / "examples" / "ranks" / "01_hello.pto")
 SECRET = bytes(range(32))
@@ -190,7 +190,7 @@ def test_a_rank_asks_the_system_who_listens(public: Path, runtime: Path) -> None
     os.rename(public / "socket", runtime / "ranks")  # which only this user can do
     try:
         with pytest.raises(DiagnosticError, match="'ranks' of the ranks belongs to another user"):
-            Meeting(Place(1, 2, "ranks"))
+            Meeting(RankPlace(1, 2, "ranks"))
     finally:
         os.write(go[1], b"g")
         other()
@@ -211,7 +211,7 @@ def temporary(public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def refused(folder: Path, why: str) -> None:
     with pytest.raises(DiagnosticError) as found:
-        Meeting(Place(0, 2, "ranks"))
+        Meeting(RankPlace(0, 2, "ranks"))
     (problem,) = found.value.diagnostics
     assert problem.code == "PTO-E2423"
     assert problem.message == f"cannot meet the other ranks in '{folder}': {why}"
@@ -259,8 +259,8 @@ def test_a_runtime_folder_of_somebody_else_is_not_used(temporary: Path) -> None:
 @contextmanager
 def met(name: str) -> Iterator[tuple[Meeting, Meeting]]:
     """Two ranks that meet, both in this process."""
-    with beside(lambda: Meeting(Place(0, 2, name))) as first:
-        second = Meeting(Place(1, 2, name))
+    with beside(lambda: Meeting(RankPlace(0, 2, name))) as first:
+        second = Meeting(RankPlace(1, 2, name))
     assert isinstance(first[0], Meeting), first[0]
     with first[0]._lines[1], second._lines[0]:
         yield first[0], second

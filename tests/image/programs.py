@@ -8,8 +8,8 @@ from pathlib import Path
 import pto
 from pto.driver import Options, lowered
 from pto.engine.native import images
-from pto.image.container import File
-from pto.image.format import CALL, Code, Image
+from pto.image.container import ImageFile
+from pto.image.format import CALL, Image, ImageCode
 from pto.image.format import NAMES as OPCODES
 from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 from pto.ir.core import Module
@@ -144,37 +144,37 @@ module attributes {pto.target_arch = "a3"} {
 """
 
 
-def file_of(module: Module, name: str = "k.elf") -> File:
+def file_of(module: Module, name: str = "k.elf") -> ImageFile:
     done = lowered(module, None, Options(check="none", passes="always")).sound()
     return images.file_of(module, done, name)
 
 
 @cache
-def two() -> File:
+def two() -> ImageFile:
     return file_of(pto.parse(TWO))
 
 
 @cache
-def example(name: str) -> File:
+def example(name: str) -> ImageFile:
     return file_of(pto.parse(EXAMPLES / f"{name}.pto"))
 
 
 @cache
-def values() -> File:
+def values() -> ImageFile:
     """Arrays, groups, memrefs."""
     return file_of(pto.parse(VALUES))
 
 
 @cache
-def convolution() -> File:
+def convolution() -> ImageFile:
     return file_of(pto.parse(CONVOLUTION))
 
 
-def every() -> list[File]:
+def every() -> list[ImageFile]:
     return [two(), values(), convolution(), *map(example, NAMES)]
 
 
-def walk(image: Image, code: Code) -> list[tuple[int, str, tuple[int, ...]]]:
+def walk(image: Image, code: ImageCode) -> list[tuple[int, str, tuple[int, ...]]]:
     """Instructions of a code: where each begins, its name and its operands."""
     found, at = list[tuple[int, str, tuple[int, ...]]](), 0
     while at < len(code.words):

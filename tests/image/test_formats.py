@@ -30,7 +30,7 @@ from .programs import EXAMPLES, TWO, every, example, file_of, two
 ROOT = Path(__file__).parents[2]
 
 
-def there_and_back(file: container.File) -> None:
+def there_and_back(file: container.ImageFile) -> None:
     for image in file.images:
         check(image)
         data = format.to_bytes(image)

@@ -42,7 +42,7 @@ def data() -> bytes:
     return container.to_bytes(two())
 
 
-def read(changed: bytes) -> container.File:
+def read(changed: bytes) -> container.ImageFile:
     return container.read(changed, "bad.elf")
 
 

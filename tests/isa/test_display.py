@@ -14,7 +14,7 @@ from pto.codegen import intrinsics, legality
 from pto.diag import DiagnosticError
 from pto.engine.reference import registry
 from pto.isa.profiles import ISAS
-from pto.passes.flow import _Use
+from pto.passes.flow import _OperandUse
 
 KERNELS = some(sorted((Path(__file__).parents[2] / "examples" / "kernels").glob("*.pto")), 3)
 #: Fields of a row that are for readers, in other words.
@@ -27,7 +27,7 @@ def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the tools make of the table."""
     out: dict[str, Any] = {}
     for row in isa.rows():
-        uses = [_Use(row, column) for column in ISAS]
+        uses = [_OperandUse(row, column) for column in ISAS]
         if row.expr:  # so that it is built again
             registry._EXECUTORS.pop(row.name, None)
         built = registry.find(row)

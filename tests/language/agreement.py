@@ -16,7 +16,7 @@ import pytest
 
 from pto.language import compiled
 from pto.language.compiled import Compiled
-from pto.language.graph import Edge, Graph, Site
+from pto.language.graph import CallGraph, Edge, Site
 from pto.language.tasks import with_windows
 from pto.language.touched import met
 
@@ -32,7 +32,7 @@ class Compared(NamedTuple):
 
 def compare(program: Compiled, values: list[Any]) -> Compared:
     """Run a graph on copies of its arguments, and compare."""
-    graph = Graph(program.entry)
+    graph = CallGraph(program.entry)
     run = program.execute(program._copied(values), check_hazards=True)
     functions = program.lowered.functions
     hazards = [h for h in compiled.hazards(run, functions) if h.kind in ("RAW", "WAR", "WAW")]

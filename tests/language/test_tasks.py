@@ -9,7 +9,7 @@ import pytest
 
 import pto.language as pl
 from pto.diag import DiagnosticError
-from pto.language.serial import Serial, Tensor
+from pto.language.serial import Serial, SerialTensor
 
 RNG = np.random.default_rng(0)
 
@@ -329,7 +329,7 @@ def boxes(function: Any, values: list[Any], which: int) -> list[Any]:
 
     class Told(Serial):
         def submit(self, kernel: Any, *args: Any, at: int = 0, **options: Any) -> int:
-            found.extend(a.box for a in args if isinstance(a, Tensor) and a.root is values[which])
+            found.extend(a.box for a in args if isinstance(a, SerialTensor) and a.root is values[which])
             return 0
 
     found: list[Any] = []

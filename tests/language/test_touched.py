@@ -10,7 +10,7 @@ import pytest
 
 import pto.language as pl
 from pto.engine import journal
-from pto.language.footprint import Footprint, Memory
+from pto.language.footprint import Footprint, RunArray
 from pto.language.graph import ordered
 from pto.language.problems import LanguageWarning
 
@@ -163,7 +163,7 @@ def test_outputs_that_wait_for_earlier_writers() -> None:
 def test_elements_of_many_tensors() -> None:
     """Whose a byte is does not depend on how many tensors there are, in what order, or whether some are empty."""
     whole = np.zeros((16, 8), np.float32)
-    touched = Footprint([Memory("whole", whole, True), Memory("half", whole[8:], True)])
+    touched = Footprint([RunArray("whole", whole, True), RunArray("half", whole[8:], True)])
     made = [np.zeros((i % 3, 64), np.float32) for i in range(300)]
     for i, array in enumerate(made):
         touched.made(f"t{i}", array)

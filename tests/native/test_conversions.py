@@ -100,7 +100,9 @@ class Unit:
             return ", ".join(f"{name}<{ELEMENTS[d]}, {ELEMENTS[s]}>{call}" for s, d in pairs)
 
         text = _SOURCE.format(lines=each("lines", self.pairs), decisions=each("clamps", self.legal, "()"))
-        built = build.cached([build.Unit("conversions.cpp", text)], [], arch_flags(profile(column)))
+        built = build.cached(
+            [build.TranslationUnit("conversions.cpp", text)], [], arch_flags(profile(column))
+        )
         assert built.ok, built.output[:4000]
         self.library = ctypes.CDLL(built.path)
 

@@ -29,13 +29,13 @@ from tests.seeds import seeds
 import pto
 from pto.cli import build, ptoas
 from pto.driver import Options, lowered
-from pto.engine.compiled.library import Launch, Library
+from pto.engine.compiled.library import LaunchRecord, Library
 from pto.engine.native import machine, objects
 from pto.engine.native.images import file_of
 from pto.image import elf
 from pto.image.container import read
 from pto.image.every_call import calls
-from pto.image.format import CALL, END, JUMP, Code, Image
+from pto.image.format import CALL, END, JUMP, Image, ImageCode
 from pto.isa import rows
 from pto.isa.profiles import profile
 from pto.objects import ir, machine_code
@@ -151,8 +151,8 @@ def test_a_limit_from_c(tmp_path: Path) -> None:
     opened.restype, error = ctypes.c_void_p, ctypes.create_string_buffer(200)
     made = ctypes.c_void_p(opened(None, 0, error, ctypes.c_size_t(len(error))))
     words = (ctypes.c_uint64 * 2)(0, 1)
-    launch = Launch(
-        size=ctypes.sizeof(Launch), argc=2, args=ctypes.addressof(words), blocks=1, threads=1,
+    launch = LaunchRecord(
+        size=ctypes.sizeof(LaunchRecord), argc=2, args=ctypes.addressof(words), blocks=1, threads=1,
         error=ctypes.addressof(error), error_size=len(error), limit=20_000_000, mark=-1,
     )  # fmt: skip
     assert kernel(ctypes.byref(launch), made) == launch.status == 1
@@ -213,7 +213,7 @@ def _scalar_image() -> Image:
         words += (CALL + n | (1 + count) << 24, *(at + _SLOT * i for i in range(count)))
         at += _SLOT * count
     words.append(END | 1 << 24)
-    return Image("k", "cpu", names, (Code("mix", tuple(words), bytes(at), (), ()),))
+    return Image("k", "cpu", names, (ImageCode("mix", tuple(words), bytes(at), (), ()),))
 
 
 def _frames(image: Image) -> Iterator[bytes]:

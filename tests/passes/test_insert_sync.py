@@ -19,9 +19,9 @@ from pto.ir.clone import clone
 from pto.ir.core import Module
 from pto.ir.facts import module_profile
 from pto.passes import Options, PassContext, compile, insert_sync
-from pto.passes.insert_sync import Report
-from pto.passes.sync.check import Check, Unbalanced
-from pto.passes.sync.emit import Emitter, add_tails
+from pto.passes.insert_sync import SyncReport
+from pto.passes.sync.check import HazardCheck, Unbalanced
+from pto.passes.sync.emit import FlagEmitter, add_tails
 from pto.passes.sync.events import Events
 from pto.passes.sync.flags import Barrier, Flag, Wait
 from pto.passes.sync.hazards import Hazards
@@ -33,7 +33,7 @@ from pto.verify import verify
 from .random_programs import Made, random_program
 
 
-def inserted(source: str | Module, target: str | None = None, ids: int = 8) -> tuple[Module, Report]:
+def inserted(source: str | Module, target: str | None = None, ids: int = 8) -> tuple[Module, SyncReport]:
     module = pto.parse(source) if isinstance(source, str) else source
     ctx = PassContext(clone(module), module_profile(module, target), Options(insert_sync=True))
     report = insert_sync.run(ctx, ids)
@@ -1247,7 +1247,7 @@ def _all_but_one(module: Module) -> Iterator[tuple[Module, str]]:
     while True:
         copy = clone(module)
         steps, hazards, placement = _parts(copy)
-        check = Check(steps, hazards, placement.flags.all)
+        check = HazardCheck(steps, hazards, placement.flags.all)
         assert not check.run()
         insert_sync.keep_needed(steps, check)
         barriers = [
@@ -1266,8 +1266,8 @@ def _all_but_one(module: Module) -> Iterator[tuple[Module, str]]:
             said = f"barrier {steps.pipes[barrier.pipe]}"
         else:
             return
-        assert Check(steps, hazards, placement.flags.all).run(), said
-        Emitter(steps, placement.flags.all).run()
+        assert HazardCheck(steps, hazards, placement.flags.all).run(), said
+        FlagEmitter(steps, placement.flags.all).run()
         add_tails(copy.functions[0])
         yield copy, said
         number += 1
@@ -1289,17 +1289,17 @@ def test_the_check_sees_what_is_missing() -> None:
     module = pto.parse(random_program(3, "a3", 30).text)
     steps, hazards, placement = _parts(module)
     flags = placement.flags
-    assert not Check(steps, hazards, flags.all).run()
+    assert not HazardCheck(steps, hazards, flags.all).run()
     for flag in list(flags.all):
         if flag.loop is None:
             flag.wait_at.before.append(Wait(flag))
             with pytest.raises(Unbalanced):
-                Check(steps, hazards, flags.all).run()
+                HazardCheck(steps, hazards, flags.all).run()
             flag.wait_at.before.pop()
     first, second = _overlapping(flags.all)
     first.id = second.id
     with pytest.raises(Unbalanced):
-        Check(steps, hazards, flags.all).run()
+        HazardCheck(steps, hazards, flags.all).run()
 
 
 def test_mistakes_of_ours_cost_time_and_not_results(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1307,7 +1307,7 @@ def test_mistakes_of_ours_cost_time_and_not_results(monkeypatch: pytest.MonkeyPa
     made = random_program(3, "a3", 30)
     module = pto.parse(made.text)
 
-    def run() -> Report:
+    def run() -> SyncReport:
         ctx = PassContext(clone(module), module_profile(module), Options(insert_sync=True))
         report = insert_sync.run(ctx)
         want, got = made.arguments(), made.arguments()

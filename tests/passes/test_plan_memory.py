@@ -18,7 +18,7 @@ from pto.ir.core import Module
 from pto.isa.profiles import LOCATIONS, Profile, profile
 from pto.passes import Options, compile
 from pto.passes.memory.pack import Item, conflicts, load, pack, place, smallest, top
-from pto.passes.memory.placements import MemoryPlan, Space
+from pto.passes.memory.placements import BufferSpace, MemoryPlan
 from pto.passes.memory.spread import spread
 from pto.passes.pipeline import PassContext
 
@@ -28,7 +28,7 @@ from .plan_checks import A3, BYTES, TILE, WIN, Clobbered, Replay, addresses, fir
 K = 1024
 
 
-def space(module: Module, target: Profile = A3, loc: str = "vec", function: str = "k") -> Space:
+def space(module: Module, target: Profile = A3, loc: str = "vec", function: str = "k") -> BufferSpace:
     found = plan(module, target)
     assert not has_errors(found.diagnostics), found.diagnostics
     assert isinstance(found.plan, MemoryPlan)

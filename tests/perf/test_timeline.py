@@ -19,7 +19,7 @@ from pto.perf.timeline import trace as of
 from pto.perf.timeline.advice import advise, one_buffer_more
 from pto.perf.timeline.simulate import simulate
 from pto.perf.timeline.timeline import Timeline
-from pto.perf.timeline.trace import CoreInfo, Site, Trace
+from pto.perf.timeline.trace import CoreInfo, Trace, TraceSite
 
 _MACHINE = MACHINES["a2a3"]
 
@@ -230,7 +230,7 @@ def traces(draw: st.DrawFn) -> Trace:
     """Events of two cores with three pipes; flags go from an event to a later one."""
     trace = Trace()
     trace.pipes = ["S", "MTE2", "V", "MTE3"]
-    trace.sites = [Site("work", 1, "", "")]
+    trace.sites = [TraceSite("work", 1, "", "")]
     paths = ["", "", "gm_ub", "ub_gm"]
     trace.charges += [
         Charge(float(busy), float(after), "derived", path, 64.0 * busy if path else 0.0)

@@ -13,7 +13,7 @@ from pto.cli.main import main
 from pto.engine.region import Region, blocked
 from pto.engine.traced.contents import by_contents
 from pto.runtime import told as hearing
-from pto.runtime.alike import Access, Alike, Told, Use
+from pto.runtime.alike import Alike, ByteUse, TaskAccess, Told
 from pto.runtime.told import TaskArray
 from pto.runtime.watched import _Uses
 from pto.runtime.written import Written
@@ -87,7 +87,7 @@ def told(address: int, size: int, *places: int) -> Told:
 
 def test_others_stay_within_their_own_arrays() -> None:
     alike = Alike()
-    alike.keep(told(0x10000, 4096, 512), [], [Access(False, 0, 512, region(512, 4, 64, 128))])
+    alike.keep(told(0x10000, 4096, 512), [], [TaskAccess(False, 0, 512, region(512, 4, 64, 128))])
     assert alike.find(told(0x90000, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 4096, 2048), None) is not None
     assert alike.find(told(0x90000, 4096, 2560), None) is None  # its last row ends behind the array
@@ -98,7 +98,9 @@ def test_others_stay_within_their_own_arrays() -> None:
 def test_others_read_what_was_written() -> None:
     alike, written = Alike(), Written()
     read, write = region(512, 4, 64, 128), region(4096, 4, 64, 128)
-    alike.keep(told(0x10000, 8192, 512), [], [Access(False, 0, 512, read), Access(True, 0, 512, write)])
+    alike.keep(
+        told(0x10000, 8192, 512), [], [TaskAccess(False, 0, 512, read), TaskAccess(True, 0, 512, write)]
+    )
     other = told(0x90000, 8192, 0)
     assert alike.find(other, written) is None
     written.add(read, 0x90000 - 512)
@@ -108,7 +110,7 @@ def test_others_read_what_was_written() -> None:
 
 
 def test_places_of_an_array_that_is_only_read_may_lie_anywhere() -> None:
-    accesses = [Access(False, 0, at, region(at, 4, 64, 64)) for at in (512, 2048)]
+    accesses = [TaskAccess(False, 0, at, region(at, 4, 64, 64)) for at in (512, 2048)]
     alike = Alike()
     alike.keep(told(0x10000, 8192, 512, 2048), [], accesses)
     assert alike.find(told(0x90000, 8192, 4096, 0), None) is not None
@@ -160,9 +162,9 @@ def test_tasks_that_share_a_tensor_and_keep_apart() -> None:
     """They say that they use all of it: what they did tells more."""
     uses, arrays = _Uses(), [TaskArray(4096, 1024, "parameter 0", None)]
     for task, first, last, write in ((1, 0, 256, True), (2, 256, 512, True), (3, 256, 512, False)):
-        uses.add(task, arrays, [Use(0, 4096 + first, 4096 + last, write)])
+        uses.add(task, arrays, [ByteUse(0, 4096 + first, 4096 + last, write)])
     uses.add(4, arrays, [])  # it did something with pointers, or nothing
-    uses.add(5, [*arrays, TaskArray(0, 16, "parameter 1", None)], [Use(1, 0, 16, True)])
+    uses.add(5, [*arrays, TaskArray(0, 16, "parameter 1", None)], [ByteUse(1, 0, 16, True)])
     assert uses.apart(1, 2, 0)
     assert not uses.apart(2, 3, 0)
     assert not uses.apart(1, 3, 0)  # what it reads is task 2's

@@ -11,7 +11,7 @@ import pytest
 
 import pto
 from pto import runtime
-from pto.runtime.golden import Tensor
+from pto.runtime.golden import GoldenTensor
 from pto.runtime.memory import TensorMemory
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "01_vec_add.pto"  # 64x128 of f32
@@ -153,7 +153,7 @@ def test_a_fault_ends_the_task_not_the_process(tmp_path: Path, body: str, words:
 
 
 def test_far_beside_a_tensor_is_not_mapped() -> None:
-    memory = TensorMemory([Tensor("x", None, _floats(3)), Tensor("y", None, _floats(5000), True)])
+    memory = TensorMemory([GoldenTensor("x", None, _floats(3)), GoldenTensor("y", None, _floats(5000), True)])
     for name, size in (("x", 12), ("y", 20000)):
         start = memory.addresses[name]
         assert start % 4096 == 0

@@ -416,11 +416,11 @@ def test_an_exception_of_golden_is_the_result_of_its_case(tmp_path: Path, source
 
 
 def test_memory_of_odd_sizes() -> None:
-    from pto.runtime.golden import Tensor
+    from pto.runtime.golden import GoldenTensor
     from pto.runtime.memory import TensorMemory
 
     arrays = [np.arange(n, dtype=np.uint8) for n in (0, 1, 4095, 4097)] + [np.array(3.5)]
-    memory = TensorMemory([Tensor(str(i), a, a) for i, a in enumerate(arrays)])
+    memory = TensorMemory([GoldenTensor(str(i), a, a) for i, a in enumerate(arrays)])
     assert all(np.array_equal(memory.array(str(i)), a) for i, a in enumerate(arrays))
     assert memory.array("4").shape == () and memory.strays() == [] and memory.changed_inputs() == []
     memory.array("2")[4094] ^= 1

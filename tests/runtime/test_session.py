@@ -175,9 +175,9 @@ def test_sources_that_do_not_change_are_looked_at_once(
     broken.write_text("what is this\n")
     kernels = [runtime.kernel(source, "out"), runtime.kernel(broken, "out")]
     asked: list[str] = []
-    make = compile_._Plan.__init__
+    make = compile_._LibraryPlan.__init__
     monkeypatch.setattr(
-        compile_._Plan,
+        compile_._LibraryPlan,
         "__init__",
         lambda self, job: (asked.append(os.path.basename(job.source)), make(self, job))[1],
     )

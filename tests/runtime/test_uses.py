@@ -252,7 +252,7 @@ def test_conflicts_are_those_that_nothing_orders(data: st.DataObject) -> None:
         if a[2] != b[2] and a[0] < b[1] and b[0] < a[1] and (a[4] != b[4] or a[4] == WRITE)
         and (a[2], b[2]) not in after and (b[2], a[2]) not in after
     }  # fmt: skip
-    found = {(a[3], b[3]) for a, b in hazards.conflicts(uses, hazards.Order(count, edges))}
+    found = {(a[3], b[3]) for a, b in hazards.conflicts(uses, hazards.PartialOrder(count, edges))}
     assert found <= clash and {(b, a) for a, b in found} <= clash
     task = [use[2] for use in uses]
     pairs = {(task[a], task[b]) for a, b in found}
@@ -268,7 +268,7 @@ def test_a_long_chain_takes_no_time() -> None:
     """Each task conflicts with the one before only: pairs are not all looked at."""
     count = 30_000
     uses = [(0, 64, task, 0, WRITE) for task in range(count)]
-    order = hazards.Order(count, [(t, t + 1) for t in range(count - 1)])
+    order = hazards.PartialOrder(count, [(t, t + 1) for t in range(count - 1)])
     assert list(hazards.conflicts(uses, order)) == []
 
 

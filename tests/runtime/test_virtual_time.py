@@ -16,7 +16,7 @@ import pytest
 from pto import runtime
 from pto.diag import DiagnosticError
 from pto.perf.analysis import Analysis
-from pto.perf.bounds import Overhead, bounds
+from pto.perf.bounds import SchedulerLoad, bounds
 from pto.perf.records import Records
 from pto.perf.tables import table
 from pto.runtime.durations import Durations, TaskInfo, mean_durations
@@ -370,7 +370,7 @@ def test_overhead_of_schedulers() -> None:
         "ready": [0, 12, 21], "dispatch": [0, 14, 23], "start": [2, 15, 24], "end": [10, 20, 40], "finish": [11, 21, 40],
     })  # fmt: skip
     edges = table("edges", {"pred": [0, 1], "succ": [1, 2]})
-    found = Overhead(Analysis(Records(tasks, edges, stats={"block_dim": 1, "virtual_ns": 40}))).shares
+    found = SchedulerLoad(Analysis(Records(tasks, edges, stats={"block_dim": 1, "virtual_ns": 40}))).shares
     assert found == {"aic": 3 / 38, "aiv": 4 / 38, "all": 0.0, "any": 7 / 38}
 
 

@@ -63,14 +63,14 @@ class Emitted(TracedProgram):
 def _unit(names: Sequence[str], flags: Sequence[str], made: dict[str, Any]) -> Built:
     """The library of some programs with the same flags."""
     units: list[str] = []
-    files: list[build.Unit] = []
+    files: list[build.TranslationUnit] = []
     for name in names:
         k = made[name]
         plain = name.replace(".", "_")
         entry = entry_of(k).replace(name=plain)
         text = single([entry], f"{plain}.inc", k.source)
         units.append(_SIDE.sub(lambda m, plain=plain: f"{plain}_{m[1]}", text))
-        files.append(build.Unit(f"{plain}.inc", k.source))
+        files.append(build.TranslationUnit(f"{plain}.inc", k.source))
     text = "\n".join(units)
     key = sha256(
         "".join([compiler.headers_digest(), *flags, text, *(f.text for f in files)]).encode()
@@ -82,7 +82,7 @@ def _unit(names: Sequence[str], flags: Sequence[str], made: dict[str, Any]) -> B
             work = place / f"work{os.getpid()}"
             work.mkdir(exist_ok=True)
             built = build.compile_units(
-                compiler.find(), [build.Unit("kernel.cpp", text)], files, flags, work, text
+                compiler.find(), [build.TranslationUnit("kernel.cpp", text)], files, flags, work, text
             )
             assert built.ok, built.output[:4000]
             Path(built.path).rename(done)

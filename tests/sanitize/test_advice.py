@@ -15,7 +15,7 @@ from tests.sampling import EVERY, some
 from tests.verify.test_illegal_programs import PAIRS
 
 import pto
-from pto.cli.fix import Outcome, Step, fixed
+from pto.cli.fix import FixOutcome, FixStep, fixed
 from pto.diag import Diagnostic, DiagnosticError, Source, render
 from pto.engine.sanitize.advice import applied
 
@@ -47,17 +47,17 @@ _OPEN = {
 }
 
 
-def launched(program: Program, text: str, **options: Any) -> tuple[Outcome, list[bytes]]:
+def launched(program: Program, text: str, **options: Any) -> tuple[FixOutcome, list[bytes]]:
     """One launch of a text with the arguments of a program."""
     try:
         kernel = pto.kernel(pto.parse(text), engine="reference")
         result, arrays = program.launch(kernel, **options)
     except DiagnosticError as e:
-        return Outcome(False, e.diagnostics), []
-    return Outcome(True, result.diagnostics), arrays
+        return FixOutcome(False, e.diagnostics), []
+    return FixOutcome(True, result.diagnostics), arrays
 
 
-def mended(program: Program, text: str) -> tuple[str, Outcome, list[Step]]:
+def mended(program: Program, text: str) -> tuple[str, FixOutcome, list[FixStep]]:
     """Follow the advice of sanitizers, and check that every step holds."""
     text, left, steps = fixed(text, lambda new: launched(program, new, sanitize="all")[0])
     said = "\n".join(f"{step.found.code}: {step.found.help}" for step in steps)

@@ -13,7 +13,7 @@ import pytest
 from tests.each import each
 
 from pto.diag import render
-from pto.engine.traced.sites import Site, Sites
+from pto.engine.traced.sites import CallSite, Sites
 
 from .test_cpp import FILES, Written, kernels, run
 
@@ -31,7 +31,7 @@ def sites_of(written: Written) -> list[tuple[str, int]]:
     found: set[tuple[str, int]] = set()
     make = Sites._make
 
-    def noting(self: Sites, key: tuple[int, ...]) -> Site:
+    def noting(self: Sites, key: tuple[int, ...]) -> CallSite:
         site = make(self, key)
         row = site.op.row
         if row is not None and row.name in ORDERING and site.op.loc is not None:
@@ -48,7 +48,7 @@ def without(written: Written, name: str, line: int) -> Any:
     """A run in which the calls of a row at a line do nothing."""
     make = Sites._make
 
-    def dropping(self: Sites, key: tuple[int, ...]) -> Site:
+    def dropping(self: Sites, key: tuple[int, ...]) -> CallSite:
         site = make(self, key)
         if site.op.row is not None and site.op.row.name == name and site.op.loc is not None:
             if site.op.loc.line == line:

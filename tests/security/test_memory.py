@@ -13,7 +13,7 @@ import pto
 from pto.diag import DiagnosticError
 from pto.engine.native.files import ImageKernel
 from pto.image.check import check
-from pto.image.container import File
+from pto.image.container import ImageFile
 
 from ..each import each
 from ..fuzz.calls import Builder
@@ -198,7 +198,7 @@ def test_images() -> None:
         image = b.image(kind="vector", arguments=3)
         try:
             check(image)
-            said = memory.run(ImageKernel(File("k.elf", (image,)), image))
+            said = memory.run(ImageKernel(ImageFile("k.elf", (image,)), image))
         except DiagnosticError as e:
             said = e.diagnostics[0].message
         assert expected in said, said

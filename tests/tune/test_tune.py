@@ -12,7 +12,7 @@ from pto.cli.tune import main
 from pto.diag import DiagnosticError
 from pto.tune import Outcome, Space
 from pto.tune.explore import search
-from pto.tune.measure import FAILED, ILLEGAL, TIMED, TOO_LARGE, Program, measure
+from pto.tune.measure import FAILED, ILLEGAL, TIMED, TOO_LARGE, TunedProgram, measure
 from pto.tune.picture import html, svg
 from pto.tune.source import fill, named
 from pto.tune.space import evaluate
@@ -104,7 +104,7 @@ def test_values_do_not_grow_with_each_place(places: list[str]) -> None:
 
 
 def test_a_parameter_that_changes_nothing_is_refused() -> None:
-    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS)
+    program = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS)
     with pytest.raises(DiagnosticError, match="has no parameter 'ROW'") as error:
         search(program, Space({"ROW": [1]}))
     assert "ROWS" in error.value.diagnostics[0].help
@@ -135,7 +135,7 @@ def arguments(texts: Any) -> list[Any]:
 
 
 def test_what_is_illegal_or_too_large_is_left_out() -> None:
-    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    program = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     found = search(program, Space({"ROWS": [64, 512], "COLS": [1, 128]}))
     status = {(o.params["ROWS"], o.params["COLS"]): (o.status, o.code) for o in found}
     assert status[64, 128] == (TIMED, "") and status[512, 128] == (TOO_LARGE, "SA-0352")
@@ -146,7 +146,7 @@ def test_what_is_illegal_or_too_large_is_left_out() -> None:
 
 
 def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    program = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     file = tmp_path / "k.jsonl"
     first = search(program, Space({"ROWS": [32, 64]}), str(file))
     assert len(file.read_text().splitlines()) == 2
@@ -154,7 +154,7 @@ def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.Monke
         unfinished.write('{"program": "')
     asked: list[Any] = []
 
-    def counted(program: Program, point: dict[str, Any]) -> Outcome:
+    def counted(program: TunedProgram, point: dict[str, Any]) -> Outcome:
         asked.append(point)
         return Outcome(point, TIMED, 1.0)
 
@@ -170,7 +170,7 @@ def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
-    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    program = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     file = tmp_path / "k.jsonl"
     search(program, Space({"ROWS": [64]}), str(file))
     line = json.loads(file.read_text())
@@ -188,14 +188,14 @@ def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
 
 
 def test_processes_find_the_same() -> None:
-    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=_of_the_tool())
+    program = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=_of_the_tool())
     space = Space({"ROWS": [64, 128]})
     assert search(program, space, None, 2) == search(program, space)
 
 
 def test_what_a_process_refuses_is_told(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("ROWS = 1\n")
-    program = Program("ROWS = 1\n", str(tmp_path / "k.py"), ())
+    program = TunedProgram("ROWS = 1\n", str(tmp_path / "k.py"), ())
     with pytest.raises(DiagnosticError, match=r"cannot choose a program in .*: expected a function build"):
         search(program, Space({"ROWS": [1, 2]}), None, 2)
 
@@ -217,10 +217,10 @@ def test_python_files(tmp_path: Path) -> None:
         "    x = np.zeros((1024, 128), np.float32)\n"
         "    return text.replace('${ROWS}', str(ROWS)).replace('${COLS}', str(COLS)), x, x.copy()\n"
     )
-    program = Program((tmp_path / "k.py").read_text(), str(tmp_path / "k.py"))
+    program = TunedProgram((tmp_path / "k.py").read_text(), str(tmp_path / "k.py"))
     found = search(program, Space({"ROWS": [16, 128]}))
     assert [o.params["ROWS"] for o in found] == [128, 16] and found[0].status == TIMED
-    text = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    text = TunedProgram(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     assert measure(text, {"ROWS": 128}).us == found[0].us
     (tmp_path / "slow.toml").write_text('machine = "a2a3"\nmhz = 925\n[runtime]\npoll = 200\n')
     slow = measure(text._replace(machine=str(tmp_path / "slow.toml")), {"ROWS": 128})
@@ -241,7 +241,7 @@ def test_python_files(tmp_path: Path) -> None:
         "def inputs():\n"
         "    return np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)\n"
     )
-    program = Program((tmp_path / "j.py").read_text(), str(tmp_path / "j.py"))
+    program = TunedProgram((tmp_path / "j.py").read_text(), str(tmp_path / "j.py"))
     found = search(program, Space({"ROWS": [16, 32]}))
     assert [o.status for o in found] == [TIMED, TIMED], found
     assert found[0].params == {"ROWS": 32}, "fewer tasks"

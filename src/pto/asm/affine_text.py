@@ -37,10 +37,10 @@ class AffineTextError(Exception):
 
 def parse_affine_map(text: str) -> AffineMapAttr:
     """Read `affine_map<...>`; raises `AffineTextError`."""
-    return _Reader(text).map()
+    return _AffineReader(text).map()
 
 
-class _Reader:
+class _AffineReader:
     def __init__(self, text: str) -> None:
         self.text = text
         found = list(re.finditer(_TOKEN, text, re.ASCII))  # compiled on first use

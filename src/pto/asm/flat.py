@@ -108,13 +108,13 @@ def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int
         for index, where in indices:
             if index.type not in (INDEX, ERROR):
                 p.report("PTO-E0303", f"a view is subscripted with an index, not {index.type}", where)
-        return _Window(value, [v for v, _ in indices], at)  # type: ignore[return-value]
+        return _FlatWindow(value, [v for v, _ in indices], at)  # type: ignore[return-value]
     given.append((value, at, None))
     given.extend((v, w, None) for v, w in indices)
     return None
 
 
-class _Window(Value):
+class _FlatWindow(Value):
     """A subscripted view; its size is that of the tile it is moved to or from."""
 
     __slots__ = ("at", "indices", "view")
@@ -277,7 +277,7 @@ def _bind(
                 if declared.kind in ("scalar", "any") or not isinstance(type, ScalarType):
                     type = _immediate_type(declared, elem)
                 value = _constant(p, immediate, type, at)
-            elif isinstance(value, _Window):
+            elif isinstance(value, _FlatWindow):
                 value = _window(p, value, tile)
             assert value is not None
             st.values.setdefault(declared.name, []).append((value, at))
@@ -316,7 +316,7 @@ def _insert(
     return op.result
 
 
-def _window(p: RowReader, window: _Window, tile: TileBufType | None) -> Value:
+def _window(p: RowReader, window: _FlatWindow, tile: TileBufType | None) -> Value:
     """`partition_view` of the tile's size at the given indices."""
     view = window.view.type
     assert isinstance(view, ViewType)

@@ -23,7 +23,7 @@ from ..ir.types import I1, I64, FunctionType
 from ..isa.row import Row
 from .cursor import Cursor, Fail
 from .statement import settle
-from .writer import Writer
+from .writer import FormatWriter
 
 _SEGMENTS = "operandSegmentSizes"
 #: Attributes that say which operands form a group: in generic form they are ours to write.
@@ -120,7 +120,7 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None, cases: At
         at += count
 
 
-def to_generic(p: Writer, op: Operation) -> str:
+def to_generic(p: FormatWriter, op: Operation) -> str:
     """One operation in generic form, without its results."""
     row = op.row
     operands = list(op.operands)

@@ -30,14 +30,14 @@ from ..ir.core import Operation, Value
 from ..ir.kinds import kind_matches
 from ..ir.types import FunctionType, TileBufType
 from ..isa.enums import ENUMS, same_enum
-from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
+from ..isa.format import AttrDict, FormatGroup, Item, Lit, TypeOf, Var, variables
 from ..isa.row import Attr, Row
 from .generic import to_generic
 from .structured import PRINTERS
-from .writer import Writer
+from .writer import FormatWriter
 
 
-class Printer(Writer):
+class Printer(FormatWriter):
     def enter_function(self, op: Operation) -> None:
         self._next = 0
         self._labels.clear()
@@ -84,7 +84,7 @@ class Printer(Writer):
                 rest = {k: v for k, v in op.attrs.items() if k not in named}
                 if rest:
                     out.append(dict_text(rest))
-            elif isinstance(item, Group):
+            elif isinstance(item, FormatGroup):
                 self._group(item, op, row, named, out)
             elif isinstance(item, TypeOf):
                 out.append(self._types(item, op, row))
@@ -92,7 +92,7 @@ class Printer(Writer):
                 out.append(self._variable(item, op, row))
         return [o for o in out if o]
 
-    def _group(self, group: Group, op: Operation, row: Row, named: set[str], out: list[str]) -> None:
+    def _group(self, group: FormatGroup, op: Operation, row: Row, named: set[str], out: list[str]) -> None:
         if not present(group, op, row):
             return
         if not group.repeat:
@@ -182,7 +182,7 @@ def flat_order_is_enough(op: Operation) -> bool:
     return optional <= 1 or sum(op.segments or ()) in (len(row.operands), len(row.operands) - optional)
 
 
-def present(group: Group, op: Operation, row: Row) -> bool:
+def present(group: FormatGroup, op: Operation, row: Row) -> bool:
     """An optional group is written when everything it names is there."""
     found = False
     for item in group.items:
@@ -190,7 +190,7 @@ def present(group: Group, op: Operation, row: Row) -> bool:
             if not _has(item.name, op, row):
                 return False
             found = True
-    return found or any(isinstance(i, Group) and present(i, op, row) for i in group.items)
+    return found or any(isinstance(i, FormatGroup) and present(i, op, row) for i in group.items)
 
 
 def _has(name: str, op: Operation, row: Row) -> bool:
@@ -207,10 +207,10 @@ def _has(name: str, op: Operation, row: Row) -> bool:
 def _tuples(items: tuple[Item, ...], row: Row) -> Iterator[tuple[str, int]]:
     """Each variadic operand that a repeated group takes apart, and how many values one repetition takes."""
     for item in items:
-        if isinstance(item, Group) and item.repeat:
+        if isinstance(item, FormatGroup) and item.repeat:
             name = next(v for v in variables(item.items) if v in row.operand_index)
             yield name, sum(isinstance(i, Var | TypeOf) and i.name == name for i in item.items)
-        elif isinstance(item, Group):
+        elif isinstance(item, FormatGroup):
             yield from _tuples(item.items, row)
 
 

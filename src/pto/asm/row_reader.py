@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..ir.core import Operation, Region, Value
 from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, Type
-from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
+from ..isa.format import AttrDict, FormatGroup, Item, Lit, TypeOf, Var
 from ..isa.row import KINDS, Attr, Operand, Row
 from .blocks import Blocks
 from .cursor import Fail, literal_help
@@ -49,7 +49,7 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
             out.append((TYPES if item.many and not is_result else TYPE, item.name))
         elif isinstance(item, AttrDict):
             out.append((DICT,))
-        elif isinstance(item, Group):
+        elif isinstance(item, FormatGroup):
             steps = _compile(item.items, found)
             has_value = any(s[0] in (VALUE, VALUES, ATTR, REGION) for s in steps)
             types = tuple(

@@ -31,10 +31,10 @@ from .blocks import SHORT_NAMES, Blocks
 from .cursor import Fail
 from .generic import to_generic
 from .statement import Names
-from .writer import Writer
+from .writer import FormatWriter
 
 Parse = Callable[[Blocks, Row, Names, int], Operation]
-Print = Callable[[Writer, Operation], str]
+Print = Callable[[FormatWriter, Operation], str]
 
 #: Attributes that a function's header already shows.
 _FUNC_HEADER = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
@@ -69,7 +69,7 @@ def _module(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], attrs=attrs, regions=[region])
 
 
-def _print_module(p: Writer, op: Operation) -> str:
+def _print_module(p: FormatWriter, op: Operation) -> str:
     name = op.attrs.get("sym_name")
     rest = {k: v for k, v in op.attrs.items() if k != "sym_name"}
     head = "module"
@@ -147,7 +147,7 @@ def _func(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], attrs=attrs, regions=[region])
 
 
-def _print_func(p: Writer, op: Operation) -> str:
+def _print_func(p: FormatWriter, op: Operation) -> str:
     signature = op.attrs["function_type"].value
     body = op.regions[0]
     shown = op.attrs.get("arg_attrs")
@@ -203,7 +203,7 @@ def _call(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [v for v, _ in values], signature.results, attrs, (len(values),))
 
 
-def _print_call(p: Writer, op: Operation) -> str:
+def _print_call(p: FormatWriter, op: Operation) -> str:
     rest = {k: v for k, v in op.attrs.items() if k != "callee"}
     signature = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     dictionary = f" {p.attr_dict(rest)}" if rest else ""
@@ -238,7 +238,7 @@ def _constant(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], [type], {**attrs, "value": value})
 
 
-def _print_constant(p: Writer, op: Operation) -> str:
+def _print_constant(p: FormatWriter, op: Operation) -> str:
     value = op.attrs["value"]
     rest = {k: v for k, v in op.attrs.items() if k != "value"}
     text = f"{value.value} : {value.type}" if isinstance(value, IntAttr) and value.type != I1 else str(value)
@@ -319,7 +319,7 @@ def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, operands, types, attrs, (1, 1, 1, len(inits)), [region])
 
 
-def _print_for(p: Writer, op: Operation) -> str:
+def _print_for(p: FormatWriter, op: Operation) -> str:
     lb, ub, step, *inits = op.operands
     body = op.regions[0].blocks[0]
     with p.scope():
@@ -349,7 +349,7 @@ def _if(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [condition], types, attrs, None, regions)
 
 
-def _print_if(p: Writer, op: Operation) -> str:
+def _print_if(p: FormatWriter, op: Operation) -> str:
     head = f"scf.if {p.value(op.operands[0])}"
     if op.results:
         head += f" -> ({', '.join(str(r.type) for r in op.results)})"
@@ -378,7 +378,7 @@ def _while(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [v for v, _ in inits], signature.results, attrs, (len(inits),), [before, after])
 
 
-def _print_while(p: Writer, op: Operation) -> str:
+def _print_while(p: FormatWriter, op: Operation) -> str:
     signature = FunctionType(tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     before, after = op.regions
     with p.scope():
@@ -401,7 +401,7 @@ def _execute_region(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [], types, attrs, None, [region])
 
 
-def _print_execute_region(p: Writer, op: Operation) -> str:
+def _print_execute_region(p: FormatWriter, op: Operation) -> str:
     head = "scf.execute_region"
     if op.results:
         head += f" -> ({', '.join(str(r.type) for r in op.results)})"
@@ -432,7 +432,7 @@ def _index_switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, [arg], types, attrs, None, [default, *regions])
 
 
-def _print_index_switch(p: Writer, op: Operation) -> str:
+def _print_index_switch(p: FormatWriter, op: Operation) -> str:
     rest = {k: v for k, v in op.attrs.items() if k != "cases"}
     head = f"scf.index_switch {p.value(op.operands[0])}{' ' + p.attr_dict(rest) if rest else ''}"
     if op.results:
@@ -456,14 +456,14 @@ def _br(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _successor_text(p: Writer, s: Successor) -> str:
+def _successor_text(p: FormatWriter, s: Successor) -> str:
     label = p.block_label(s.block)
     if not s.args:
         return label
     return f"{label}({p.values(s.args)} : {', '.join(str(v.type) for v in s.args)})"
 
 
-def _print_br(p: Writer, op: Operation) -> str:
+def _print_br(p: FormatWriter, op: Operation) -> str:
     return f"cf.br {_successor_text(p, op.successors[0])}" + (f" {p.attr_dict(op.attrs)}" if op.attrs else "")
 
 
@@ -480,7 +480,7 @@ def _cond_br(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _print_cond_br(p: Writer, op: Operation) -> str:
+def _print_cond_br(p: FormatWriter, op: Operation) -> str:
     targets = ", ".join(_successor_text(p, s) for s in op.successors)
     return f"cf.cond_br {p.value(op.operands[0])}, {targets}" + (
         f" {p.attr_dict(op.attrs)}" if op.attrs else ""
@@ -510,7 +510,7 @@ def _switch(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return op
 
 
-def _print_switch(p: Writer, op: Operation) -> str:
+def _print_switch(p: FormatWriter, op: Operation) -> str:
     if len(op.operands) != 1 or len(op.successors) != 1 + len(op.attr("case_values") or ()):
         return to_generic(p, op)
     default, *rest = op.successors
@@ -586,7 +586,7 @@ def _strided(keyed: bool) -> Parse:
 
 
 def _print_strided(keyed: bool) -> Print:
-    def show(p: Writer, op: Operation) -> str:
+    def show(p: FormatWriter, op: Operation) -> str:
         text = f"{op.name} {p.value(op.operands[0])}"
         if keyed:
             text += " to"
@@ -633,7 +633,7 @@ def _affine_apply(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     return _make(row, operands, [INDEX], attrs, (len(operands),))
 
 
-def _print_affine_apply(p: Writer, op: Operation) -> str:
+def _print_affine_apply(p: FormatWriter, op: Operation) -> str:
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)
     first, second = op.operands[: mapping.dims], op.operands[mapping.dims :]

@@ -11,7 +11,7 @@ from ..ir.attrs import Attribute, StrAttr, dict_text
 from ..ir.core import Block, Module, Operation, Region, Value
 
 
-class Writer:
+class FormatWriter:
     """`operation` is the printer's."""
 
     def __init__(self, form: str = "pto", locations: bool = False) -> None:

@@ -17,12 +17,12 @@ from .writer import to_bytecode
 def from_bytecode(data: bytes, name: str = "<bytecode>") -> Module:
     """Read the module of a bytecode file. Operations have the source locations of its debug information, or
     the offsets of their bytes."""
-    from .build import Builder
+    from .build import FileBuilder
     from .debuginfo import read_debuginfo
     from .file import read_file, read_module
 
     file = read_file(bytes(data), name)
-    return Builder(file).module(read_module(file), read_debuginfo(file))
+    return FileBuilder(file).module(read_module(file), read_debuginfo(file))
 
 
 def to_source(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:

@@ -22,7 +22,7 @@ from ..isa.enums import ENUMS
 from . import format
 from .constants import BadConstant, constant_name, float_attr, int_attr, wide_attr
 from .debuginfo import DebugInfo, is_name
-from .file import Constant, File, RawBlock, RawModule, RawOp
+from .file import File, FileConstant, RawBlock, RawModule, RawOp
 from .leb import fail
 from .texts import BadText, default, implied, parse_dict, parse_type
 
@@ -31,7 +31,7 @@ _ALLOWANCE = 1 << 20
 _ATTRIBUTE_COST = 64  # memory of an attribute of an operation, in characters
 
 
-class Builder:
+class FileBuilder:
     def __init__(self, file: File) -> None:
         self.file = file
         self._left = _ALLOWANCE + _TEXT_PER_BYTE * len(file.data)
@@ -125,7 +125,7 @@ class Builder:
         self.spend(len(text) + _ATTRIBUTE_COST * len(found), at)
         return dict(found)
 
-    def constant(self, entry: Constant, at: int) -> Attribute:
+    def constant(self, entry: FileConstant, at: int) -> Attribute:
         if entry.tag == format.INDEX_VECTOR:
             self.fail("PTO-E1213", "expected a number as the value of a constant, got an index vector", at)
         type = self.type(entry.type, entry.at)
@@ -185,7 +185,7 @@ class Builder:
 class _Scope:
     """The values of one function, with the region that each is visible in."""
 
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: FileBuilder) -> None:
         self.b = builder
         self.values: list[Value] = []
         self._region_of: list[Region] = []  # of each value

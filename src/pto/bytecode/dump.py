@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from . import format
 from .debuginfo import DebugInfo, read_debuginfo
-from .file import Constant, File, RawBlock, RawModule, RawOp, read_file, read_module
+from .file import File, FileConstant, RawBlock, RawModule, RawOp, read_file, read_module
 
 _WIDEST = 160  # longer texts are cut
 _TAGS = {
@@ -106,7 +106,7 @@ class _Listing:
         return f"  @ {_cut(self.debug.files[found[0]])}:{found[1]}:{found[2]}" if found else ""
 
 
-def _constant(file: File, entry: Constant) -> str:
+def _constant(file: File, entry: FileConstant) -> str:
     if isinstance(entry.value, bytes):
         value = "0x" + entry.value[::-1].hex()
     elif isinstance(entry.value, tuple):

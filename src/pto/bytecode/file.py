@@ -19,7 +19,7 @@ _DEEPEST = MAX_DEPTH - 4  # the text around a region adds the module, its functi
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class FileConstant:
     at: int
     tag: int
     type: int  # type id, 0 for an index vector
@@ -77,7 +77,7 @@ class File:
     string_at: list[int] = field(default_factory=lambda: [])
     types: list[int] = field(default_factory=lambda: [])  # string ids
     attrs: list[int] = field(default_factory=lambda: [])
-    consts: list[Constant] = field(default_factory=lambda: [])
+    consts: list[FileConstant] = field(default_factory=lambda: [])
 
     def reader(self, section: int) -> Reader:
         at, end = self.sections[section]
@@ -189,13 +189,13 @@ def _constants(file: File) -> None:
     for _ in range(r.count("constants", 2)):
         at, tag = r.at, r.u8()
         if tag == format.INDEX_VECTOR:
-            file.consts.append(Constant(at, tag, 0, tuple(r.sleb() for _ in range(r.count("numbers")))))
+            file.consts.append(FileConstant(at, tag, 0, tuple(r.sleb() for _ in range(r.count("numbers")))))
             continue
         if tag not in (format.INT, format.FLOAT, format.WIDE_INT):
             r.fail("PTO-E1213", f"constant {len(file.consts)} has unknown tag {tag}", at)
         type = r.index("type", len(file.types), 1)
         value = r.sleb() if tag == format.INT else r.take(r.count("bytes of a number"))
-        file.consts.append(Constant(at, tag, type, value))
+        file.consts.append(FileConstant(at, tag, type, value))
     r.finish()
 
 
@@ -287,7 +287,7 @@ class _Stream:
         op.regions = [self.region(depth + 1) for _ in found.row.regions]
         return op
 
-    def _immediate(self, found: format.Op) -> tuple[int, ...]:
+    def _immediate(self, found: format.BytecodeOp) -> tuple[int, ...]:
         r, kind, at = self.r, found.immediate, self.r.at
         if kind == format.NO_IMMEDIATE:
             return ()
@@ -310,7 +310,7 @@ class _Stream:
             )
         return (value,)
 
-    def _operand_count(self, found: format.Op, immediate: tuple[int, ...]) -> int:
+    def _operand_count(self, found: format.BytecodeOp, immediate: tuple[int, ...]) -> int:
         if found.mode == format.COUNTED:
             return self.r.count("operands")
         if found.mode == format.SEGMENTED:

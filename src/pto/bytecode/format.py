@@ -87,7 +87,7 @@ IMPLIED: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class BytecodeOp:
     """One operation of the v0 table."""
 
     row: Row
@@ -98,7 +98,7 @@ class Op:
     readable: bool  # by the reader of PTOAS
 
 
-def _op(r: Row) -> Op:
+def _op(r: Row) -> BytecodeOp:
     immediate = _IMMEDIATES.get(r.name, NO_IMMEDIATE)
     required = sum(not o.optional and not o.variadic for o in r.operands)
     if immediate in (VIEW, PARTITION):
@@ -113,13 +113,13 @@ def _op(r: Row) -> Op:
         mode = FIXED
     count = _MODE_OPERANDS.get(r.name, _FIXED.get(r.name, required))
     results = sum(not o.variadic for o in r.results)
-    return Op(r, mode, count, immediate, results, r.name not in _UNREADABLE)
+    return BytecodeOp(r, mode, count, immediate, results, r.name not in _UNREADABLE)
 
 
 @cache
-def table() -> dict[tuple[int, int | None], Op]:
+def table() -> dict[tuple[int, int | None], BytecodeOp]:
     """Return (opcode, variant) -> operation, for every number that v0 defines."""
-    found: dict[tuple[int, int | None], Op] = {}
+    found: dict[tuple[int, int | None], BytecodeOp] = {}
     for r in rows():
         if r.opcode <= _LAST.get(r.opcode >> 12, -1) and r.name != "func.func":
             found[r.opcode, r.variant] = _op(r)
@@ -133,7 +133,7 @@ def variants() -> frozenset[int]:
 
 
 @cache
-def by_name() -> dict[str, Op]:
+def by_name() -> dict[str, BytecodeOp]:
     return {op.row.full_name: op for op in table().values()}
 
 

@@ -29,7 +29,7 @@ def to_bytecode(module: Module, *, strict: bool = False, debuginfo: bool = False
     `strict` raises `DiagnosticError` for operations that the reader of PTOAS lacks. `debuginfo` adds value
     names and source locations. In strict mode, value names are those of the canonical text of PTOAS.
     """
-    return _Writer(module, strict, debuginfo).file()
+    return _BytecodeWriter(module, strict, debuginfo).file()
 
 
 class _Table(Generic[T]):
@@ -42,7 +42,7 @@ class _Table(Generic[T]):
         return self.ids.setdefault(entry, len(self.ids))
 
 
-class _Writer:
+class _BytecodeWriter:
     def __init__(self, module: Module, strict: bool, debuginfo: bool) -> None:
         self.module = module
         self.strict = strict
@@ -228,7 +228,7 @@ class _Writer:
         for region in op.regions:
             self._region(out, region, depth + 1)
 
-    def _known(self, out: bytearray, found: format.Op, op: Operation) -> None:
+    def _known(self, out: bytearray, found: format.BytecodeOp, op: Operation) -> None:
         row = found.row
         out += row.opcode.to_bytes(2, "little")
         write_uleb(
@@ -243,7 +243,7 @@ class _Writer:
         for result in op.results:
             write_uleb(out, self._type(result.type))
 
-    def _immediate(self, out: bytearray, found: format.Op, op: Operation) -> None:
+    def _immediate(self, out: bytearray, found: format.BytecodeOp, op: Operation) -> None:
         kind = found.immediate
         if kind == format.CONSTANT:
             number = constant_bits(op.attrs["value"])
@@ -298,7 +298,7 @@ def _text_section(table: _Table[int]) -> bytes:
     return bytes(out)
 
 
-def _misfit(found: format.Op, op: Operation) -> str:
+def _misfit(found: format.BytecodeOp, op: Operation) -> str:
     """Return the reason why v0 cannot express an operation that has a number in v0; empty if v0 can."""
     if not found.readable:
         return "v0 has a number for it, but the reader of PTOAS lacks the operation"

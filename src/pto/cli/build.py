@@ -15,7 +15,7 @@ from ..reading import SUFFIXES
 from .common import (
     FAILED,
     OK,
-    Parser,
+    CommandParser,
     add_auto,
     add_capacity,
     add_diagnostics,
@@ -41,7 +41,7 @@ The library of an object has the functions that the object calls, for a machine 
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto build", "Compile a kernel with the system's C++ compiler and the headers of pto.", _EXAMPLES
     )
     p.add_argument(

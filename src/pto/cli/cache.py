@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from .. import cache
-from .common import OK, Parser
+from .common import OK, CommandParser
 
 _EXAMPLES = """\
   pto cache                    show its folder and its size
@@ -21,7 +21,7 @@ Libraries that a process has loaded stay loaded when they are removed.
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto cache", "Show, prune or clear the cache of compiled code.", _EXAMPLES)
+    p = CommandParser("pto cache", "Show, prune or clear the cache of compiled code.", _EXAMPLES)
     p.add_argument(
         "action",
         nargs="?",

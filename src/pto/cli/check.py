@@ -14,7 +14,7 @@ from ..verify import LEVELS
 from .common import (
     FAILED,
     OK,
-    Parser,
+    CommandParser,
     add_capacity,
     add_diagnostics,
     add_target,
@@ -33,7 +33,7 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto check",
         "Verify programs: syntax, structure, legality on the target, tile memory and overlaps, flag balance.",
         _EXAMPLES,

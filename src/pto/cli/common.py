@@ -36,7 +36,7 @@ class _Checker(argparse.HelpFormatter):
 setattr(argparse, "_", str)  # noqa: B010
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """Argument parser that reports usage errors on stderr with exit status 2, and prints examples
     unchanged."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import isa
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.timing import MACHINES, PARAMETERS, Machine, machine, toml_of
-from .common import FAILED, OK, Parser, show, write_output
+from .common import FAILED, OK, CommandParser, show, write_output
 from .terminal import Screen
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ _OPERAND = re.compile(r"(\w+)=(\w+):(\d+(?:x\d+)*)@(\w+)$")
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto cost", "Show what instructions cost on a machine, by the cost model.", _EXAMPLES)
-    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    p = CommandParser("pto cost", "Show what instructions cost on a machine, by the cost model.", _EXAMPLES)
+    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=CommandParser)
     shown = verbs.add_parser(
         "show",
         prog="pto cost show",

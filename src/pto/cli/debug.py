@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
-from .common import FAILED, OK, Parser, say, show
+from .common import FAILED, OK, CommandParser, say, show
 from .run import Prepared, finished, parsed, parser, run
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _serve(arguments: Sequence[str]) -> int:
     """Serve the protocol, on standard input and output or on a port."""
     from ..engine.debug.dap import Adapter
 
-    p = Parser("pto debug", "Serve the Debug Adapter Protocol.", _EXAMPLES)
+    p = CommandParser("pto debug", "Serve the Debug Adapter Protocol.", _EXAMPLES)
     p.add_argument("--dap", action="store_true")
     p.add_argument("--dap-port", type=_port, metavar="PORT")
     options = p.parse_args(list(arguments))

@@ -12,7 +12,7 @@ from pathlib import Path
 from .. import __version__, knobs
 from ..engine.cpp.compiler import GET_ONE, REINSTALL
 from ..engine.registry import ENGINES, Engine, by_default
-from .common import FAILED, OK, Parser
+from .common import FAILED, OK, CommandParser
 from .terminal import Screen
 
 _EXAMPLES = """\
@@ -22,14 +22,14 @@ _EXAMPLES = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     name: str
     status: str  # ok, missing (optional) or failed (required)
     detail: str
     help: str = ""
 
 
-class Problem(Exception):
+class FailedCheck(Exception):
     """A failed check: the result, and the way out."""
 
     def __init__(self, detail: str, way_out: str) -> None:
@@ -38,7 +38,7 @@ class Problem(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto doctor", "Check what works on this machine.", _EXAMPLES)
+    p = CommandParser("pto doctor", "Check what works on this machine.", _EXAMPLES)
     p.add_argument("--json", action="store_true", help="print JSON")
     options = p.parse_args(arguments)
     screen = Screen()
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if failed else OK
 
 
-def report(checks: Sequence[Check], values: dict[str, str], screen: Screen) -> list[str]:
+def report(checks: Sequence[DoctorCheck], values: dict[str, str], screen: Screen) -> list[str]:
     """Return the results of the checks as lines."""
     marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "failed": ("FAIL", "bad")}
     column = max(len(c.name) for c in checks) + 2
@@ -68,14 +68,14 @@ def report(checks: Sequence[Check], values: dict[str, str], screen: Screen) -> l
     return out + screen.table(("name", "value", "meaning"), rows)
 
 
-def _run(name: str, required: bool, check: Callable[[], str]) -> Check:
+def _run(name: str, required: bool, check: Callable[[], str]) -> DoctorCheck:
     try:
-        return Check(name, "ok", check())
-    except Problem as problem:
+        return DoctorCheck(name, "ok", check())
+    except FailedCheck as problem:
         detail, way_out = str(problem), problem.way_out
     except Exception as error:  # an exception that a broken installation causes
         detail, way_out = f"{type(error).__name__}: {error}", REINSTALL
-    return Check(name, "failed" if required else "missing", detail, way_out)
+    return DoctorCheck(name, "failed" if required else "missing", detail, way_out)
 
 
 # --------------------------------------------------------------------------------------------------- checks
@@ -104,13 +104,13 @@ def _native() -> str:
         from .. import _native as native
         from ..isa.dtypes import DTYPES
     except ImportError as error:
-        raise Problem(f"cannot be loaded: {error}", REINSTALL) from error
+        raise FailedCheck(f"cannot be loaded: {error}", REINSTALL) from error
     newer = set(DTYPES) - {name for name, _ in native.dtypes()}
     if newer:
-        raise Problem(f"lacks element type {', '.join(sorted(newer))}", REINSTALL)
+        raise FailedCheck(f"lacks element type {', '.join(sorted(newer))}", REINSTALL)
     codes = native.encode("bf16", np.array([1.0, -2.5], dtype=np.float64))
     if codes.tolist() != [0x3F80, 0xC020]:
-        raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", REINSTALL)
+        raise FailedCheck(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", REINSTALL)
     return f"self-check passed ({native.__file__})"
 
 
@@ -139,7 +139,7 @@ def _engine(engine: Engine) -> Callable[[], str]:
 
             from ..engine import launch
         except ImportError as error:
-            raise Problem(f"cannot be loaded: {error}", "pip install numpy ml_dtypes") from error
+            raise FailedCheck(f"cannot be loaded: {error}", "pip install numpy ml_dtypes") from error
         from ..asm import parse
         from ..diag import DiagnosticError
 
@@ -151,9 +151,9 @@ def _engine(engine: Engine) -> Callable[[], str]:
         except DiagnosticError as error:
             problem = error.diagnostics[0]
             way_out = problem.help or (GET_ONE if engine.compiles else REINSTALL)
-            raise Problem(problem.message, way_out) from error
+            raise FailedCheck(problem.message, way_out) from error
         if not np.array_equal(y[0], 2.0 * np.arange(64)):
-            raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", REINSTALL)
+            raise FailedCheck(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", REINSTALL)
         does = "compiles and runs" if engine.compiles else "runs"
         usual = ", the default for programs" if engine is by_default("module")[0] else ""
         return f"{engine.name}: {does} a kernel, self-check passed{usual}{engine.remarks()}"
@@ -168,7 +168,7 @@ def _library(name: str) -> Callable[[], str]:
         try:
             found = import_module(name)
         except ImportError as error:
-            raise Problem("not installed", f"pip install {name}") from error
+            raise FailedCheck("not installed", f"pip install {name}") from error
         return str(getattr(found, "__version__", "unknown version"))
 
     return check
@@ -183,7 +183,7 @@ def _tool(package: str, what: str) -> Callable[[], str]:
         try:
             return f"{version(package)}, {what}"
         except PackageNotFoundError as error:
-            raise Problem(f"not installed; {what}", f"pip install {package}") from error
+            raise FailedCheck(f"not installed; {what}", f"pip install {package}") from error
 
     return check
 
@@ -197,7 +197,9 @@ def _compiler() -> str:
     except DiagnosticError as error:
         problem = error.diagnostics[0]
         detail = problem.message.removeprefix("no C++ compiler: ")
-        raise Problem(f"{detail}; needed for C++ kernels and orchestrations only", problem.help) from error
+        raise FailedCheck(
+            f"{detail}; needed for C++ kernels and orchestrations only", problem.help
+        ) from error
     tuned = "" if found.march_native else "; without -march=native"
     vectors = platform.machine() if found.vectors == "baseline" else found.vectors
     linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers only"
@@ -217,7 +219,7 @@ def _cache() -> str:
             file.write(bytes(1 << 20))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise Problem(
+        raise FailedCheck(
             f"cannot write to '{where}': {why}; compiled code is not kept between processes",
             "pto cache prune --max SIZE, or name another folder in PTO_CACHE_DIR",
         ) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..diag import did_you_mean
-from .common import FAILED, OK, Parser
+from .common import FAILED, OK, CommandParser
 
 _EXAMPLES = """\
   pto examples                            list the examples, each with its first line
@@ -23,7 +23,7 @@ _SUFFIXES = (".pto", ".py", ".cpp", ".c")
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto examples", "List or copy the examples that come with pto.", _EXAMPLES)
+    p = CommandParser("pto examples", "List or copy the examples that come with pto.", _EXAMPLES)
     p.add_argument("what", nargs="?", choices=["list", "copy"], default="list", metavar="list|copy")
     p.add_argument("name", nargs="?", help="with copy: an example or folder from the list, or 'all'")
     p.add_argument(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..diag import did_you_mean
 from ..isa.errors import CATALOGUE, CatalogueEntry, recipe
-from .common import FAILED, OK, Parser
+from .common import FAILED, OK, CommandParser
 
 _EXAMPLES = """\
   pto explain SA-0353
@@ -18,7 +18,7 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto explain", "Explain diagnostic codes and how to fix the problems.", _EXAMPLES)
+    p = CommandParser("pto explain", "Explain diagnostic codes and how to fix the problems.", _EXAMPLES)
     p.add_argument("codes", nargs="*", metavar="CODE", help="a code such as SA-0353 or PTO-E0207")
     p.add_argument("--list", action="store_true", help="list all codes with their titles")
     p.add_argument("--json", action="store_true", help="print JSON")

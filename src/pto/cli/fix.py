@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(problems) else OK
 
 
-class Outcome(NamedTuple):
+class FixOutcome(NamedTuple):
     """The diagnostics of a program; `ran` if the program passes the verifier."""
 
     ran: bool
@@ -77,14 +77,14 @@ class Outcome(NamedTuple):
         """Return the progress of the program: 0 if it does not run, 1 if a run is stuck, 2 if a run ends."""
         return 0 if not self.ran else 1 if any(d.code == STUCK for d in self.found) else 2
 
-    def better(self, before: Outcome) -> bool:
+    def better(self, before: FixOutcome) -> bool:
         """Return True if the program makes more progress, or as much without new kinds of problems."""
         if self.reach != before.reach:
             return self.reach > before.reach
         return {d.code for d in self.errors} <= {d.code for d in before.errors}
 
 
-class Step(NamedTuple):
+class FixStep(NamedTuple):
     """One suggestion that was tried; `kept` if it helped."""
 
     found: Diagnostic
@@ -92,13 +92,13 @@ class Step(NamedTuple):
 
 
 def fixed(
-    text: str, run: Callable[[str], Outcome], wanted: Callable[[Diagnostic], bool] = lambda d: True
-) -> tuple[str, Outcome, list[Step]]:
+    text: str, run: Callable[[str], FixOutcome], wanted: Callable[[Diagnostic], bool] = lambda d: True
+) -> tuple[str, FixOutcome, list[FixStep]]:
     """Apply suggestions of reports until none can be applied. Return the text, its outcome, and the steps. A
     step is undone if it leads to a problem of another kind."""
     outcome = run(text)
     declined: set[str] = set()
-    steps: list[Step] = []
+    steps: list[FixStep] = []
     while len(steps) < _MOST:
         for d in outcome.errors:
             new = applied(text, d.help) if d.help not in declined else None
@@ -108,7 +108,7 @@ def fixed(
             if not wanted(d):
                 continue
             after = run(new)
-            steps.append(Step(d, after.better(outcome)))
+            steps.append(FixStep(d, after.better(outcome)))
             if steps[-1].kept:
                 text, outcome = new, after
                 declined.clear()  # lines have moved
@@ -118,7 +118,7 @@ def fixed(
     return text, outcome, steps
 
 
-def _outcome(options: Namespace, path: str, text: str) -> Outcome:
+def _outcome(options: Namespace, path: str, text: str) -> FixOutcome:
     """Run a text from a temporary file beside the original, because the text may include other files."""
     folder, name = os.path.split(os.path.abspath(path))
     ran = True
@@ -134,7 +134,7 @@ def _outcome(options: Namespace, path: str, text: str) -> Outcome:
             for span in (d.span, *(span for _, span in d.notes)):
                 if span is not None and span.source.name == file.name:
                     span.source.name = path
-    return Outcome(ran, found)
+    return FixOutcome(ran, found)
 
 
 def _wanted(d: Diagnostic) -> bool:

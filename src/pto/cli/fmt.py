@@ -7,7 +7,18 @@ from collections.abc import Sequence
 
 from ..asm import format_source
 from ..diag import Diagnostic, has_errors, visible
-from .common import FAILED, OK, Parser, add_diagnostics, difference, read_input, say, show, tell, write_output
+from .common import (
+    FAILED,
+    OK,
+    CommandParser,
+    add_diagnostics,
+    difference,
+    read_input,
+    say,
+    show,
+    tell,
+    write_output,
+)
 
 _EXAMPLES = """\
   pto fmt k.pto            rewrite in place
@@ -22,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         "Format programs: one statement per line, indented by its depth. The form of the text, its\n"
         "aliases, comments, locations and line breaks inside a statement stay."
     )
-    p = Parser("pto fmt", description, _EXAMPLES)
+    p = CommandParser("pto fmt", description, _EXAMPLES)
     p.add_argument(
         "inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input to standard output"
     )

@@ -13,7 +13,7 @@ from ..diag import did_you_mean
 from ..isa import describe
 from ..isa.profiles import ISAS, PROFILES
 from ..isa.row import Row
-from .common import FAILED, OK, Parser, profile_name
+from .common import FAILED, OK, CommandParser, profile_name
 from .terminal import Screen
 
 _EXAMPLES = """\
@@ -27,7 +27,9 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto isa", "Print instructions of the instruction table, as a page or a list.", _EXAMPLES)
+    p = CommandParser(
+        "pto isa", "Print instructions of the instruction table, as a page or a list.", _EXAMPLES
+    )
     p.add_argument(
         "name",
         nargs="?",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..image import listing
-from .common import FAILED, OK, Parser, add_diagnostics, show, write_output
+from .common import FAILED, OK, CommandParser, add_diagnostics, show, write_output
 
 _EXAMPLES = """\
   pto objdump k.elf                      print calls, constants and instructions, with their source lines
@@ -16,7 +16,7 @@ _EXAMPLES = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto objdump",
         "Print the images of a file: output of ptoas, or any ELF file with a section .pto.",
         _EXAMPLES,

@@ -6,25 +6,25 @@ from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 
 
-class Form(Record):
+class OutputForm(Record):
     suffix: str
     doc: str
     image: bool = False
     machine: bool = False  # True for machine code of the CPU
 
 
-FORMS: dict[str, Form] = {
-    "cpp": Form(".cpp", "C++"),
-    "pto": Form(".pto", "a program"),
-    "dps": Form(".pto", "a program"),
-    "ssa": Form(".ssa.pto", "a program"),
-    "asm": Form(".pto.s", "PTO-AS"),
-    "generic": Form(".mlir", "MLIR"),
-    "elf": Form(".elf", "an image", image=True),
-    "llvm": Form(".ll", "LLVM IR", machine=True),
-    "native": Form(".s", "assembly", machine=True),
-    "obj": Form(".o", "an object", machine=True),
-    "so": Form(".so", "a shared object", machine=True),
+FORMS: dict[str, OutputForm] = {
+    "cpp": OutputForm(".cpp", "C++"),
+    "pto": OutputForm(".pto", "a program"),
+    "dps": OutputForm(".pto", "a program"),
+    "ssa": OutputForm(".ssa.pto", "a program"),
+    "asm": OutputForm(".pto.s", "PTO-AS"),
+    "generic": OutputForm(".mlir", "MLIR"),
+    "elf": OutputForm(".elf", "an image", image=True),
+    "llvm": OutputForm(".ll", "LLVM IR", machine=True),
+    "native": OutputForm(".s", "assembly", machine=True),
+    "obj": OutputForm(".o", "an object", machine=True),
+    "so": OutputForm(".so", "a shared object", machine=True),
 }
 _BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine or form.image}
 #: Forms that the suffix `.s` can mean.

@@ -52,10 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from ..verify import LEVELS
-    from .common import Parser, add_capacity, add_diagnostics, add_target
+    from .common import CommandParser, add_capacity, add_diagnostics, add_target
     from .outputs import FORMS
 
-    p = Parser(
+    p = CommandParser(
         "ptoas",
         "Assemble a PTO program to C++ with PTO intrinsics, to an image, to machine code, or to any "
         "text form.",

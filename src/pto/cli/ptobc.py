@@ -13,7 +13,7 @@ from .common import (
     FAILED,
     OK,
     USAGE,
-    Parser,
+    CommandParser,
     add_diagnostics,
     add_target,
     read_input,
@@ -52,9 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    p = Parser("ptobc", "Encode, decode or list PTO bytecode (PTO-BC v0).", _EXAMPLES)
+    p = CommandParser("ptobc", "Encode, decode or list PTO bytecode (PTO-BC v0).", _EXAMPLES)
     p.add_argument("--version", action="version", version=f"ptobc {__version__}")
-    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=CommandParser)
 
     encode = verbs.add_parser(
         "encode",

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..engine.sanitize import WARN, parse_names
-from .common import FAILED, OK, Parser, show, unwritten
+from .common import FAILED, OK, CommandParser, show, unwritten
 from .interrupt import allow
 
 _EXAMPLES = """\
@@ -32,7 +32,7 @@ _LEVELS = "checks: off, warn (unordered tasks, at little cost), all, or names as
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto python",
         "Run Python programs that import pypto or simpler, with this package in their place.",
         _EXAMPLES,
@@ -89,7 +89,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 _VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform", "--device")
 
 
-def _report(p: Parser, options: Any, level: str) -> int:
+def _report(p: CommandParser, options: Any, level: str) -> int:
     from ..compat.report import run as report
 
     allow(_SECONDS, signal.SIGINT, signal.SIGTERM)

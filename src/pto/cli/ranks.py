@@ -18,7 +18,7 @@ from ..reading import SUFFIXES, read
 from .common import (
     FAILED,
     OK,
-    Parser,
+    CommandParser,
     add_diagnostics,
     add_sanitize,
     add_target,
@@ -31,7 +31,7 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..host.checks import Checks
-    from ..host.launch import Outcome
+    from ..host.launch import RanksOutcome
     from ..isa.profiles import Profile
 
 _EXAMPLES = """\
@@ -48,7 +48,7 @@ the other ranks.
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto ranks",
         "Run a program as several processes (ranks) whose kernels access each other's memory.",
         _EXAMPLES,
@@ -123,19 +123,19 @@ def _run(options: Namespace, own: list[str]) -> int:
     return FAILED if has_errors(problems) else worst
 
 
-def _checked(options: Namespace, command: list[str]) -> tuple[Outcome, list[Diagnostic], str]:
+def _checked(options: Namespace, command: list[str]) -> tuple[RanksOutcome, list[Diagnostic], str]:
     """Run a program and check its ranks. Return the outcome, the findings, and the verdict as text."""
     from ..host import launch
     from ..host.checks import Checks
     from ..host.meeting import placed
-    from ..host.trace import Program
+    from ..host.trace import HostProgram
 
     if placed(os.environ) is not None:
         raise DiagnosticError([
             Diagnostic("PTO-E2403", "--sanitize needs all ranks, but another launcher has started this one",
                        help="start them with pto ranks -n N, without another launcher")
         ])  # fmt: skip
-    program = Program(command[0])
+    program = HostProgram(command[0])
     with contextlib.ExitStack() as files:
         traces = [files.enter_context(tempfile.TemporaryFile()).fileno() for _ in range(options.ranks or 1)]
         done = launch.run(command, options.ranks, options.timeout, traces=traces)

@@ -14,7 +14,7 @@ from ..engine import making, registry
 from ..engine.traced.record import MOST
 from ..reading import SUFFIXES
 from .arguments import Argument
-from .common import FAILED, OK, Parser, add_capacity, add_diagnostics, add_target, show, write_output
+from .common import FAILED, OK, CommandParser, add_capacity, add_diagnostics, add_target, show, write_output
 
 _EXAMPLES = """\
   pto record k.cpp -- @a.npy f32:16x64 > k.pto
@@ -28,7 +28,7 @@ lines in the C++, as loc(..).
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto record",
         "Run a C++ kernel once, and record its operations as a program without control flow.",
         _EXAMPLES,

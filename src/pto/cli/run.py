@@ -20,7 +20,7 @@ from .arguments import Argument
 from .common import (
     FAILED,
     OK,
-    Parser,
+    CommandParser,
     add_auto,
     add_capacity,
     add_diagnostics,
@@ -86,9 +86,9 @@ the arrays of all ranks are saved in one file:
 """
 
 
-def parser(prog: str, description: str, examples: str) -> Parser:
+def parser(prog: str, description: str, examples: str) -> CommandParser:
     """Return the parser of `pto run` and `pto debug`."""
-    p = Parser(prog, description, examples)
+    p = CommandParser(prog, description, examples)
     p.add_argument(
         "input",
         metavar="FILE",
@@ -177,7 +177,7 @@ def parser(prog: str, description: str, examples: str) -> Parser:
     return p
 
 
-def add_debugger(p: Parser) -> None:
+def add_debugger(p: CommandParser) -> None:
     p.add_argument(
         "--break",
         action="append",
@@ -210,7 +210,7 @@ def add_debugger(p: Parser) -> None:
     p.add_argument("--debug", action="store_true", help="stop before the first operation")
 
 
-def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> Namespace:
+def parsed(p: CommandParser, arguments: Sequence[str], program: str | None = None) -> Namespace:
     """Return the options, with the arguments of the kernel after '--'. `program` is the input if it is
     known."""
     given = list(arguments)

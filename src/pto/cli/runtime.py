@@ -17,7 +17,7 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine.sanitize import summary
 from ..files import write_whole
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
-from .common import FAILED, OK, USAGE, Parser, add_diagnostics, add_sanitize, show
+from .common import FAILED, OK, USAGE, CommandParser, add_diagnostics, add_sanitize, show
 from .interrupt import allow
 from .terminal import Screen
 
@@ -48,12 +48,12 @@ _LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser(
+    p = CommandParser(
         "pto runtime",
         "Run graphs of kernels on the cores of a simulated device, with the PTO2 task runtime.",
         _EXAMPLES,
     )
-    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=Parser)
+    verbs = p.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=CommandParser)
     _add_run(verbs)
     options = p.parse_args(arguments)
     if options.folder is None and options.kernels is None:
@@ -174,7 +174,7 @@ class _Session:
         self.options = options
         self.problems: list[Diagnostic] = []
         self.results: list[CaseResult] = []
-        self._progress = _Progress(not options.silent and not options.verbose and sys.stderr.isatty())
+        self._progress = _CompileProgress(not options.silent and not options.verbose and sys.stderr.isatty())
         self._screen = Screen()
         self._ahead: Ahead | None = None
         self._unchecked: dict[str, str] = {}
@@ -425,7 +425,7 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
-class _Progress:
+class _CompileProgress:
     """A line on a terminal that shows the progress of compilation."""
 
     def __init__(self, shown: bool) -> None:

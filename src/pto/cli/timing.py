@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, visible
-from .common import Parser, read_input, tell, write_output
+from .common import CommandParser, read_input, tell, write_output
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..perf.timeline.timeline import Timeline
 
 
-def add_timing(p: Parser) -> None:
+def add_timing(p: CommandParser) -> None:
     p.add_argument(
         "--time", action="store_true", dest="show_time",
         help="print the time on the machine by the cost model, and what the kernel waits for",

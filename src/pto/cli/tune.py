@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, visible
-from .common import FAILED, OK, Parser, add_diagnostics, add_target, show
+from .common import FAILED, OK, CommandParser, add_diagnostics, add_target, show
 from .terminal import Screen
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ Results are kept in FILE.tune.jsonl; an interrupted search continues from there.
 
 def main(arguments: Sequence[str]) -> int:
     about = "Search over compile-time parameters: legal choices that fit in memory, ranked by the cost model."
-    p = Parser("pto tune", about, _EXAMPLES)
+    p = CommandParser("pto tune", about, _EXAMPLES)
     add = p.add_argument
     add("input", metavar="FILE", help="program text (.pto) with ${NAME} in it, or a Python file (.py)")
     add("args", nargs="*", metavar="ARG", help="arguments of the kernel, after '--', as for pto run")
@@ -83,7 +83,7 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
     from ..reading import read
     from ..tune import picture
     from ..tune.explore import search
-    from ..tune.measure import TIMED, Program
+    from ..tune.measure import TIMED, TunedProgram
     from ..tune.source import fill, listing
     from ..tune.space import Space, refuse
 
@@ -99,7 +99,9 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
             "cannot use --write with a Python file, which has no program text to fill in",
             "call build with the best values",
         )
-    program = Program(source.text, o.input, tuple(o.args), o.entry, o.arch, o.blocks, o.machine, _arguments)
+    program = TunedProgram(
+        source.text, o.input, tuple(o.args), o.entry, o.arch, o.blocks, o.machine, _arguments
+    )
     results = o.results or f"{os.path.splitext(os.path.basename(o.input))[0]}.tune.jsonl"
     if o.fresh and os.path.exists(results):
         os.remove(results)

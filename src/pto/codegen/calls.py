@@ -38,7 +38,7 @@ _SCALARS = {"float": "float", "int": "int64_t", "index": "uint16_t", "i64": "uin
 _PLAIN = {"bool": "bool", "int": "int"}
 
 
-class Written(Record):
+class CallOverload(Record):
     """An overload: forms of a row with the same arguments, and template arguments that go together."""
 
     row: Row
@@ -69,7 +69,7 @@ class Written(Record):
 # ---- which overloads there are ----
 
 
-def written() -> Iterator[Written]:
+def written() -> Iterator[CallOverload]:
     """The overloads whose frame is generated, and whose meaning is written by hand."""
     found = [(row, check) for row in all_rows() for check in checks_of(row)]
     every: dict[str, set[tuple[str, ...]]] = defaultdict(set)  # arguments of the calls of a name
@@ -86,7 +86,7 @@ def written() -> Iterator[Written]:
             others = every[group[0][1].name]
             scratch = int(any(len(_arguments(call)) > len(args) for _, call in group))
             fewest = min(map(len, others))
-            yield Written(row, check, tuple(group), args, scratch, len(others) > 1, fewest)
+            yield CallOverload(row, check, tuple(group), args, scratch, len(others) > 1, fewest)
 
 
 def _calls(check: Check) -> list[tuple[Form, Call]]:
@@ -126,7 +126,7 @@ def _attribute(row: Row, word: str) -> Attr | None:
 # ---- the frame ----
 
 
-def _frame(made: Written) -> Iterator[str]:
+def _frame(made: CallOverload) -> Iterator[str]:
     row, check, call = made.row, made.check, made.call
     params, conditions, handed = _parameters(made)
     yield f"/// {row.doc}"
@@ -150,7 +150,7 @@ def _frame(made: Written) -> Iterator[str]:
     yield "}"
 
 
-def _parameters(made: Written) -> tuple[list[str], list[str], list[str]]:
+def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
     """Parameters, what types have to be to tell overloads apart, and what is handed on."""
     params: list[str] = []
     conditions: list[str] = []
@@ -190,7 +190,7 @@ def traced(row: Row, args: Iterable[str], given: Iterable[Attr] = ()) -> Iterato
 _KINDS = {"tile": "is_tile_data_v", "view": "is_global_data_v"}
 
 
-def _value_type(made: Written, name: str) -> str:
+def _value_type(made: CallOverload, name: str) -> str:
     """The type of an argument that is no tile and no tensor."""
     operand = made.operands.get(name)
     if operand is None:
@@ -203,7 +203,7 @@ def _value_type(made: Written, name: str) -> str:
     return f"typename {type_of((read or [*made.check.classes])[-1 if read else 0])}::DType"
 
 
-def _template(made: Written) -> list[str]:
+def _template(made: CallOverload) -> list[str]:
     """What the template has: the arguments of its longest list, and classes that follow from the call."""
     known = {type_of(n): n for n in made.check.classes}
     known |= {type_of(n): n for n in made.operands if made.is_scratch(n)}
@@ -225,7 +225,7 @@ def _template(made: Written) -> list[str]:
     return params + [f"class {type_of(n)}" for n in named if type_of(n) in known and type_of(n) not in said]
 
 
-def _default(made: Written, attr: Attr) -> str:
+def _default(made: CallOverload, attr: Attr) -> str:
     """The value of a template argument that a call leaves out; empty where it must not."""
     value = attr.assumed if attr.default is None else attr.default
     longest = max((call for _, call in made.forms), key=lambda call: len(_words(call.types)))
@@ -233,19 +233,19 @@ def _default(made: Written, attr: Attr) -> str:
     return spelled(value) if spelled is not None and value is not None else ""
 
 
-def _given(made: Written) -> list[Attr]:
+def _given(made: CallOverload) -> list[Attr]:
     found = [_attribute(made.row, word) for word in made.template_list]
     return [attr for attr in found if attr is not None]
 
 
-def _checked(made: Written) -> Iterator[str]:
+def _checked(made: CallOverload) -> Iterator[str]:
     """Attributes that the check asks for; those that the call does not give have their defaults."""
     given = {attr.name for attr in _given(made)}
     for name in made.check.attrs:
         yield name if name in given else made.check.defaults[name]
 
 
-def _chosen(made: Written) -> Iterator[str]:
+def _chosen(made: CallOverload) -> Iterator[str]:
     """Template arguments of the function: what the row ranges over, its kind, and attributes."""
     _, kind = kind_of(made.row)
     if made.row.over.startswith("fold"):
@@ -255,7 +255,7 @@ def _chosen(made: Written) -> Iterator[str]:
     yield from (attr.name for attr in _given(made) if not attr.inert)
 
 
-def _function(made: Written) -> str:
+def _function(made: CallOverload) -> str:
     return kind_of(made.row)[0].replace(" ", "_") or made.row.name
 
 

@@ -23,7 +23,7 @@ from ..isa.record import Record
 from ..isa.row import Attr, Combos, Form, Operand, Row
 from ..isa.rule_trees import explain
 from ..isa.rules import Rule, code_of, facts_in, stage_of
-from .conditions import LOCATIONS, Attribute, Open, Scope, bare, mask_of, type_of
+from .conditions import LOCATIONS, Open, Scope, TemplateAttribute, bare, mask_of, type_of
 from .cpp.template import Alternative, attribute_class
 from .generated import assertion, filled, run_time_check
 
@@ -58,7 +58,7 @@ class Check(Record):
     call: Call
     forms: tuple[Form, ...]
     classes: dict[str, tuple[str, ...]]  # operands whose types are known, in the order of the call, and kinds
-    attrs: dict[str, Attribute]  # attributes that are template arguments
+    attrs: dict[str, TemplateAttribute]  # attributes that are template arguments
     defaults: dict[str, str]
     scalars: tuple[str, ...]  # other operands, numbers most of them
 
@@ -180,11 +180,11 @@ def _is_limited(attr: Attr) -> bool:
 
 def _attributes(
     row: Row, group: list[tuple[Form, Call]]
-) -> tuple[dict[str, Any], dict[str, Attribute], dict[str, str]]:
+) -> tuple[dict[str, Any], dict[str, TemplateAttribute], dict[str, str]]:
     """Attributes that are the same in all forms with their values, those that are template arguments, and the
     defaults of these."""
     fixed: dict[str, Any] = {}
-    open_: dict[str, Attribute] = {}
+    open_: dict[str, TemplateAttribute] = {}
     for attr in row.attrs:
         values: list[Any] = []
         for form, call in group:
@@ -195,11 +195,11 @@ def _attributes(
             else:
                 spelled = spelling(attr, call)
                 if spelled is not None:
-                    open_[attr.name] = Attribute(attr.name, spelled)
+                    open_[attr.name] = TemplateAttribute(attr.name, spelled)
         if len(values) == len(group) and all(v == values[0] for v in values):
             fixed[attr.name] = values[0]
         elif attr.name not in open_ and len(values) == len(group):
-            open_[attr.name] = Attribute(attr.name, _plain(attr))
+            open_[attr.name] = TemplateAttribute(attr.name, _plain(attr))
     defaults: dict[str, str] = {}
     for attr in row.attrs:
         value = attr.assumed if attr.default is None else attr.default

@@ -45,7 +45,7 @@ class Open(Exception):
     """A rule speaks of what C++ types do not say."""
 
 
-class Attribute(Record):
+class TemplateAttribute(Record):
     """An attribute that is a template argument: its name there, and a value of it in C++."""
 
     name: str
@@ -97,7 +97,7 @@ class Scope:
     def __init__(
         self,
         classes: Mapping[str, tuple[str, ...]],
-        attrs: Mapping[str, Attribute],
+        attrs: Mapping[str, TemplateAttribute],
         numbers: Collection[str] | None = None,
     ) -> None:
         self.classes, self.attrs = classes, attrs

@@ -39,7 +39,7 @@ OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 
 @dataclass
-class Row:
+class ReportRow:
     """A program, and its progress."""
 
     file: str
@@ -85,8 +85,8 @@ def run(
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     todo = programs(trees)
-    made: list[list[Row]] = [[] for _ in todo]  # in the order of the files, not of completion
-    progress = _Progress(len(todo))
+    made: list[list[ReportRow]] = [[] for _ in todo]  # in the order of the files, not of completion
+    progress = _FileProgress(len(todo))
     options = _Options(sanitize, timeout, platform, devices)
     begin = time.time()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
@@ -116,7 +116,7 @@ class _Options:
     stop: threading.Event = field(default_factory=threading.Event)
 
 
-class _Progress:
+class _FileProgress:
     """A line per file on stderr."""
 
     def __init__(self, total: int) -> None:
@@ -124,7 +124,7 @@ class _Progress:
         self.done = 0
         self.lock = threading.Lock()
 
-    def step(self, file: Path, rows: Sequence[Row]) -> None:
+    def step(self, file: Path, rows: Sequence[ReportRow]) -> None:
         with self.lock:
             self.done += 1
             count = Counter(r.outcome for r in rows)
@@ -134,7 +134,7 @@ class _Progress:
             print(f"{where}: {said}", file=sys.stderr, flush=True)
 
 
-def _file(file: Path, how: str, options: _Options, progress: _Progress) -> list[Row]:
+def _file(file: Path, how: str, options: _Options, progress: _FileProgress) -> list[ReportRow]:
     with tempfile.TemporaryDirectory(prefix="pto-report-") as place:
         rows = (_tests if how == "tests" else _script)(file, options, place)
     if not options.stop.is_set():
@@ -188,11 +188,11 @@ def _process(arguments: Sequence[str], options: _Options, place: str, root: str 
     return _Ended(status, text, events, time.time() - begin)
 
 
-def _script(file: Path, options: _Options, place: str) -> list[Row]:
+def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
     root, module = _module(file.resolve())
     arguments = ["-m", module] if module else [str(file.resolve())]
     ended = _process(arguments, options, place, root)
-    row = Row(str(file), seconds=round(ended.seconds, 2))
+    row = ReportRow(str(file), seconds=round(ended.seconds, 2))
     row.see(ended.events)
     row.outcome, row.reason = _verdict(ended, options)
     return [row]
@@ -239,9 +239,9 @@ def why(text: str) -> str:
     return (lines[-1] if lines else "no output")[:300]
 
 
-def _tests(file: Path, options: _Options, place: str) -> list[Row]:
+def _tests(file: Path, options: _Options, place: str) -> list[ReportRow]:
     """Return a row per test. If a test kills the process, restart after that test."""
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
             f"--platform={options.platform}", f"--device={options.devices}"]  # fmt: skip
     for _ in range(_AGAIN):
@@ -254,7 +254,7 @@ def _tests(file: Path, options: _Options, place: str) -> list[Row]:
     return rows
 
 
-def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
+def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[ReportRow]:
     groups: list[list[dict[str, Any]]] = []
     for e in ended.events:
         if e["what"] == "test":
@@ -262,7 +262,7 @@ def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
         elif groups:
             groups[-1].append(e)
     for events in groups:
-        row = Row(str(file), events[0]["program"])
+        row = ReportRow(str(file), events[0]["program"])
         row.see(events)
         told = [e for e in events if e["what"] == "outcome"]
         if told:
@@ -280,13 +280,15 @@ def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
         yield row
     if not groups and ended.status not in (0, 5):  # 5: pytest collected no tests
         outcome, reason = _verdict(ended, options)
-        yield Row(str(file), outcome=outcome, reason=reason, seconds=round(ended.seconds, 2))
+        yield ReportRow(str(file), outcome=outcome, reason=reason, seconds=round(ended.seconds, 2))
 
 
 # ---- output ----
 
 
-def _write(out: Path, trees: Sequence[str], rows: Sequence[Row], options: _Options, seconds: float) -> None:
+def _write(
+    out: Path, trees: Sequence[str], rows: Sequence[ReportRow], options: _Options, seconds: float
+) -> None:
     count = Counter(r.outcome for r in rows)
     data = {
         "trees": list(trees),

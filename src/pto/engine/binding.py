@@ -16,7 +16,7 @@ from ..isa.scalars import fit
 from .elements import ARRAY_DTYPES, Array
 from .entry import SPMD, Launchable
 from .memory import WINDOWS_BASE, Buffer, DealtPointer, GlobalMemory, Pointer, View
-from .ranks import Context, Window, World
+from .ranks import RankContext, Window, World
 
 
 class Windows:
@@ -151,7 +151,7 @@ class Binding:
         """What a rank is given for a window, or for the structure of its communicator."""
         if self._windows is not None and isinstance(value, Window) and value.world is self._windows.world:
             return value[self.rank]
-        if self._windows is not None and isinstance(value, Context):
+        if self._windows is not None and isinstance(value, RankContext):
             return self._windows.world.context_of(self.rank, self._windows.base)
         return value
 

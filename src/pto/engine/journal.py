@@ -15,7 +15,7 @@ from ..diag import render
 from ..isa.record import Record
 
 
-class Event(Record):
+class JournalEvent(Record):
     """`what` is reading, parsed, lowered, run or finding, and `program` is what was called; or it is device,
     and `program` the requested platform."""
 
@@ -24,13 +24,13 @@ class Event(Record):
     diagnostics: tuple[Any, ...] = ()
 
 
-_listeners: list[Callable[[Event], None]] = []
+_listeners: list[Callable[[JournalEvent], None]] = []
 _said: set[str] = set()
 
 
 def note(what: str, program: str, diagnostics: tuple[Any, ...] = ()) -> None:
     for listener in _listeners:
-        listener(Event(what, program, diagnostics))
+        listener(JournalEvent(what, program, diagnostics))
     if not _listeners:
         for text in (render([d]) for d in diagnostics):
             if text not in _said:
@@ -38,13 +38,13 @@ def note(what: str, program: str, diagnostics: tuple[Any, ...] = ()) -> None:
                 print(text, file=sys.stderr, flush=True)
 
 
-def listen(listener: Callable[[Event], None]) -> None:
+def listen(listener: Callable[[JournalEvent], None]) -> None:
     """Send all events to a listener from now on."""
     _listeners.append(listener)
 
 
 @contextmanager
-def listening(listener: Callable[[Event], None]) -> Iterator[None]:
+def listening(listener: Callable[[JournalEvent], None]) -> Iterator[None]:
     listen(listener)
     try:
         yield

@@ -43,7 +43,7 @@ CONTEXT_WORDS = 4 + 2 * MOST_RANKS
 _RANK, _BYTES, _FIRST = 2, 3, 4
 
 
-class Context:
+class RankContext:
     """Stands for the structure of a rank among arguments: each rank is given its own."""
 
     def __repr__(self) -> str:
@@ -123,7 +123,7 @@ class World:
         #: Bytes from the memory of one rank to that of the next.
         self.stride = -(-window_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         self.windows: list[Window] = []
-        self.context = Context()
+        self.context = RankContext()
         self.member = member
         #: Bytes of the windows of a rank.
         self.used = 0

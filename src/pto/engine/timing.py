@@ -21,7 +21,7 @@ from ..isa.timing import Machine
 from ..perf.timeline import trace as of
 from ..perf.timeline.order import settle
 from ..perf.timeline.timeline import Timeline
-from ..perf.timeline.trace import CoreInfo, Range, Site, Trace
+from ..perf.timeline.trace import CoreInfo, Range, Trace, TraceSite
 from .memory import ConvTile, Pointer, Tile, View
 from .watch import BARRIER, GIVE, INSTRUCTION, TAKE, VECSCOPE, Event, WatchedCore, Watcher
 
@@ -90,13 +90,13 @@ class _Plan:
         self.rows: dict[Any, _Row] = {}
 
 
-class _Program:
+class _TimedProgram:
     """What is known of the instructions of a program that is timed on a machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.plans: dict[Operation, _Plan] = {}
-        self.sites: list[Site] = []
+        self.sites: list[TraceSite] = []
         self.sources: dict[str, str] = {}
         self.pipes: dict[str, int] = {of.SCALAR: 0}
         self.facts: dict[str, _Facts] = {}  # by name of a row
@@ -108,10 +108,10 @@ class _Program:
 
 
 #: The same kernel is launched often: by its module, for the machine it was timed on last.
-_programs: WeakKeyDictionary[Module, _Program] = WeakKeyDictionary()
+_programs: WeakKeyDictionary[Module, _TimedProgram] = WeakKeyDictionary()
 
 
-class Recorder(Watcher):
+class TimeRecorder(Watcher):
     """Makes a `Trace` of a launch, and its `Timeline` when it ends."""
 
     memory = False
@@ -133,7 +133,7 @@ class Recorder(Watcher):
         self._signals: dict[Any, int] = {}
         self._scopes: dict[Event, VectorFunction] = {}
         self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
-        self._program: _Program
+        self._program: _TimedProgram
         self._plans: dict[Operation, _Plan]
         self._pipes: dict[str, int]
         self._launch: WatchedLaunch
@@ -146,7 +146,7 @@ class Recorder(Watcher):
         self.trace.in_order = bool(getattr(launch, "in_order", False))
         found = _programs.get(launch.module)
         if found is None or not found.serves(self.machine):
-            found = _programs[launch.module] = _Program(self.machine)
+            found = _programs[launch.module] = _TimedProgram(self.machine)
         self._program = found
         self._plans, self._pipes = found.plans, found.pipes
 
@@ -292,7 +292,7 @@ class Recorder(Watcher):
         if facts is None:
             facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, ())
             program.facts[name] = facts
-        program.sites.append(Site(name, line, file, text))
+        program.sites.append(TraceSite(name, line, file, text))
         return _Plan(op, len(program.sites) - 1, facts)
 
     def _charge(self, plan: _Plan, args: Mapping[str, Any]) -> tuple[int, tuple[Range, ...]]:

@@ -19,7 +19,7 @@ import numpy as np
 from ..perf.explorer.values import IN, MOST_ELEMENTS, OUT, Values
 from . import elements
 from .debug.expressions import ExpressionError
-from .debug.values import Matrix
+from .debug.values import ValueMatrix
 from .memory import ConvTile, Tile, View
 from .watch import INSTRUCTION, Event, Watcher
 
@@ -76,7 +76,7 @@ def _decoded(dtype: str, codes: Any) -> Any:
 
 def _contents(place: Tile | View | ConvTile) -> tuple[Any, str]:
     """Bits of what is valid, as a matrix of at most so many elements, and what it is in words."""
-    matrix = Matrix(place)
+    matrix = ValueMatrix(place)
     rows, cols = matrix.valid if matrix.valid is not None else matrix.shape
     cols = min(cols, MOST_ELEMENTS)
     shown = min(rows, max(1, MOST_ELEMENTS // max(1, cols)))

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..diag import Diagnostic, Span
 from ..ir.core import Module, Operation
-from ..ir.nesting import Statement
+from ..ir.nesting import BlockStatement
 from ..isa.profiles import Profile
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class WatchedLaunch(Protocol):
         """Where an operation is written."""
         ...
 
-    def nesting(self, op: Operation) -> list[Statement]:
+    def nesting(self, op: Operation) -> list[BlockStatement]:
         """The statements around an operation up to its function, innermost first, itself included."""
         ...
 

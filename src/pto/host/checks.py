@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ..diag import Diagnostic, DiagnosticError, Source
-from ..engine.cpp.places import Places
+from ..engine.cpp.places import LibraryPlaces
 from ..engine.elements import Array
 from ..engine.memory import Buffer, GlobalMemory
 from ..engine.reference.code import Code
@@ -29,12 +29,12 @@ from ..engine.reference.lower import LoweredModule
 from ..engine.result import LaunchResult
 from ..engine.sanitize import OF_GRAPHS, watching
 from ..engine.traced.kernel import TracedCore, TracedGrid, module_of, roles_of
-from ..engine.traced.memory import Copied, Memory
+from ..engine.traced.memory import Copied, TracedMemory
 from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import CppWords, in_cpp
-from ..engine.traced.stream import Recorded
+from ..engine.traced.stream import CoreRecords
 from ..isa.profiles import Profile, profile
-from .trace import Barrier, HostWrite, Launch, Program, Truncated, WindowName, events
+from .trace import HostBarrier, HostProgram, HostWrite, RankLaunch, Truncated, WindowName, events
 
 #: The sanitizer that needs the contents of windows.
 _OF_VALUES = "nan"
@@ -48,15 +48,15 @@ _CODE = re.compile(r"\[(PTO-E\d+)\] ")
 
 _Lowered = tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]
 #: Launches with the same number, one per rank; None for a rank without one.
-Beside = Sequence[Launch | None]
+Beside = Sequence[RankLaunch | None]
 
 
-class _Memories(Memory):
+class _Memories(TracedMemory):
     """Global memory, by the addresses of each rank."""
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
-        self.of_rank = [Memory() for _ in range(ranks)]
+        self.of_rank = [TracedMemory() for _ in range(ranks)]
 
     def at(self, address: int, rank: int = 0) -> tuple[Buffer, int]:
         return self.of_rank[rank].at(address)
@@ -79,19 +79,19 @@ class _RanksGrid(TracedGrid):
         core.start(code, [])
         launch = self.beside[core.rank]
         words = launch.words(core.block, core.kind, core.sub) if launch is not None else []
-        core.begin(Recorded(words), self.sites[code.name])
+        core.begin(CoreRecords(words), self.sites[code.name])
 
 
 class Checks:
     """Sanitizers of the launches of all ranks: the problems that they find, and the checks that were
     skipped."""
 
-    def __init__(self, program: Program, names: frozenset[str], files: Sequence[int]) -> None:
+    def __init__(self, program: HostProgram, names: frozenset[str], files: Sequence[int]) -> None:
         """Prepare the sanitizers `names` for a program; `files` are the traces of the ranks."""
         self._program = program
         self._files = files
         self.names = names - {OF_GRAPHS}
-        self._places = Places(program.path, base=0)
+        self._places = LibraryPlaces(program.path, base=0)
         self._memory = _Memories(len(files))
         self._lowered: dict[tuple[tuple[str, int], ...], _Lowered] = {}
         self._windows: dict[WindowName, Array] = {}
@@ -118,12 +118,14 @@ class Checks:
             steps = 0
             while there:
                 found = {rank: self._next(rank, traces[rank]) for rank in sorted(there)}
-                beside = [e if isinstance(e := found.get(rank), Launch) else None for rank in range(ranks)]
+                beside = [
+                    e if isinstance(e := found.get(rank), RankLaunch) else None for rank in range(ranks)
+                ]
                 if any(beside):
                     alone = self._step(beside, alone)
                     steps += 1
                 for rank, event in found.items():
-                    if not isinstance(event, Launch):
+                    if not isinstance(event, RankLaunch):
                         there.remove(rank)
                         writes += event.host_writes if event is not None else ()
                         ended |= {rank} if event is None else set()
@@ -140,7 +142,7 @@ class Checks:
             )
         return [*self._damaged, *self._problems()]
 
-    def _next(self, rank: int, trace: Iterator[Launch | Barrier]) -> Launch | Barrier | None:
+    def _next(self, rank: int, trace: Iterator[RankLaunch | HostBarrier]) -> RankLaunch | HostBarrier | None:
         """Return the next event of a rank; None after the last event that can be read."""
         try:
             return next(trace, None)
@@ -298,7 +300,7 @@ class Checks:
                 span = self._places.span(launch.frames)
                 yield Diagnostic(m[1] if m is not None else "PTO-E2102", f"{text}{of}", span)
 
-    def _keep(self, d: Diagnostic, there: Sequence[Launch]) -> None:
+    def _keep(self, d: Diagnostic, there: Sequence[RankLaunch]) -> None:
         in_cpp(d)
         place = d.span.place if d.span is not None else (0, 0)
         key = d.code, d.span.source.name if d.span is not None else d.message, place

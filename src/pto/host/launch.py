@@ -18,7 +18,7 @@ from typing import IO
 from ..engine.compiled import group
 from ..isa.record import Record
 from ..signals import deferred
-from .meeting import Meeting, Place, agreed, placed
+from .meeting import Meeting, RankPlace, agreed, placed
 
 #: Seconds for the other ranks to end by themselves after a rank has failed.
 GRACE = 2.0
@@ -26,7 +26,7 @@ GRACE = 2.0
 STOPPED = 5.0
 
 
-class Outcome(Record):
+class RanksOutcome(Record):
     """End of the ranks: the status of each (negative: a signal), and reports about failures."""
 
     statuses: tuple[int, ...]
@@ -37,7 +37,7 @@ class _Ranks:
     """Processes of a command: all ranks of a group, or the only rank that this process stands for."""
 
     def __init__(
-        self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None,
+        self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: RankPlace | None,
         traces: Sequence[int],
     ) -> None:  # fmt: skip
         self.ranks = ranks if place is None else 1
@@ -54,7 +54,7 @@ class _Ranks:
             raise
 
     def _start(
-        self, command: Sequence[str], environment: Mapping[str, str], place: Place | None,
+        self, command: Sequence[str], environment: Mapping[str, str], place: RankPlace | None,
         traces: Sequence[int],
     ) -> None:  # fmt: skip
         for rank in range(self.ranks):
@@ -118,7 +118,7 @@ class _Ranks:
 def run(
     command: Sequence[str], ranks: int | None, timeout: float | None = None,
     environment: Mapping[str, str] | None = None, traces: Sequence[int] = (),
-) -> Outcome:  # fmt: skip
+) -> RanksOutcome:  # fmt: skip
     """Start `ranks` processes of a command (None: one) and wait for them. Another launcher starts this
     process once per rank; then only one process is started. `traces` has the file for the trace of each
     rank."""
@@ -132,7 +132,7 @@ def run(
         all.close()
     if all.unwritten is not None:
         raise all.unwritten
-    return Outcome(tuple(p.returncode for p in all.processes), tuple(reports))
+    return RanksOutcome(tuple(p.returncode for p in all.processes), tuple(reports))
 
 
 def _watched(all: _Ranks, timeout: float | None) -> list[str]:

@@ -8,12 +8,12 @@ from functools import cache
 from .. import wire
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.ranks import WINDOW_BYTES, Member, World
-from .meeting import Meeting, Place, is_alone, placed
+from .meeting import Meeting, RankPlace, is_alone, placed
 from .nodes import Mpi, Nodes, own_name
 
 
 @cache
-def _met(place: Place) -> Member:
+def _met(place: RankPlace) -> Member:
     everyone = Mpi(place) if place.spread else Meeting(place)
     sent = everyone.all(wire.pack("s", own_name()))
     names = [wire.unpack("s", data, f"rank {rank}")[0] for rank, data in enumerate(sent)]

@@ -33,7 +33,7 @@ PATIENCE = 30.0
 _PAUSE = 0.02
 
 
-class Place(Record):
+class RankPlace(Record):
     """A rank among ranks that another launcher has started."""
 
     rank: int
@@ -42,7 +42,7 @@ class Place(Record):
     spread: bool = False  # True for ranks on several machines
 
 
-def placed(environment: Mapping[str, str]) -> Place | None:
+def placed(environment: Mapping[str, str]) -> RankPlace | None:
     """Return the rank of this process; None if no other launcher started it, or if the launcher started only
     one rank."""
     for rank, ranks in _LAUNCHERS:
@@ -50,7 +50,7 @@ def placed(environment: Mapping[str, str]) -> Place | None:
             name = f"ranks-{os.getppid()}-{_started(os.getppid())}-{environment[ranks]}"
             here = [environment[name] for name in _HERE if environment.get(name, "").isdigit()]
             spread = bool(here) and int(here[0]) < int(environment[ranks])
-            return Place(int(environment[rank]), int(environment[ranks]), name, spread)
+            return RankPlace(int(environment[rank]), int(environment[ranks]), name, spread)
     return None
 
 
@@ -68,7 +68,7 @@ def is_alone(environment: Mapping[str, str]) -> bool:
     return any(environment.get(rank) == "0" and environment.get(ranks) == "1" for rank, ranks in _LAUNCHERS)
 
 
-def agreed(place: Place | None, ranks: int | None, way_out: str) -> Place | None:
+def agreed(place: RankPlace | None, ranks: int | None, way_out: str) -> RankPlace | None:
     """Return the place; raise an error if it contradicts the requested number of ranks."""
     if place is not None and ranks not in (None, place.ranks):
         raise DiagnosticError([
@@ -84,7 +84,7 @@ class Meeting:
 
     far = None  # all ranks are on this machine
 
-    def __init__(self, place: Place, secret: bytes = b"") -> None:
+    def __init__(self, place: RankPlace, secret: bytes = b"") -> None:
         self.rank, self.ranks = place.rank, place.ranks
         self.first = place.rank == 0
         self.check: Callable[[], None] = lambda: None  # a broken connection raises an error when it is used
@@ -166,7 +166,7 @@ def _path(folder: int, name: str) -> str:
     return f"/proc/self/fd/{folder}/{name}"  # short enough for a socket address, for every folder
 
 
-def _gathered(folder: int, place: Place, secret: bytes, end: float) -> dict[int, socket.socket]:
+def _gathered(folder: int, place: RankPlace, secret: bytes, end: float) -> dict[int, socket.socket]:
     others = range(1, place.ranks)
     with _bound(folder, place, end) as listening:
         try:
@@ -179,7 +179,7 @@ def _gathered(folder: int, place: Place, secret: bytes, end: float) -> dict[int,
     return lines
 
 
-def _bound(folder: int, place: Place, end: float) -> socket.socket:
+def _bound(folder: int, place: RankPlace, end: float) -> socket.socket:
     while True:
         with _locked(folder):
             _sweep(folder)
@@ -226,7 +226,7 @@ def _remove(folder: int, name: str) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def _connected(folder: int, place: Place, secret: bytes, end: float) -> socket.socket:
+def _connected(folder: int, place: RankPlace, secret: bytes, end: float) -> socket.socket:
     while True:
         asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -269,7 +269,7 @@ def _lost(rank: int) -> Iterator[None]:
         ]) from None  # fmt: skip
 
 
-def _alone(place: Place) -> DiagnosticError:
+def _alone(place: RankPlace) -> DiagnosticError:
     return DiagnosticError([
         Diagnostic("PTO-E2422",
                    f"rank {place.rank} of {place.ranks} did not meet the others within {PATIENCE:g} s",

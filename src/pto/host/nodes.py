@@ -24,7 +24,7 @@ from .. import knobs, wire
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.compiled.nodes import Far
 from .handshake import admitted, introduce, left
-from .meeting import PATIENCE, Meeting, Place
+from .meeting import PATIENCE, Meeting, RankPlace
 
 _SECRET = 32
 
@@ -50,7 +50,7 @@ class Mpi:
     its connections, and aborts all ranks if a connection is broken; MPI itself would wait forever.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RankPlace) -> None:
         try:
             from mpi4py import MPI  # pyright: ignore[reportMissingImports]
         except ImportError:
@@ -120,7 +120,7 @@ class Nodes:
             raise wire.refused("rank 0", f"expected {_SECRET} bytes, got {len(secret)}")
         # derived from the secret, because other users may see the name
         meeting = hmac.digest(secret, b"meeting", "sha256").hex()[:32]
-        place = Place(near.index(self.rank), len(near), f"node-{meeting}-{near[0]}")
+        place = RankPlace(near.index(self.rank), len(near), f"node-{meeting}-{near[0]}")
         self._near = Meeting(place, secret) if len(near) > 1 else None
         self.far = Far(self.rank, self._connected(secret, one_machine(names)))
         everyone.check = self.far.check

@@ -1,8 +1,8 @@
 """Read the traces of whole programs, which ranks write to files of their launcher (native/host/trace.hpp).
 
 `events` yields the launches of a rank, each with its memory at the start and the records of its cores, and
-the barriers of all hosts. Kernels are found in the program itself (`Program`): its addresses are the same in
-every rank, and records name its constants by address.
+the barriers of all hosts. Kernels are found in the program itself (`HostProgram`): its addresses are the same
+in every rank, and records name its constants by address.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WindowName = tuple[int, int]
 PieceName = tuple[str, int]
 
 
-class Piece(Record):
+class MemoryPiece(Record):
     """Memory that a kernel may access; `window` is None for private memory of the rank."""
 
     address: int
@@ -56,11 +56,16 @@ class HostWrite(Record):
     data: bytes
 
 
-class Launch:
+class RankLaunch:
     """A launch of a rank."""
 
     def __init__(
-        self, name: str, blocks: int, vectors: int, pieces: list[Piece], contents: dict[PieceName, Array]
+        self,
+        name: str,
+        blocks: int,
+        vectors: int,
+        pieces: list[MemoryPiece],
+        contents: dict[PieceName, Array],
     ) -> None:
         #: The target that the program was built for.
         self.target, _, self.kernel = name.partition(" ")
@@ -87,7 +92,7 @@ class Launch:
         return memoryview(b"".join(self._records.get((block, kind, sub), ()))).cast("Q").tolist()
 
 
-class Program:
+class HostProgram:
     """A traced program."""
 
     def __init__(self, path: str) -> None:
@@ -112,7 +117,7 @@ class Program:
         self.shift = np.frombuffer(self._image, np.uint8).ctypes.data - first
 
 
-class Barrier:
+class HostBarrier:
     """A barrier of the hosts of all ranks, or the end of a rank."""
 
     def __init__(self, host_writes: list[HostWrite]) -> None:
@@ -152,13 +157,13 @@ def _messages(file: int) -> Iterator[tuple[int, bytes]]:
             at = end + _SUM.size
 
 
-def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
+def events(file: int, ranks: int) -> Iterator[RankLaunch | HostBarrier]:
     """Yield the launches and barriers in the trace of a rank. Raise `Truncated` at the end of a trace that
     ends in the middle of a message."""
     contents: dict[PieceName, Array] = {}
-    pieces: list[Piece] = []
+    pieces: list[MemoryPiece] = []
     writes: list[HostWrite] = []
-    launch: Launch | None = None
+    launch: RankLaunch | None = None
     messages = _messages(file)
     truncated = False
     while True:
@@ -176,7 +181,7 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
             address, bytes_, group, rank, own = struct.unpack_from("<5Q", data)
             name = data[40:].decode("utf-8", "replace")
             window = (group, rank) if group else None
-            pieces.append(Piece(address, bytes_, name, window, bool(own)))
+            pieces.append(MemoryPiece(address, bytes_, name, window, bool(own)))
         elif kind == _MEMORY:
             _write(contents, pieces, struct.unpack_from("<Q", data)[0], data[8:])
         elif kind == _WINDOW:
@@ -186,7 +191,7 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
             blocks, vectors = struct.unpack_from("<QQ", data)
             name = data[16:].decode("utf-8", "replace")
             held = {p.key: contents[p.key].copy() for p in pieces if p.key in contents}
-            launch = Launch(name, blocks, vectors, pieces, held)
+            launch = RankLaunch(name, blocks, vectors, pieces, held)
             launch.host_writes, writes, pieces = writes, [], []
         elif kind == _RECORDS and launch is not None:
             block, core = struct.unpack_from("<QQ", data)
@@ -198,7 +203,7 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
             yield launch
             launch = None
         elif kind == _BARRIER and struct.unpack_from("<Q", data)[0] == ranks:
-            yield Barrier(writes)
+            yield HostBarrier(writes)
             writes = []
     if launch is not None:
         yield launch
@@ -206,7 +211,7 @@ def events(file: int, ranks: int) -> Iterator[Launch | Barrier]:
         raise Truncated
 
 
-def _write(contents: dict[PieceName, Array], pieces: list[Piece], address: int, data: bytes) -> None:
+def _write(contents: dict[PieceName, Array], pieces: list[MemoryPiece], address: int, data: bytes) -> None:
     """Update the contents of memory of a rank."""
     piece = next(p for p in pieces if p.window is None and p.address <= address < p.address + p.size)
     held = contents.get(piece.key)

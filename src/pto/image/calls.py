@@ -18,7 +18,7 @@ from typing import Any
 
 from ..codegen.cpp import program
 from ..codegen.cpp.control import is_align
-from ..codegen.cpp.function import ATOM, HANDLERS, Function, Handler, reads_otherwise
+from ..codegen.cpp.function import ATOM, HANDLERS, CppFunction, Handler, reads_otherwise
 from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Block, Operation, Value
@@ -63,7 +63,7 @@ class NoCall(Exception):
     """An operation that the library has no function for, with the reason."""
 
 
-class Call(Record):
+class ImageCall(Record):
     """A function by its name, and the sources of its arguments."""
 
     name: str
@@ -138,7 +138,7 @@ class _Always(dict[Value, Any]):
         return True
 
 
-class Recorder(Function):
+class Recorder(CppFunction):
     """The emission of one operation at a time by `codegen.cpp`, with a slot for every value instead of a
     variable."""
 
@@ -157,7 +157,7 @@ class Recorder(Function):
         self.tail = None
         self._depth = 0
 
-    def call(self, op: Operation) -> Call:
+    def call(self, op: Operation) -> ImageCall:
         """Return the call of an operation. It leaves out parts without effect on results, so that fewer
         functions are needed."""
         plain, kept = _plain(op)
@@ -173,9 +173,9 @@ class Recorder(Function):
         if plain is op:
             return call
         arguments = tuple((kind, kept[n] if kind == "operand" else n) for kind, n in call.arguments)
-        return Call(call.name, arguments)
+        return ImageCall(call.name, arguments)
 
-    def _call(self, op: Operation) -> Call:
+    def _call(self, op: Operation) -> ImageCall:
         function = function_of(op)
         assert function is not None
         self.op, self.now, self.here = function, op, op.loc
@@ -186,7 +186,7 @@ class Recorder(Function):
         self._last: list[str] = []
         known = len(self.unit.problems)
         try:
-            handler = _OWN.get(op.name) or HANDLERS.get(op.name, Function.regular)
+            handler = _OWN.get(op.name) or HANDLERS.get(op.name, CppFunction.regular)
             handler(self, op)
         except Unspellable as e:
             raise NoCall(f"a value of type {e}") from None
@@ -196,7 +196,7 @@ class Recorder(Function):
             raise NoCall(why)
         return self._made(" ".join((*self.lines, *self._last)))
 
-    def _made(self, text: str) -> Call:
+    def _made(self, text: str) -> ImageCall:
         order: dict[int, int] = {}
         for m in _SLOT.finditer(text):
             order.setdefault(int(m[1]), len(order))
@@ -205,7 +205,7 @@ class Recorder(Function):
         text = _LOCAL.sub(lambda m: f"t{local.setdefault(m[1], len(local))}", text)
         used = [self._sources[i] for i in order]
         types = "".join(f"{type}& a{i}; " for i, (_, type) in enumerate(used))
-        return Call(types + text, tuple(source for source, _ in used))
+        return ImageCall(types + text, tuple(source for source, _ in used))
 
     # -- places -------------------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ def _unknown(values: list[Value]) -> list[Value]:
     ]
 
 
-def _between_ranks(f: Function, op: Operation) -> None:
+def _between_ranks(f: CppFunction, op: Operation) -> None:
     """Emit a copy from or to another rank: our call needs no intermediate tiles, which Flow A has to name."""
     if op.group("ping"):
         f.regular(op)

@@ -27,8 +27,8 @@ from ..ir.facts import SPMD
 from ..ir.types import MemRefType, PtrType, ScalarType, Type, ViewType
 from ..isa.machine import MEMORIES, SUBBLOCKS
 from ..isa.profiles import PROFILES
-from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Code, Function, Image
-from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_of, sized, spread
+from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Image, ImageCode, ImageFunction
+from .operands import INSTRUCTIONS, NUMBERS, VALUES, ImageOperand, operands_of, size_of, sized, spread
 
 #: Returns the source location of a code and a word in it; -1 stands for neither.
 Place = Callable[[int, int], Span | None]
@@ -125,7 +125,7 @@ class _Whole(_Failing):
             if taken != views[: len(taken)]:
                 self.fail(f"arguments of code {code.kind} do not match its function")
 
-    def _parameters(self, function: Function) -> list[Type]:
+    def _parameters(self, function: ImageFunction) -> list[Type]:
         names = [name for name, _ in function.parameters]
         if len(set(names)) < len(names):
             self.fail(f"duplicate name of an argument of @{function.name[:80]}")
@@ -148,7 +148,7 @@ class _Check(_Failing):
 
     def __init__(self, image: Image, number: int, place: Place) -> None:
         super().__init__(image, number, place)
-        self.code: Code = image.codes[number]
+        self.code: ImageCode = image.codes[number]
         self.starts: set[int] = set()
         self.targets: list[tuple[int, int]] = []  # from, to
         self.kinds: dict[int, str] = {}  # of values, by their offset in the frame
@@ -237,7 +237,7 @@ class _Check(_Failing):
             for n in range(members):
                 self.claim(at, tensors + n * size, "view")
 
-    def _operand(self, at: int, name: str, operand: Operand, value: int, kind: str) -> None:
+    def _operand(self, at: int, name: str, operand: ImageOperand, value: int, kind: str) -> None:
         if kind in NUMBERS:
             if value not in NUMBERS[kind]:
                 self.fail(f"{_short(name)}: {operand.name} is out of range", at, _range(kind), value)

@@ -19,7 +19,7 @@ from .lines import Lines
 PTO, PROGRAM, LINES = ".pto", ".ptobc", ".pto.lines"
 
 
-class File(Record):
+class ImageFile(Record):
     """The content of a file of images."""
 
     name: str
@@ -28,7 +28,7 @@ class File(Record):
     lines: Lines = lines.NONE
 
 
-def parts(file: File) -> dict[str, bytes]:
+def parts(file: ImageFile) -> dict[str, bytes]:
     """Return the sections of a file."""
     found = {PTO: b"".join(data + bytes(-len(data) % 8) for data in map(format.to_bytes, file.images))}
     found[LINES] = lines.to_bytes(file.lines)
@@ -37,18 +37,18 @@ def parts(file: File) -> dict[str, bytes]:
     return found
 
 
-def to_bytes(file: File) -> bytes:
+def to_bytes(file: ImageFile) -> bytes:
     data = bytearray()
-    symbols: list[elf.Symbol] = []
+    symbols: list[elf.ElfSymbol] = []
     for image in file.images:
         data += bytes(-len(data) % 8)
         made = format.to_bytes(image)
-        symbols.append(elf.Symbol(image.name, len(data), len(made), elf.GLOBAL_OBJECT, 1))
+        symbols.append(elf.ElfSymbol(image.name, len(data), len(made), elf.GLOBAL_OBJECT, 1))
         data += made
     return elf.written(parts(file), symbols)
 
 
-def read(data: bytes, name: str, own: bool = False) -> File:
+def read(data: bytes, name: str, own: bool = False) -> ImageFile:
     """Return a file and check all its images; raise `DiagnosticError`. Skip the checks for `own` files, which
     this process wrote."""
     found = elf.sections(data, name)
@@ -60,7 +60,7 @@ def read(data: bytes, name: str, own: bool = False) -> File:
     images = _images(data, name, *found[PTO], own)
     begin, end = found.get(PROGRAM, (0, 0))
     known = lines.from_bytes(data, name, *found[LINES]) if LINES in found else lines.NONE
-    return File(name, tuple(images), data[begin:end], known)
+    return ImageFile(name, tuple(images), data[begin:end], known)
 
 
 def _images(data: bytes, name: str, at: int, end: int, own: bool) -> list[Image]:

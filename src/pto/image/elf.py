@@ -42,7 +42,7 @@ class BadElf(Exception):
         self.at = at
 
 
-class Section(Record):
+class ElfSection(Record):
     name: str
     kind: int
     flags: int
@@ -54,7 +54,7 @@ class Section(Record):
     alignment: int
 
 
-class Symbol(Record):
+class ElfSymbol(Record):
     """A name for some bytes of a section, which is given by number."""
 
     name: str
@@ -96,7 +96,7 @@ class Elf:
             for n, ((offset, size), at) in enumerate(zip(contents, places, strict=True))
         ]
         self.sections = [
-            Section(self._text(parts[names], name, f"section {n}", at), kind, flags, address, offset,
+            ElfSection(self._text(parts[names], name, f"section {n}", at), kind, flags, address, offset,
                     parts[n], link, info, alignment)
             for n, (at, (name, kind, flags, address, offset, _, link, info, alignment, _))
             in enumerate(zip(places, raw, strict=True))
@@ -119,7 +119,7 @@ class Elf:
         found = [s.data for s in self.sections if s.name == name]
         return b"".join(found) if found else None
 
-    def symbols(self, kind: int) -> list[Symbol]:
+    def symbols(self, kind: int) -> list[ElfSymbol]:
         """Return the symbols of the first symbol table of a kind."""
         for section in self.sections:
             if section.kind == kind:
@@ -128,7 +128,7 @@ class Elf:
                 texts = self.sections[section.link].data
                 whole = section.data[: len(section.data) // SYMBOL.size * SYMBOL.size]
                 return [
-                    Symbol(self._text(texts, name, "a symbol"), value, size, info, at)
+                    ElfSymbol(self._text(texts, name, "a symbol"), value, size, info, at)
                     for name, info, _, at, value, size in SYMBOL.iter_unpack(whole)
                 ]
         return []
@@ -163,7 +163,7 @@ def texts(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     return bytes(out), at
 
 
-def written(parts: Mapping[str, bytes], symbols: Sequence[Symbol]) -> bytes:
+def written(parts: Mapping[str, bytes], symbols: Sequence[ElfSymbol]) -> bytes:
     """Return a relocatable file of no machine with these sections, numbered from 1, and symbols."""
     strings, at = texts(s.name for s in symbols)
     table = bytes(SYMBOL.size) + b"".join(

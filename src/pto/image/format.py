@@ -39,7 +39,7 @@ MOST_FRAMES = 1 << 26  # of all images of a listing: a few digits can ask for a 
 MOST_WORDS = 1 << 26
 
 
-class Code(Record):
+class ImageCode(Record):
     """The code of one kind of core."""
 
     kind: str  # cube, vector or mix
@@ -49,7 +49,7 @@ class Code(Record):
     places: tuple[tuple[int, int], ...]  # first word of an instruction, and its source location
 
 
-class Function(Record):
+class ImageFunction(Record):
     """A function for a launch: its name, and the names and types of its arguments."""
 
     name: str
@@ -67,8 +67,8 @@ class Image(Record):
     name: str
     target: str
     calls: tuple[str, ...]
-    codes: tuple[Code, ...]
-    functions: tuple[Function, ...] = ()  # one, or one for the cube core and one for the vector cores
+    codes: tuple[ImageCode, ...]
+    functions: tuple[ImageFunction, ...] = ()  # one, or one for the cube core and one for the vector cores
     dealt: tuple[int, ...] = ()  # arguments with a separate part for every block
     subblocks: int = 1  # vector cores of a mixed kernel
     capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that differ from the target
@@ -170,7 +170,7 @@ def from_bytes(data: bytes, name: str = "<image>", at: int = 0, end: int | None 
     functions = tuple(_function(r) for _ in range(r.many("functions", 12, 2)))
     dealt, subblocks = r.words("arguments that are dealt out"), r.u32()
     calls = tuple(r.text("a call") for _ in range(r.many("calls", 4)))
-    codes: list[Code] = []
+    codes: list[ImageCode] = []
     starts: list[int] = []
     for _ in range(r.many("codes", 20, 2)):
         kind = r.text("a kind of core")
@@ -178,15 +178,15 @@ def from_bytes(data: bytes, name: str = "<image>", at: int = 0, end: int | None 
         words = r.words("words")
         frame = r.take(r.many("bytes of a frame", 1, MOST_FRAME))
         arguments, places = r.pairs("arguments"), r.pairs("places")
-        codes.append(Code(kind, words, frame, arguments, places))
+        codes.append(ImageCode(kind, words, frame, arguments, places))
     image = Image(kernel, target, calls, tuple(codes), functions, dealt, subblocks, capacity)
     return Read(image, r.at, tuple(starts))
 
 
-def _function(r: ImageReader) -> Function:
+def _function(r: ImageReader) -> ImageFunction:
     name, place = r.text("a name"), r.u32()
     parameters = tuple((r.text("a name"), r.text("a type")) for _ in range(r.many("parameters", 8)))
-    return Function(name, parameters, _signed(place))
+    return ImageFunction(name, parameters, _signed(place))
 
 
 def _signed(number: int) -> int:

@@ -33,8 +33,8 @@ from typing import NoReturn
 from ..diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from . import lines as line_table
 from .check import check
-from .container import File
-from .format import CALL, KINDS, MOST_FRAME, MOST_FRAMES, NAMES, VERSION, Code, Function, Image
+from .container import ImageFile
+from .format import CALL, KINDS, MOST_FRAME, MOST_FRAMES, NAMES, VERSION, Image, ImageCode, ImageFunction
 from .lines import Lines, Place
 from .operands import INSTRUCTIONS, NUMBERS, OWN, operands_of, spread
 
@@ -51,7 +51,7 @@ def is_listing(text: str) -> bool:
 # -- images to text -----------------------------------------------------------------------------------------
 
 
-def text_of(file: File) -> str:
+def text_of(file: ImageFile) -> str:
     """Return the listing of a file."""
     out = [f"{HEAD} {VERSION}"]
     for image in file.images:
@@ -109,7 +109,7 @@ def mnemonics(image: Image) -> list[str]:
     return found
 
 
-def _code(image: Image, code: Code, names: list[str], lines: Lines) -> Iterator[str]:
+def _code(image: Image, code: ImageCode, names: list[str], lines: Lines) -> Iterator[str]:
     yield f"\ncode {code.kind}"
     yield f"  frame {len(code.frame)}"
     for at in range(0, len(code.frame), _BYTES):
@@ -137,7 +137,9 @@ def _shown(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text.strip())[:160]
 
 
-def _instructions(image: Image, code: Code, names: list[str]) -> Iterator[tuple[int, str, list[str | int]]]:
+def _instructions(
+    image: Image, code: ImageCode, names: list[str]
+) -> Iterator[tuple[int, str, list[str | int]]]:
     """Yield the first word of each instruction, its name, and its operands as text, with jumps as words."""
     at = 0
     while at < len(code.words):
@@ -276,12 +278,12 @@ class _CodeText:
         self.holes: list[tuple[int, str, Span]] = []
         self.spans: dict[int, Span] = {}
 
-    def code(self) -> Code:
+    def code(self) -> ImageCode:
         for at, label, span in self.holes:
             if label not in self.labels:
                 _fail(f"unknown label '{label}'", span, help=did_you_mean(label, self.labels))
             self.words[at] = self.labels[label]
-        return Code(
+        return ImageCode(
             self.kind, tuple(self.words), bytes(self.frame), tuple(self.arguments), tuple(self.places)
         )
 
@@ -302,7 +304,7 @@ class _KernelText:
     def image(self) -> Image:
         made = Image(
             self.name, self.target, tuple(self.calls.values()), tuple(c.code() for c in self.codes),
-            tuple(Function(name, tuple(p), place) for name, place, p in self.functions), self.dealt,
+            tuple(ImageFunction(name, tuple(p), place) for name, place, p in self.functions), self.dealt,
             self.subblocks, tuple(self.capacity),
         )  # fmt: skip
         check(
@@ -323,7 +325,7 @@ class _Assembler:
         self.places: dict[int, Place] = {}
         self.part = "start"  # the part that lines belong to
 
-    def file(self) -> File:
+    def file(self) -> ImageFile:
         every = _lines(self.source)
         first = next(every, None)
         if first is None:
@@ -337,7 +339,7 @@ class _Assembler:
         images = tuple(kernel.image() for kernel in self.kernels)
         if not images:
             _fail("missing kernel in a listing", first.span, expected="kernel")
-        return File(self.source.name, images, b"", Lines(tuple(self.files), self.places))
+        return ImageFile(self.source.name, images, b"", Lines(tuple(self.files), self.places))
 
     def _line(self, line: _Line) -> None:
         head = line.tokens[0]
@@ -531,6 +533,6 @@ _STATEMENTS = {
 }
 
 
-def assembled(source: Source) -> File:
+def assembled(source: Source) -> ImageFile:
     """Return the checked images of a listing; raise `DiagnosticError` at the first invalid line."""
     return _Assembler(source).file()

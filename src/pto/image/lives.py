@@ -43,24 +43,24 @@ def lives(function: Operation, kind: str) -> Lives | None:
     """Return the lifetimes of a function; None if copies cannot be deferred, or if that is useless."""
     if not any(op.name in _PRODUCTS for op in operations(function.regions[0])):
         return None
-    found = _Function(kind)
+    found = _TileLives(kind)
     try:
         found.collect(function.regions[0])
         if not found.products:
             return None
         found.region(function.regions[0], 0)
-    except _Unclear:
+    except _UnclearAccess:
         return None
     made = Lives()
     found.end(function.regions[0], made)
     return made
 
 
-class _Unclear(Exception):
+class _UnclearAccess(Exception):
     """The function accesses those memories in another way."""
 
 
-class _Function:
+class _TileLives:
     """The tiles of a function, by number; a set of tiles is the bits of a number."""
 
     def __init__(self, kind: str) -> None:
@@ -79,10 +79,10 @@ class _Function:
 
     def collect(self, region: Region) -> None:
         if len(region.blocks) > 1:
-            raise _Unclear
+            raise _UnclearAccess
         for block in region.blocks:
             if any(_is_operand(v) for v in block.args):
-                raise _Unclear
+                raise _UnclearAccess
             for op in block.ops:
                 self._look(op)
                 for inner in self.regions(op):
@@ -91,19 +91,19 @@ class _Function:
     def _look(self, op: Operation) -> None:
         name = op.name
         if name == "func.call" or any(_is_memory(v) for v in op.results):
-            raise _Unclear
+            raise _UnclearAccess
         if name in _ALLOCATIONS and _is_operand(op.results[0]):
             if name == "pto.alloc_tile":
                 self.bits[op.results[0]] = 1 << len(self.tiles)
                 self.tiles.append(op.results[0])
             return  # a tile of a FIFO is never deferred
         if any(map(_is_operand, op.results)):  # another name of a tile
-            raise _Unclear
+            raise _UnclearAccess
         given = [v for v in op.operands if _is_operand(v)]
         if not given and name not in _PRODUCTS:
             return
         if name not in _QUIET or any(not _is_plain(v.type) for v in given):
-            raise _Unclear
+            raise _UnclearAccess
         if name in _COPIES:
             source, target = op.operands[0].type, op.operands[-1].type
             moved = name == "pto.tload" or (isinstance(source, TileBufType) and source.loc == "mat")
@@ -112,9 +112,9 @@ class _Function:
                 or not moved
                 or not _is_operand(op.operands[-1])
             ):
-                raise _Unclear
+                raise _UnclearAccess
             if getattr(source, "elem", None) != getattr(target, "elem", None):
-                raise _Unclear
+                raise _UnclearAccess
         self.products += name in _PRODUCTS
 
     # -- liveness --------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class _Function:
             return self._again(lambda at: self.region(inner[0], self.region(inner[1], at) | live), live)
         if op.name not in _PLAIN:
             if any(self._touches(r) for r in inner):
-                raise _Unclear
+                raise _UnclearAccess
             return live
         found = 0 if op.name == "scf.execute_region" or op.name in SECTIONS else live
         for region in inner:

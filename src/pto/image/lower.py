@@ -47,8 +47,8 @@ from ..isa.profiles import Profile
 from ..isa.row import Row
 from ..isa.tile import LAYOUTS, inner_box
 from ..isa.view import is_packed, packed_scales
-from .calls import Call, NoCall, by_columns, by_region, printer, recorder
-from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
+from .calls import ImageCall, NoCall, by_columns, by_region, printer, recorder
+from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Image, ImageCode
 from .functions import Called, small
 from .generic import CallOrigin, Origins
 from .lives import Lives, lives
@@ -144,9 +144,9 @@ class Lowering:
         self.homes: dict[Value, int] = {}  # tiles of such loads, in their own memory
         self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
-        self._made: dict[tuple[object, ...], Call] = {}
+        self._made: dict[tuple[object, ...], ImageCall] = {}
 
-    def code_of(self, function: Operation) -> Code:
+    def code_of(self, function: Operation) -> ImageCode:
         arguments = []
         try:
             for value in function.regions[0].blocks[0].args:
@@ -161,7 +161,7 @@ class Lowering:
             self.refuse(function, str(e))
         self.emit(END)
         self._called_functions()
-        return Code(
+        return ImageCode(
             self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
         )
 
@@ -413,7 +413,7 @@ class Lowering:
             self.call("vm.rows", found[place][0], place, found[place][1])
         return found
 
-    def _call(self, op: Operation) -> Call:
+    def _call(self, op: Operation) -> ImageCall:
         row = op.row
         if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell out constants
             return self.recorder.call(op)

@@ -60,7 +60,7 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
 }
 
 
-class Operand(Record):
+class ImageOperand(Record):
     """An operand. `kind` is one of VALUES, SIZED or NUMBERS, or `target` (a word to jump to), `place` (bytes
     of any kind) or `views` (adjacent, as many as `members`)."""
 
@@ -69,9 +69,9 @@ class Operand(Record):
     times: str = ""  # the name of the number with their count
 
 
-def _operands(text: str) -> tuple[Operand, ...]:
+def _operands(text: str) -> tuple[ImageOperand, ...]:
     return tuple(
-        Operand(name, *kind.split("*"))
+        ImageOperand(name, *kind.split("*"))
         for name, _, kind in (word.partition(":") for word in text.replace("LIE", _LIE).split())
     )
 
@@ -192,7 +192,7 @@ def _conv(bits: int) -> str:
     return f"conv{max(8, bits)}"
 
 
-def sized(kind: str, operands: Sequence[Operand], words: Sequence[int]) -> str:
+def sized(kind: str, operands: Sequence[ImageOperand], words: Sequence[int]) -> str:
     """Return the kind of an operand of an instruction, with its size from numbers of the instruction."""
     if kind not in SIZED:
         return kind
@@ -214,24 +214,24 @@ def size_of(kind: str) -> tuple[int, int]:
 
 
 @cache
-def operands_of(call: str) -> tuple[Operand, ...] | None:
+def operands_of(call: str) -> tuple[ImageOperand, ...] | None:
     """Return the operands of a call by its name; None if the name is invalid."""
     if call.startswith("vm."):
         return OWN.get(call)
-    found: list[Operand] = []
+    found: list[ImageOperand] = []
     at = 0
     while (declared := _DECLARED.match(call, at)) is not None:
         kind = kind_of(declared[1])
         if not kind or int(declared[2]) != len(found):
             return None
-        found.append(Operand(f"a{len(found)}", kind))
+        found.append(ImageOperand(f"a{len(found)}", kind))
         at = declared.end()
     return tuple(found) if len(found) < 255 and not _PLACE.search(call, at) else None
 
 
-def spread(operands: tuple[Operand, ...], words: tuple[int, ...]) -> list[Operand] | None:
+def spread(operands: tuple[ImageOperand, ...], words: tuple[int, ...]) -> list[ImageOperand] | None:
     """Return the operand of each word; None if there are too few or too many words."""
-    found: list[Operand] = []
+    found: list[ImageOperand] = []
     numbers: dict[str, int] = {}
     for operand in operands:
         many = numbers.get(operand.times, 0) if operand.times else 1

@@ -8,7 +8,7 @@ from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
 from .multi_tiles import told_as
-from .nesting import Statement, nesting
+from .nesting import BlockStatement, nesting
 
 #: A type of tiles in text, up to its parts, or a name that may stand for one.
 _TILE = re.compile(r"!pto\.(?:multi_)?tile(?:_buf)?<|!([A-Za-z_]\w*)(?![\w.<])")
@@ -30,7 +30,7 @@ class Context:
         """The profile as the field writes it in messages."""
         return ARCH_NAMES[self.profile.isa]
 
-    def nesting(self, op: Operation) -> list[Statement]:
+    def nesting(self, op: Operation) -> list[BlockStatement]:
         """The statements around an operation up to its function, innermost first, itself included."""
         return nesting(self.module, op)
 

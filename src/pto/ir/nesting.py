@@ -13,7 +13,7 @@ from .core import Module, Operation
 from .facts import LOOPS, enclosing
 
 
-class Statement(NamedTuple):
+class BlockStatement(NamedTuple):
     """A statement of a block, which holds an operation or is one: lines as messages say them."""
 
     block: Hashable
@@ -28,25 +28,27 @@ class Statement(NamedTuple):
         return self.block, self.order
 
 
-def nesting(module: Module, op: Operation) -> list[Statement]:
+def nesting(module: Module, op: Operation) -> list[BlockStatement]:
     """The statements around an operation up to its function, innermost first, itself included."""
-    found: list[Statement] = []
+    found: list[BlockStatement] = []
     for at in enclosing(op):
         if at.parent is None or at.name == "func.func":
             break
         section = at.name if at.name in SECTIONS else ""
         lines = module.line(at), module.line(at, last=True)
-        found.append(Statement(id(at.parent), at.parent.ops.index(at), *lines, at.name in LOOPS, section))
+        found.append(
+            BlockStatement(id(at.parent), at.parent.ops.index(at), *lines, at.name in LOOPS, section)
+        )
     return found
 
 
-class Meeting(NamedTuple):
+class CommonBlock(NamedTuple):
     """Where two operations meet: the statements of their innermost common block that hold them, and the loop
     around it if the first is of an earlier iteration."""
 
-    first: Statement
-    second: Statement
-    loop: Statement | None
+    first: BlockStatement
+    second: BlockStatement
+    loop: BlockStatement | None
     section: str  # around the two, but not around the loop
 
     @property
@@ -55,7 +57,7 @@ class Meeting(NamedTuple):
         return bool(self.section)
 
 
-def meeting(old: Sequence[Statement], new: Sequence[Statement]) -> Meeting | None:
+def meeting(old: Sequence[BlockStatement], new: Sequence[BlockStatement]) -> CommonBlock | None:
     """Where two operations meet; None if no block of one function, or no loop, orders the first before the
     second."""
     before = {s.block: s for s in old}
@@ -64,11 +66,11 @@ def meeting(old: Sequence[Statement], new: Sequence[Statement]) -> Meeting | Non
         if first is None:
             continue
         if first.order < second.order:
-            return Meeting(first, second, None, "")
+            return CommonBlock(first, second, None, "")
         around = new[n + 1 :]
         inside = next((k for k, s in enumerate(around) if s.loop), None)
         if inside is None:
             return None
         section = next((s.section for s in around[:inside] if s.section), "")
-        return Meeting(first, second, around[inside], section)
+        return CommonBlock(first, second, around[inside], section)
     return None

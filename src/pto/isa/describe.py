@@ -21,7 +21,7 @@ from .algorithms import ALGORITHMS, kind_of
 from .costs import costs_of
 from .dtypes import DTYPES
 from .enums import ENUMS
-from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
+from .format import AttrDict, FormatGroup, Item, Lit, TypeOf, Var, variables
 from .profiles import ISAS, PROFILES
 from .record import Record
 from .row import EFFECTS, KINDS, SCOPES, Attr, Combos, Operand, Row
@@ -146,7 +146,7 @@ def _format_parts(row: Row, items: tuple[Item, ...], named: set[str]) -> list[st
             out.append(f"type(%{item.name}){', ..' if item.many else ''}")
         elif isinstance(item, AttrDict):
             out.append(_attr_dict([a for a in row.attrs if a.name not in named]))
-        elif isinstance(item, Group):
+        elif isinstance(item, FormatGroup):
             inside = _join(_format_parts(row, item.items, named))
             out.append(f"[{inside}]{'*' if item.repeat else '?'}")
         else:

@@ -37,12 +37,12 @@ class AttrDict(Record):
     pass
 
 
-class Group(Record):
+class FormatGroup(Record):
     items: tuple[Item, ...]
     repeat: bool = False
 
 
-Item = Lit | Var | TypeOf | AttrDict | Group
+Item = Lit | Var | TypeOf | AttrDict | FormatGroup
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<lit>'[^']+')|(?P<type>type\(\$(?P<tn>\w+)(?P<tm>\.\.\.)?\))|(?P<var>\$(?P<vn>\w+)(?P<vm>\.\.\.)?)"
@@ -72,7 +72,7 @@ def parse_format(text: str) -> tuple[Item, ...]:
             if len(stack) == 1:
                 raise ValueError(f"unbalanced ']' in format {text!r}")
             items = tuple(stack.pop())
-            stack[-1].append(Group(items, m["close"].endswith("*")))
+            stack[-1].append(FormatGroup(items, m["close"].endswith("*")))
         elif m["punct"] == "[":
             stack.append([])
         else:
@@ -88,7 +88,7 @@ def variables(items: tuple[Item, ...]) -> list[str]:
     for item in items:
         if isinstance(item, Var | TypeOf):
             out[item.name] = None
-        elif isinstance(item, Group):
+        elif isinstance(item, FormatGroup):
             for name in variables(item.items):
                 out[name] = None
     return list(out)

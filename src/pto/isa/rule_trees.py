@@ -14,7 +14,7 @@ from typing import Any
 from .rules import CONSTANTS, FACTS, FUNCTIONS, Unknown, evaluate
 
 
-class _Lower(ast.NodeTransformer):
+class _RuleLowering(ast.NodeTransformer):
     """Transformer that replaces `x.fact` by `_get(x, 'fact')`, and refuses everything except plain
     expressions."""
 
@@ -44,7 +44,7 @@ class _Lower(ast.NodeTransformer):
 
 def lowered(text: str) -> ast.Expression:
     """Return the expression in its evaluated form; raise `SyntaxError` if it is malformed."""
-    return ast.fix_missing_locations(_Lower().visit(ast.parse(text, mode="eval")))
+    return ast.fix_missing_locations(_RuleLowering().visit(ast.parse(text, mode="eval")))
 
 
 @cache

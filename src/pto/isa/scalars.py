@@ -10,7 +10,7 @@ or a float that the type can represent. Expressions read an `i1` as 0 or -1, and
 result wraps to its type.
 
 The table leaves three things undefined, and engines differ there: a division by zero, the smallest number
-divided by -1, and a shift by the width or more. `folding` functions raise `Undefined` for them, so a
+divided by -1, and a shift by the width or more. `folding` functions raise `UndefinedResult` for them, so a
 program keeps the operation, and each engine computes it in its own way.
 """
 
@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 Binary = Callable[[int, int], int]
 
 
-class Undefined(ArithmeticError):
+class UndefinedResult(ArithmeticError):
     """An operation whose result the table does not define."""
 
 
@@ -171,17 +171,17 @@ DIVISIONS, SHIFTS = ("quot", "rem", "floordiv", "ceildiv", "mod"), ("shl", "shr"
 
 
 def _defined(name: str, bits: int, f: Function) -> Function:
-    """Return an operation that raises `Undefined` for operands without a defined result."""
+    """Return an operation that raises `UndefinedResult` for operands without a defined result."""
     unsigned, least = _unsigned(bits), -1 << (bits - 1)
 
     def shift(x: int, n: int) -> int:
         if unsigned(n) >= bits:
-            raise Undefined
+            raise UndefinedResult
         return f(x, n)
 
     def divide(x: int, y: int) -> int:
         if y == 0 or (y == -1 and x == least):
-            raise Undefined
+            raise UndefinedResult
         return f(x, y)
 
     return divide if name in DIVISIONS else shift if name in SHIFTS else f

@@ -176,14 +176,14 @@ def number(value: Any) -> Any:
     return getattr(value, "value", value)
 
 
-class Runtime:
+class RuntimeNumber:
     """`pl.RUNTIME`, given in place of a number: the number is not a constant, each call passes it."""
 
     def __repr__(self) -> str:
         return "pl.RUNTIME"
 
 
-RUNTIME = Runtime()
+RUNTIME = RuntimeNumber()
 
 
 def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from ..isa.profiles import Profile
 from . import arguments
 from .compiled import Compiled, RunResult
 from .config import platform_of, profile_of, world_of
-from .lower import Lowered, lowered
+from .lower import LoweredProgram, lowered
 from .problems import LanguageWarning
 
 #: Prefix of the package's own files: a warning points at a line of the user's.
@@ -58,7 +58,7 @@ def _cached(
 
 def _lowered(
     declared: Any, types: list[Any], profile: Profile, world: int, values: list[Any] | None
-) -> Lowered:
+) -> LoweredProgram:
     """Compile a program. If a host's program cannot be compiled for dynamic extents, compile it for the
     extents of the arguments; without arguments, for one extent per rank."""
     try:
@@ -110,7 +110,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
 
 def lower(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
-) -> Lowered:
+) -> LoweredProgram:
     types, profile = _types(function, args, kwargs), profile_of(config)
     done = lowered(function.declared, types, profile, dump, world_of(config))
     _warn(done)
@@ -128,7 +128,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config
     return explanation(done.verify())
 
 
-def _warn(done: Lowered) -> None:
+def _warn(done: LoweredProgram) -> None:
     """Emit warnings at the user's line that asked for the program."""
     if done.diagnostics:
         import warnings

@@ -22,10 +22,10 @@ from .ir import IN, OUT
 if TYPE_CHECKING:
     from ..isa.profiles import Profile
     from .ir import Function
-    from .lower import Lowered
+    from .lower import LoweredProgram
 
 
-class Param(Record):
+class CallParam(Record):
     """A parameter. `shape` is None for a number; a name in `shape` is an extent that each call determines."""
 
     name: str
@@ -39,7 +39,7 @@ class CallableProgram:
 
     name: str
     platform: str
-    params: list[Param]
+    params: list[CallParam]
     from_dir: ClassVar[Callable[..., CallableProgram]]  # load a saved program; defined in folder.py
 
     @property
@@ -59,7 +59,7 @@ class CallableProgram:
     def param_names(self) -> list[str]:
         return [p.name for p in self.params]
 
-    def _get_metadata(self) -> tuple[list[Param], None, None]:
+    def _get_metadata(self) -> tuple[list[CallParam], None, None]:
         """Return the parameters, in the form that pypto's harnesses expect."""
         return self.params, None, None
 
@@ -138,7 +138,7 @@ class CallableProgram:
                 )
             self._check_array(p, arguments.as_numpy(v), arguments.element_type(v), extents)
 
-    def _check_array(self, p: Param, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
+    def _check_array(self, p: CallParam, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
         where = f"'{p.name}' of {self.name}"
         wanted = p.dtype
         assert wanted is not None and p.shape is not None
@@ -174,7 +174,7 @@ def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
 class SavableProgram(CallableProgram):
     """A program that was compiled in this process: what a folder is written from."""
 
-    lowered: Lowered
+    lowered: LoweredProgram
     entry: Function
     profile: Profile
 

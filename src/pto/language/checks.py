@@ -57,12 +57,12 @@ def _lost(entry: Function) -> list[Diagnostic]:
 def unordered(program: Program) -> list[Diagnostic]:
     """Warn about tensors that a task overwrites while an earlier task may still use them. The program must be
     split into functions."""
-    from .graph import Graph
+    from .graph import CallGraph
 
     if program.entry is None or program.entry.kind != "orchestration":
         return []
     found: dict[Op, Diagnostic] = {}
-    for e in Graph(program.entry).hazards():
+    for e in CallGraph(program.entry).hazards():
         names = " and ".join(f"'{n}'" for n in e.names)
         first = found.setdefault(
             e.later.op,

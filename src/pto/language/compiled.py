@@ -16,12 +16,12 @@ from ..engine import journal
 from ..engine.sanitize import OF_GRAPHS, WARN, parse_names, summary
 from ..perf.hazards import as_errors, problems
 from . import arguments
-from .callable import CallableProgram, Param, SavableProgram
+from .callable import CallableProgram, CallParam, SavableProgram
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, Function, TensorType, Value
-from .lower import Lowered, lowered
+from .lower import LoweredProgram, lowered
 from .orchestrate import orchestration
-from .serial import Serial, Tensor, Windows
+from .serial import Serial, SerialTensor, SharedWindows
 
 
 class RunResult:
@@ -67,7 +67,7 @@ class Compiled(SavableProgram):
     # make a worker that runs the program; set by pto.compat.pypto.distributed
     prepare: ClassVar[Callable[..., Any]]
 
-    def __init__(self, done: Lowered, platform: str = "") -> None:
+    def __init__(self, done: LoweredProgram, platform: str = "") -> None:
         self.lowered = done
         self.platform = platform or f"{done.profile.name}sim"
         self.folder: Path | None = None  # the folder of the saved program
@@ -87,9 +87,9 @@ class Compiled(SavableProgram):
         #: Python functions by the name of the task that they replace.
         self.callbacks: Mapping[str, Any] = {}
         #: Memory of ranks, if runs share it.
-        self.windows: Windows | None = None
+        self.windows: SharedWindows | None = None
 
-    def prepared(self, callbacks: Mapping[str, Any], windows: Windows | None = None) -> Compiled:
+    def prepared(self, callbacks: Mapping[str, Any], windows: SharedWindows | None = None) -> Compiled:
         """Return the same program with `callbacks` for its tasks in Python and with persistent windows."""
         made = copy.copy(self)
         made.callbacks, made.windows, made._kernels, made._others = callbacks, windows, {}, {}
@@ -103,20 +103,20 @@ class Compiled(SavableProgram):
         return {n: f.attrs["unbound"] for n, f in self.program.functions.items() if f.kind == "python"}
 
     @cached_property
-    def params(self) -> list[Param]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def params(self) -> list[CallParam]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Return the parameters of the called function without those that became constants."""
         known = {p.name: p for p in self.entry.params}
         declared = self.lowered.source[0] if self.lowered.source is not None else None
-        found: list[Param] = []
+        found: list[CallParam] = []
         for name in declared.signature.parameters if declared is not None else known:
             p = known.get(name)
             if p is None:
-                found.append(Param(name, None, None, IN))
+                found.append(CallParam(name, None, None, IN))
             elif isinstance(p.value.type, TensorType):
                 shape = tuple(d.name if isinstance(d, Value) else d for d in p.value.type.shape)
-                found.append(Param(name, p.value.type.dtype, shape, p.direction))
+                found.append(CallParam(name, p.value.type.dtype, shape, p.direction))
             else:
-                found.append(Param(name, p.value.type.dtype, None, IN))
+                found.append(CallParam(name, p.value.type.dtype, None, IN))
         return found
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
@@ -144,7 +144,9 @@ class Compiled(SavableProgram):
         if key not in self._others:
             self._others[key] = Compiled(
                 lowered(declared, types, self.profile, world=self.lowered.world).verify(), self.platform
-            ).prepared(self.callbacks, Windows(self.windows.reset) if self.windows is not None else None)
+            ).prepared(
+                self.callbacks, SharedWindows(self.windows.reset) if self.windows is not None else None
+            )
         return self._others[key]
 
     @property
@@ -168,9 +170,9 @@ class Compiled(SavableProgram):
             found = self._kernels[engine] = {n: plain(m, n, engine) for n, m in modules.items()}
             for name, function in self.program.functions.items():
                 if function.kind == "extern":
-                    from .extern import Alone
+                    from .extern import SingleKernel
 
-                    found[name] = Alone(function)
+                    found[name] = SingleKernel(function)
                 elif function.kind == "python":
                     from .python_tasks import AlonePython
 
@@ -398,11 +400,13 @@ class Compiled(SavableProgram):
         return result
 
     def _footprint(self, values: list[Any]) -> Any:
-        from .footprint import Footprint, Memory
+        from .footprint import Footprint, RunArray
 
         params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
         arrays = [a for a in self._given(values) if arguments.is_array(a)]
-        return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
+        return Footprint(
+            [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)]
+        )
 
     def _given(self, values: list[Any]) -> list[Any]:
         """Return an array or number per parameter of the entry, in order, without those that became
@@ -429,7 +433,7 @@ class Compiled(SavableProgram):
         if rt.windows is not None:
             rt.windows.begin()
         given = [rt.wrap(v) if arguments.is_array(v) else v for v in self._given(values)]
-        tensors = [v for v in given if isinstance(v, Tensor)]
+        tensors = [v for v in given if isinstance(v, SerialTensor)]
         symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *given, *symbols)

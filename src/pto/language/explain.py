@@ -15,14 +15,14 @@ from __future__ import annotations
 from .. import driver
 from ..diag import Span
 from ..ir.core import Module
-from .graph import Edge, Graph, Site, name_of
+from .graph import CallGraph, Edge, Site, name_of
 from .ir import IN, INOUT, OUT, Block, Function, Op, Value, root, values_in
-from .lower import Lowered
+from .lower import LoweredProgram
 
 _CORES = {"cube": "cube", "vector": "vector"}
 
 
-def explanation(done: Lowered) -> str:
+def explanation(done: LoweredProgram) -> str:
     """Return the whole text."""
     entry = done.program.entry
     assert entry is not None
@@ -31,8 +31,8 @@ def explanation(done: Lowered) -> str:
     return "\n\n".join(parts)
 
 
-def _graph(done: Lowered, entry: Function) -> str:
-    graph = Graph(entry)
+def _graph(done: LoweredProgram, entry: Function) -> str:
+    graph = CallGraph(entry)
     sites = graph.sites
     params = ", ".join(p.name for p in entry.params)
     kernels = len({s.callee.name for s in sites})
@@ -43,7 +43,9 @@ def _graph(done: Lowered, entry: Function) -> str:
     return "\n".join([head, *lines, *warned])
 
 
-def _lines(done: Lowered, block: Block, sites: dict[Op, Site], found: list[Edge], depth: int) -> list[str]:
+def _lines(
+    done: LoweredProgram, block: Block, sites: dict[Op, Site], found: list[Edge], depth: int
+) -> list[str]:
     out: list[str] = []
     pad = "  " * depth
     for op in block.ops:
@@ -67,7 +69,7 @@ def _head(op: Op, block: int) -> str:
     return f"{'while' if op.name == 'while' else 'with'} {text}:"
 
 
-def _site(done: Lowered, site: Site, found: list[Edge], sites: dict[Op, Site]) -> str:
+def _site(done: LoweredProgram, site: Site, found: list[Edge], sites: dict[Op, Site]) -> str:
     where = f", line {site.op.loc.line}" if site.op.loc is not None else ""
     words = [f"[{site.number}] {site.callee.name} ({_core(done.modules[site.callee.name])}{where})"]
     blocks = site.op.args.get("core_num")

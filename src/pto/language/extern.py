@@ -71,7 +71,7 @@ def extern_kernel(function: Function) -> Kernel:
     return made[0] if len(made) == 1 else Pair(made[0], made[1], function.name, lanes)
 
 
-class Alone:
+class SingleKernel:
     """A kernel in C++ where tasks run one after the other: a graph of one task."""
 
     unseen = True  # no event tells what it does
@@ -94,7 +94,7 @@ class Alone:
             d.notes = [(text, span) for text, span in d.notes if __file__ not in text]
         return left
 
-    def begin(self, *args: Any, **options: Any) -> Alone:
+    def begin(self, *args: Any, **options: Any) -> SingleKernel:
         """A launch that is over as soon as it begins."""
         self._left = self.run(*args, **options)
         return self

@@ -33,13 +33,13 @@ from ..isa.profiles import PROFILES
 from ..isa.record import Record
 from ..perf.hazards import as_errors, problems
 from . import arguments, rerun
-from .callable import CallableProgram, Param, SavableProgram
+from .callable import CallableProgram, CallParam, SavableProgram
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
 from .helps import told_in_words_of_the_language
 from .ir import FIFO_SLOTS, IN, Function, Op, TensorType, retyped
-from .lower import Lowered, texts
+from .lower import LoweredProgram, texts
 from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
 
@@ -155,7 +155,7 @@ def _orchestration(entry: Function) -> Function:
     return made
 
 
-def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, str]]:
+def _kernels(done: LoweredProgram, entry: Function) -> tuple[list[_Kernel], dict[str, str]]:
     """Functions that tasks run, with their numbers, and the text of their files."""
     from ..engine.entry import Launchable
 
@@ -385,7 +385,7 @@ class Saved(CallableProgram):
         self.target: str = self._meta["target"]
         self.platform: str = self._meta["platform"]
         self.params = [
-            Param(
+            CallParam(
                 p["name"],
                 BY_ISA.get(p["dtype"]),
                 None if p["shape"] is None else tuple(p["shape"]),

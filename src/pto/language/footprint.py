@@ -24,7 +24,7 @@ Array = Any
 _NOBODY, _SEVERAL = -1, -2
 
 
-class Memory:
+class RunArray:
     """An array of a run."""
 
     def __init__(self, name: str, array: Array, output: bool, made: bool = False) -> None:
@@ -50,25 +50,25 @@ class Claim:
         self.span = span
         self.party = 0
         # the writing party and the reading party of each byte
-        self.touched: dict[Memory, tuple[Array, Array]] = {}
+        self.touched: dict[RunArray, tuple[Array, Array]] = {}
         self.found = False
 
 
 class Footprint(Watcher):
-    def __init__(self, memories: list[Memory]) -> None:
+    def __init__(self, memories: list[RunArray]) -> None:
         self.memories = memories  # arguments: few, and they may overlap
-        self._made: list[Memory] = []  # tensors that the program makes: many, disjoint, by address
+        self._made: list[RunArray] = []  # tensors that the program makes: many, disjoint, by address
         self._starts: list[int] = []
         self.claims: list[Claim] = []
         self.diagnostics: list[Diagnostic] = []
 
-    def _at(self, address: int) -> list[Memory]:
+    def _at(self, address: int) -> list[RunArray]:
         """Return the arrays that contain an address."""
         number = bisect(self._starts, address)
         near = [*self.memories, *self._made[max(number - 1, 0) : number]]
         return [m for m in near if m.address <= address < m.address + m.written.size]
 
-    def _parts(self, array: Array) -> Iterator[tuple[Memory, slice]]:
+    def _parts(self, array: Array) -> Iterator[tuple[RunArray, slice]]:
         """Return the memories that contain an array, and its position in them."""
         start = array.__array_interface__["data"][0]
         for memory in self._at(start):
@@ -103,7 +103,7 @@ class Footprint(Watcher):
         """Register a tensor that the program makes, without contents."""
         if not array.nbytes:
             return
-        memory = Memory(name, array, False, True)
+        memory = RunArray(name, array, False, True)
         number = bisect(self._starts, memory.address)
         self._starts.insert(number, memory.address)
         self._made.insert(number, memory)
@@ -156,7 +156,7 @@ class Footprint(Watcher):
                 claim.party = event.core.block
             self._check(claim, memory, at, access.write, event)
 
-    def _check(self, claim: Claim, memory: Memory, at: Array | slice, write: bool, event: Event) -> None:
+    def _check(self, claim: Claim, memory: RunArray, at: Array | slice, write: bool, event: Event) -> None:
         if memory not in claim.touched:
             claim.touched[memory] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
         wrote, read = claim.touched[memory]
@@ -175,7 +175,7 @@ class Footprint(Watcher):
             read[at] = np.where((read[at] == _NOBODY) | (read[at] == me), me, _SEVERAL)
 
     def _report(
-        self, claim: Claim, memory: Memory, byte: int, write: bool, writer: int, reader: int, event: Event
+        self, claim: Claim, memory: RunArray, byte: int, write: bool, writer: int, reader: int, event: Event
     ) -> None:
         did = "writes" if write else "reads"
         other = writer if writer not in (_NOBODY, claim.party) else reader

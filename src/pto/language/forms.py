@@ -33,7 +33,7 @@ class Loop(Record):
         return interpreter(f"pl.{self.kind}").iterations(self)
 
 
-class Region(Record):
+class ControlRegion(Record):
     """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and the other regions. `kind`: at, spmd, cluster,
     scope, split_aiv."""
 
@@ -109,15 +109,15 @@ def at(
     level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Any = None, deps: Any = None,
     no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
     windowize: bool = False, windows: Any = None,
-) -> Region:  # fmt: skip
+) -> ControlRegion:  # fmt: skip
     """Run the body on a core, as one task. `as tid` names the task. `windows` lists tensors that tasks of
     other ranks write too; stages print it."""
-    return Region("at", {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps,
-                         "no_dep_args": no_dep_args or [], "name_hint": name_hint,
-                         "windows": windows or []})  # fmt: skip
+    settings = {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps}
+    hints = {"no_dep_args": no_dep_args or [], "name_hint": name_hint, "windows": windows or []}
+    return ControlRegion("at", settings | hints)
 
 
-def incore() -> Region:
+def incore() -> ControlRegion:
     """Run the body as `pl.at(level=pl.Level.CORE_GROUP)` does."""
     return at()
 
@@ -132,9 +132,9 @@ def spmd(
     allow_early_resolve: bool = False,
     predicate: Any = None,
     windows: Any = None,
-) -> Region:
+) -> ControlRegion:
     """Run the body on several cores, one block each, as one task. `windows`: as in `pl.at`."""
-    return Region(
+    return ControlRegion(
         "spmd",
         {
             "core_num": core_num,
@@ -148,24 +148,24 @@ def spmd(
     )
 
 
-def cluster(*, name_hint: str = "") -> Region:
+def cluster(*, name_hint: str = "") -> ControlRegion:
     """Run tasks on one cluster: a cube core and its vector cores."""
-    return Region("cluster", {"name_hint": name_hint})
+    return ControlRegion("cluster", {"name_hint": name_hint})
 
 
-def scope(mode: ScopeMode = ScopeMode.AUTO) -> Region:
+def scope(mode: ScopeMode = ScopeMode.AUTO) -> ControlRegion:
     """Release the tensors of its tasks when the scope ends."""
-    return Region("scope", {"mode": mode})
+    return ControlRegion("scope", {"mode": mode})
 
 
-def manual_scope() -> Region:
+def manual_scope() -> ControlRegion:
     """Order tasks by `deps=` only."""
     return scope(ScopeMode.MANUAL)
 
 
-def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> Region:
+def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> ControlRegion:
     """Run vector work on both vector cores of a block."""
-    return Region("split_aiv", {"count": count, "mode": mode})
+    return ControlRegion("split_aiv", {"count": count, "mode": mode})
 
 
 class Split(Record):
@@ -244,4 +244,4 @@ FORMS: dict[str, Any] = {
     for name, made in list(globals().items())
     if inspect.isfunction(made) and made.__module__ == __name__ and not name.startswith("_")
 }
-__all__ = ["FORMS", "ForKind", "Loop", "Region", "While", *FORMS]
+__all__ = ["FORMS", "ForKind", "Loop", "ControlRegion", "While", *FORMS]

@@ -15,7 +15,7 @@ from . import index
 from .ir import IN, INOUT, OUT, VIEWS, Block, Function, Op, TensorType, Value, is_tensor, values_in
 
 
-class Box(Record):
+class WindowBox(Record):
     """A window: its offset in its storage and its size; None if it is not a box."""
 
     offsets: tuple[Any, ...] | None
@@ -23,11 +23,11 @@ class Box(Record):
     whole: bool = False
 
 
-class Access(Record):
+class GraphAccess(Record):
     """An access of a task to a storage. `all`: the task uses the whole window in every run, not a part."""
 
     storage: Value
-    box: Box
+    box: WindowBox
     direction: str
     all: bool = True
     through: frozenset[Op] = frozenset()  # loops that handed the storage on from an earlier iteration
@@ -47,12 +47,12 @@ class Site:
             if isinstance(value, Value) and isinstance(value.type, TensorType)
         ]
         waiting = [op.args["args"][i] for i in ordered]
-        self.accesses: list[Access] = []
+        self.accesses: list[GraphAccess] = []
         for value, p in self.tensors:
             found = storages(value)
             whole = len(found) == 1 and _takes_all(self.callee, p.value)
             box, direction = _box(value), INOUT if value in waiting and p.direction == OUT else p.direction
-            self.accesses += [Access(s, box, direction, whole, loops) for s, loops in found.items()]
+            self.accesses += [GraphAccess(s, box, direction, whole, loops) for s, loops in found.items()]
         manual = any(
             o.name == "region" and getattr(o.args.get("mode"), "name", "") == "MANUAL" for o in self.around
         )
@@ -159,22 +159,22 @@ def _viewed(value: Value) -> Value:
     return value
 
 
-def _box(value: Value) -> Box:
+def _box(value: Value) -> WindowBox:
     """Return the position of a window, by adding up the slices that made it."""
     offsets: list[Any] | None = None
     sizes: list[Any] = []
     while value.op is not None and value.op.name in VIEWS:
         a = value.op.args
         if value.op.name != "slice" or offsets is not None:
-            return Box(None)
+            return WindowBox(None)
         offsets, sizes = list(a["offset"]), list(a["shape"])
         value = a["x"]
     if offsets is None:
-        return Box(tuple(0 for _ in value.type.shape), tuple(value.type.shape), True)
-    return Box(tuple(offsets), tuple(sizes))
+        return WindowBox(tuple(0 for _ in value.type.shape), tuple(value.type.shape), True)
+    return WindowBox(tuple(offsets), tuple(sizes))
 
 
-def overlap(a: Box, b: Box) -> bool | None:
+def overlap(a: WindowBox, b: WindowBox) -> bool | None:
     """Return True if two windows of one storage overlap; None if it depends on the run."""
     if a.whole or b.whole:
         return True
@@ -208,7 +208,7 @@ class Edge(Record):
     certain: bool = True
 
 
-class Graph:
+class CallGraph:
     """The calls of an orchestration, their dependencies, and their unordered conflicts."""
 
     def __init__(self, entry: Function) -> None:
@@ -323,7 +323,7 @@ def _kind(first: str, second: str) -> str:
     return "" if first == IN else "waits"
 
 
-def _shared(a: Access, b: Access, loop: Op | None) -> bool | None:
+def _shared(a: GraphAccess, b: GraphAccess, loop: Op | None) -> bool | None:
     if loop is None:
         return overlap(a.box, b.box)
     made = a.storage.op
@@ -334,11 +334,11 @@ def _shared(a: Access, b: Access, loop: Op | None) -> bool | None:
     return _turns(a.box, b.box, loop)
 
 
-def _varies(box: Box) -> bool:
+def _varies(box: WindowBox) -> bool:
     return box.offsets is None or any(index.affine(o)[1] for o in box.offsets)
 
 
-def _turns(a: Box, b: Box, loop: Op) -> bool | None:
+def _turns(a: WindowBox, b: WindowBox, loop: Op) -> bool | None:
     """Return False if the windows of different iterations are disjoint since they move with the counter; None
     if that is unknown."""
     if loop.name != "for" or a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):

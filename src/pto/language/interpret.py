@@ -27,7 +27,7 @@ from .dtypes import BOOL, FP32, INDEX, TASK_ID
 from .eager import current
 from .enums import AtomicType, SplitMode
 from .executable import executable
-from .forms import Loop, Region, Submission, While
+from .forms import ControlRegion, Loop, Submission, While
 from .held import (
     Held,
     HeldArray,
@@ -63,7 +63,7 @@ from .problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
 from .reader import expressions
 from .reader.calls import CORES, check_argument
 from .reader.hints import OPERATORS_OF_ARRAYS
-from .reader.source import File, file_at
+from .reader.source import PythonFile, file_at
 from .types import DynVar, annotation
 
 _NEW = Operator("[]", expressions.with_new)
@@ -599,10 +599,10 @@ class Interpreter:
 
     # ---- loops and regions ----
 
-    def iterations(self, over: Loop | Region | While) -> Iterator[Any]:
+    def iterations(self, over: Loop | ControlRegion | While) -> Iterator[Any]:
         if isinstance(over, While):
             return self._carrying(iter(lambda: None, 0), over.init_values, lambda _, values: values)
-        if isinstance(over, Region):
+        if isinstance(over, ControlRegion):
             return self._region(over, lambda i: i)
         numbers: Iterator[Any] = iter(range(over.start, over.stop, over.step))
         if over.kind != "unroll":
@@ -650,7 +650,7 @@ class Interpreter:
             return value if value.dtype == found.dtype else self.named("cast", value, found.dtype)  # type: ignore[union-attr]
         return value if found.dtype in (INDEX, FP32, BOOL) else number(value, found.dtype)
 
-    def enter(self, region: Region) -> Any:
+    def enter(self, region: ControlRegion) -> Any:
         core = region.kind in ("at", "spmd")
         if core and self.in_core:
             self.fail(
@@ -664,7 +664,7 @@ class Interpreter:
             return Integer(self.tasks - 1, TASK_ID)
         return None
 
-    def leave(self, region: Region) -> None:
+    def leave(self, region: ControlRegion) -> None:
         self._close()
 
     def _open(self, core: bool) -> None:
@@ -683,12 +683,12 @@ class Interpreter:
             self._regions[-1][1].update(made)
         self.in_core = was
 
-    def blocks(self, region: Region) -> Iterator[Any]:
+    def blocks(self, region: ControlRegion) -> Iterator[Any]:
         """Run the body of `with pl.spmd(n) as task` once per block."""
         task = self.tasks
         return self._region(region, lambda _: Integer(task, TASK_ID))
 
-    def _region(self, region: Region, shown: Callable[[Any], Any]) -> Iterator[Any]:
+    def _region(self, region: ControlRegion, shown: Callable[[Any], Any]) -> Iterator[Any]:
         count = int(region.options["core_num" if region.kind == "spmd" else "count"])
         predicate = region.options.get("predicate")
         before = self.block, self.blocks_in_all, self.subblock, self.split
@@ -748,7 +748,7 @@ def _positions(code: Any) -> list[tuple[Any, ...]]:
     return list(code.co_positions())
 
 
-def _user_node() -> tuple[File | None, Any]:
+def _user_node() -> tuple[PythonFile | None, Any]:
     """Return the expression that the innermost function outside this package is executing."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -37,7 +37,7 @@ from .passes.windows import windows
 from .printer import program_text
 from .problems import UNSUPPORTED, Problem
 from .reader.calls import read_entry, read_exactly
-from .reader.frame import Unit
+from .reader.frame import ProgramReader
 
 #: The stages, in order. Each takes a program and returns a program.
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
@@ -63,7 +63,7 @@ def read(
     declared: Declared, types: list[Any], profile: Profile, world: int = 1
 ) -> tuple[Program, list[Diagnostic]]:
     """Return the program of a function for a number of ranks, with warnings; raise its errors."""
-    unit = Unit(Program(declared.name, profile), profile, world)
+    unit = ProgramReader(Program(declared.name, profile), profile, world)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:
@@ -75,7 +75,7 @@ def read(
 
 def exact(owner: Any, profile: Profile | None = None) -> Program:
     """Return the program of functions whose types are all annotated, without inference."""
-    unit = Unit(Program(owner.__name__), profile or PROFILES["a2a3"])
+    unit = ProgramReader(Program(owner.__name__), profile or PROFILES["a2a3"])
     try:
         read_exactly(unit, [m.declared for m in owner.methods.values()])
     except Problem as problem:
@@ -110,7 +110,7 @@ def _check_types(program: Program) -> None:
                 raise DiagnosticError([found])
 
 
-class Lowered:
+class LoweredProgram:
     """A program that is ready to be emitted and run."""
 
     def __init__(self, program: Program, profile: Profile, diagnostics: Sequence[Diagnostic] = ()) -> None:
@@ -144,7 +144,7 @@ class Lowered:
         journal.note("lowered", self.program.name)
         return made
 
-    def verify(self) -> Lowered:
+    def verify(self) -> LoweredProgram:
         """Return the program; raise all errors of its kernels on their target."""
         found: list[Diagnostic] = []
         entry = self.program.entry
@@ -176,7 +176,7 @@ class Lowered:
 def lowered(
     declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None,
     world: int = 1,
-) -> Lowered:  # fmt: skip
+) -> LoweredProgram:  # fmt: skip
     """Run every stage. `dump` is a folder for the program after each stage, as Python:
     `NN_after_STAGE.py`."""
     journal.note("reading", declared.name)
@@ -192,12 +192,12 @@ def lowered(
     for number, (name, after) in enumerate(stages(program), 1):
         program = after
         leave(number, name)
-    done = Lowered(program, profile, [*found, *unordered(program)])
+    done = LoweredProgram(program, profile, [*found, *unordered(program)])
     done.source, done.world = (declared, types), world
     return done
 
 
-def texts(done: Lowered) -> Iterator[tuple[str, str]]:
+def texts(done: LoweredProgram) -> Iterator[tuple[str, str]]:
     """Yield the program as Python text after each stage, lowered once more."""
     if done.source is None:
         return

@@ -123,7 +123,7 @@ def _kernel(
 ) -> Any:
     """Return a function that loads the operands, applies the operations and stores the results."""
     from ..engine.launch import plain
-    from .lower import Lowered, stages
+    from .lower import LoweredProgram, stages
 
     last = ops[-1]
     function = Function(f"one_{last.name.replace('.', '_')}", "incore", last.loc)
@@ -157,7 +157,7 @@ def _kernel(
     program.entry = program.add(function)
     for _, after in stages(program):
         program = after
-    (module,) = Lowered(program, profile).modules.values()
+    (module,) = LoweredProgram(program, profile).modules.values()
     made_kernel = plain(module, function.name, target=profile)
     slots = program.entry.attrs.get("slots") if program.entry is not None else None
     if not slots:

@@ -22,7 +22,7 @@ from .writer import BEFORE, BETWEEN, Writer
 
 def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
     """Return the text of the function, and the source locations that it names by number."""
-    w = _Writer(function)
+    w = _CallWriter(function)
     parts = apart(function)
     if parts is None:
         w.block(function.body)
@@ -53,7 +53,7 @@ def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | 
     return names[_name(function)], places
 
 
-class _Writer(Writer):
+class _CallWriter(Writer):
     def __init__(self, function: Function) -> None:
         super().__init__({"rt", "kernels", "min", "max", "abs", "range", "f32", "list", "float", "int"})
         self.places: list[Span | None] = []

@@ -15,13 +15,13 @@ from ..diag import Span
 from .footprint import Claim
 from .happens import Order, Task
 from .ir import IN, Function, TensorType
-from .serial import COMPARISONS, Chain, Serial, Tensor, flat
+from .serial import COMPARISONS, Chain, Serial, SerialTensor, flat
 
 
 class _Use:
     """An access of a task to a tensor."""
 
-    def __init__(self, task: Submitted, tensor: Tensor, write: bool) -> None:
+    def __init__(self, task: LaunchedTask, tensor: SerialTensor, write: bool) -> None:
         self.task = task
         self.write = write
         self.box = tensor.box
@@ -42,12 +42,12 @@ class _Use:
         return self.write and all(a <= b and b + m <= a + n for a, n, b, m in self._both(other))
 
 
-class Submitted(Task):
+class LaunchedTask(Task):
     """A submitted task and its tensors; `begin` returns its launch."""
 
     def __init__(self, number: int, name: str, place: Span | None) -> None:
         super().__init__(number, name, place)
-        self.before: set[Submitted] = set()
+        self.before: set[LaunchedTask] = set()
         self.claims: list[tuple[Claim, int]] = []
         self.begin: Callable[[], Any] | None = None
         self.holds: Callable[[], bool] = lambda: True
@@ -68,8 +68,8 @@ class Together(Serial):
         self.begin = begin
         self.functions = functions
         self.order = Order(world)
-        self.tasks: list[Submitted] = []
-        self.waiting: list[Submitted] = []  # tasks that have not finished
+        self.tasks: list[LaunchedTask] = []
+        self.waiting: list[LaunchedTask] = []  # tasks that have not finished
         self.uses: dict[int, list[_Use]] = {}  # by array: accesses that later tasks may have to wait for
         self._roots: list[Any] = []  # keeps arrays alive, so that their ids stay unique
         self._manual = False
@@ -79,7 +79,7 @@ class Together(Serial):
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
         window: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> SerialTensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, manual_dep, name, window)
         if manual_dep:
             self._roots.append(made.root)
@@ -111,23 +111,25 @@ class Together(Serial):
         self.go()
         return task.number
 
-    def _task(self, name: str, place: Span | None, deps: Sequence[Any]) -> Submitted:
-        task = Submitted(self.count, name, place)
+    def _task(self, name: str, place: Span | None, deps: Sequence[Any]) -> LaunchedTask:
+        task = LaunchedTask(self.count, name, place)
         self.count += 1
         task.before = {self.tasks[n] for n in flat(deps) if n is not None}
         self.tasks.append(task)
         self.waiting.append(task)
         return task
 
-    def _test(self, task: Submitted, x: Tensor, index: Sequence[int], word: str, number: int) -> None:
+    def _test(
+        self, task: LaunchedTask, x: SerialTensor, index: Sequence[int], word: str, number: int
+    ) -> None:
         """Skip a task unless an element compares, tested once its dependencies have finished."""
         at = x.at(index)
         if not self._manual and id(x.root) not in self._untracked:
-            self._use(task, Tensor(x.root, x.flat, at, [1], [1]), False)
+            self._use(task, SerialTensor(x.root, x.flat, at, [1], [1]), False)
         task.holds = lambda: COMPARISONS[word](x.flat[at].item(), number)
 
     def _depend(
-        self, task: Submitted, function: Function, args: Sequence[Any], no_dep: Sequence[int]
+        self, task: LaunchedTask, function: Function, args: Sequence[Any], no_dep: Sequence[int]
     ) -> None:
         """Find the tasks that it has to wait for."""
         for number, (param, arg) in enumerate(zip(function.params, args, strict=False)):
@@ -136,7 +138,7 @@ class Together(Serial):
             if id(arg.root) not in self._untracked:
                 self._use(task, arg, param.direction != IN)
 
-    def _use(self, task: Submitted, tensor: Tensor, write: bool) -> None:
+    def _use(self, task: LaunchedTask, tensor: SerialTensor, write: bool) -> None:
         key = id(tensor.root)
         if key not in self.uses:
             self._roots.append(tensor.root)
@@ -145,8 +147,8 @@ class Together(Serial):
         task.before.update(old.task for old in known if old.task is not task and old.meets(new))
         self.uses[key] = [old for old in known if not new.covers(old)] + [new]
 
-    def _prepare(self, task: Submitted, kernel: Any, args: Sequence[Any], said: dict[str, Any]) -> None:
-        memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
+    def _prepare(self, task: LaunchedTask, kernel: Any, args: Sequence[Any], said: dict[str, Any]) -> None:
+        memory = [a.memory() if isinstance(a, SerialTensor) else a for a in args]
         if self.footprint is not None:
             task.claims = [(c, c.party) for c in self.footprint.claims]
             if said.get("blocks"):
@@ -172,7 +174,7 @@ class Together(Serial):
                 self._go(task)
                 went |= task.over or (task.launch is not None and task.launch.moves != moves)
 
-    def _go(self, task: Submitted, to_the_end: bool = False) -> None:
+    def _go(self, task: LaunchedTask, to_the_end: bool = False) -> None:
         if task.launch is None:
             self.order.begins(task, task.before)
             task.begin = task.begin if task.holds() else None
@@ -187,11 +189,11 @@ class Together(Serial):
             self._over(task)
             task.ended(result)
 
-    def _over(self, task: Submitted) -> None:
+    def _over(self, task: LaunchedTask) -> None:
         task.over = True
         self.waiting.remove(task)
 
-    def finish(self, wanted: set[Submitted] | None = None) -> None:
+    def finish(self, wanted: set[LaunchedTask] | None = None) -> None:
         """Finish tasks: `wanted` and their dependencies, or all. A task that still waits is deadlocked."""
         for task in list(self.waiting):
             needed = wanted is None or task in _all_before(wanted)
@@ -201,19 +203,19 @@ class Together(Serial):
 
     # ---- the orchestrator ----
 
-    def _alone(self, x: Tensor, index: Sequence[int], write: bool) -> None:
+    def _alone(self, x: SerialTensor, index: Sequence[int], write: bool) -> None:
         """Wait for the tasks that access an element."""
-        host = Submitted(-1, "", None)
-        new = _Use(host, Tensor(x.root, x.flat, x.at(index), [1], [1]), write)
+        host = LaunchedTask(-1, "", None)
+        new = _Use(host, SerialTensor(x.root, x.flat, x.at(index), [1], [1]), write)
         found = {old.task for old in self.uses.get(id(x.root), ()) if old.meets(new)}
         self.finish(found)
         self.order.meets_host(found)
 
-    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
         self._alone(x, index, False)
         return super().read(x, index, at)
 
-    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+    def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
         self._alone(x, index, True)
         super().write(x, index, value)
 
@@ -233,7 +235,7 @@ class Together(Serial):
             self._manual = False
 
 
-def _all_before(tasks: set[Submitted]) -> set[Submitted]:
+def _all_before(tasks: set[LaunchedTask]) -> set[LaunchedTask]:
     """Return tasks and all their dependencies."""
     found, left = set(tasks), list(tasks)
     while left:

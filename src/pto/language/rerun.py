@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from .arguments import NAMES
-from .callable import Param
+from .callable import CallParam
 from .ir import OUT
 
 _TEXT = '''"""Run {name} again, from this folder: python run.py"""
@@ -34,7 +34,7 @@ if __name__ == "__main__":
 '''
 
 
-def text(name: str, params: Sequence[Param], torch: bool | None = None) -> str:
+def text(name: str, params: Sequence[CallParam], torch: bool | None = None) -> str:
     """Return the script; it uses torch if the process does."""
     torch = "torch" in sys.modules if torch is None else torch
     rows = [f"        {_value(p, torch)},  # {p.name}" for p in params]
@@ -42,7 +42,7 @@ def text(name: str, params: Sequence[Param], torch: bool | None = None) -> str:
     return _TEXT.format(name=name, imports=imports, rows="\n".join(rows))
 
 
-def _value(p: Param, torch: bool) -> str:
+def _value(p: CallParam, torch: bool) -> str:
     if p.shape is None or p.dtype is None:
         return "0"
     shape = "(" + "".join(f"{16 if isinstance(d, str) else d}, " for d in p.shape).rstrip() + ")"

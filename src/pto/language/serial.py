@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class Tensor:
+class SerialTensor:
     """Elements of a contiguous array: offset, extents, strides."""
 
     __slots__ = ("box", "flat", "of", "offset", "root", "shape", "strides")
@@ -82,7 +82,7 @@ def flat(deps: Sequence[Any]) -> list[Any]:
     return [t for d in deps for t in (d if isinstance(d, list) else [d])]
 
 
-class Windows:
+class SharedWindows:
     """Memory of ranks that several runs share: the windows of a program in order of creation. With `reset`,
     they are zeroed when a run begins."""
 
@@ -138,18 +138,18 @@ class Serial:
         self.launch = launch
         self.places = places
         self.footprint = footprint  # observes claims of independence
-        self.windows: Windows | None = None
+        self.windows: SharedWindows | None = None
         self.count = 0
 
-    def wrap(self, array: Array) -> Tensor:
+    def wrap(self, array: Array) -> SerialTensor:
         flat = array.reshape(-1)
         box = ((0,) * array.ndim, tuple(array.shape))
-        return Tensor(array, flat, 0, array.shape, dense(array.shape), box)
+        return SerialTensor(array, flat, 0, array.shape, dense(array.shape), box)
 
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
         window: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> SerialTensor:  # fmt: skip
         import numpy as np
 
         from ..engine.elements import ARRAY_DTYPES
@@ -167,7 +167,7 @@ class Serial:
         """Reject tensors of a task that exceed the array they are windows of. Rows may exceed the end: the
         engine reports an access there. Other dimensions would wrap to the next row."""
         for x in args:
-            if not isinstance(x, Tensor) or x.box is None:
+            if not isinstance(x, SerialTensor) or x.box is None:
                 continue
             for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
                 if start < 0 or (start + size > whole and (axis or start >= whole)):
@@ -186,9 +186,9 @@ class Serial:
                     raise DiagnosticError([d])
 
     def view(
-        self, x: Tensor, shape: Sequence[int], offset: Sequence[int], at: int, name: str,
+        self, x: SerialTensor, shape: Sequence[int], offset: Sequence[int], at: int, name: str,
         drop: Sequence[int] = (),
-    ) -> Tensor:  # fmt: skip
+    ) -> SerialTensor:  # fmt: skip
         """Return a window of a named tensor."""
         start = x.offset + sum(o * s for o, s in zip(offset, x.strides, strict=True))
         kept = [i for i in range(len(shape)) if i not in drop]
@@ -196,17 +196,21 @@ class Serial:
         if x.box is not None and len(x.box[0]) == len(offset):
             box = (tuple(a + o for a, o in zip(x.box[0], offset, strict=True)), tuple(shape))
         of = x.of[0] if x.of else name, self.places[at] if self.places else None
-        return Tensor(x.root, x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept], box, of)
+        return SerialTensor(
+            x.root, x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept], box, of
+        )
 
-    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        return Tensor(x.root, x.flat, x.offset, shape, dense(shape))
+    def reshape(self, x: SerialTensor, shape: Sequence[int]) -> SerialTensor:
+        return SerialTensor(x.root, x.flat, x.offset, shape, dense(shape))
 
-    def transpose(self, x: Tensor, a: int, b: int) -> Tensor:
+    def transpose(self, x: SerialTensor, a: int, b: int) -> SerialTensor:
         order = list(range(len(x.shape)))
         order[a], order[b] = order[b], order[a]
-        return Tensor(x.root, x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order])
+        return SerialTensor(
+            x.root, x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order]
+        )
 
-    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
         n = x.at(index)
         if self.footprint is not None:
             self.footprint.reads(x.flat[n : n + 1], self.places[at])
@@ -221,7 +225,7 @@ class Serial:
             with contextlib.suppress(StopIteration):
                 waiting.append((rank, rank.send(None if wanted is None else self.read(*wanted))))
 
-    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+    def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
         at = x.at(index)
         x.flat[at] = value
         if self.footprint is not None:
@@ -241,7 +245,7 @@ class Serial:
         place = self.places[at] if self.places else None
         self.check_windows(args, place)
         options.pop("ordered", None)  # tasks run one after another
-        memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
+        memory = [a.memory() if isinstance(a, SerialTensor) else a for a in args]
         self.count += 1
         if predicate is not None and not self._holds(*predicate):
             return self.count - 1
@@ -256,7 +260,7 @@ class Serial:
                     self.footprint.wrote(array)
         return self.count - 1
 
-    def _holds(self, x: Tensor, index: Sequence[int], word: str, number: int) -> bool:
+    def _holds(self, x: SerialTensor, index: Sequence[int], word: str, number: int) -> bool:
         return COMPARISONS[word](self.read(x, index), number)
 
     def task_dummy(self, deps: Sequence[Any]) -> int | None:

@@ -15,7 +15,7 @@ from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
 from ..runtime.tensors import MAX_DIMS
 from .ir import IN, OUT, Function, TensorType
-from .serial import Chain, Serial, Tensor, flat
+from .serial import Chain, Serial, SerialTensor, flat
 
 if TYPE_CHECKING:
     from ..diag import Span
@@ -70,7 +70,7 @@ class Tasks(Serial):
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
         window: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> SerialTensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, window=window)
         self.made.append(made.root)
         if init is None and not window:
@@ -79,7 +79,7 @@ class Tasks(Serial):
             self.rt.external(made.root).manual_dep = True
         return made
 
-    def _window(self, x: Tensor) -> Any:
+    def _window(self, x: SerialTensor) -> Any:
         """The runtime's tensor of a window: exact where it is a box of its array, else all that it spans."""
         if x.box is not None and x.root.ndim <= MAX_DIMS:
             whole = self.rt.external(x.root)
@@ -90,12 +90,12 @@ class Tasks(Serial):
         span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))
         return flat.view([span], [x.offset])
 
-    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
         place = self.places[at]
         site = (place.source.name, place.line) if place is not None else None
         return self.rt.read(self.rt.external(x.flat), [x.at(index)], site)
 
-    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+    def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
         self.rt.write(self.rt.external(x.flat), [x.at(index)], value)
 
     def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
@@ -104,7 +104,7 @@ class Tasks(Serial):
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at]
         self.check_windows(args, place)
-        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
+        values = [self._window(a) if isinstance(a, SerialTensor) else a for a in args]
         if place is not None:
             options["site"] = (place.source.name, place.line)
         if options.get("deps"):

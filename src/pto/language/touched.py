@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.watch import INSTRUCTION, Event, Watcher
-from .serial import Serial, Tensor
+from .serial import Serial, SerialTensor
 
 Array = Any
 _READ, _WRITE, _ATOMIC = range(3)
@@ -80,7 +80,7 @@ class _Kept(Serial):
         super().__init__(*args)
         self.made: list[Array] = []
 
-    def tensor(self, *args: Any, **kwargs: Any) -> Tensor:
+    def tensor(self, *args: Any, **kwargs: Any) -> SerialTensor:
         made = super().tensor(*args, **kwargs)
         self.made.append(made.root)
         return made

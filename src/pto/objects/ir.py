@@ -24,8 +24,8 @@ from ..image.format import (
     KINDS,
     NEXT,
     UNLESS,
-    Code,
     Image,
+    ImageCode,
     to_bytes,
 )
 from ..isa.machine import MEMORIES
@@ -60,7 +60,7 @@ def text(
     bodies: list[str] = []
     for image in images:
         for n, code in enumerate(image.codes):
-            bodies += ["\n", *_Function(image, n, code, debug, lines).lines()]
+            bodies += ["\n", *_CoreFunction(image, n, code, debug, lines).lines()]
         bodies += ["\n", *_entry(image, profile, tables)]
     kept = [f"pto{section}" for section in sections]
     for name, (section, data) in zip(kept, sections.items(), strict=True):
@@ -101,7 +101,7 @@ def symbol(name: str) -> str:
     return f"@{_quoted(name)}"
 
 
-def code_symbol(image: Image, code: Code) -> str:
+def code_symbol(image: Image, code: ImageCode) -> str:
     return f"{image.name}.{code.kind}"
 
 
@@ -161,10 +161,10 @@ def _entry(image: Image, profile: Profile, tables: _Tables) -> Iterator[str]:
     yield "  ret i32 %status\n}\n"
 
 
-class _Function:
+class _CoreFunction:
     """Generator of the function of one kind of core."""
 
-    def __init__(self, image: Image, number: int, code: Code, debug: Debug, lines: Lines) -> None:
+    def __init__(self, image: Image, number: int, code: ImageCode, debug: Debug, lines: Lines) -> None:
         self.image = image
         self.code = code
         self.debug = debug
@@ -312,7 +312,7 @@ def _alignment(offset: int, type: str) -> int:
     return min(_SIZES[type], offset & -offset or 64)
 
 
-def instructions(code: Code) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+def instructions(code: ImageCode) -> Iterator[tuple[int, int, tuple[int, ...]]]:
     """Yield index, opcode and operands of every instruction."""
     at = 0
     while at < len(code.words):
@@ -321,7 +321,7 @@ def instructions(code: Code) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         at += length
 
 
-def _leaders(code: Code) -> Iterator[int]:
+def _leaders(code: ImageCode) -> Iterator[int]:
     """Yield the indices that begin a block: targets of jumps, and instructions after an instruction that may
     jump."""
     for at, opcode, operands in instructions(code):

@@ -48,7 +48,7 @@ class _Other(Exception):
 Expression = tuple[Any, ...]
 
 
-class Scalar(Record):
+class ScalarCall(Record):
     """A call that is scalar arithmetic: the types of its operands, and (operand, expression) per
     statement."""
 
@@ -57,7 +57,7 @@ class Scalar(Record):
 
 
 @lru_cache(maxsize=4096)
-def scalar(name: str) -> Scalar | None:
+def scalar(name: str) -> ScalarCall | None:
     """Return the arithmetic of a call, or None if it must remain a call."""
     types: list[str] = []
     at = 0
@@ -72,13 +72,15 @@ def scalar(name: str) -> Scalar | None:
             to = re.match(r"a(\d+) = ", text)
             if to is None:
                 return None
-            statements.append((int(to[1]), _Reader(text[to.end() :], types).whole(types[int(to[1])])))
+            statements.append(
+                (int(to[1]), _ExpressionReader(text[to.end() :], types).whole(types[int(to[1])]))
+            )
     except _Other:
         return None
-    return Scalar(tuple(types), tuple(statements))
+    return ScalarCall(tuple(types), tuple(statements))
 
 
-class _Reader:
+class _ExpressionReader:
     """Parser of an expression; every part is a tuple (kind, type, ...)."""
 
     def __init__(self, text: str, types: list[str]) -> None:
@@ -198,7 +200,7 @@ def _binary(operator: str, what: str, left: Expression, right: Expression) -> Ex
 # -- as LLVM IR ----------------------------------------------------------------------------------------------
 
 
-def emit(made: Scalar, load: Callable[[int, str], str], store: Callable[[int, str, str], None],
+def emit(made: ScalarCall, load: Callable[[int, str], str], store: Callable[[int, str, str], None],
          line: Callable[[str], str]) -> None:  # fmt: skip
     """Write the IR of a call. `load` returns the value of an operand, `store` sets it, and `line` appends an
     instruction and returns the name of its value."""

@@ -28,8 +28,8 @@ from ..image.elf import (
     WRITE,
     BadElf,
     Elf,
-    Section,
-    Symbol,
+    ElfSection,
+    ElfSymbol,
     texts,
 )
 
@@ -76,7 +76,7 @@ _ADDRESSES = {62: {1: 8, 10: 4}, 183: {257: 8, 258: 4}}
 _STRINGS = 0x30  # flags of a section of mergeable strings
 
 
-class _Layout:
+class _FileLayout:
     """Offsets in the file. The address of a section is its offset plus some pages per segment."""
 
     def __init__(self, at: int) -> None:
@@ -103,14 +103,14 @@ def shared(data: bytes, name: str) -> bytes:
     kept = [n for n, s in enumerate(elf.sections) if s.flags & ALLOC and s.data]
     if any(elf.sections[n].flags & WRITE for n in kept):
         raise BadElf("it has writable data, which needs a linker")
-    return _Writer(elf, symbols, public, kept, name).file()
+    return _ObjectWriter(elf, symbols, public, kept, name).file()
 
 
-class _Writer:
+class _ObjectWriter:
     """Writer of one shared object."""
 
     def __init__(
-        self, elf: Elf, symbols: list[Symbol], public: list[Symbol], kept: list[int], name: str
+        self, elf: Elf, symbols: list[ElfSymbol], public: list[ElfSymbol], kept: list[int], name: str
     ) -> None:
         self.elf = elf
         self.symbols = symbols
@@ -126,7 +126,7 @@ class _Writer:
 
     def file(self) -> bytes:
         strings, at = texts([*(s.name for s in self.public), self.name])
-        layout = _Layout(HEADER.size + _SEGMENTS * SEGMENT.size)
+        layout = _FileLayout(HEADER.size + _SEGMENTS * SEGMENT.size)
         hashes = _hash_table([s.name for s in self.public])
         hash_at = layout.put(hashes)
         size = SYMBOL.size * (1 + len(self.public))
@@ -179,7 +179,7 @@ class _Writer:
         self.names += name.encode("utf-8", "surrogateescape") + b"\0"
         return len(self.headers) - 1
 
-    def sections(self, layout: _Layout, code: bool, step: int) -> None:
+    def sections(self, layout: _FileLayout, code: bool, step: int) -> None:
         """Append the sections of the object with or without code, at addresses `step` bytes above their
         offsets."""
         for n in self.kept:
@@ -193,7 +193,7 @@ class _Writer:
                 self.offset[n], len(section.data), 0, 0, section.alignment, 0,
             )  # fmt: skip
 
-    def debug_sections(self, layout: _Layout) -> None:
+    def debug_sections(self, layout: _FileLayout) -> None:
         """Append debug information, which is not loaded, at address 0."""
         for n in self.debug:
             section = self.elf.sections[n]
@@ -208,12 +208,12 @@ class _Writer:
         entries = ((14, name), (4, hash_at), (5, texts_at), (6, table_at), (10, size), (11, 24), (0, 0))
         return b"".join(struct.pack("<QQ", *entry) for entry in entries)
 
-    def value(self, symbol: Symbol) -> int:
+    def value(self, symbol: ElfSymbol) -> int:
         if symbol.section not in self.address:
             raise BadElf(f"cannot find the section of symbol '{symbol.name}'")
         return self.address[symbol.section] + symbol.value
 
-    def symbol(self, symbol: Symbol, name: int) -> bytes:
+    def symbol(self, symbol: ElfSymbol, name: int) -> bytes:
         section = self.index.get(symbol.section, 0)
         return SYMBOL.pack(name, symbol.info, 0, section, self.value(symbol), symbol.size)
 
@@ -225,7 +225,7 @@ class _Writer:
                 self.relocate(out, number, relocations)
         return bytes(out)
 
-    def relocate(self, out: bytearray, number: int, relocations: Section) -> None:
+    def relocate(self, out: bytearray, number: int, relocations: ElfSection) -> None:
         for offset, info, addend in struct.iter_unpack("<QQq", relocations.data):
             kind, at = info & 0xFFFFFFFF, info >> 32
             found = _FIXES[self.elf.machine].get(kind)
@@ -238,7 +238,7 @@ class _Writer:
             value = fix(self.address[number] + offset, self.value(self.symbols[at]) + addend, word)
             out[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
-    def symbol_table(self, layout: _Layout) -> None:
+    def symbol_table(self, layout: _FileLayout) -> None:
         """Append all symbols, including functions of cores, for debuggers and profilers."""
         local = [s for s in self.symbols if s.binding == _LOCAL and s.info & 15 not in (_SECTION, _FILE)]
         local = [s for s in local if s.name and s.section in self.kept]
@@ -249,7 +249,7 @@ class _Writer:
         self.header(".symtab", SYMTAB, 0, 0, table_at, 24 + len(entries), here + 1, 1 + len(local), 8, 24)
         self.header(".strtab", STRTAB, 0, 0, texts_at, len(strings), 0, 0, 1, 0)
 
-    def finish(self, layout: _Layout) -> int:
+    def finish(self, layout: _FileLayout) -> int:
         """Append the names and headers of sections, and return the offset of the headers."""
         size = len(self.names) + len(".shstrtab") + 1
         self.header(".shstrtab", STRTAB, 0, 0, layout.at, size, 0, 0, 1, 0)

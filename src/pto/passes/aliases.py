@@ -19,7 +19,7 @@ from ..isa.profiles import Profile
 from ..isa.tile import size_bytes
 
 
-class Storage:
+class AllocatedStorage:
     """Bytes that one operation allocates: a tile, a local memref or a reserved buffer."""
 
     __slots__ = (
@@ -105,7 +105,7 @@ class Aliases:
         self.functions = functions
         #: Function definition of each call.
         self.callees = callees
-        self.storages: list[Storage] = []
+        self.storages: list[AllocatedStorage] = []
         self.unsized: list[Operation] = []
         #: Storages that a loop, branch or return passes on, so that their content outlives the allocation.
         self.carried = 0
@@ -125,7 +125,7 @@ class Aliases:
     def of(self, value: Value) -> int:
         return self.names.get(value, 0)
 
-    def members(self, mask: int) -> Iterator[Storage]:
+    def members(self, mask: int) -> Iterator[AllocatedStorage]:
         """Yield the storages of a set, in order."""
         while mask:
             low = mask & -mask
@@ -173,7 +173,7 @@ class Aliases:
             if op.name == "pto.reserve_buffer"
             else max(MEMORIES[loc].align, self.profile.align)
         )
-        storage = Storage(op, function, len(self.storages), loc, size, align)
+        storage = AllocatedStorage(op, function, len(self.storages), loc, size, align)
         self.storages.append(storage)
         self.names[storage.value] = 1 << storage.bit
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
 from ..ir.facts import pipe_of
-from .memory.placements import FunctionPlan, MemoryPlan, PlacedTile, Space
+from .memory.placements import BufferSpace, FunctionPlan, MemoryPlan, PlacedTile
 from .memory.strategy import SHARING
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def text(plan: MemoryPlan) -> str:
     return "\n\n".join(parts) if parts else "no tile to place"
 
 
-def _space(plan: MemoryPlan, function: FunctionPlan, space: Space) -> str:
+def _space(plan: MemoryPlan, function: FunctionPlan, space: BufferSpace) -> str:
     capacity, peak, top = space.capacity, space.peak, space.top
     out = [
         f"{space.title} of @{function.name}: {peak} of {capacity} bytes in use at most "
@@ -79,7 +79,7 @@ def _life(tile: PlacedTile, steps: int) -> str:
     return f"|{out}|"
 
 
-def _bar(space: Space) -> str:
+def _bar(space: BufferSpace) -> str:
     """Return the used parts of a buffer: '#', or '=' if tiles share."""
     ends = [(t.address, t.end) for t in space.tiles if t.spans]
     bar = ""

@@ -10,10 +10,10 @@ from ..ir.core import Block, Operation, Region, Value, constant_of
 from ..ir.types import TileBufType, ViewType
 from ..isa.machine import SECTIONS
 from ..isa.row import Row
-from .aliases import Aliases, Storage, allocates
+from .aliases import Aliases, AllocatedStorage, allocates
 
 
-class _Use:
+class _OperandUse:
     """The access of a row's instructions to operands: (index of the operand, reads, writes).
 
     Scratch that is unused on column `isa` counts as not accessed.
@@ -83,7 +83,7 @@ class Flow:
         self.kinds = kinds
         self.isa = aliases.profile.isa
         self.least = least
-        self.uses: dict[str, _Use] = {}
+        self.uses: dict[str, _OperandUse] = {}
         self.loop_count = 0
         for function in aliases.functions:
             first = len(self.steps)
@@ -225,7 +225,7 @@ class _Builder:
             return
         use = self.into.uses.get(row.full_name)
         if use is None:
-            use = self.into.uses[row.full_name] = _Use(row, self.into.isa if self.into.least else "")
+            use = self.into.uses[row.full_name] = _OperandUse(row, self.into.isa if self.into.least else "")
         if not use.roles:
             if row.name == "func.call":
                 self.call(op, at)
@@ -310,7 +310,7 @@ def _lacks_scratch(op: Operation) -> bool:
     return op.get("tmp") is None and isinstance(type, TileBufType) and type.blayout != "row_major"
 
 
-def _fills(source: Value | None, storage: Storage) -> bool:
+def _fills(source: Value | None, storage: AllocatedStorage) -> bool:
     """Return True if a window of memory is known to fill the valid region of a tile that is loaded from
     it."""
     type = storage.value.type

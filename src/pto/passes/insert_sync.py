@@ -22,8 +22,8 @@ from ..ir.facts import pipe_of
 from ..isa.machine import ONLY_ON, SECTIONS
 from ..isa.profiles import Profile
 from .pipeline import PassContext
-from .sync.check import Check, Unbalanced
-from .sync.emit import Emitter, add_tails
+from .sync.check import HazardCheck, Unbalanced
+from .sync.emit import FlagEmitter, add_tails
 from .sync.events import IDS, Events
 from .sync.flags import Barrier, Flag
 from .sync.hazards import Hazards
@@ -35,7 +35,7 @@ from .sync.regions import Places
 _FLAGS = ("set", "wait", "get", "release")
 
 
-class Report:
+class SyncReport:
     """Statistics of the pass, for tests and benchmarks."""
 
     def __init__(self) -> None:
@@ -46,11 +46,11 @@ class Report:
         self.given_up = 0  # programs synchronised by barriers only
 
 
-def run(ctx: PassContext, ids: int = IDS) -> Report:
+def run(ctx: PassContext, ids: int = IDS) -> SyncReport:
     """Synchronise every function; `ids` is the number of event ids per pair of pipes."""
-    report = Report()
+    report = SyncReport()
     functions = {str(f.attr("sym_name")): f for f in ctx.module.functions}
-    kinds = {name: _Kind(f) for name, f in functions.items()}
+    kinds = {name: _FunctionFacts(f) for name, f in functions.items()}
     for name, kind in kinds.items():
         if kind.flag is not None:
             _warn(ctx, name, kind.flag)
@@ -86,7 +86,9 @@ def _warn(ctx: PassContext, name: str, flag: Operation) -> None:
     )
 
 
-def _synchronise(program: CoreProgram, places: Places, drained: set[str], report: Report, ids: int) -> None:
+def _synchronise(
+    program: CoreProgram, places: Places, drained: set[str], report: SyncReport, ids: int
+) -> None:
     hazards = Hazards(program, places)
     placement = Placement(program, hazards, drained)
     placement.run()
@@ -96,7 +98,7 @@ def _synchronise(program: CoreProgram, places: Places, drained: set[str], report
     report.narrowed += events.narrowed
     report.spilled += events.spilled
     flags = placement.flags.all
-    check = Check(program, hazards, flags)
+    check = HazardCheck(program, hazards, flags)
     try:
         found = check.run()
         keep_needed(program, check)
@@ -110,10 +112,10 @@ def _synchronise(program: CoreProgram, places: Places, drained: set[str], report
     report.barriers += sum(
         isinstance(i, Barrier) for s in all_steps(program.root) for i in (*s.before, *s.after)
     )
-    Emitter(program, flags).run()
+    FlagEmitter(program, flags).run()
 
 
-def keep_needed(program: CoreProgram, check: Check) -> None:
+def keep_needed(program: CoreProgram, check: HazardCheck) -> None:
     """Remove barriers of a pipe that no hazard needs."""
     for step in all_steps(program.root):
         for items in (step.before, step.after):
@@ -132,7 +134,7 @@ def all_steps(seq: Seq) -> list[Step]:
     return [s for step in seq.steps for s in (step, *(t for inner in step.seqs for t in all_steps(inner)))]
 
 
-class _Kind:
+class _FunctionFacts:
     """The properties of a function: True if it has no body, its first flag, True if it uses pipes, its
     callees."""
 
@@ -150,7 +152,7 @@ class _Kind:
                 self.works = True
 
 
-def _inner_first(kinds: dict[str, _Kind]) -> list[str]:
+def _inner_first(kinds: dict[str, _FunctionFacts]) -> list[str]:
     """Return the functions, callees before callers."""
     found: list[str] = []
     seen: set[str] = set()
@@ -184,7 +186,7 @@ def _used(function: Operation, working: dict[str, Used]) -> Used:
     return frozenset(found) if function.regions and function.regions[0].blocks else None
 
 
-def _working(kinds: dict[str, _Kind]) -> set[str]:
+def _working(kinds: dict[str, _FunctionFacts]) -> set[str]:
     """Return the functions that use pipes, directly or through calls; functions without a body may."""
     found = {name for name, kind in kinds.items() if kind.empty or kind.works or kind.flag is not None}
     while more := {n for n, kind in kinds.items() if n not in found and not found.isdisjoint(kind.calls)}:

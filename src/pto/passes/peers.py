@@ -61,7 +61,7 @@ def kernels(module: Module) -> Groups:
     return groups
 
 
-class End(Record):
+class PipeEnd(Record):
     """One initialisation, its function, and the instructions that use its handle."""
 
     function: str
@@ -78,7 +78,7 @@ class End(Record):
 class LogicalPipe:
     """A logical pipe."""
 
-    def __init__(self, ends: list[End]) -> None:
+    def __init__(self, ends: list[PipeEnd]) -> None:
         self.ends = ends
 
     @property
@@ -93,7 +93,7 @@ class LogicalPipe:
 
 def pipes(ctx: PassContext) -> list[LogicalPipe]:
     """Return the logical pipes of a module, in the order of their first initialisation."""
-    ends: list[End] = []
+    ends: list[PipeEnd] = []
     groups: Groups | None = None
     for func in ctx.module.functions:
         inits = [op for op in operations(func.regions[0]) if makes_fifo(op)]
@@ -104,12 +104,12 @@ def pipes(ctx: PassContext) -> list[LogicalPipe]:
         name = function_name(func)
         for init in inits:
             users = tuple(op for op, _ in handles.get(init.result, ()) if fifo_use(op))
-            ends.append(End(name, init, users, _keys(ctx, name, groups.find(name), init)))
+            ends.append(PipeEnd(name, init, users, _keys(ctx, name, groups.find(name), init)))
     joined = Groups()
     for at, end in enumerate(ends):
         for key in end.keys:
             joined.join(str(key), str(at))
-    found: dict[str, list[End]] = {}
+    found: dict[str, list[PipeEnd]] = {}
     for at, end in enumerate(ends):
         found.setdefault(joined.find(str(at)), []).append(end)
     return [LogicalPipe(group) for group in found.values()]

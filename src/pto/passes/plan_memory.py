@@ -22,7 +22,7 @@ from ..ir.attrs import IntAttr
 from ..ir.core import Module, Operation, Value
 from ..ir.types import I64
 from ..isa.profiles import LOCATIONS
-from .aliases import Aliases, Storage
+from .aliases import Aliases, AllocatedStorage
 from .edit import constant, function_name, make
 from .liveness import Liveness
 from .memory.accumulate import Accumulators
@@ -36,7 +36,7 @@ __all__ = ["MemoryPlan", "components", "run"]
 def run(ctx: PassContext) -> None:
     """Give every tile an address."""
     plan = MemoryPlan(ctx.module, ctx.profile)
-    placed: dict[Storage, int] = {}
+    placed: dict[AllocatedStorage, int] = {}
     for functions, callees in components(ctx.module):
         aliases = Aliases(functions, callees, ctx.profile)
         for op in aliases.unsized:
@@ -105,7 +105,7 @@ def components(module: Module) -> list[tuple[list[Operation], dict[Operation, Op
     return [(part, callees) for part in sorted(parts.values(), key=lambda part: number[part[0]])]
 
 
-def _by_first_write(live: Liveness) -> list[Storage]:
+def _by_first_write(live: Liveness) -> list[AllocatedStorage]:
     """Return storages in the order of their first content; reserved ones last."""
     first: dict[int, int] = {}
     for masks in (live.writes, live.reads):
@@ -122,7 +122,7 @@ def _by_first_write(live: Liveness) -> list[Storage]:
     return sorted(live.aliases.storages, key=lambda s: (s.reserved, first.get(s.bit, end), s.bit))
 
 
-def _write(placed: dict[Storage, int]) -> None:
+def _write(placed: dict[AllocatedStorage, int]) -> None:
     """Write the addresses into the program."""
     constants: dict[Operation, dict[int, Operation]] = {}
     for storage, address in placed.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .tables import Array
 
 
-class Bounds(NamedTuple):
+class TimeBounds(NamedTuple):
     """Bounds in nanoseconds. `work` has the sum of all executions and the number of cores, by kind of
     core."""
 
@@ -39,7 +39,7 @@ class Bounds(NamedTuple):
         return max(float(self.chain), *self.shares)
 
 
-def bounds(analysis: Analysis) -> Bounds:
+def bounds(analysis: Analysis) -> TimeBounds:
     """Return the bounds of a run. Its makespan ends with the last execution."""
     tasks, blocks = analysis.records.tasks, analysis.records.block_dim
     placed = analysis.ran & (tasks["core"] >= 0)
@@ -48,10 +48,10 @@ def bounds(analysis: Analysis) -> Bounds:
         (int(spent[placed & (tasks["core_type"] == n)].sum()), blocks * (n + 1))
         for n in range(len(CORE_TYPES))
     )
-    return Bounds(int(analysis.times["end"][analysis.ran].max(initial=0)), analysis.chain[1], work)
+    return TimeBounds(int(analysis.times["end"][analysis.ran].max(initial=0)), analysis.chain[1], work)
 
 
-class Overhead:
+class SchedulerLoad:
     """Overhead of schedulers over time. `when` are the instants of changes; `idle`, `ready` and `overhead`
     are the values from each instant on, by kind of core."""
 

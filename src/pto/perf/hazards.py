@@ -146,7 +146,7 @@ def unordered(
     uses = list(_united(recorded))
     uses += declared({use[2:4] for use in uses})
     found: dict[tuple[int, int], Hazard] = {}
-    for one, other in conflicts(uses, Order(len(sites), edges)):
+    for one, other in conflicts(uses, PartialOrder(len(sites), edges)):
         (_, _, a, _, use_a), (_, _, b, arg, use_b) = sorted((one, other), key=lambda use: use[2])
         kind = "RAW" if use_b == READ else "WAR" if use_a == READ else "WAW"
         if (a, b) not in found:
@@ -177,7 +177,7 @@ def _united(uses: Array) -> Iterator[Use]:
         yield first, last, task, arg, use
 
 
-class Order:
+class PartialOrder:
     """Partial order of tasks, from edges without a cycle."""
 
     def __init__(self, count: int, edges: Iterable[tuple[int, int]]) -> None:
@@ -213,7 +213,7 @@ class Order:
         return others - left
 
 
-def conflicts(uses: Sequence[Use], order: Order) -> Iterator[tuple[Use, Use]]:
+def conflicts(uses: Sequence[Use], order: PartialOrder) -> Iterator[tuple[Use, Use]]:
     """Yield pairs of accesses to the same memory that are not ordered. A write supersedes the accesses
     ordered before it: a later access that conflicts with one of those also conflicts with the write, or is
     ordered after the write."""

@@ -143,7 +143,7 @@ class Life:
         self.values[-1].last = now
 
 
-class Overlap:
+class TileOverlap:
     """Two tiles that share bytes `low`..`high` while both hold values, with the (first, last) steps of each
     such time."""
 
@@ -207,18 +207,18 @@ class MemoryMap:
         """Return the end of the highest tile with an address from the program."""
         return max((v.end for v in self.tiles(core, loc, True)), default=0)
 
-    def overlaps(self, core: str, loc: str) -> list[Overlap]:
+    def overlaps(self, core: str, loc: str) -> list[TileOverlap]:
         """Return the pairs of tiles that share bytes while both are alive and are not views of each other."""
         lives = self.tiles(core, loc)
         order = {life: n for n, life in enumerate(lives)}
-        found: list[Overlap] = []
+        found: list[TileOverlap] = []
         for a in lives:
             for b in sorted(a.peers, key=lambda v: order[v]):
                 if order[b] > order[a] and b not in a.views:
                     spans = list(_meetings(a.values, b.values))
                     if spans:
                         older, newer = (a, b) if a.first <= b.first else (b, a)
-                        found.append(Overlap(older, newer, spans))
+                        found.append(TileOverlap(older, newer, spans))
         return found
 
     # -- as text ---------------------------------------------------------------------------------------

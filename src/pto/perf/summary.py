@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .analysis import PARTS, Analysis
-from .bounds import Overhead, bounds
+from .bounds import SchedulerLoad, bounds
 from .records import Records
 from .tables import COUNTERS, core_name
 
@@ -96,7 +96,7 @@ def _bounds(a: Analysis) -> Iterator[str]:
     if found.least:
         times = found.makespan / found.least
         yield f"  no schedule is shorter than {duration(found.least)}: this one takes {times:.2f} x"
-    words = ", ".join(f"{name} {share:.1%}" for name, share in Overhead(a).shares.items())
+    words = ", ".join(f"{name} {share:.1%}" for name, share in SchedulerLoad(a).shares.items())
     yield f"  scheduler overhead, an idle core while a task for it waits: {words}"
 
 

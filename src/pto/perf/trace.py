@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .analysis import PARTS, Analysis
-from .bounds import Overhead
+from .bounds import SchedulerLoad
 from .files import write_text
 from .records import Records
 from .tables import CORE_TYPES, COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
@@ -294,7 +294,7 @@ class _Trace:
         """Yield the overhead of schedulers in virtual time, with the names of simpler's tools."""
         if not self.records.virtual or not len(self.shown):
             return
-        found = Overhead(self.analysis)
+        found = SchedulerLoad(self.analysis)
         working = found.overhead[found.works]
         curves = {f"oh_{kind}_{what}": getattr(found, what)[n] for n, kind in enumerate(CORE_TYPES)
                   for what in ("idle", "ready", "overhead") if found.works[n]}  # fmt: skip

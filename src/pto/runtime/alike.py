@@ -48,7 +48,7 @@ class Told(NamedTuple):
     places: list[Any]
 
 
-class Access(NamedTuple):
+class TaskAccess(NamedTuple):
     """Bytes of an array that a block touches."""
 
     write: bool
@@ -63,7 +63,7 @@ class Findings(NamedTuple):
 
     #: Keys of reports: their source locations.
     problems: list[Any]
-    accesses: list[Access]
+    accesses: list[TaskAccess]
     #: By array, position and access kind (True: write): the first byte that is touched, and the end.
     spans: dict[tuple[int, int | None, bool], tuple[int, int]]
     #: Arrays in which the distances between positions have to be the same.
@@ -87,7 +87,7 @@ class Findings(NamedTuple):
         return found
 
 
-class Use(NamedTuple):
+class ByteUse(NamedTuple):
     """Bytes of memory that a block touches, possibly with gaps."""
 
     array: int
@@ -96,7 +96,7 @@ class Use(NamedTuple):
     write: bool
 
 
-def spans_of(accesses: Sequence[Access]) -> dict[tuple[int, int | None, bool], tuple[int, int]]:
+def spans_of(accesses: Sequence[TaskAccess]) -> dict[tuple[int, int | None, bool], tuple[int, int]]:
     """Return the bounds of the accesses by array, position and access kind."""
     spans: dict[tuple[int, int | None, bool], tuple[int, int]] = {}
     for write, n, place, where in accesses:
@@ -164,7 +164,7 @@ class Alike:
             found = self._by_contents[form] = by_contents(name)
         return found
 
-    def find(self, told: Told, written: Written | None) -> tuple[Findings, list[Use]] | None:
+    def find(self, told: Told, written: Written | None) -> tuple[Findings, list[ByteUse]] | None:
         """Return the findings that hold for a block, and the bytes that it touches; None if the block has to
         be executed."""
         for found in self._known.get(told.key, ()):
@@ -173,19 +173,19 @@ class Alike:
                 return found, uses
         return None
 
-    def _uses(self, found: Findings, told: Told, written: Written | None) -> list[Use] | None:
+    def _uses(self, found: Findings, told: Told, written: Written | None) -> list[ByteUse] | None:
         """Return the bytes that a block touches if it behaves like a known one; None if not, or if that is
         unknown."""
         moves = found.moves(told)
         if moves is None:
             return None
-        uses: list[Use] = []
+        uses: list[ByteUse] = []
         for (n, place, write), (low, high) in found.spans.items():
             for further in moves[n].get(place) or moves[n][None]:
                 if low + further < 0 or high + further > told.arrays[n].size:
                     return None
                 base = told.arrays[n].address + further
-                uses.append(Use(n, base + low, base + high, write))
+                uses.append(ByteUse(n, base + low, base + high, write))
         for write, n, place, where in found.accesses if written is not None else ():
             assert written is not None
             for further in moves[n].get(place) or moves[n][None]:
@@ -196,7 +196,7 @@ class Alike:
                     return None
         return uses
 
-    def keep(self, told: Told, problems: list[Any], accesses: list[Access]) -> None:
+    def keep(self, told: Told, problems: list[Any], accesses: list[TaskAccess]) -> None:
         """Keep the findings of a block, unless they depended on contents of memory."""
         accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # first ones
         if len(accesses) > _MOST_ACCESSES:
@@ -210,7 +210,7 @@ class Alike:
             known.append(Findings(problems, accesses, spans_of(accesses), rigid, told.places))
 
 
-def _own(access: Access) -> Access:
+def _own(access: TaskAccess) -> TaskAccess:
     """Copy an access without references to memory of the block."""
     where = access.where
     if isinstance(where, Region):
@@ -218,7 +218,7 @@ def _own(access: Access) -> Access:
     return access._replace(where=where)
 
 
-def _key(access: Access) -> Any:
+def _key(access: TaskAccess) -> Any:
     """Return the key by which accesses are equal."""
     write, n, place, where = access
     if isinstance(where, Region):

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from ..engine.cpp.lines import Line
-from ..engine.cpp.places import Places
+from ..engine.cpp.places import LibraryPlaces
 
 
-class _Offsets(Places):
+class _Offsets(LibraryPlaces):
     """Source locations of offsets in a library; the library need not be loaded any more."""
 
     def line(self, address: int) -> Line | None:

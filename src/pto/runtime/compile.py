@@ -36,7 +36,7 @@ from .jobs import Job
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
-    from ..engine.native.task import Task
+    from ..engine.native.task import NativeTask
 
 #: Folders of headers for users of a runtime: its own folder, then the shared one.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
@@ -71,7 +71,7 @@ class CompiledJob(Record):
     cached: bool = False
     problems: tuple[Diagnostic, ...] = ()
     files: tuple[str, ...] = ()
-    task: Task | None = None
+    task: NativeTask | None = None
     program: Launchable | None = None  # the source of a traced library
 
 
@@ -126,7 +126,7 @@ def compile_each(
     given_up: threading.Event | None = None,
 ) -> list[CompiledJob]:
     """Return the results of all jobs, in their order, failed ones included."""
-    plans = [_Plan(job) for job in jobs]
+    plans = [_LibraryPlan(job) for job in jobs]
     made: dict[int, CompiledJob] = {}
     lock = threading.Lock()
 
@@ -178,7 +178,7 @@ def kernel_flags(profile: Profile) -> list[str]:
     return [*compiler.arch_flags(profile), *_KERNEL]
 
 
-class _Plan(cache.Files):
+class _LibraryPlan(cache.Files):
     """The compilation of one library, and its cache key."""
 
     def __init__(self, job: Job) -> None:

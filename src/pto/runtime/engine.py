@@ -18,7 +18,7 @@ from .options import concurrent_build, info, log_file, log_level, options, warn
 from .tensors import values_of
 
 if TYPE_CHECKING:
-    from ..engine.native.task import Task
+    from ..engine.native.task import NativeTask
     from .told import Hearing
     from .virtual import Virtual
 
@@ -61,7 +61,7 @@ class TaskEngine:
         self._names[func_id] = name
         self._libraries[func_id] = path
 
-    def add_program(self, func_id: int, name: str, core_type: str, task: Task) -> None:
+    def add_program(self, func_id: int, name: str, core_type: str, task: NativeTask) -> None:
         add_task(self._kernels, func_id, name, CORE_TYPES.index(core_type), task)
         self._names[func_id] = name
         self._programs.add(func_id)

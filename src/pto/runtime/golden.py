@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 DEFAULT_TOLERANCE = 1e-5
 
 
-class Tensor(Record):
+class GoldenTensor(Record):
     """A tensor of a case: the object for the golden functions, and its memory as an array."""
 
     name: str
@@ -40,12 +40,12 @@ class Arguments(Record):
     """The arguments of a run. `slots` are its 64-bit words in order; the name of a tensor stands for its
     address. `scalars` are the numbers with names."""
 
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[GoldenTensor, ...]
     scalars: Mapping[str, Any]
     slots: tuple[str | int, ...]
 
     @property
-    def outputs(self) -> list[Tensor]:
+    def outputs(self) -> list[GoldenTensor]:
         return [t for t in self.tensors if t.output]
 
     def words(self, addresses: Mapping[str, int]) -> list[int]:
@@ -154,7 +154,7 @@ class Golden:
         return made
 
     def _from_list(self, given: Sequence[Any]) -> Arguments:
-        tensors: list[Tensor] = []
+        tensors: list[GoldenTensor] = []
         scalars: dict[str, Any] = {}
         slots: list[str | int] = []
         for at, item in enumerate(given):
@@ -193,11 +193,11 @@ class Golden:
         self._known_outputs(list(tensors))
         return Arguments(tuple(tensors.values()), {}, tuple(slots))
 
-    def _tensor(self, name: str, value: Any) -> Tensor:
+    def _tensor(self, name: str, value: Any) -> GoldenTensor:
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(value, torch.Tensor):
             value = value.detach().cpu().contiguous()
-            return Tensor(name, value, as_array(value), self._is_output(name))
+            return GoldenTensor(name, value, as_array(value), self._is_output(name))
         if not isinstance(value, np.ndarray):
             help = "tensors are NumPy arrays or torch tensors, scalars ctypes values: ctypes.c_int64(5)"
             self._inputs(f"gives '{name}' as {_kind(value)}", help)
@@ -207,7 +207,7 @@ class Golden:
             self._inputs(f"gives '{name}' as an array of {value.dtype}, expected numbers")
         array = np.ascontiguousarray(value).reshape(value.shape)
         seen = as_torch(array) if torch is not None and self._uses(torch) else array
-        return Tensor(name, seen, array, self._is_output(name))
+        return GoldenTensor(name, seen, array, self._is_output(name))
 
     def _uses(self, torch: Any) -> bool:
         return any(value is torch for value in vars(self.file.module).values())

@@ -21,7 +21,7 @@ Bytes = tuple[int, int]
 Body = Callable[[Any, int], object]
 
 
-class Node:
+class HostNode:
     """A task, or several tasks that start together. `places` are the ranks that it needs; None for Python."""
 
     def __init__(
@@ -39,7 +39,7 @@ class HostGraph:
     earlier readers and writers of its memory."""
 
     def __init__(self, after_readers: bool = False) -> None:
-        self.nodes: list[Node] = []
+        self.nodes: list[HostNode] = []
         self.after_readers = after_readers
         self._ended = 0  # number of nodes that have run
         # Begin, end and task of each access, in submission order.
@@ -53,8 +53,8 @@ class HostGraph:
         bodies: Sequence[Body],
         reads: Iterable[Bytes],
         writes: Iterable[Bytes],
-    ) -> Node:
-        node = Node(len(self.nodes), name, None if places is None else tuple(places), bodies)
+    ) -> HostNode:
+        node = HostNode(len(self.nodes), name, None if places is None else tuple(places), bodies)
         reads, writes = ([b for b in those if b[0] < b[1]] for those in (reads, writes))
         for begin, end in reads:
             node.waits_for |= self._writers(begin, end)
@@ -87,7 +87,7 @@ class HostGraph:
 class _Going:
     """The execution of nodes, each when its dependencies are done and its ranks are free."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[HostNode]) -> None:
         self.nodes = nodes
         self._known = {n.number: n for n in nodes}
         self._busy: set[int] = set()  # ranks
@@ -126,7 +126,7 @@ class _Going:
             for at, member in enumerate(members):
                 threading.Thread(target=self._member, args=(node, at, member), daemon=True).start()
 
-    def _member(self, node: Node, at: int, member: int) -> None:
+    def _member(self, node: HostNode, at: int, member: int) -> None:
         failure: BaseException | None = None
         try:
             node.bodies[at](self._company, member)

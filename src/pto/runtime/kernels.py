@@ -18,9 +18,9 @@ from ..reading import is_text, parse
 from .tensors import refuse
 
 if TYPE_CHECKING:
-    from ..engine.native.task import Task
+    from ..engine.native.task import NativeTask
     from .compile import CompiledJob, Job
-    from .program import Program
+    from .program import RuntimeProgram
     from .told import Hearing
 
 #: Roles of parameters. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
@@ -164,7 +164,7 @@ def _stem(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0]
 
 
-class _Made:
+class _CompiledKernel:
     """The compiled form of a kernel for a runtime, valid until one of its files changes."""
 
     def __init__(self, made: CompiledJob, files: Sequence[str], began: int) -> None:
@@ -186,7 +186,7 @@ class _Made:
         )
 
 
-_made: weakref.WeakKeyDictionary[Kernel, dict[str, _Made]] = weakref.WeakKeyDictionary()
+_made: weakref.WeakKeyDictionary[Kernel, dict[str, _CompiledKernel]] = weakref.WeakKeyDictionary()
 
 
 def _stamp(file: str) -> tuple[int, ...]:
@@ -201,7 +201,7 @@ def _around() -> tuple[str, ...]:
     return knobs.get("PTO_CXX") or "", knobs.get("PTO_CACHE_DIR") or "", os.environ.get("PATH", "")
 
 
-def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _Made | None:
+def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _CompiledKernel | None:
     found = _made.get(kernel, {}).get(_variant(kernel, runtime, traced))
     return found if found is not None and found.holds(kernel) else None
 
@@ -237,7 +237,7 @@ def compile_early(runtime: str, traced: Callable[[Kernel], bool] = lambda kernel
         jobs = [_job(k, runtime, traced(k)) for k in wanted]
         for kernel, made in zip(wanted, compile_each(jobs), strict=True):
             files = made.files or (os.path.abspath(str(kernel.source)),)
-            _made.setdefault(kernel, {})[_variant(kernel, runtime, traced(kernel))] = _Made(
+            _made.setdefault(kernel, {})[_variant(kernel, runtime, traced(kernel))] = _CompiledKernel(
                 made, files, began
             )
 
@@ -258,7 +258,7 @@ def add(
 
         began = time.time_ns()
         (made,) = compile_all([_job(kernel, runtime, traced)])
-        known = _Made(made, made.files, began)
+        known = _CompiledKernel(made, made.files, began)
         _made.setdefault(kernel, {})[_variant(kernel, runtime, traced)] = known
     if known.task is not None:
         add_task(kernels, number, kernel.name, kernel.core_type, known.task)
@@ -283,14 +283,14 @@ def add_module(kernels: Any, number: int, kernel: Kernel, runtime: str) -> tuple
     return (number, number + 1, number + 1 if made.lanes > 1 else -1) if mixed else ()
 
 
-def _program(kernel: Kernel, runtime: str) -> Program:
+def _program(kernel: Kernel, runtime: str) -> RuntimeProgram:
     from .program import program_of
 
     assert kernel.module is not None, "a kernel in a file"
     return program_of(kernel.module, kernel.entry or "", kernel.core, runtime)
 
 
-def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -> None:
+def add_task(kernels: Any, number: int, name: str, core_type: int, task: NativeTask) -> None:
     """Add a kernel that is a program."""
     kernels.add_program(
         number, name, core_type, task.function, task.address, task.abi, task.places, task.meets, task

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .golden import Tensor
+from .golden import GoldenTensor
 
 Array = np.ndarray[Any, Any]
 
@@ -28,8 +28,8 @@ _PATTERN = 0xA5
 class TensorMemory:
     """Copies of tensors; addresses stay valid as long as this object lives."""
 
-    def __init__(self, tensors: Iterable[Tensor]) -> None:
-        self._places: dict[str, tuple[Array, int, Tensor]] = {}
+    def __init__(self, tensors: Iterable[GoldenTensor]) -> None:
+        self._places: dict[str, tuple[Array, int, GoldenTensor]] = {}
         self._before: dict[str, int] = {}  # checksums of inputs: golden may change its own copy
         for tensor in tensors:
             size = tensor.array.nbytes

@@ -72,7 +72,7 @@ CLOCK_MHZ = 1850
 LAUNCH_US = 43.3
 
 
-class Machine(Record):
+class RuntimeMachine(Record):
     """The overheads of one machine, and the cores for the cost model: a name or a file."""
 
     costs: Mapping[str, int]
@@ -81,11 +81,11 @@ class Machine(Record):
     cores: str = ""
 
 
-def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Machine:
+def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> RuntimeMachine:
     """Return the overheads; a file (its table `runtime`) or a mapping replaces some of them."""
     known = {o.name: o.ns for o in OVERHEADS}
     if given is None or isinstance(given, Mapping):
-        return _replaced(Machine(known), dict(given or {}), "")
+        return _replaced(RuntimeMachine(known), dict(given or {}), "")
     path = os.fspath(given)
     table = read_toml(path).get("runtime", {}) if path.endswith(".toml") else {}
     try:
@@ -93,11 +93,11 @@ def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Ma
     except ValueError as e:
         raise _refuse(str(e)) from None
     if not path.endswith(".toml"):  # a machine of the cost tables: no other overheads are known
-        return Machine(known, cores=path)
-    return _replaced(Machine(known, source=path, cores=path), table, f"{path}: ")
+        return RuntimeMachine(known, cores=path)
+    return _replaced(RuntimeMachine(known, source=path, cores=path), table, f"{path}: ")
 
 
-def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
+def _replaced(machine: RuntimeMachine, values: dict[str, Any], where: str) -> RuntimeMachine:
     clock = values.pop("clock_mhz", machine.clock_mhz)
     for name, value in (*values.items(), ("clock_mhz", clock)):
         if name not in machine.costs and name != "clock_mhz":

@@ -20,7 +20,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..engine.cpp import launcher
 from ..engine.entry import SPMD, Launchable
 from ..engine.native.kernel import image_of
-from ..engine.native.task import Task, packed
+from ..engine.native.task import NativeTask, packed
 from ..image.generic import Origins
 from ..ir.core import Module, Operation, Value
 from ..ir.types import MemRefType, ScalarType, ViewType
@@ -33,19 +33,19 @@ from .jobs import Job
 _KINDS = {"aic": ("cube",), "aiv": ("vector",), "mixed": ("cube", "vector")}
 
 
-class Program(Record):
+class RuntimeProgram(Record):
     """A module that is ready to run: the tasks of each kind of core, the element types of slots, and the
     number of vector cores of a cluster."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[NativeTask, ...]
     elements: list[str]
     lanes: int = 1
 
 
-_programs: WeakKeyDictionary[Module, dict[tuple[str, ...], Program]] = WeakKeyDictionary()
+_programs: WeakKeyDictionary[Module, dict[tuple[str, ...], RuntimeProgram]] = WeakKeyDictionary()
 
 
-def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
+def program_of(module: Module, entry: str, core: str, runtime: str) -> RuntimeProgram:
     """Return a module as a kernel, cached as long as the module lives."""
     known = _programs.setdefault(module, {})
     key = (entry, core, runtime)
@@ -56,9 +56,12 @@ def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
         origins: Origins = []
         image, tensors = image_of(kernel, origins), runtime == "tensormap_and_ringbuffer"
         tasks = tuple(
-            Task(image, kernel.profile, kind, args, tensors, _meets(module), origins) for kind, args in found
+            NativeTask(image, kernel.profile, kind, args, tensors, _meets(module), origins)
+            for kind, args in found
         )
-        known[key] = Program(tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks)
+        known[key] = RuntimeProgram(
+            tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks
+        )
     return known[key]
 
 
@@ -80,14 +83,14 @@ def operation_at(module: Module, mark: int) -> Operation | None:
     return next((op for op in module.walk() if module.mark(op) == mark), None)
 
 
-def open_program(job: Job) -> Task:
+def open_program(job: Job) -> NativeTask:
     """Return a program that is ready to run as a kernel; raise if it is invalid."""
     kernel = _opened(job)
     kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     tensors = job.runtime == "tensormap_and_ringbuffer"
     origins: Origins = []
     image = image_of(kernel, origins)
-    return Task(image, kernel.profile, kind, arguments, tensors, _meets(kernel.module), origins)
+    return NativeTask(image, kernel.profile, kind, arguments, tensors, _meets(kernel.module), origins)
 
 
 def traced_source(job: Job) -> tuple[str, str, Launchable]:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
-from ..engine.ranks import WINDOW_BYTES, Context, Window, World
+from ..engine.ranks import WINDOW_BYTES, RankContext, Window, World
 from .extension import extension
 from .host_graph import Bytes, HostGraph
 from .runs import Run, run
@@ -252,7 +252,7 @@ class Ranks:
             if value.world is not self.world:
                 raise refuse("expected a window of these ranks", "make it with their window()")
             return value[rank]
-        return self.world.context_of(rank, self.world.address) if isinstance(value, Context) else value
+        return self.world.context_of(rank, self.world.address) if isinstance(value, RankContext) else value
 
 
 def _no_seed(options: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..diag import Diagnostic, Source, Span
 from ..engine.compiled.library import ArrayArgument, load
-from ..engine.cpp.places import Places
+from ..engine.cpp.places import LibraryPlaces
 from ..engine.entry import Launchable
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
@@ -25,10 +25,10 @@ from ..engine.result import LaunchResult
 from ..engine.traced.calls import last_call, place_of
 from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
-from ..engine.traced.memory import Copied, Memory
+from ..engine.traced.memory import Copied, TracedMemory
 from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import in_cpp
-from ..engine.traced.stream import Recorded
+from ..engine.traced.stream import CoreRecords
 from ..engine.watch import Watchers
 from ..isa.profiles import Profile
 
@@ -123,7 +123,7 @@ class Hearing:
         self.programs: dict[str, Launchable] = {}  # kernels that are programs, by library
         self._libraries: list[ctypes.CDLL] = []
         self._keep: list[Any] = []
-        self.places: dict[str, Places] = {}
+        self.places: dict[str, LibraryPlaces] = {}
         #: Called with complete blocks, in the order of their starts, when traces need too much memory.
         self.judge: Callable[[tuple[int, int], Block], None] | None = None
         self._held = 0
@@ -132,7 +132,7 @@ class Hearing:
         self._ended: dict[tuple[int, int], int] = {}
         #: Large arrays by address and size.
         self._large: dict[tuple[int, int], Any] = {}
-        self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
+        self._programs: dict[Any, tuple[TracedMemory, Any, Any, Any]] = {}
         #: The core whose last call ended the run.
         self._failed: ToldCore | None = None
 
@@ -178,7 +178,9 @@ class Hearing:
         self._libraries.append(load(path))
         self._libraries[-1].pto2_tell(callback)
         self.kernels[path] = name
-        self.places[path] = Places(path, program.module.sources if program is not None else (), files=files)
+        self.places[path] = LibraryPlaces(
+            path, program.module.sources if program is not None else (), files=files
+        )
         if program is not None:
             self.programs[path] = program
 
@@ -247,11 +249,11 @@ class Hearing:
         kernels = (self.programs.get(core.library) for core in cores.values())
         return next((k.profile for k in kernels if k is not None), self.profile)
 
-    def lowered(self, cores: Block, track: bool) -> tuple[Memory, Any, Any, Any]:
+    def lowered(self, cores: Block, track: bool) -> tuple[TracedMemory, Any, Any, Any]:
         """Return the code of some kernels, shared by all tasks: memory, program, code of cores, and sites."""
         key = (track, *sorted((kind, core.library) for kind, core in cores.items()))
         if key not in self._programs:
-            memory = Memory(open=True)
+            memory = TracedMemory(open=True)
             kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
             libraries = {_KINDS[kind]: core.library for (kind, _), core in cores.items()}
             kernel = self.programs.get(library := libraries[kinds[0][0]])
@@ -297,7 +299,7 @@ class Execution:
         )
         grid.sites = sites
         grid.number = self._block
-        grid.feeds = {(_KINDS[kind], sub): Recorded(c.words) for (kind, sub), c in self._cores.items()}
+        grid.feeds = {(_KINDS[kind], sub): CoreRecords(c.words) for (kind, sub), c in self._cores.items()}
         result = LaunchResult("traced")
         try:
             if not grid.go():

@@ -73,14 +73,14 @@ def vary(run: Callable[[dict[str, int]], Any], changes: Mapping[str, Sequence[in
 
 def _row(option: str, value: int, records: Any) -> Variation:
     from ..perf.analysis import Analysis
-    from ..perf.bounds import Overhead, bounds
+    from ..perf.bounds import SchedulerLoad, bounds
 
     a = Analysis(records)
     found = bounds(a)
     blocked = records.stats.get("blocked", {})
     return Variation(
         option, value, found.makespan / 1e3, found.least / 1e3, a.utilisation(0), a.utilisation(1),
-        Overhead(a).shares.get("any", 0.0), sum(blocked.values()) if isinstance(blocked, dict) else 0,
+        SchedulerLoad(a).shares.get("any", 0.0), sum(blocked.values()) if isinstance(blocked, dict) else 0,
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .durations import Durations, Given, Guessed, Model, modelled
-from .overheads import Machine, read_machine
+from .overheads import RuntimeMachine, read_machine
 from .tensors import refuse
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ class Virtual:
         listen: bool = True,
     ) -> None:
         """`listen`: time C++ kernels by their traces."""
-        self.machine: Machine = machine if isinstance(machine, Machine) else read_machine(machine)
+        self.machine: RuntimeMachine = (
+            machine if isinstance(machine, RuntimeMachine) else read_machine(machine)
+        )
         self.durations = (
             durations
             if isinstance(durations, Durations)

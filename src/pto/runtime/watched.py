@@ -19,7 +19,7 @@ from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
 from ..perf.hazards import Hazard
 from ..reading import read
-from .alike import Access, Alike, Use, spans_of
+from .alike import Alike, ByteUse, TaskAccess, spans_of
 from .told import Block, Execution, Hearing, TaskArray, arrays_of
 from .written import Written
 
@@ -32,7 +32,7 @@ class _Accesses(Watcher):
         self._written = written
         self._addresses = addresses
         self._numbers = {buffer: n for n, buffer in enumerate(addresses)}
-        self.all: list[Access] = []
+        self.all: list[TaskAccess] = []
         self.found: list[Diagnostic] = []
 
     def finished(self, event: Event) -> None:
@@ -42,7 +42,7 @@ class _Accesses(Watcher):
                 continue
             where = access.region if access.region is not None else access.bytes()
             place = self._place(event, access.place)
-            self.all.append(Access(access.write, number, place, where))
+            self.all.append(TaskAccess(access.write, number, place, where))
             if self._written is None:
                 continue
             base = self._addresses[access.place.buffer]
@@ -70,7 +70,7 @@ class _Uses:
         self._parameters: dict[int, dict[str, int]] = {}
 
     def add(
-        self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use], names: Sequence[str] = ()
+        self, task: int, arrays: Sequence[TaskArray], uses: Iterable[ByteUse], names: Sequence[str] = ()
     ) -> None:
         """Add the accesses of a task. `names` are the parameters of a program, in order."""
         numbers = {f"%{name}": f"parameter {n}" for n, name in enumerate(names)}
@@ -208,7 +208,7 @@ class Watch:
             self._found.setdefault(same, (d, []))[1].append(where)
         arrays = arrays_of(cores)
         self._uses.add(task, arrays, [
-            Use(n, arrays[n].address + low, arrays[n].address + high, write)
+            ByteUse(n, arrays[n].address + low, arrays[n].address + high, write)
             for (n, _, write), (low, high) in spans_of(accesses).items()
         ], self._names_of(cores))  # fmt: skip
         if told is not None and not own:
@@ -234,7 +234,7 @@ class Watch:
     def _known_writes(self) -> Written | None:
         return self._written if "undef" in self._names else None
 
-    def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[Access], bool]:
+    def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[TaskAccess], bool]:
         """Return the problems of a block, its accesses to arrays, and True if another block with an equal
         trace may have other problems."""
         from ..engine.sanitize import watching

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
 from ..signals import deferred
-from .measure import TIMED, Outcome, Program, measure
+from .measure import TIMED, Outcome, TunedProgram, measure
 from .source import check_named, fill, named, parameters
 from .space import Space
 
@@ -26,7 +26,7 @@ Progress = Callable[[int, int, Outcome, "Outcome | None"], object]
 
 
 def search(
-    program: Program,
+    program: TunedProgram,
     space: Space,
     results: str | None = None,
     jobs: int = 1,
@@ -42,7 +42,7 @@ def search(
     todo = [p for p in points if _key(p) not in known]
     best = min((o for o in found if o.status == TIMED), key=lambda o: o.us, default=None)
     done = len(found)
-    with _Kept(results, _digest(program)) as kept, closing(_each(program, todo, jobs)) as outcomes:
+    with _OutcomeFile(results, _digest(program)) as kept, closing(_each(program, todo, jobs)) as outcomes:
         for outcome in outcomes:
             kept.add(outcome)
             found.append(outcome)
@@ -55,7 +55,7 @@ def search(
     return sorted(found, key=lambda o: (o.status != TIMED, o.us, place[_key(o.params)]))
 
 
-def _check(program: Program, space: Space) -> None:
+def _check(program: TunedProgram, space: Space) -> None:
     """Check that the program uses every parameter, and that every used parameter has a value."""
     names = set(parameters(program.text, program.path))
     for argument in program.args:
@@ -65,7 +65,9 @@ def _check(program: Program, space: Space) -> None:
         fill(program.text, space.points[0], program.path)
 
 
-def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Generator[Outcome, None, None]:
+def _each(
+    program: TunedProgram, points: list[dict[str, object]], jobs: int
+) -> Generator[Outcome, None, None]:
     one = partial(measure, program)
     if jobs <= 1 or len(points) <= 1:
         yield from map(one, points)
@@ -109,7 +111,7 @@ def _key(point: dict[str, object]) -> str:
     return json.dumps(point, sort_keys=True)
 
 
-def _digest(program: Program) -> str:
+def _digest(program: TunedProgram) -> str:
     """Return a digest of everything that an outcome depends on."""
     parts = [program.text, *program.args, program.entry, program.target, program.blocks]
     if program.machine and os.path.exists(program.machine):
@@ -155,14 +157,14 @@ def _outcome(data: dict[str, Any]) -> Outcome:
     return found
 
 
-class _Kept:
+class _OutcomeFile:
     """File that receives outcomes as they arrive; without a path, outcomes are not written."""
 
     def __init__(self, path: str | None, digest: str) -> None:
         self._path, self._digest = path, digest
         self._file = None
 
-    def __enter__(self) -> _Kept:
+    def __enter__(self) -> _OutcomeFile:
         if self._path is not None:
             try:
                 self._file = open(self._path, "a+b")

@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-class Program(NamedTuple):
+class TunedProgram(NamedTuple):
     """Program to search: its text, path and launch. `arguments` turns the texts of arguments, which may
     contain parameters, into values."""
 
@@ -47,7 +47,7 @@ class Program(NamedTuple):
         return self.path.endswith(".py")
 
 
-def measure(program: Program, point: Point) -> Outcome:
+def measure(program: TunedProgram, point: Point) -> Outcome:
     """Time one choice. Its errors become part of the outcome."""
     try:
         made, values = _made(program, point)
@@ -71,7 +71,7 @@ def _status(problem: Diagnostic) -> str:
 _PARTS = ("inline", "incore", "extern")
 
 
-def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
+def _made(program: TunedProgram, point: Point) -> tuple[Any, list[Any]]:
     """Return a program or a function of the language, with its arguments."""
     from ..language.jit import JitFunction
     from ..reading import parse
@@ -107,7 +107,7 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
     return found, values
 
 
-def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outcome:
+def _timed(program: TunedProgram, point: Point, made: Any, values: list[Any]) -> Outcome:
     if not isinstance(made, Module):
         from ..language.arguments import WrongArguments
 

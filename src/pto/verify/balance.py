@@ -22,12 +22,12 @@ _MOST_ROUNDS = 8
 _MOST_STEPS, _MOST_DEPTH = 100_000, 100  # beyond, a program is left to the simulator
 
 
-class World(NamedTuple):
+class BalanceState(NamedTuple):
     holder: Operation | None  # what set the flag or took the token
     facts: frozenset[Fact]
 
 
-Worlds = list[World]
+Worlds = list[BalanceState]
 
 
 class _TooLarge(Exception):
@@ -58,13 +58,13 @@ class Walk:
         self.origin: dict[object, Operation] = {}
         self.steps = 0
         self.depth = 0
-        self.known: dict[tuple[Operation, tuple[World, ...]], Worlds] = {}
+        self.known: dict[tuple[Operation, tuple[BalanceState, ...]], Worlds] = {}
         self.asked: dict[Operation, set[object]] = {}
 
     def function(self, func: Operation) -> list[Failure]:
         """Every certain failure, or else the first doubtful one: the others follow from it."""
         try:
-            self.fails(None, self.region(func.regions[0], [World(None, frozenset())]))
+            self.fails(None, self.region(func.regions[0], [BalanceState(None, frozenset())]))
         except _TooLarge:
             return []
         return self.failures or self.doubts[:1]
@@ -85,7 +85,7 @@ class Walk:
                 continue
             if op in self.takes:
                 self.fails(op, worlds)
-                worlds = join(World(op if self.takes[op] else None, w.facts) for w in worlds)
+                worlds = join(BalanceState(op if self.takes[op] else None, w.facts) for w in worlds)
             elif op.name == "scf.if":
                 worlds = self.branches(op, worlds)
             elif op.name == "scf.index_switch":
@@ -118,12 +118,12 @@ class Walk:
         if shared:
             asked = self.conditions(op)
             shared = frozenset(f for f in shared if f[0] not in asked)
-        given = [World(w.holder, w.facts - shared) for w in worlds]
+        given = [BalanceState(w.holder, w.facts - shared) for w in worlds]
         key = op, tuple(given)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = walk(op, given)
-        return [World(w.holder, w.facts | shared) for w in found]
+        return [BalanceState(w.holder, w.facts | shared) for w in found]
 
     def conditions(self, op: Operation) -> set[object]:
         """Keys of all facts that a walk of an operation may ask for."""
@@ -216,7 +216,7 @@ class Walk:
             done += left
             wider = join(head + again)
             if number >= _MOST_ROUNDS:
-                wider = [World(w.holder, frozenset()) for w in wider]
+                wider = [BalanceState(w.holder, frozenset()) for w in wider]
             if _shape(wider) == _shape(head):
                 break
             head = wider
@@ -257,15 +257,17 @@ def assume(worlds: Worlds, fact: Fact) -> Worlds:
     key, truth = fact
     if key is None:
         return worlds if truth else []
-    return [World(w.holder, w.facts | {fact}) for w in worlds if (key, not truth) not in w.facts]
+    return [BalanceState(w.holder, w.facts | {fact}) for w in worlds if (key, not truth) not in w.facts]
 
 
 def forget(worlds: Worlds, scope: Operation) -> Worlds:
     """Drop what is known of values computed inside a loop or callee: they are others the next time."""
-    return join(World(w.holder, frozenset(f for f in w.facts if not depends_on(f[0], scope))) for w in worlds)
+    return join(
+        BalanceState(w.holder, frozenset(f for f in w.facts if not depends_on(f[0], scope))) for w in worlds
+    )
 
 
-def join(worlds: Iterable[World]) -> Worlds:
+def join(worlds: Iterable[BalanceState]) -> Worlds:
     """The same worlds with fewer words: `x and c` with `x and not c` is `x`, and `x` covers `x and c`."""
     given = list(worlds)
     result: Worlds = []
@@ -279,14 +281,14 @@ def join(worlds: Iterable[World]) -> Worlds:
             twin = next((k for k in kept if _opposite(k.facts, world.facts)), None)
             kept = [k for k in kept if k is not twin and not world.facts <= k.facts]
             if twin is not None:
-                todo.insert(0, World(world.holder, twin.facts & world.facts))
+                todo.insert(0, BalanceState(world.holder, twin.facts & world.facts))
             else:
                 kept.append(world)
         if len(kept) > _MOST_WORLDS:
             common = kept[0].facts
             for world in kept[1:]:
                 common &= world.facts
-            kept = [World(kept[0].holder, common)]
+            kept = [BalanceState(kept[0].holder, common)]
         result += kept
     return result
 

@@ -35,7 +35,7 @@ def check_flags(
     context: Context, severity: str = "error", entries: Sequence[Operation] | None = None
 ) -> None:
     """Report unbalanced flags and buffer tokens of every function that nothing calls, or of `entries`."""
-    program = _Program(context)
+    program = _FlagProgram(context)
     found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
     called = {op.attr("callee") for calls in program.calls.values() for op in calls}
     for func in program.calls:
@@ -69,7 +69,7 @@ def check_flags(
     context.diagnostics += [d for _, d in sorted(found.values(), key=lambda pair: pair[0].order)]
 
 
-class _Program:
+class _FlagProgram:
     """The functions of a module and who calls them."""
 
     def __init__(self, context: Context) -> None:

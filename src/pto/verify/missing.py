@@ -12,15 +12,15 @@ from typing import NamedTuple, Protocol
 
 from ..ir.core import Module, Operation, Value, constant_of
 from ..ir.facts import pipe_of
-from ..ir.nesting import Meeting, Statement, meeting
+from ..ir.nesting import BlockStatement, CommonBlock, meeting
 from ..isa.enums import SYNC_OP_PIPE
 from ..isa.profiles import Profile
 
-Nesting = Sequence[Statement]
+Nesting = Sequence[BlockStatement]
 Test = Callable[[Operation], bool]
 
 
-class Program(Protocol):
+class AdviceProgram(Protocol):
     """A program as advice sees it: of C++ the module shows no blocks, but `nesting` does."""
 
     @property
@@ -29,7 +29,7 @@ class Program(Protocol):
     @property
     def profile(self) -> Profile: ...
 
-    def nesting(self, op: Operation) -> list[Statement]: ...
+    def nesting(self, op: Operation) -> list[BlockStatement]: ...
 
 
 #: A flag of C++ and its id, and an id that is known.
@@ -109,7 +109,7 @@ def guarded(line: str, section: str) -> str:
     return f"'{section} {{ {line} }}'" if section else f"'{line}'"
 
 
-def set_before(program: Program, thing: Thing, wait: Operation) -> str:
+def set_before(program: AdviceProgram, thing: Thing, wait: Operation) -> str:
     """Where to set a flag that `wait` waits for in vain: after the last instruction of the source pipe. If
     each iteration sets it for the next, the first set is missing, before the loop."""
     at = program.nesting(wait)
@@ -142,7 +142,7 @@ def _count(found: Sequence[tuple[bool, Nesting]]) -> int:
     return sum(1 if taking else -1 for taking, _ in found)
 
 
-def _after(line: str, found: Sequence[Meeting], at: Nesting) -> str:
+def _after(line: str, found: Sequence[CommonBlock], at: Nesting) -> str:
     """Put a line behind the last of statements that lead to producers, in the innermost block."""
     depth = {s.block: -n for n, s in enumerate(at)}
     own = [m.first for m in found if not m.first.section]
@@ -150,7 +150,7 @@ def _after(line: str, found: Sequence[Meeting], at: Nesting) -> str:
     return f"put '{line}' after line {last.last}" if last is not None else ""
 
 
-def wait_at_end(program: Program, thing: Thing, holder: Operation) -> str:
+def wait_at_end(program: AdviceProgram, thing: Thing, holder: Operation) -> str:
     """Where to wait for a flag that is left set: behind the loops that set it."""
     at = program.nesting(holder)
     if not at:
@@ -163,7 +163,7 @@ def wait_at_end(program: Program, thing: Thing, holder: Operation) -> str:
     return f"put '{thing.line('wait')}' after line {last.last}"
 
 
-def wait_between(program: Program, thing: Thing, first: Operation, second: Operation) -> str:
+def wait_between(program: AdviceProgram, thing: Thing, first: Operation, second: Operation) -> str:
     """Where to wait for a flag before it is set again: the wait that comes too late, or one more."""
     at = program.nesting(second)
     if not at:
@@ -179,7 +179,7 @@ def wait_between(program: Program, thing: Thing, first: Operation, second: Opera
     return f"move line {late.first} before line {own.first}"
 
 
-def get_before(program: Program, thing: Thing, release: Operation) -> str:
+def get_before(program: AdviceProgram, thing: Thing, release: Operation) -> str:
     """Where to take a token that a pipe releases: before its first instruction after the last release."""
     at = program.nesting(release)
     if not at:
@@ -190,7 +190,7 @@ def get_before(program: Program, thing: Thing, release: Operation) -> str:
     return f"put '{thing.line('get')}' before line {min([*used, own], key=lambda s: s.order).first}"
 
 
-def release_after(program: Program, thing: Thing, get: Operation) -> str:
+def release_after(program: AdviceProgram, thing: Thing, get: Operation) -> str:
     """Where to release a token that is held: after the last instruction of its pipe before the next get."""
     at = program.nesting(get)
     if not at:
@@ -201,7 +201,7 @@ def release_after(program: Program, thing: Thing, get: Operation) -> str:
     return f"put '{thing.line('release')}' after line {max([*used, own], key=lambda s: s.order).last}"
 
 
-def release_before(program: Program, thing: Thing, get: Operation) -> str:
+def release_before(program: AdviceProgram, thing: Thing, get: Operation) -> str:
     """Where another pipe that keeps a token has to release it, for `get` to have it."""
     at = program.nesting(get)
     for op in program.module.walk():
@@ -213,11 +213,11 @@ def release_before(program: Program, thing: Thing, get: Operation) -> str:
     return ""
 
 
-def _same_token(program: Program, thing: Thing, own: Statement) -> Iterator[Statement]:
+def _same_token(program: AdviceProgram, thing: Thing, own: BlockStatement) -> Iterator[BlockStatement]:
     return (s for _, n in _about(program, thing) for s in n if s.block == own.block)
 
 
-def _beside(program: Program, thing: Thing, own: Statement) -> Iterator[Statement]:
+def _beside(program: AdviceProgram, thing: Thing, own: BlockStatement) -> Iterator[BlockStatement]:
     """The statements of a block that lead to instructions of the pipe of a token."""
     on = _on(program, SYNC_OP_PIPE.get(thing.pipes[0], thing.pipes[0]).removeprefix("PIPE_"))
     return (s for n in _where(program, on) for s in n if s.block == own.block)
@@ -235,16 +235,16 @@ def visible_at(value: Value, statement: Nesting, nesting: Callable[[Operation], 
     return any(s.block == made.block and made.order < s.order for s in statement)
 
 
-def _on(program: Program, pipe: str) -> Test:
+def _on(program: AdviceProgram, pipe: str) -> Test:
     return lambda op: not _order(op) and pipe_of(op, program.profile) == pipe
 
 
-def _where(program: Program, test: Test) -> Iterator[Nesting]:
+def _where(program: AdviceProgram, test: Test) -> Iterator[Nesting]:
     """The nesting of every operation that passes a test."""
     return (program.nesting(op) for op in program.module.walk() if op.row is not None and test(op))
 
 
-def _about(program: Program, thing: Thing) -> Iterator[tuple[Operation, Nesting]]:
+def _about(program: AdviceProgram, thing: Thing) -> Iterator[tuple[Operation, Nesting]]:
     """The operations on a flag or a token."""
     return ((op, program.nesting(op)) for op in program.module.walk() if thing_of(op) == thing)
 
@@ -256,7 +256,7 @@ def same_core(found: Nesting, at: Nesting) -> bool:
     return any(s.block in blocks for s in at) and (not one or not other or one == other)
 
 
-def _inside(found: Nesting, loop: Statement) -> bool:
+def _inside(found: Nesting, loop: BlockStatement) -> bool:
     return any(s.place == loop.place for s in found[1:])
 
 

@@ -30,7 +30,7 @@ from ..isa.profiles import LOCATIONS
 _ONCE = ("pto.section.cube", "pto.section.vector", "scf.execute_region")
 
 
-class Storage(NamedTuple):
+class PlacedStorage(NamedTuple):
     """What an operation places: a tile, where, how many bytes, and what kind of tile it is."""
 
     value: Value
@@ -43,7 +43,7 @@ class Storage(NamedTuple):
     def name(self) -> str:
         return f"%{self.value.name}"
 
-    def shares(self, other: Storage) -> bool:
+    def shares(self, other: PlacedStorage) -> bool:
         return self.loc == other.loc and share_bytes(self, other)
 
 
@@ -102,8 +102,8 @@ class _State:
     """What tiles hold at a place of the program: the bytes they wrote, and those that others wrote since."""
 
     def __init__(self) -> None:
-        self.mine: dict[Storage, tuple[int, Operation]] = {}
-        self.lost: dict[Storage, dict[Storage, _Lost]] = {}
+        self.mine: dict[PlacedStorage, tuple[int, Operation]] = {}
+        self.lost: dict[PlacedStorage, dict[PlacedStorage, _Lost]] = {}
 
     def copy(self) -> _State:
         new = _State()
@@ -149,7 +149,7 @@ def _followed(function: Operation) -> bool:
     return True
 
 
-def _placed(op: Operation) -> Storage | None:
+def _placed(op: Operation) -> PlacedStorage | None:
     """What an operation places at a constant address."""
     if op.name not in ("pto.alloc_tile", "pto.tassign"):
         return None
@@ -165,10 +165,10 @@ def _placed(op: Operation) -> Storage | None:
         if made is not None and made.name == "pto.alloc_tile"
         else ()
     )
-    return Storage(tile, type.loc, at, size, (str(type), valid))
+    return PlacedStorage(tile, type.loc, at, size, (str(type), valid))
 
 
-def _bytes_of(value: Value, storage: Storage) -> int | None:
+def _bytes_of(value: Value, storage: PlacedStorage) -> int | None:
     """The bytes of the valid region of a tile or of a window of it; None where that is not known."""
     type, window = value.type, _window(value, storage)
     if not isinstance(type, TileBufType) or window is None or type.v_row is None or type.v_col is None:
@@ -182,7 +182,7 @@ def _bytes_of(value: Value, storage: Storage) -> int | None:
     return sum(_run(storage.low + (first + r * pitch) * item, type.v_col * item) for r in range(type.v_row))
 
 
-def _window(value: Value, storage: Storage) -> tuple[int, int] | None:
+def _window(value: Value, storage: PlacedStorage) -> tuple[int, int] | None:
     """The first element of a tile in its storage, and from row to row; None where only a run knows."""
     whole = storage.value.type
     assert isinstance(whole, TileBufType)
@@ -223,13 +223,15 @@ def _run(low: int, size: int) -> int:
 class _Follow:
     """Follows one function."""
 
-    def __init__(self, context: Context, severity: str, placed: list[Storage]) -> None:
+    def __init__(self, context: Context, severity: str, placed: list[PlacedStorage]) -> None:
         self.context = context
         self.severity = severity
-        self.storages: dict[Value, Storage] = {}  # of tiles, as far as they are placed where it stands
+        self.storages: dict[Value, PlacedStorage] = {}  # of tiles, as far as they are placed where it stands
         self.rivals = {s: [o for o in dict.fromkeys(placed) if o != s and s.shares(o)] for s in placed}
-        self.same: dict[Storage, Storage] = {}  # names of one buffer, each with the one that stands for all
-        self.said: set[tuple[Operation, Storage]] = set()
+        self.same: dict[
+            PlacedStorage, PlacedStorage
+        ] = {}  # names of one buffer, each with the one that stands for all
+        self.said: set[tuple[Operation, PlacedStorage]] = set()
         self.turn = 0  # above 0 where a loop is followed once more
         self.perhaps = 0  # above 0 in an `if` there, which may not be taken again
 
@@ -307,13 +309,13 @@ class _Follow:
                 storage = self.one(self.storages[value])
                 self.write(op, value, storage, state, _replaces(op, declared.name, value))
 
-    def one(self, storage: Storage) -> Storage:
+    def one(self, storage: PlacedStorage) -> PlacedStorage:
         """What stands for a storage among the names of its buffer."""
         while storage in self.same:
             storage = self.same[storage]
         return storage
 
-    def meant(self, storage: Storage, state: _State) -> Storage:
+    def meant(self, storage: PlacedStorage, state: _State) -> PlacedStorage:
         """What is read. Compilers give one buffer several names: one that was never written stands for what
         was written last on the same bytes."""
         mine = self.one(storage)
@@ -321,12 +323,12 @@ class _Follow:
             self.unite(mine, list(reversed(state.mine)), state)
         return self.one(storage)
 
-    def carried(self, op: Operation, storage: Storage, state: _State) -> None:
+    def carried(self, op: Operation, storage: PlacedStorage, state: _State) -> None:
         """A tile that is handed on has the name of the one around it, too."""
         around = [s for s in reversed(state.mine) if handed_on(op, storage.value.op, s.value.op)]
         self.unite(storage, around, state)
 
-    def unite(self, storage: Storage, others: list[Storage], state: _State) -> None:
+    def unite(self, storage: PlacedStorage, others: list[PlacedStorage], state: _State) -> None:
         """A storage and the first of others that is the same bytes as the same kind of tile become one."""
         mine = self.one(storage)
         for other in map(self.one, others):
@@ -338,14 +340,14 @@ class _Follow:
                 state.mine[other] = state.mine.pop(mine)
             return
 
-    def read(self, op: Operation, value: Value, storage: Storage, state: _State) -> None:
+    def read(self, op: Operation, value: Value, storage: PlacedStorage, state: _State) -> None:
         wanted = _bytes_of(value, storage)
         for other, lost in state.lost.get(storage, {}).items():
             if wanted is not None and wanted & lost.bytes and (op, other) not in self.said:
                 self.said.add((op, other))
                 self.report(op, storage, other, wanted & lost.bytes, lost)
 
-    def write(self, op: Operation, value: Value, storage: Storage, state: _State, whole: bool) -> None:
+    def write(self, op: Operation, value: Value, storage: PlacedStorage, state: _State, whole: bool) -> None:
         written = _bytes_of(value, storage)
         if written is None or not whole:  # perhaps all of it, perhaps nothing
             state.mine.pop(storage, None)
@@ -361,7 +363,9 @@ class _Follow:
             s: lost._replace(bytes=lost.bytes & ~written) for s, lost in state.lost.get(storage, {}).items()
         }
 
-    def report(self, op: Operation, mine: Storage, theirs: Storage, shared: int, lost: _Lost) -> None:
+    def report(
+        self, op: Operation, mine: PlacedStorage, theirs: PlacedStorage, shared: int, lost: _Lost
+    ) -> None:
         low, last = (shared & -shared).bit_length() - 1, shared.bit_length() - 1
         assert op.row is not None
         d = self.context.report(
@@ -377,7 +381,7 @@ class _Follow:
         _note(self.context, d, lost.over, f"writes {theirs.name} over it")
 
 
-def _takes(storage: Storage) -> str:
+def _takes(storage: PlacedStorage) -> str:
     return f"{storage.name} takes {storage.low:#x}-{storage.low + storage.size - 1:#x}"
 
 

@@ -25,13 +25,13 @@ from pto.codegen.cpp import emit, program
 from pto.codegen.cpp.unit import Unit
 from pto.diag import DiagnosticError, has_errors
 from pto.engine import elements
+from pto.engine.compiled.library import LaunchOutcome as Outcome_
 from pto.engine.compiled.library import Library
-from pto.engine.compiled.library import Outcome as Outcome_
 from pto.engine.cpp import build, compiler
 from pto.engine.memory import MemoryFault, Pointer, Tile, View
 from pto.engine.native import machine
 from pto.engine.reference.instr import IllegalInstruction
-from pto.image.format import END, Code, Image
+from pto.image.format import END, Image, ImageCode
 from pto.image.generic import Origins
 from pto.image.lower import Lowering
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
@@ -227,7 +227,7 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
             f"PTO_LAUNCHER({one.name}, pto::detail::CoreKind::Mix, "
             f"(decltype(imaged({one.name}))::run<{one.name}>))\n"
         )
-    unit = build.Unit("rows.cpp", text)
+    unit = build.TranslationUnit("rows.cpp", text)
     built = build.cached([unit], [], compiler.arch_flags(target))
     assert built.ok, built.output[:4000]
     library = Library(built.path)
@@ -265,16 +265,16 @@ def imaged(made: Sequence[Any], module: Module, target: Profile) -> None:
         if lowering.problems:
             raise DiagnosticError(lowering.problems)
         places = tuple((place, 0) for place in (*memory, *args))
-        code = Code("mix", tuple(lowering.words), bytes(lowering.frame), places, ())
+        code = ImageCode("mix", tuple(lowering.words), bytes(lowering.frame), places, ())
         images.append((Image(one.name, target.name, tuple(calls), (code,)), [lowering.origins]))
     machine.functions(list(dict.fromkeys(c for image, _ in images for c in image.calls)))
     for one, (image, origins) in zip(made, images, strict=True):
-        one.engines["native"] = _launcher(machine.Program(image, target))
+        one.engines["native"] = _launcher(machine.MachineProgram(image, target))
         if performable(image, origins, target):
             one.engines["generic"] = _launcher(generic_program(image, target, origins))
 
 
-def _launcher(made: machine.Program) -> Callable[..., Outcome_]:
+def _launcher(made: machine.MachineProgram) -> Callable[..., Outcome_]:
     return lambda words, **options: machine.library().call(
         "pto_launch_image", words, program=made.address, **options
     )

@@ -26,8 +26,8 @@ def folder(tmp_path: Path) -> Any:
         yield tmp_path
 
 
-def unit(number: int = 42) -> build.Unit:
-    return build.Unit("u.cpp", ANSWER % number)
+def unit(number: int = 42) -> build.TranslationUnit:
+    return build.TranslationUnit("u.cpp", ANSWER % number)
 
 
 def answer(path: str) -> int:
@@ -63,7 +63,7 @@ def test_a_library_is_built_once(folder: Path) -> None:
 def test_everything_that_matters_is_in_the_key(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = {build.cached([unit()], [], []).path, build.cached([unit(43)], [], []).path}
     paths.add(build.cached([unit()], [], ["-DPTO_CHECKED"]).path)
-    paths.add(build.cached([unit()], [build.Unit("body.inc", "// x")], []).path)
+    paths.add(build.cached([unit()], [build.TranslationUnit("body.inc", "// x")], []).path)
     monkeypatch.setattr(compiler, "headers_digest", lambda: "other headers")
     paths.add(build.cached([unit()], [], []).path)
     monkeypatch.setattr(compiler.Compiler, "identity", "another compiler")
@@ -119,7 +119,7 @@ def test_processes_that_want_the_same_build_share_one(folder: Path) -> None:
 
 
 def test_a_failed_build_leaves_nothing_and_can_be_repeated(folder: Path) -> None:
-    bad = build.Unit("u.cpp", "int x = ;")
+    bad = build.TranslationUnit("u.cpp", "int x = ;")
     for _ in range(2):
         built = build.cached([bad], [], [])
         assert not built.ok and "u.cpp:1" in built.output
@@ -183,7 +183,7 @@ chmod +x "$o" """,
 def test_a_compiler_that_reports_success_without_a_file(tmp_path: Path) -> None:
     fake = compiler.Compiler(("/bin/true",), "true 1.0", False)
     one = build.compile_units(fake, [unit()], [], [], tmp_path, "")
-    two = build.compile_units(fake, [unit(), build.Unit("v.cpp", "")], [], [], tmp_path, "")
+    two = build.compile_units(fake, [unit(), build.TranslationUnit("v.cpp", "")], [], [], tmp_path, "")
     for built in (one, two):
         assert not built.ok and "/bin/true reports success, but wrote no " in built.output
 

@@ -110,7 +110,7 @@ def test_every_profile_and_checks_link() -> None:
     found()
     for name in some(PROFILES, 3):
         flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED", compiler.TILES_ONLY, "-O0"]
-        assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
+        assert build.cached([build.TranslationUnit("kernel.cpp", USES)], [], flags).ok, name
 
 
 def test_a_damaged_library_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_damaged_library_is_done_without(tmp_path: Path, monkeypatch: pytest.M
             damaged.write_bytes(content)
             flags = [compiler.TILES_ONLY, "-O0", f"-DNUMBER={k}"]
             assert build.cached(
-                [build.Unit("kernel.cpp", 'extern "C" int one() { return 1; }')], [], flags
+                [build.TranslationUnit("kernel.cpp", 'extern "C" int one() { return 1; }')], [], flags
             ).ok
 
 
@@ -135,7 +135,7 @@ def test_a_mistake_in_a_source_is_compiled_once(tmp_path: Path, monkeypatch: pyt
     with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
         compiler.find()
         calls.clear()
-        built = build.cached([build.Unit("kernel.cpp", "int x = ;")], [], [])
+        built = build.cached([build.TranslationUnit("kernel.cpp", "int x = ;")], [], [])
     assert not built.ok and "kernel.cpp:1:9" in built.output and len(calls) == 1
 
 

@@ -13,7 +13,7 @@ import pytest
 import pto
 from pto.bytecode.leb import write_uleb
 from pto.engine.cpp import compiler
-from pto.engine.cpp.lines import Line, Lines, lines_of
+from pto.engine.cpp.lines import LibraryLines, Line, lines_of
 from pto.image import elf
 from pto.image.elf import BadElf
 
@@ -110,7 +110,7 @@ def uleb(value: int) -> bytes:
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
 def test_every_step(version: int) -> None:
-    lines = Lines(library(EVERY_STEP, version=version))
+    lines = LibraryLines(library(EVERY_STEP, version=version))
     found = {at: lines.at(at) for at in (0xFFF, 0x1000, 0x1035, 0x1036, 0x10B5, 0x10B6)}
     first, second = Line("/k.cpp", 7, 4), Line("/k.cpp", 4, 4)
     assert list(found.values()) == [None, first, first, second, second, None]
@@ -132,16 +132,16 @@ DAMAGED = {
 @pytest.mark.parametrize("name", DAMAGED)
 def test_damage(name: str) -> None:
     with no_hang(5), memory_limit(256 << 20), pytest.raises(BadElf, match="its line table is damaged"):
-        Lines(DAMAGED[name])
+        LibraryLines(DAMAGED[name])
 
 
 def test_names_that_share_bytes() -> None:
     """Every file of a table may have the same long name: together they are no longer than a few sizes of the file."""
     files = 1 << 14
     entries = _ONE + bytes((1, 1, 0x1F)) + uleb(files) + bytes(4 * files)
-    assert Lines(library(b"", entries)).at(0) is None
+    assert LibraryLines(library(b"", entries)).at(0) is None
     with no_hang(5), memory_limit(256 << 20), pytest.raises(BadElf):
-        Lines(library(b"", entries, name=b"n" * (1 << 20)))
+        LibraryLines(library(b"", entries, name=b"n" * (1 << 20)))
 
 
 def test_a_damaged_table_is_refused_with_a_way_out(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pto import emit_cpp, kernel, parse
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError
 from pto.engine import elements
-from pto.engine.compiled.library import Library, Outcome
+from pto.engine.compiled.library import LaunchOutcome, Library
 from pto.engine.cpp import build, compiler
 from pto.engine.memory import Pointer
 from pto.ir.attrs import StrAttr, TypeAttr, UnitAttr
@@ -50,7 +50,7 @@ class Compiled:
         self.case, self.name, self.numbers = case, name, numbers
         self.words: list[Any] = []
         #: What calls it with words and arrays, by engine.
-        self.engines: dict[str, Callable[..., Outcome]] = {}
+        self.engines: dict[str, Callable[..., LaunchOutcome]] = {}
 
     def build(self, b: Builder) -> None:
         plan = self.case.plan
@@ -131,7 +131,7 @@ def _compile(cases: list[Compiled]) -> None:
             f"(decltype(imaged({one.name}))::run<{one.name}>))\n"
         )
     flags = [*compiler.arch_flags(target), *compiler.header_flags(text)]
-    built = build.cached([build.Unit("rows.cpp", text)], [], flags)
+    built = build.cached([build.TranslationUnit("rows.cpp", text)], [], flags)
     assert built.ok, built.output[:4000]
     library = Library(built.path)
     for one in cases:

@@ -13,7 +13,7 @@ import pto
 from pto.cli.main import main
 from pto.diag import Source, render
 from pto.engine.cpp.lines import Line
-from pto.engine.cpp.places import Places
+from pto.engine.cpp.places import LibraryPlaces
 from pto.engine.sanitize.advice import applied
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -380,7 +380,7 @@ def test_a_library_that_was_built_elsewhere(tmp_path: Path, monkeypatch: pytest.
     (headers / "tile.hpp").write_text("// as ours\n")
     monkeypatch.chdir(tmp_path)
     program = Source("sub/k.pto", "one\ntwo\n")
-    places = Places("/bin/sh", [program])
+    places = LibraryPlaces("/bin/sh", [program])
     lines = {1: Line(str(headers / "tile.hpp"), 1, 1), 2: Line("/elsewhere/sub/k.pto", 2, 1)}
     monkeypatch.setattr(places, "line", lines.get)
     found = places.span([1, 2])

@@ -23,8 +23,8 @@ from pto.engine.native import files, images, machine
 from pto.engine.native.files import ImageKernel
 from pto.image import container, listing
 from pto.image.check import check
-from pto.image.container import File
-from pto.image.format import END, Code, Function, Image
+from pto.image.container import ImageFile
+from pto.image.format import END, Image, ImageCode, ImageFunction
 
 from ...fuzz.batches import Child
 from ...fuzz.readers import READERS
@@ -34,7 +34,7 @@ from .test_native import CASES, ready, zeros
 
 
 @once
-def file_of(name: str) -> tuple[Launchable, File]:
+def file_of(name: str) -> tuple[Launchable, ImageFile]:
     ready()
     program, entry, _, _ = CASES[name]
     kernel = Launchable(pto.parse(program), entry, None, True)
@@ -45,7 +45,7 @@ def given(name: str) -> list[Any]:
     return [a.copy() if isinstance(a, np.ndarray) else a for a in CASES[name][2]]
 
 
-def opened(path: Path, file: File) -> Path:
+def opened(path: Path, file: ImageFile) -> Path:
     path.write_bytes(container.to_bytes(file))
     return path
 
@@ -184,7 +184,7 @@ def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(machine, "compiled", lambda calls: asked.extend(calls) or pytest.fail("compiled"))
     monkeypatch.setattr(machine, "kept", lambda calls: None)
 
-    def refused(changed: File, note: str) -> None:
+    def refused(changed: ImageFile, note: str) -> None:
         with pytest.raises(pto.DiagnosticError) as e:
             pto.kernel(opened(tmp_path / "k.elf", changed))
         (found,) = e.value.diagnostics
@@ -287,7 +287,7 @@ def test_any_signature_is_refused_or_bound() -> None:
         random = Random(seed)
         kinds = random.choice((("mix",), ("cube", "vector")))
         functions = [
-            Function(
+            ImageFunction(
                 f"f{n}",
                 tuple((random.choice(names), random.choice(types)) for _ in range(random.randrange(4))),
             )
@@ -296,7 +296,7 @@ def test_any_signature_is_refused_or_bound() -> None:
         if random.random() < 0.6:
             functions = [f.replace(parameters=functions[0].parameters) for f in functions]
         codes = [
-            Code(kind, (END | 1 << 24,), bytes(1024),
+            ImageCode(kind, (END | 1 << 24,), bytes(1024),
                  tuple((128 * i, int("view" in t)) for i, (_, t) in enumerate(functions[0].parameters)), ())
             for kind in kinds
         ]  # fmt: skip
@@ -304,7 +304,7 @@ def test_any_signature_is_refused_or_bound() -> None:
         image = Image("k", "cpu", (), tuple(codes), tuple(functions), dealt, random.choice((1, 2)))
         try:
             check(image)
-            kernel = ImageKernel(File("k.elf", (image,)), image)
+            kernel = ImageKernel(ImageFile("k.elf", (image,)), image)
             kernel.run(
                 *(random.choice(values) for _ in functions[0].parameters), blocks=random.choice((1, 3))
             )

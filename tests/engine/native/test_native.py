@@ -19,7 +19,7 @@ from pto.engine.native import images, machine
 from pto.engine.native.kernel import NativeKernel, image_of
 from pto.image.calls import key
 from pto.image.every_call import calls, usual
-from pto.image.format import CALL, NAMES, Code, Image, to_bytes
+from pto.image.format import CALL, NAMES, Image, ImageCode, to_bytes
 from pto.isa import row, rows
 
 from ...image.programs import CONVOLUTION, TWO, VALUES
@@ -279,7 +279,7 @@ def test_an_image_is_whole() -> None:
             _check(code, len(image.calls))
 
 
-def _check(code: Code, calls: int) -> None:
+def _check(code: ImageCode, calls: int) -> None:
     starts = []
     at = 0
     while at < len(code.words):

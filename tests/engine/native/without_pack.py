@@ -58,10 +58,10 @@ def hidden(names: set[str]) -> Iterator[None]:
         machine.missing, machine.known = before
 
 
-def generic_program(image: Image, profile: Profile, origins: Origins) -> machine.Program:
+def generic_program(image: Image, profile: Profile, origins: Origins) -> machine.MachineProgram:
     """A program whose calls executors perform, as far as they can."""
     with hidden(performable(image, origins, profile)):
-        made = machine.Program(image, profile, origins=origins)
+        made = machine.MachineProgram(image, profile, origins=origins)
     assert made.generic is not None
     return made
 
@@ -72,7 +72,7 @@ class GenericKernel(NativeKernel):
     of = ""
     performed: set[str]
 
-    def _program(self, origins: Origins) -> machine.Program:
+    def _program(self, origins: Origins) -> machine.MachineProgram:
         names = performable(self.image, origins, self.profile)
         self.performed = {name for name in names if self.of in name}
         with hidden(self.performed):

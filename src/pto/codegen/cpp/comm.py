@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...ir.core import Operation, Value
 from ...isa.enums import ENUMS
-from .function import Function, handles
+from .function import CppFunction, handles
 
 
 @handles("pto.build_async_session")
-def _session(f: Function, op: Operation) -> None:
+def _session(f: CppFunction, op: Operation) -> None:
     engine = f"pto::comm::DmaEngine::{op.attr('engine')}"
     scratch, workspace = op.group("scratch")[0], op.group("workspace")[0]
     memory, config = f.token(), f.token()
@@ -26,17 +26,17 @@ def _session(f: Function, op: Operation) -> None:
 
 
 @handles("pto.make_prefetch_async_context")
-def _prefetch_context(f: Function, op: Operation) -> None:
+def _prefetch_context(f: CppFunction, op: Operation) -> None:
     type, context = "pto::PrefetchAsyncContext", op.results[0]
     f.declare(context, type, f"{type}((__gm__ uint8_t*) {f.unary(op.operands[0])})")
 
 
 @handles("pto.get_prefetch_async_session")
-def _prefetch_session(f: Function, op: Operation) -> None:
+def _prefetch_session(f: CppFunction, op: Operation) -> None:
     f.name(op.results[0], f"{f.text(op.operands[0])}.session")
 
 
-def _group(f: Function, members: list[Value], root: int) -> str:
+def _group(f: CppFunction, members: list[Value], root: int) -> str:
     """A group of tensors, and the rank that leads it."""
     type = f.view_type(members[0])
     tensors, group = f.token(), f.token()
@@ -49,7 +49,7 @@ def _group(f: Function, members: list[Value], root: int) -> str:
 
 
 @handles("pto.make_group")
-def _make_group(f: Function, op: Operation) -> None:
+def _make_group(f: CppFunction, op: Operation) -> None:
     f.name(op.results[0], _group(f, op.group("tensors"), int(op.attr("root"))))
 
 
@@ -62,7 +62,7 @@ _CALL = {
 
 
 @handles(*_CALL)
-def _collective(f: Function, op: Operation) -> None:
+def _collective(f: CppFunction, op: Operation) -> None:
     call, names = _CALL[op.name]
     given = op.get("pg")
     group = f.text(given) if given is not None else _group(f, op.group("group"), int(op.attr("root")))

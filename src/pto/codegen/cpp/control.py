@@ -10,18 +10,18 @@ import re
 
 from ...ir.core import Block, Operation, Region, Value, constant_of
 from ...ir.types import TileBufType, TokenType, Type, ViewType
-from .function import CAST, Function, handles
+from .function import CAST, CppFunction, handles
 from .views import open_view
 
 # -- structured control flow --------------------------------------------------------------------------------
 
 
-def _end(f: Function, op: Operation) -> None:
+def _end(f: CppFunction, op: Operation) -> None:
     """A region inside another one closes with a semicolon, as existing tools print it."""
     f.line("}" if op.outer is f.op else "};")
 
 
-def _variable(f: Function, value: Value, init: Value | None = None) -> str:
+def _variable(f: CppFunction, value: Value, init: Value | None = None) -> str:
     """The variable of a value that control flow assigns. A window keeps the lines of the tile it lies in."""
     type = f.types(value.type)
     if init is not None:
@@ -35,7 +35,7 @@ def _variable(f: Function, value: Value, init: Value | None = None) -> str:
     return f.declare(value, type, _as_variable(f, value, init) if init is not None else "")
 
 
-def _same_tile(f: Function, tile: Value, other: Value) -> None:
+def _same_tile(f: CppFunction, tile: Value, other: Value) -> None:
     """Another name of a tile has its C++ type, and lies in the same storage."""
     if isinstance(tile.type, TileBufType) and tile in f.tile_types:
         f.tile_types[other] = f.tile_types[tile]
@@ -43,7 +43,7 @@ def _same_tile(f: Function, tile: Value, other: Value) -> None:
         f.pitch[other] = f.pitch[tile]
 
 
-def _as_variable(f: Function, target: Value, value: Value) -> str:
+def _as_variable(f: CppFunction, target: Value, value: Value) -> str:
     """A value on its way into a variable of control flow, where views have run-time strides."""
     if isinstance(target.type, ViewType):
         return open_view(f, value)
@@ -55,7 +55,7 @@ def is_align(type: Type) -> bool:
     return isinstance(type, TokenType) and type.name == "align"
 
 
-def assign(f: Function, op: Operation, targets: list[Value], values: list[Value]) -> None:
+def assign(f: CppFunction, op: Operation, targets: list[Value], values: list[Value]) -> None:
     """All assignments of an operation at once: none of its targets changes before who reads it has."""
     names = [f.text(t) for t in targets]
     for target, value in zip(targets, values, strict=True):
@@ -107,7 +107,7 @@ _KEEP_SIGN = frozenset(
 
 
 @handles("scf.for")
-def _for(f: Function, op: Operation) -> None:
+def _for(f: CppFunction, op: Operation) -> None:
     lb, ub, step = op.operands[:3]
     block = op.regions[0].blocks[0]
     carried = list(op.results)
@@ -141,7 +141,7 @@ def _for(f: Function, op: Operation) -> None:
 
 
 @handles("scf.yield")
-def _yield(f: Function, op: Operation) -> None:
+def _yield(f: CppFunction, op: Operation) -> None:
     owner = op.outer
     if owner is None:
         return
@@ -158,7 +158,7 @@ def _empty(region: Region) -> bool:
 
 
 @handles("scf.if")
-def _if(f: Function, op: Operation) -> None:
+def _if(f: CppFunction, op: Operation) -> None:
     for result in op.results:
         _variable(f, result)
     f.yields[op] = list(op.results)
@@ -171,7 +171,7 @@ def _if(f: Function, op: Operation) -> None:
 
 
 @handles("scf.while")
-def _while(f: Function, op: Operation) -> None:
+def _while(f: CppFunction, op: Operation) -> None:
     before, after = (region.blocks[0] for region in op.regions)
     for argument, init in zip(before.args, op.operands, strict=True):
         _variable(f, argument, init)
@@ -220,12 +220,12 @@ class Before(Block):
 
 
 @handles("scf.condition")
-def _condition(f: Function, op: Operation) -> None:
+def _condition(f: CppFunction, op: Operation) -> None:
     """Part of its while."""
 
 
 @handles("scf.execute_region")
-def _execute(f: Function, op: Operation) -> None:
+def _execute(f: CppFunction, op: Operation) -> None:
     for result in op.results:
         _variable(f, result)
     f.yields[op] = list(op.results)
@@ -243,7 +243,7 @@ def _execute(f: Function, op: Operation) -> None:
 
 
 @handles("scf.index_switch")
-def _index_switch(f: Function, op: Operation) -> None:
+def _index_switch(f: CppFunction, op: Operation) -> None:
     for result in op.results:
         _variable(f, result)
     f.yields[op] = list(op.results)
@@ -260,7 +260,7 @@ def _index_switch(f: Function, op: Operation) -> None:
 # -- basic blocks -------------------------------------------------------------------------------------------
 
 
-def basic_blocks(f: Function, region: Region) -> None:
+def basic_blocks(f: CppFunction, region: Region) -> None:
     """A region of several blocks: the first in place, the others as labelled blocks in braces."""
     f.crossing |= _crossing(region)
     first, *others = region.blocks
@@ -299,25 +299,25 @@ def _crossing(region: Region) -> set[Value]:
     return found
 
 
-def _label(f: Function, label: str) -> None:
+def _label(f: CppFunction, label: str) -> None:
     if f.lines and f.lines[-1].endswith(":"):
         f.lines[-1] += ";"
     f.lines.append(f"{f.indent[:-2]}{label}:")
     f.marks.append(f.here)
 
 
-def _jump(f: Function, op: Operation, block: Block, values: list[Value]) -> None:
+def _jump(f: CppFunction, op: Operation, block: Block, values: list[Value]) -> None:
     assign(f, op, block.args, values)
     f.line(f"goto {f.labels[block]};")
 
 
 @handles("cf.br")
-def _br(f: Function, op: Operation) -> None:
+def _br(f: CppFunction, op: Operation) -> None:
     _jump(f, op, op.successors[0].block, op.successors[0].args)
 
 
 @handles("cf.cond_br")
-def _cond_br(f: Function, op: Operation) -> None:
+def _cond_br(f: CppFunction, op: Operation) -> None:
     f.line(f"if ({f.text(op.operands[0])}) {{")
     for successor, end in zip(op.successors, ("} else {", "}"), strict=True):
         f.open()
@@ -327,7 +327,7 @@ def _cond_br(f: Function, op: Operation) -> None:
 
 
 @handles("cf.switch")
-def _switch(f: Function, op: Operation) -> None:
+def _switch(f: CppFunction, op: Operation) -> None:
     f.line(f"switch ({f.text(op.operands[0])}) {{")
     default, *cases = op.successors
     labels = [f"case {number}:" for number in op.attrs["case_values"].value] if cases else []

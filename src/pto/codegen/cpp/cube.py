@@ -16,7 +16,7 @@ from ...ir.types import PtrType
 from ...isa.dtypes import DTYPES
 from ...isa.tables.cube import QUANT_NUMBERS, RELU_NUMBERS, UNIT_FLAG_NUMBERS
 from .dma import bits_of_scalar, dtype_of, looped, pointer
-from .function import Function, handles
+from .function import CppFunction, handles
 from .spelling import QUALIFIER
 from .template import template
 
@@ -24,11 +24,11 @@ from .template import template
 Number = int | str
 
 
-def _on_cube(*names: str) -> Callable[[Callable[[Function, Operation], None]], None]:
+def _on_cube(*names: str) -> Callable[[Callable[[CppFunction, Operation], None]], None]:
     """Register an emitter of instructions that only an A5 has calls of this form for."""
 
-    def register(emit: Callable[[Function, Operation], None]) -> None:
-        def checked(f: Function, op: Operation) -> None:
+    def register(emit: Callable[[CppFunction, Operation], None]) -> None:
+        def checked(f: CppFunction, op: Operation) -> None:
             if f.unit.other_registers(op):
                 f.unit.no_spelling(op)
             else:
@@ -39,7 +39,7 @@ def _on_cube(*names: str) -> Callable[[Callable[[Function, Operation], None]], N
     return register
 
 
-def _number(f: Function, value: Value | None) -> Number:
+def _number(f: CppFunction, value: Value | None) -> Number:
     if value is None:
         return 0
     known = constant_of(value)
@@ -58,7 +58,7 @@ def _flag(value: object) -> str:
     return "true" if value else "false"
 
 
-def _only_if(f: Function, op: Operation, holds: bool | str, what: str) -> bool:
+def _only_if(f: CppFunction, op: Operation, holds: bool | str, what: str) -> bool:
     """Refuse what the call has no words for, now or when it runs: `what` says when."""
     if isinstance(holds, bool):
         if not holds:
@@ -73,7 +73,7 @@ def _only_if(f: Function, op: Operation, holds: bool | str, what: str) -> bool:
 
 
 @_on_cube(*(f"pto.{name}{rest}" for name in ("mad", "mad_mx") for rest in ("", "_acc", "_bias")))
-def _mad(f: Function, op: Operation) -> None:
+def _mad(f: CppFunction, op: Operation) -> None:
     row = op.row
     assert row is not None
     chosen, left = template(row, f.unit.profile.isa).choose(op)
@@ -101,7 +101,7 @@ def _starts(op: Operation) -> str:
     return "false, false" if onto else "false, true"
 
 
-def _set_modes(f: Function, op: Operation, dtype: str) -> str:
+def _set_modes(f: CppFunction, op: Operation, dtype: str) -> str:
     """Bits of CTRL that a product asks for; the variable that holds those before, if any change."""
     bits: dict[int, bool] = {}
     tf32, sat = op.attr("tf32_mode") if "mx" not in op.name else None, op.attr("sat_mode")
@@ -118,7 +118,7 @@ def _set_modes(f: Function, op: Operation, dtype: str) -> str:
     return _with_ctrl(f, bits)
 
 
-def _with_ctrl(f: Function, bits: dict[int, bool]) -> str:
+def _with_ctrl(f: CppFunction, bits: dict[int, bool]) -> str:
     if not bits:
         return ""
     word = saved = _saved_ctrl(f)
@@ -128,7 +128,7 @@ def _with_ctrl(f: Function, bits: dict[int, bool]) -> str:
     return saved
 
 
-def _saved_ctrl(f: Function) -> str:
+def _saved_ctrl(f: CppFunction) -> str:
     saved = f.token()
     f.line(f"uint64_t {saved} = get_ctrl();")
     return saved
@@ -138,7 +138,7 @@ def _saved_ctrl(f: Function) -> str:
 
 
 @_on_cube("pto.mte_gm_l1")
-def _gm_to_l1(f: Function, op: Operation) -> None:
+def _gm_to_l1(f: CppFunction, op: Operation) -> None:
     names = ("count", "len_burst", "src_stride", "dst_stride")
     bursts, length, down, across = (f.text(op.group(n)[0]) for n in names)
     with looped(f, op, "src", "dst", "outtol1") as (source, target):
@@ -147,7 +147,7 @@ def _gm_to_l1(f: Function, op: Operation) -> None:
 
 
 @_on_cube("pto.mte_gm_l1_frac")
-def _fractals(f: Function, op: Operation) -> None:
+def _fractals(f: CppFunction, op: Operation) -> None:
     mode, src, dst = str(op.attr("mode")), op.group("src")[0], op.group("dst")[0]
     columns: Number = f.text(op.group("d_value")[0])
     if DTYPES[dtype_of(src)].bits == 4:
@@ -171,7 +171,7 @@ def _fractals(f: Function, op: Operation) -> None:
 
 
 @_on_cube("pto.mte_l1_ub")
-def _l1_to_ub(f: Function, op: Operation) -> None:
+def _l1_to_ub(f: CppFunction, op: Operation) -> None:
     """Blocks and gaps: the hardware's reading of its numbers."""
     rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_stride", "dst_stride"))
     with looped(f, op, "src", "dst") as (source, target):
@@ -179,7 +179,7 @@ def _l1_to_ub(f: Function, op: Operation) -> None:
 
 
 @_on_cube("pto.mte_l1_bt")
-def _bias(f: Function, op: Operation) -> None:
+def _bias(f: CppFunction, op: Operation) -> None:
     """Values in blocks of 32 bytes of the source."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     each = 256 // DTYPES[dtype_of(src)].bits
@@ -213,7 +213,7 @@ def _gap(length: Number, gap: Number, blocks: Number, each: int) -> str:
 
 
 @_on_cube("pto.mte_l1_fb")
-def _parameters(f: Function, op: Operation) -> None:
+def _parameters(f: CppFunction, op: Operation) -> None:
     src, dst = (pointer(f, op.group(n)[0]) for n in ("src", "dst"))
     rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_gap", "dst_gap"))
     f.line(f"copy_cbuf_to_fbuf({dst}, {src}, {rest});")
@@ -222,7 +222,7 @@ def _parameters(f: Function, op: Operation) -> None:
 # -- operands -----------------------------------------------------------------------------------------------
 
 
-def _start(f: Function, op: Operation, name: str, unit: int) -> Number | None:
+def _start(f: CppFunction, op: Operation, name: str, unit: int) -> Number | None:
     """Where a window begins, in units of the call; None and a report where it is no multiple of them."""
     value = op.get(f"{name}_start")
     at = _number(f, value)
@@ -233,7 +233,7 @@ def _start(f: Function, op: Operation, name: str, unit: int) -> Number | None:
 
 
 @_on_cube("pto.mte_l1_l0a", "pto.mte_l1_l0b")
-def _operand(f: Function, op: Operation) -> None:
+def _operand(f: CppFunction, op: Operation) -> None:
     """L1 holds the lines of an operand as rows, or transposed k as rows."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     line, transpose = "m" if op.name.endswith("l0a") else "n", bool(op.attr("transpose"))
@@ -257,7 +257,7 @@ def _operand(f: Function, op: Operation) -> None:
 
 
 @_on_cube("pto.mte_l1_l0a_mx", "pto.mte_l1_l0b_mx")
-def _scales(f: Function, op: Operation) -> None:
+def _scales(f: CppFunction, op: Operation) -> None:
     """Boxes of 16 lines and 64 elements of k."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     line = "m" if "l0a" in op.name else "n"
@@ -277,7 +277,7 @@ def _scales(f: Function, op: Operation) -> None:
 
 
 @_on_cube("pto.mte_l0c_l1", "pto.mte_l0c_gm", "pto.mte_l0c_ub")
-def _write_back(f: Function, op: Operation) -> None:
+def _write_back(f: CppFunction, op: Operation) -> None:
     to = {"l1": "cbuf", "gm": "gm", "ub": "ub"}[op.name.rpartition("_")[2]]
     if not _set_parameters(f, op):
         return
@@ -306,7 +306,7 @@ def _write_back(f: Function, op: Operation) -> None:
         f.line(f"set_ctrl({saved});")
 
 
-def _target(f: Function, op: Operation, to: str) -> str:
+def _target(f: CppFunction, op: Operation, to: str) -> str:
     """How caches treat the data; of UB, which vector core gets it."""
     if to == "gm":
         return f.text(op.group("l2_cache_ctrl")[0])
@@ -317,14 +317,14 @@ def _target(f: Function, op: Operation, to: str) -> str:
     return f"{halves}, {f.text(which) if which is not None else 'false'}"
 
 
-def _set_saturation(f: Function, op: Operation) -> str:
+def _set_saturation(f: CppFunction, op: Operation) -> str:
     sat = op.attr("sat_mode")
     if sat is None:
         return ""
     return _with_ctrl(f, {60: False, 48: sat == "nosat", 50: bool(op.attr("preserve_nan"))})
 
 
-def _set_parameters(f: Function, op: Operation) -> bool:
+def _set_parameters(f: CppFunction, op: Operation) -> bool:
     """The registers of a write-back; False and a report where they cannot hold what it wants."""
     quant, relu, clip = (op.get(name) for name in ("quant_payload", "relu_payload", "clip"))
     for value, name in ((quant, "quant_payload"), (relu, "relu_payload")):
@@ -347,7 +347,7 @@ def _set_parameters(f: Function, op: Operation) -> bool:
     return True
 
 
-def _clip_bits(f: Function, clip: Value) -> str:
+def _clip_bits(f: CppFunction, clip: Value) -> str:
     """A bound in 16 bits, with its sign; larger ones bound nothing."""
     dtype, known = dtype_of(clip), constant_of(clip)
     if DTYPES[dtype].is_float:
@@ -358,7 +358,7 @@ def _clip_bits(f: Function, clip: Value) -> str:
     return f"(uint16_t) ({most})"
 
 
-def _set_channels(f: Function, quant: Value | None, relu: Value | None) -> None:
+def _set_channels(f: CppFunction, quant: Value | None, relu: Value | None) -> None:
     """Where parameters of columns lie in FB: in units of 128 and 64 bytes."""
     parts: list[str] = []
     if quant is not None and isinstance(quant.type, PtrType):
@@ -372,7 +372,7 @@ def _set_channels(f: Function, quant: Value | None, relu: Value | None) -> None:
         f.line(f"set_fpc({' | '.join(parts)});")
 
 
-def _set_loops(f: Function, op: Operation) -> None:
+def _set_loops(f: CppFunction, op: Operation) -> None:
     count = op.get("loop3_count")
     word = "1"
     if count is not None:

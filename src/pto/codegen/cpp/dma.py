@@ -19,7 +19,7 @@ from ...ir.core import Operation, Value, constant_of
 from ...ir.types import PtrType, ScalarType
 from ...isa import encoding
 from ...isa.dtypes import DTYPES
-from .function import Function, handles
+from .function import CppFunction, handles
 from .spelling import QUALIFIER
 
 _ONCE = "1 << 21 | 1"
@@ -29,7 +29,7 @@ def dtype_of(value: Value) -> str:
     return str(value.type.dtype)  # type: ignore[attr-defined]
 
 
-def pointer(f: Function, value: Value) -> str:
+def pointer(f: CppFunction, value: Value) -> str:
     """A pointer as copies take it: those of 64 and 4 bits go as words and bytes."""
     other = {64: "uint32_t", 4: "uint8_t"}.get(DTYPES[dtype_of(value)].bits)
     if other is None:
@@ -38,7 +38,7 @@ def pointer(f: Function, value: Value) -> str:
     return f"({QUALIFIER[value.type.space]} {other}*) {f.unary(value)}"
 
 
-def bits_of_scalar(f: Function, value: Value, widen: bool = False) -> str:
+def bits_of_scalar(f: CppFunction, value: Value, widen: bool = False) -> str:
     """The bits of a scalar as a number; `widen`: those of a float as f32."""
     type = value.type
     assert isinstance(type, ScalarType)
@@ -57,7 +57,7 @@ def bits_of_scalar(f: Function, value: Value, widen: bool = False) -> str:
 # -- loops --------------------------------------------------------------------------------------------------
 
 
-def _kept(f: Function, way: str) -> bool:
+def _kept(f: CppFunction, way: str) -> bool:
     """Whether a function sets the loop registers of copies itself."""
     return _sets(f.op, way)
 
@@ -66,7 +66,7 @@ def _sets(function: Operation, way: str) -> bool:
     return any(op.name.startswith("pto.set_loop") and op.name.endswith(way) for op in function.walk())
 
 
-def _set_elsewhere(f: Function, way: str) -> bool:
+def _set_elsewhere(f: CppFunction, way: str) -> bool:
     """Whether the registers may hold what a caller, or a function that is called, has set."""
     others = [other for other in f.unit.module.functions if other is not f.op]
     return any(_sets(other, way) for other in others) and any(
@@ -74,13 +74,13 @@ def _set_elsewhere(f: Function, way: str) -> bool:
     )
 
 
-def _register(f: Function, way: str) -> str:
+def _register(f: CppFunction, way: str) -> str:
     """The variable that holds what the program set the counts to."""
     return f.helper("uint64_t", f"{_ONCE} /* {way} */")
 
 
 @contextmanager
-def looped(f: Function, op: Operation, source: str, target: str, way: str = "") -> Iterator[list[str]]:
+def looped(f: CppFunction, op: Operation, source: str, target: str, way: str = "") -> Iterator[list[str]]:
     """Source and target of a copy inside its loops, which are written innermost first, strides in bytes."""
     values = [op.group(name)[0] for name in (source, target)]
     loops = op.group("loop")
@@ -101,7 +101,7 @@ def looped(f: Function, op: Operation, source: str, target: str, way: str = "") 
         f.line(f"set_loop_size_{way}({_register(f, way) if kept else _ONCE});")
 
 
-def _set_loops(f: Function, clauses: list[list[Value]], way: str) -> None:
+def _set_loops(f: CppFunction, clauses: list[list[Value]], way: str) -> None:
     for number, (_, source, target) in enumerate(clauses, 1):
         gm, other = (target, source) if way == "ubtoout" else (source, target)
         word = f"(uint64_t) {f.unary(other)} << 40 | (uint64_t) {f.unary(gm)}"
@@ -111,7 +111,7 @@ def _set_loops(f: Function, clauses: list[list[Value]], way: str) -> None:
     f.line(f"set_loop_size_{way}({outer} | {counts[0]});")
 
 
-def _around(f: Function, values: list[Value], clauses: list[list[Value]]) -> list[str]:
+def _around(f: CppFunction, values: list[Value], clauses: list[list[Value]]) -> list[str]:
     """C++ loops, the last clause outermost, and the pointers inside of them."""
     steps: list[list[str]] = [[], []]
     for clause in clauses[::-1]:
@@ -138,7 +138,7 @@ def _around(f: Function, values: list[Value], clauses: list[list[Value]]) -> lis
 
 
 @handles("pto.mte_gm_ub")
-def _gm_to_ub(f: Function, op: Operation) -> None:
+def _gm_to_ub(f: CppFunction, op: Operation) -> None:
     names = ("n_burst", "len_burst", "l2_cache_ctl", "src_stride", "dst_stride")
     bursts, length, cache, down, across = (f.text(op.group(n)[0]) for n in names)
     pad, padding = op.get("pad_value"), "0, 0, false"
@@ -158,7 +158,7 @@ def _gm_to_ub(f: Function, op: Operation) -> None:
 
 
 @handles("pto.mte_ub_gm")
-def _ub_to_gm(f: Function, op: Operation) -> None:
+def _ub_to_gm(f: CppFunction, op: Operation) -> None:
     names = ("n_burst", "len_burst", "dst_stride", "src_stride")
     bursts, length, across, down = (f.text(op.group(n)[0]) for n in names)
     with looped(f, op, "ub_src", "gm_dst", "ubtoout") as (source, target):
@@ -172,7 +172,7 @@ _GROUPED = {"outtoub": "pto.mte_gm_ub", "ubtoout": "pto.mte_ub_gm", "outtol1": "
 
 
 @handles("pto.set_loop_size_outtoub", "pto.set_loop_size_ubtoout", "pto.set_loop_size_outtol1")
-def _set_loop_size(f: Function, op: Operation) -> None:
+def _set_loop_size(f: CppFunction, op: Operation) -> None:
     """Kept in a variable where another copy of the function needs the register for a while."""
     way = op.name.rpartition("_")[2]
     if not any(other.name == _GROUPED[way] for other in f.op.walk()):
@@ -185,7 +185,7 @@ def _set_loop_size(f: Function, op: Operation) -> None:
 
 
 @handles("pto.copy_gm_to_ubuf")
-def _copy_gm_to_ubuf(f: Function, op: Operation) -> None:
+def _copy_gm_to_ubuf(f: CppFunction, op: Operation) -> None:
     """Its pad value is 0; the counts before and behind a burst have no defined effect."""
     for name in ("left_padding", "right_padding"):
         if constant_of(op.group(name)[0]) != 0:

@@ -7,7 +7,7 @@ from ...ir.facts import fifo_slots
 from ...ir.printf import print_format
 from ...ir.types import TokenType
 from ...isa.enums import ENUMS, SYNC_OP_PIPE
-from .function import Function, handles
+from .function import CppFunction, handles
 from .spelling import string
 from .views import start_of
 
@@ -16,7 +16,7 @@ _DIRECTION = {1: "DIR_C2V", 2: "DIR_V2C", 3: "DIR_BOTH"}
 
 
 @handles("pto.barrier")
-def _barrier(f: Function, op: Operation) -> None:
+def _barrier(f: CppFunction, op: Operation) -> None:
     if "pto.auto_tail" in op.attrs:
         f.tail = op
         return
@@ -27,21 +27,21 @@ def _barrier(f: Function, op: Operation) -> None:
 
 
 @handles("pto.barrier_sync")
-def _barrier_sync(f: Function, op: Operation) -> None:
+def _barrier_sync(f: CppFunction, op: Operation) -> None:
     pipe = SYNC_OP_PIPE[str(op.attr("op_type"))]
     if pipe != "PIPE_V" or not f.unit.a5:
         f.line(f"pipe_barrier({pipe});")
 
 
 @handles("pto.fence.barrier_all")
-def _fence(f: Function, op: Operation) -> None:
+def _fence(f: CppFunction, op: Operation) -> None:
     f.line("pipe_barrier(PIPE_ALL);")
     assert op.row is not None
     f.line(f"dsb({op.row.attr_index['scope'].words[str(op.attr('scope'))]});")
 
 
 @handles("pto.cmo.cacheinvalid")
-def _cacheinvalid(f: Function, op: Operation) -> None:
+def _cacheinvalid(f: CppFunction, op: Operation) -> None:
     addr = op.get("addr")
     if addr is None:
         f.line("dcci((__gm__ void*) 0, ENTIRE_DATA_CACHE);")
@@ -50,14 +50,14 @@ def _cacheinvalid(f: Function, op: Operation) -> None:
 
 
 @handles("pto.record_event", "pto.wait_event")
-def _event(f: Function, op: Operation) -> None:
+def _event(f: CppFunction, op: Operation) -> None:
     source, target = (SYNC_OP_PIPE[str(op.attr(name))] for name in ("src_op", "dst_op"))
     call = "set_flag" if op.name == "pto.record_event" else "wait_flag"
     f.line(f"{call}({source}, {target}, {op.attr('event_id')});")
 
 
 @handles("pto.set_flag_dyn", "pto.wait_flag_dyn")
-def _flag_dyn(f: Function, op: Operation) -> None:
+def _flag_dyn(f: CppFunction, op: Operation) -> None:
     token = f.token()
     f.line(f"event_t {token} = (event_t) {f.unary(op.operands[0])};")
     call = op.name.removeprefix("pto.").removesuffix("_dyn")
@@ -65,7 +65,7 @@ def _flag_dyn(f: Function, op: Operation) -> None:
 
 
 @handles("pto.get_buf", "pto.rls_buf")
-def _token(f: Function, op: Operation) -> None:
+def _token(f: CppFunction, op: Operation) -> None:
     kind = op.attr("op_type")
     pipe = SYNC_OP_PIPE[str(kind)] if kind else str(op.attr("pipe"))
     given, mode = op.get("buf_id_dyn"), op.get("mode_dyn")
@@ -74,7 +74,7 @@ def _token(f: Function, op: Operation) -> None:
     f.line(f"{op.name.removeprefix('pto.')}({pipe}, {number}, {bit});")
 
 
-def _event_id(f: Function, op: Operation) -> tuple[str, int | None]:
+def _event_id(f: CppFunction, op: Operation) -> tuple[str, int | None]:
     """The id of a signal: as text, and as a number where it is one."""
     given = op.get("event_id_dyn")
     if given is not None:
@@ -87,7 +87,7 @@ def _event_id(f: Function, op: Operation) -> tuple[str, int | None]:
 
 
 @handles("pto.sync.set")
-def _sync_set(f: Function, op: Operation) -> None:
+def _sync_set(f: CppFunction, op: Operation) -> None:
     pipe = str(op.attr("pipe"))
     text, number = _event_id(f, op)
     if not f.unit.a5:
@@ -100,7 +100,7 @@ def _sync_set(f: Function, op: Operation) -> None:
         f.line(f"set_intra_block({pipe}, {second});")
 
 
-def _ffts(f: Function, pipe: str, mode: str, text: str, number: int | None) -> None:
+def _ffts(f: CppFunction, pipe: str, mode: str, text: str, number: int | None) -> None:
     if number is not None:
         text = f.constant("int32_t", text)
     token = f.token()
@@ -109,38 +109,38 @@ def _ffts(f: Function, pipe: str, mode: str, text: str, number: int | None) -> N
 
 
 @handles("pto.set_cross_core")
-def _set_cross_core(f: Function, op: Operation) -> None:
+def _set_cross_core(f: CppFunction, op: Operation) -> None:
     mode = op.attr("mode")
     _ffts(f, str(op.attr("pipe") or "PIPE_ALL"), "FFTS_MODE_VAL" if mode == 2 else str(mode),
           f.text(op.group("event_id")[0]), None)  # fmt: skip
 
 
 @handles("pto.sync.wait")
-def _sync_wait(f: Function, op: Operation) -> None:
+def _sync_wait(f: CppFunction, op: Operation) -> None:
     text, _ = _event_id(f, op)
     f.line(f"wait_intra_block({op.attr('pipe')}, {text});" if f.unit.a5 else f"wait_flag_dev({text});")
 
 
 @handles("pto.wait_flag_dev")
-def _wait_flag_dev(f: Function, op: Operation) -> None:
+def _wait_flag_dev(f: CppFunction, op: Operation) -> None:
     f.line(f"wait_flag_dev({f.text(op.group('event_id')[0])});")
 
 
 @handles("pto.set_intra_block", "pto.wait_intra_core")
-def _intra(f: Function, op: Operation) -> None:
+def _intra(f: CppFunction, op: Operation) -> None:
     call = "set_intra_block" if op.name == "pto.set_intra_block" else "wait_intra_block"
     f.line(f"{call}({op.attr('pipe')}, {_event_id(f, op)[0]});")
 
 
 @handles("pto.set_ffts")
-def _set_ffts(f: Function, op: Operation) -> None:
+def _set_ffts(f: CppFunction, op: Operation) -> None:
     token = f.token()
     f.line(f"uint64_t {token} = (uint64_t) {f.unary(op.operands[0])};")
     f.line(f"set_ffts_base_addr({token});")
 
 
 @handles("pto.print")
-def _print(f: Function, op: Operation) -> None:
+def _print(f: CppFunction, op: Operation) -> None:
     f.line(f"cce::printf({string(print_format(op))}, {f.text(op.operands[0])});")
 
 
@@ -148,7 +148,7 @@ def _print(f: Function, op: Operation) -> None:
 
 
 @handles("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
-def _initialize(f: Function, op: Operation) -> None:
+def _initialize(f: CppFunction, op: Operation) -> None:
     in_gm = op.name == "pto.initialize_l2g2l_pipe"
     mask = int(op.attr("dir_mask"))
     if mask not in _DIRECTION:
@@ -178,7 +178,7 @@ def slot_numbers(op: Operation) -> tuple[int, int]:
     return slots, (op.attr("local_slot_num") or slots) if op.name == "pto.initialize_l2g2l_pipe" else 2
 
 
-def _buffer(f: Function, given: list[Value]) -> str:
+def _buffer(f: CppFunction, given: list[Value]) -> str:
     return f.text(given[0]) if given else f.constant("int32_t", "0")
 
 
@@ -187,7 +187,7 @@ def _split(op: Operation) -> str:
 
 
 @handles("pto.tpush", "pto.tpop", "pto.talloc")
-def _transfer(f: Function, op: Operation) -> None:
+def _transfer(f: CppFunction, op: Operation) -> None:
     name = op.name.removeprefix("pto.")
     entry = op.group("entry" if name == "talloc" else "tile")[0]
     pipe = op.group("pipe_handle")[0]
@@ -208,7 +208,7 @@ def _fixpipe(op: Operation) -> list[str]:
     return [name for name in _FIXPIPE if op.attr(name) != op.row.attr_index[name].default]
 
 
-def _push_through_fixpipe(f: Function, op: Operation) -> None:
+def _push_through_fixpipe(f: CppFunction, op: Operation) -> None:
     """The configuration takes the place of the split, so that the tile goes out whole."""
     if op.attr("split") or op.group("aiv_subblockid"):
         f.unit.no_spelling(op, f"of a split push with '{_fixpipe(op)[0]}'")
@@ -222,14 +222,14 @@ def _push_through_fixpipe(f: Function, op: Operation) -> None:
 
 
 @handles("pto.tfree")
-def _free(f: Function, op: Operation) -> None:
+def _free(f: CppFunction, op: Operation) -> None:
     values = [op.group("pipe_handle")[0], *op.group("entry")]
     types = ", ".join(f.type_of(v) for v in values)
     f.line(f"TFREE<{types}, {_split(op)}>({', '.join(f.text(v) for v in values)});")
 
 
 @handles("pto.reserve_buffer")
-def _reserve(f: Function, op: Operation) -> None:
+def _reserve(f: CppFunction, op: Operation) -> None:
     """A reserved buffer whose base is known is that number."""
     base = op.attr("base")
     if base is None:
@@ -239,7 +239,7 @@ def _reserve(f: Function, op: Operation) -> None:
 
 
 @handles("pto.tsync")
-def _tsync(f: Function, op: Operation) -> None:
+def _tsync(f: CppFunction, op: Operation) -> None:
     """The call takes events; where data stand for what produced them, every pipe is waited for."""
     given = op.attr("op")
     values = ", ".join(f.text(v) for v in op.operands)

@@ -39,10 +39,10 @@ ATOM, CAST, OTHER = 0, 1, 2
 _LONGEST = 160  # characters an expression may grow to before it becomes a variable
 _TOKEN = re.compile("\x01(\\d+)")
 
-Handler = Callable[["Function", Operation], None]
+Handler = Callable[["CppFunction", Operation], None]
 HANDLERS: dict[str, Handler] = {}
 #: Kinds of places in spellings, beside those that every row may have.
-PLACES: dict[str, Callable[[Function, Operation, str, dict[str, str]], str]] = {}
+PLACES: dict[str, Callable[[CppFunction, Operation, str, dict[str, str]], str]] = {}
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -108,13 +108,13 @@ class KnownView:
 class Parts(Record):
     """What the modules that use functions write of them: `program` puts them together."""
 
-    body: Callable[[Function], None]
+    body: Callable[[CppFunction], None]
     expression: Handler
-    with_tiles: Callable[[Function, Operation, Handler], None]
-    memref_tensor: Callable[[Function, Value], str]
+    with_tiles: Callable[[CppFunction, Operation, Handler], None]
+    memref_tensor: Callable[[CppFunction, Value], str]
 
 
-class Function:
+class CppFunction:
     def __init__(self, unit: Unit, op: Operation, parts: Parts) -> None:
         self.unit = unit
         self.op = op
@@ -300,7 +300,7 @@ class Function:
             self.here = op.loc
             if checked and may_fail(op):
                 self.line(f"pto::detail::mark({self.unit.module.mark(op)});")
-            handler = handlers.get(op.name, Function.regular)
+            handler = handlers.get(op.name, CppFunction.regular)
             if op in self.memref_tiles:
                 self.parts.with_tiles(self, op, handler)
             else:

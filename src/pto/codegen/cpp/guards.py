@@ -6,7 +6,7 @@ from ...ir.core import Operation
 from ...ir.facts import makes_fifo
 from ...ir.types import TileBufType, ViewType
 from .control import basic_blocks
-from .function import CAST, Function, handles
+from .function import CAST, CppFunction, handles
 from .spelling import identifier
 from .unit import Unit
 from .views import open_view
@@ -15,7 +15,7 @@ _MACRO = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 _TAIL_MODES = {"mte3-to-s-event0": "kSetWaitMte3ToSEvent0"}
 
 
-def body(f: Function) -> None:
+def body(f: CppFunction) -> None:
     """Everything between the constants and the closing brace."""
     kind = str(f.op.attr("pto.kernel_kind") or "")
     guarded = kind in _MACRO
@@ -44,7 +44,7 @@ def body(f: Function) -> None:
 
 
 @handles("func.return")
-def _on_return(f: Function, op: Operation) -> None:
+def _on_return(f: CppFunction, op: Operation) -> None:
     region = op.parent.parent if op.parent else None
     if region is None or region.blocks[-1] is not op.parent or _inside(op):
         _return(f, op)  # the last one is printed after the guards
@@ -56,7 +56,7 @@ def _inside(op: Operation) -> bool:
     return bool(op.operands) and region is not None and len(region.blocks) > 1
 
 
-def _return(f: Function, op: Operation) -> None:
+def _return(f: CppFunction, op: Operation) -> None:
     if f.tail is not None:
         hint = str(f.tail.attrs["pto.auto_tail"].value)
         mode = _TAIL_MODES.get(hint.replace("_", "-").removeprefix("setwait-"), "kBarrierAll")
@@ -79,7 +79,7 @@ def first_vector_core_only(unit: Unit, function: Operation, owner: Operation) ->
     return any(makes_fifo(op) and op.attr("nosplit") for op in function.walk())
 
 
-def _open_guard(f: Function, kind: str, owner: Operation) -> None:
+def _open_guard(f: CppFunction, kind: str, owner: Operation) -> None:
     f.lines.append("")
     f.marks.append(None)
     f.line(f"#if defined({_MACRO[kind]})")
@@ -91,7 +91,7 @@ def _open_guard(f: Function, kind: str, owner: Operation) -> None:
             f.open()
 
 
-def _close_guard(f: Function, kind: str, owner: Operation) -> None:
+def _close_guard(f: CppFunction, kind: str, owner: Operation) -> None:
     if kind == "vector" and first_vector_core_only(f.unit, f.op, owner):
         f.close()
         f.line("}")
@@ -101,7 +101,7 @@ def _close_guard(f: Function, kind: str, owner: Operation) -> None:
 
 
 @handles("pto.section.cube", "pto.section.vector")
-def _section(f: Function, op: Operation) -> None:
+def _section(f: CppFunction, op: Operation) -> None:
     kind = op.name.rpartition(".")[2]
     _open_guard(f, kind, op)
     f.block(op.regions[0].blocks[0])
@@ -109,7 +109,7 @@ def _section(f: Function, op: Operation) -> None:
 
 
 @handles("func.call")
-def _call(f: Function, op: Operation) -> None:
+def _call(f: CppFunction, op: Operation) -> None:
     arguments: list[str] = []
     for value in op.operands:
         if isinstance(value.type, ViewType):
@@ -126,7 +126,7 @@ def _call(f: Function, op: Operation) -> None:
 
 
 @handles("builtin.unrealized_conversion_cast")
-def _cast(f: Function, op: Operation) -> None:
+def _cast(f: CppFunction, op: Operation) -> None:
     for source, result in zip(op.operands, op.results, strict=False):
         if isinstance(result.type, TileBufType | ViewType) or f.types(source.type) == f.types(result.type):
             f.name(result, *f.known[source])

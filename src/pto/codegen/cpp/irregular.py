@@ -6,7 +6,7 @@ from ...ir.core import Operation
 from ...ir.types import LocalArrayType, PtrType, TileBufType, ViewType
 from ...isa.dtypes import SPELLINGS
 from ...isa.enums import ENUMS
-from .function import Function, handles
+from .function import CppFunction, handles
 
 
 def _by_row(op: Operation, data: str) -> str:
@@ -25,7 +25,7 @@ def _by_row(op: Operation, data: str) -> str:
 
 
 @handles("pto.mgather")
-def _mgather(f: Function, op: Operation) -> None:
+def _mgather(f: CppFunction, op: Operation) -> None:
     oob = str(op.attr("gatherOob"))
     given = op.attrs.keys() & {"coalesce", "gather_exec"} or oob != "undefined"
     types: list[str] = []
@@ -39,7 +39,7 @@ def _mgather(f: Function, op: Operation) -> None:
 
 
 @handles("pto.mscatter")
-def _mscatter(f: Function, op: Operation) -> None:
+def _mscatter(f: CppFunction, op: Operation) -> None:
     atomic, oob, conflict = (str(op.attr(n)) for n in ("scatterAtomicOp", "scatterOob", "conflict"))
     types: list[str] = []
     if atomic != "none" or oob != "undefined" or conflict != "last" or op.attr("coalesce") != "auto":
@@ -51,13 +51,13 @@ def _mscatter(f: Function, op: Operation) -> None:
     _indexed(f, op, "MSCATTER", types, ("mem", "src", "idx"))
 
 
-def _indexed(f: Function, op: Operation, call: str, types: list[str], names: tuple[str, ...]) -> None:
+def _indexed(f: CppFunction, op: Operation, call: str, types: list[str], names: tuple[str, ...]) -> None:
     values = ", ".join(f.text(v) for name in names for v in op.group(name))
     f.line(f"{call}{'<' + ', '.join(types) + '>' if types else ''}({values});")
 
 
 @handles("pto.tfillpad")
-def _tfillpad(f: Function, op: Operation) -> None:
+def _tfillpad(f: CppFunction, op: Operation) -> None:
     """The pad value of a Mat tile is a template argument; that of a Vec tile is in its type."""
     src, dst = op.operands
     if isinstance(dst.type, TileBufType) and dst.type.loc == "mat" and dst.type.pad:
@@ -68,7 +68,7 @@ def _tfillpad(f: Function, op: Operation) -> None:
 
 
 @handles("pto.set_quant_scalar")
-def _set_quant_scalar(f: Function, op: Operation) -> None:
+def _set_quant_scalar(f: CppFunction, op: Operation) -> None:
     to = SPELLINGS.get(str(op.attr("out_type")).lower())
     if to is None:
         f.unit.no_spelling(op, "without 'out_type'")
@@ -77,7 +77,7 @@ def _set_quant_scalar(f: Function, op: Operation) -> None:
 
 
 @handles("pto.syncall")
-def _syncall(f: Function, op: Operation) -> None:
+def _syncall(f: CppFunction, op: Operation) -> None:
     """A workspace that is given as a pointer becomes the tensor of one line that the call takes."""
     workspace = op.get("gm_workspace")
     if workspace is None or not isinstance(workspace.type, PtrType):
@@ -94,12 +94,12 @@ def _syncall(f: Function, op: Operation) -> None:
 
 
 @handles("pto.declare_eventid_array")
-def _event_ids(f: Function, op: Operation) -> None:
+def _event_ids(f: CppFunction, op: Operation) -> None:
     f.declare(op.results[0], f.types(op.results[0].type))
 
 
 @handles("pto.declare_local_array")
-def _local_array(f: Function, op: Operation) -> None:
+def _local_array(f: CppFunction, op: Operation) -> None:
     array = op.results[0]
     assert isinstance(array.type, LocalArrayType)
     extents = "".join(f"[{n}]" for n in array.type.dims)
@@ -107,23 +107,23 @@ def _local_array(f: Function, op: Operation) -> None:
 
 
 @handles("pto.local_array_get")
-def _local_array_get(f: Function, op: Operation) -> None:
+def _local_array_get(f: CppFunction, op: Operation) -> None:
     """A variable of its own: the element may change before the value is used."""
     f.declare(op.results[0], f.types(op.results[0].type), _local_element(f, op))
 
 
 @handles("pto.local_array_set")
-def _local_array_set(f: Function, op: Operation) -> None:
+def _local_array_set(f: CppFunction, op: Operation) -> None:
     f.line(f"{_local_element(f, op)} = {f.text(op.group('value')[0])};")
 
 
-def _local_element(f: Function, op: Operation) -> str:
+def _local_element(f: CppFunction, op: Operation) -> str:
     indices = "".join(f"[{f.text(i)}]" for i in op.group("indices"))
     return f"{f.text(op.operands[0])}{indices}"
 
 
 @handles("pto.tmrgsort")
-def _tmrgsort(f: Function, op: Operation) -> None:
+def _tmrgsort(f: CppFunction, op: Operation) -> None:
     """Merging lists writes how much of each was taken; without a place for it there is a spare one."""
     if not op.group("src1") or op.group("excuted"):
         f.regular(op)

@@ -12,16 +12,16 @@ from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
 from ...ir.types import INDEX, MemRefType, TileBufType
 from ...isa import row
-from .function import ATOM, HANDLERS, OTHER, Extent, Function, Handler, KnownView, handles
+from .function import ATOM, HANDLERS, OTHER, CppFunction, Extent, Handler, KnownView, handles
 from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 
-def memref_tensor(f: Function, value: Value) -> str:
+def memref_tensor(f: CppFunction, value: Value) -> str:
     """A memref as the tensor an instruction takes."""
     return declare_tensor(f, memref_view(f, value))
 
 
-def with_tiles(f: Function, op: Operation, handler: Handler) -> None:
+def with_tiles(f: CppFunction, op: Operation, handler: Handler) -> None:
     """Print an instruction whose memref operands are pointers here and tiles to it."""
     values = [v for v in op.operands if isinstance(v.type, MemRefType) and v.type.local]
     raw = {v: f.known[v] for v in values if v in f.known and v not in f.tile_types}
@@ -33,7 +33,7 @@ def with_tiles(f: Function, op: Operation, handler: Handler) -> None:
         f.tile_types.pop(value, None)
 
 
-def _tile(f: Function, op: Operation, value: Value) -> None:
+def _tile(f: CppFunction, op: Operation, value: Value) -> None:
     """A tile at the storage of a memref, whose lines may lie apart."""
     view = memref_view(f, value)
     tile = _strided_tile(value, view)
@@ -77,11 +77,11 @@ def _mixed(op: Operation, name: str) -> list[Extent]:
     return [extent(next(values)) if n == DYNAMIC else int(n) for n in static]
 
 
-def _plus(f: Function, pointer: str, terms: list[str]) -> tuple[str, int]:
+def _plus(f: CppFunction, pointer: str, terms: list[str]) -> tuple[str, int]:
     return (f"{pointer} + {' + '.join(terms)}", OTHER) if terms else (pointer, ATOM)
 
 
-def _term(f: Function, offset: Extent, stride: Extent) -> str:
+def _term(f: CppFunction, offset: Extent, stride: Extent) -> str:
     if isinstance(offset, int) and isinstance(stride, int):
         return f.constant(f.types.index, str(offset * stride))
     if stride == 1:
@@ -89,14 +89,14 @@ def _term(f: Function, offset: Extent, stride: Extent) -> str:
     return f"{number_text(f, offset)} * {number_text(f, stride)}"
 
 
-def _pointer(f: Function, value: Value, view: KnownView, text: str, kind: int) -> None:
+def _pointer(f: CppFunction, value: Value, view: KnownView, text: str, kind: int) -> None:
     f.define(value, text, kind)
     view.pointer = f.operand(value) if value in f.known else text
     f.views[value] = view
 
 
 @handles("memref.reinterpret_cast")
-def _reinterpret(f: Function, op: Operation) -> None:
+def _reinterpret(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     offsets = _mixed(op, "offsets")
     if len(offsets) != 1:
@@ -110,7 +110,7 @@ def _reinterpret(f: Function, op: Operation) -> None:
 
 
 @handles("memref.subview")
-def _subview(f: Function, op: Operation) -> None:
+def _subview(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     of = memref_view(f, source)
     offsets, sizes, steps = (_mixed(op, name) for name in ("offsets", "sizes", "strides"))
@@ -127,17 +127,17 @@ def _subview(f: Function, op: Operation) -> None:
 
 
 @handles("memref.cast")
-def _cast(f: Function, op: Operation) -> None:
+def _cast(f: CppFunction, op: Operation) -> None:
     f.views[op.results[0]] = memref_view(f, op.operands[0])
     f.name(op.results[0], *f.known[op.operands[0]])
 
 
 @handles("memref.dealloc")
-def _dealloc(f: Function, op: Operation) -> None:
+def _dealloc(f: CppFunction, op: Operation) -> None:
     """Only the memory planner looks at it."""
 
 
-def _element(f: Function, memref: Value, indices: list[Value], use: str = "read") -> str:
+def _element(f: CppFunction, memref: Value, indices: list[Value], use: str = "read") -> str:
     view = memref_view(f, memref)
     terms: list[str] = []
     for index, stride in zip(indices, view.strides, strict=False):
@@ -149,19 +149,19 @@ def _element(f: Function, memref: Value, indices: list[Value], use: str = "read"
 
 
 @handles("memref.load")
-def _load(f: Function, op: Operation) -> None:
+def _load(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     if f.count.get(result):
         f.declare(result, f.types(result.type), _element(f, op.operands[0], op.group("indices")))
 
 
 @handles("memref.store")
-def _store(f: Function, op: Operation) -> None:
+def _store(f: CppFunction, op: Operation) -> None:
     f.line(f"{_element(f, op.operands[1], op.group('indices'), 'write')} = {f.text(op.operands[0])};")
 
 
 @handles("memref.dim")
-def _dim(f: Function, op: Operation) -> None:
+def _dim(f: CppFunction, op: Operation) -> None:
     at = extent(op.operands[1])
     if not isinstance(at, int):
         f.unit.no_spelling(op, "with 'index'")
@@ -177,7 +177,7 @@ _BAD_DIVISOR = '"[PTO-E2102] a divisor of %lld, which must be positive"'
 
 
 @handles("affine.apply")
-def _affine(f: Function, op: Operation) -> None:
+def _affine(f: CppFunction, op: Operation) -> None:
     """An affine map of one result, as the arithmetic of its rows."""
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)

@@ -12,7 +12,7 @@ from ...diag import DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...isa.profiles import Profile
 from . import control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
-from .function import Function, Parts
+from .function import CppFunction, Parts
 from .prologue import prologue
 from .spelling import string
 from .unit import Unit
@@ -69,7 +69,7 @@ def _text(unit: Unit) -> tuple[str, list[Span | None]]:
     parts: list[str] = []
     places: list[Span | None] = []
     for func in unit.ordered():
-        function = Function(unit, func, PARTS)
+        function = CppFunction(unit, func, PARTS)
         if not func.regions[0].blocks:
             parts.append(_named(function.signature() + ";") + "\n")
             places += [None, None]
@@ -101,7 +101,7 @@ def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
     return out
 
 
-class _Names(dict[str, str]):
+class _ValueNames(dict[str, str]):
     """v1, v2, ... in order of appearance."""
 
     def __missing__(self, number: str) -> str:
@@ -110,7 +110,7 @@ class _Names(dict[str, str]):
 
 
 def _named(text: str) -> str:
-    names = _Names()
+    names = _ValueNames()
     parts = _TOKEN.split(text)  # every second part is a number
     parts[1::2] = [names[number] for number in parts[1::2]]
     return "".join(parts)

@@ -13,7 +13,7 @@ from ...ir.attrs import BoolAttr, FloatAttr, IntAttr
 from ...ir.core import Operation, Value
 from ...ir.types import ShapedType
 from ...isa.row import Row
-from .function import ATOM, CAST, OTHER, Function, handles
+from .function import ATOM, CAST, OTHER, CppFunction, handles
 from .spelling import bits_of, fits, literal, unsigned
 
 #: How an operand stands in its place: alone, after a cast or sign, or beside an operator.
@@ -106,7 +106,7 @@ def _expressions(row: Row, result: str, source: str) -> list[_Expression]:
     return found
 
 
-def expression(f: Function, op: Operation) -> None:
+def expression(f: CppFunction, op: Operation) -> None:
     """A row of arith or math."""
     row = op.row
     assert row is not None
@@ -137,7 +137,7 @@ def expression(f: Function, op: Operation) -> None:
             f.define(op.results[0], *_as_bool(op, text, e.kind, result), result)
 
 
-def _short(f: Function, value: Value) -> bool:
+def _short(f: CppFunction, value: Value) -> bool:
     """Whether a value may be printed more than once."""
     text, kind = f.known.get(value, ("", ATOM))
     return kind == ATOM or (kind == CAST and len(text) < 24)
@@ -154,7 +154,7 @@ _WRAPPING = frozenset(("arith.addi", "arith.subi", "arith.muli", "arith.shli"))
 
 
 @handles("arith.constant")
-def _constant(f: Function, op: Operation) -> None:
+def _constant(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     value = op.attrs["value"]
     if not isinstance(value, IntAttr | FloatAttr | BoolAttr):
@@ -173,7 +173,7 @@ def _constant(f: Function, op: Operation) -> None:
     f.name(result, f.constant(type, literal(value, type), op.loc))
 
 
-def _list(f: Function, result: Value, text: str) -> None:
+def _list(f: CppFunction, result: Value, text: str) -> None:
     """A dense list: how many elements of each list a merge sort took, as unsigned 16-bit numbers."""
     numbers = [int(n) & 0xFFFF for n in re.findall(r"-?\d+", text[: text.find(">")])]
     if f.count.get(result) and isinstance(result.type, ShapedType):
@@ -184,7 +184,7 @@ def _list(f: Function, result: Value, text: str) -> None:
 
 
 @handles("arith.extsi", "arith.sitofp", "arith.trunci", "arith.index_cast")
-def _convert(f: Function, op: Operation) -> None:
+def _convert(f: CppFunction, op: Operation) -> None:
     """Casts that keep the value: no text where the C++ type stays, and a sign where i1 means -1."""
     source, result = op.operands[0], op.results[0]
     to, of = f.types(result.type), f.types(source.type)
@@ -202,7 +202,7 @@ def _convert(f: Function, op: Operation) -> None:
 
 
 @handles("arith.index_castui", "arith.fptosi", "arith.fptoui")
-def _narrow(f: Function, op: Operation) -> None:
+def _narrow(f: CppFunction, op: Operation) -> None:
     """Casts of which i1 keeps the lowest bit of the whole number; a cast to bool asks for any bit."""
     source, result = op.operands[0], op.results[0]
     if f.types(result.type) != "bool":
@@ -218,7 +218,7 @@ _UNSIGNED = {"ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
 
 
 @handles("arith.truncf")
-def _truncf(f: Function, op: Operation) -> None:
+def _truncf(f: CppFunction, op: Operation) -> None:
     """A cast rounds to nearest even, and to nothing else."""
     if op.attr("roundingmode") != "to_nearest_even":
         f.unit.no_spelling(op, "with 'roundingmode'")
@@ -227,7 +227,7 @@ def _truncf(f: Function, op: Operation) -> None:
 
 
 @handles("arith.cmpi")
-def _cmpi(f: Function, op: Operation) -> None:
+def _cmpi(f: CppFunction, op: Operation) -> None:
     predicate = str(op.attr("predicate"))
     lhs, rhs = op.operands
     type = f.types(lhs.type)
@@ -249,7 +249,7 @@ _FLOAT = {
 
 
 @handles("arith.cmpf")
-def _cmpf(f: Function, op: Operation) -> None:
+def _cmpf(f: CppFunction, op: Operation) -> None:
     if not f.count.get(op.results[0]):
         return
     predicate = str(op.attr("predicate"))
@@ -259,13 +259,13 @@ def _cmpf(f: Function, op: Operation) -> None:
     f.define(op.results[0], form.format(a=a, b=b), OTHER)
 
 
-def _small(f: Function, value: Value) -> str:
+def _small(f: CppFunction, value: Value) -> str:
     """An operand that is named several times."""
     return f.operand(value) if _short(f, value) else f.atom(value)
 
 
 @handles("arith.select")
-def _select(f: Function, op: Operation) -> None:
+def _select(f: CppFunction, op: Operation) -> None:
     condition, yes, no = (f.operand(v) for v in op.operands)
     kinds = {f.tile_types.get(v, "") for v in op.operands[1:]}
     if kinds != {""}:  # memrefs that are tiles: one of two tiles of one type

@@ -10,11 +10,11 @@ from ...ir.facts import is_manual
 from ...ir.types import ConvTileType, Dims, MemRefType, PtrType, TileBufType, Type
 from ...isa.enums import ENUMS
 from ...isa.tile import inner_box
-from .function import CAST, Function, handles
+from .function import CAST, CppFunction, handles
 from .views import local_pointer
 
 
-def _valid(f: Function, type: TileBufType, value: Value, given: list[Value]) -> tuple[Dims, list[Value]]:
+def _valid(f: CppFunction, type: TileBufType, value: Value, given: list[Value]) -> tuple[Dims, list[Value]]:
     """Static valid extents of a tile (None: at run time) and the values of the others.
 
     A lone run-time extent that is a constant is printed as one; with two the tile stays open.
@@ -27,13 +27,13 @@ def _valid(f: Function, type: TileBufType, value: Value, given: list[Value]) -> 
     return static, given
 
 
-def _construct(f: Function, value: Value, spelled: str, given: list[str]) -> str:
+def _construct(f: CppFunction, value: Value, spelled: str, given: list[str]) -> str:
     """Declare a tile; run-time extents are constructor arguments."""
     f.tile_types[value] = spelled
     return f.declare(value, spelled, f"{spelled}({', '.join(given)})" if given else "")
 
 
-def _rebind(f: Function, source: str, type: TileBufType, value: Value, offset: str = "") -> None:
+def _rebind(f: CppFunction, source: str, type: TileBufType, value: Value, offset: str = "") -> None:
     """Point a tile at the storage of another variable."""
     pointer = local_pointer(f, type.loc, f.types.scalar(type.elem))
     data, address = f.token(), f.token()
@@ -43,12 +43,12 @@ def _rebind(f: Function, source: str, type: TileBufType, value: Value, offset: s
     f.line(f"TASSIGN({f.text(value)}, {address});")
 
 
-def _only_bound(f: Function, value: Value) -> bool:
+def _only_bound(f: CppFunction, value: Value) -> bool:
     return not f.count.get(value)
 
 
 @handles("pto.alloc_tile")
-def _alloc(f: Function, op: Operation) -> None:
+def _alloc(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     if _only_bound(f, result):
         return
@@ -86,7 +86,7 @@ def _alloc(f: Function, op: Operation) -> None:
 
 
 @handles("pto.declare_tile")
-def _declare(f: Function, op: Operation) -> None:
+def _declare(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     type = result.type
     assert isinstance(type, TileBufType)
@@ -110,7 +110,7 @@ def _set_next(op: Operation) -> bool:
 
 
 @handles("pto.pointer_cast")
-def _pointer_cast(f: Function, op: Operation) -> None:
+def _pointer_cast(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     if _only_bound(f, result):
         return
@@ -149,7 +149,7 @@ def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufTy
     )  # fmt: skip
 
 
-def _open_extents(f: Function, type: TileBufType, source: Value, same_shape: bool) -> list[str]:
+def _open_extents(f: CppFunction, type: TileBufType, source: Value, same_shape: bool) -> list[str]:
     """Run-time extents of another reading of a tile: the source's where the shapes agree, else the shape."""
     name = f.text(source)
     asked = (("GetValidRow", type.v_row, type.rows), ("GetValidCol", type.v_col, type.cols))
@@ -157,7 +157,7 @@ def _open_extents(f: Function, type: TileBufType, source: Value, same_shape: boo
 
 
 @handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
-def _other_reading(f: Function, op: Operation) -> None:
+def _other_reading(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     if _only_bound(f, result):
         return
@@ -204,7 +204,7 @@ def window(pitch: dict[Value, Size], op: Operation) -> tuple[Size, Size, Size]:
 
 
 @handles("pto.subset", "pto.subview")
-def _window(f: Function, op: Operation) -> None:
+def _window(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     if _only_bound(f, result):
         return
@@ -233,7 +233,7 @@ def _window(f: Function, op: Operation) -> None:
     _own_line(f, result, size, shape)
 
 
-def _own_line(f: Function, window: Value, size: Size, shape: Size) -> None:
+def _own_line(f: CppFunction, window: Value, size: Size, shape: Size) -> None:
     """Tell our headers where the lines of a window end; those of its C++ type go on in its tile."""
     own = next((mine for mine, whole in zip(size, shape, strict=True) if mine < whole), None)
     if f.unit.checked and own is not None:
@@ -241,7 +241,7 @@ def _own_line(f: Function, window: Value, size: Size, shape: Size) -> None:
 
 
 def _window_extents(
-    f: Function, op: Operation, type: TileBufType, source: Value, of: TileBufType, size: tuple[int, int]
+    f: CppFunction, op: Operation, type: TileBufType, source: Value, of: TileBufType, size: tuple[int, int]
 ) -> list[int | str]:
     """Valid extents of a window: static, given, or what the source's valid region leaves of it."""
     given = (
@@ -266,7 +266,7 @@ def _window_extents(
 
 
 @handles("pto.tile_buf_addr")
-def _tile_address(f: Function, op: Operation) -> None:
+def _tile_address(f: CppFunction, op: Operation) -> None:
     tile, result = op.operands[0], op.results[0]
     if isinstance(result.type, PtrType | MemRefType) and isinstance(tile.type, TileBufType):
         to = f.types(result.type)
@@ -274,7 +274,7 @@ def _tile_address(f: Function, op: Operation) -> None:
 
 
 @handles("pto.tassign")
-def _tassign(f: Function, op: Operation) -> None:
+def _tassign(f: CppFunction, op: Operation) -> None:
     tile, address = op.operands
     if isinstance(address.type, PtrType):
         place = (

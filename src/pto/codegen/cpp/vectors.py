@@ -18,7 +18,7 @@ from ...ir.types import MaskType, PtrType, VRegType
 from ...isa.dtypes import DTYPES
 from ...isa.micro_tags import TAGS, spelled
 from .control import is_align
-from .function import CAST, PLACES, Function, handles
+from .function import CAST, PLACES, CppFunction, handles
 from .spelling import QUALIFIER, register
 from .template import template
 from .unit import Unit
@@ -38,13 +38,13 @@ def bits_of(value: Value) -> int:
 # -- places of templates ------------------------------------------------------------------------------------
 
 
-def seen_as(f: Function, value: Value, dtype: str) -> str:
+def seen_as(f: CppFunction, value: Value, dtype: str) -> str:
     """A register, seen as one of another element type where that differs."""
     text = f.declare_result(value) if value.op is not None and value not in f.known else f.text(value)
     return text if dtype_of(value) == dtype else f"({register(dtype)}&) {text}"
 
 
-def _named(f: Function, op: Operation, name: str) -> Value:
+def _named(f: CppFunction, op: Operation, name: str) -> Value:
     row = op.row
     assert row is not None
     if name in row.operand_index:
@@ -52,25 +52,25 @@ def _named(f: Function, op: Operation, name: str) -> Value:
     return next(v for d, v in zip(row.results, op.results, strict=False) if d.name == name)
 
 
-def _as_integers(kind: str) -> Callable[[Function, Operation, str, dict[str, str]], str]:
-    def place(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _as_integers(kind: str) -> Callable[[CppFunction, Operation, str, dict[str, str]], str]:
+    def place(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
         value = _named(f, op, name)
         return seen_as(f, value, f"{kind}{bits_of(value)}")
 
     return place
 
 
-def _as_words(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _as_words(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
     return seen_as(f, _named(f, op, name), "u32")
 
 
-def _begins(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _begins(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
     """A result that begins as an operand."""
     result, operand = (_named(f, op, part) for part in name.split(":"))
     return f.declare(result, f.types(result.type), f.text(operand))
 
 
-def _temporary(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _temporary(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
     """A register of the call's own, declared where it is first named."""
     if name not in own:
         type = name.partition(":")[2]
@@ -83,7 +83,7 @@ def _temporary(f: Function, op: Operation, name: str, own: dict[str, str]) -> st
     return own[name]
 
 
-def _constant(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _constant(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
     found = constant_of(op.group(name)[0])
     if found is None:
         f.unit.no_spelling(op, f"with a '{name}' that is known at run time only")
@@ -91,7 +91,7 @@ def _constant(f: Function, op: Operation, name: str, own: dict[str, str]) -> str
     return str(found)
 
 
-def _half(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
+def _half(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
     return "HIGHER" if _constant(f, op, name, own) == "1" else "LOWER"
 
 
@@ -110,7 +110,7 @@ PLACES |= {
 
 
 @handles("pto.vecscope", "pto.strict_vecscope")
-def _vecscope(f: Function, op: Operation) -> None:
+def _vecscope(f: CppFunction, op: Operation) -> None:
     """Conversions obey what they say only where CTRL does not saturate for all of them."""
     if f.unit.profile.isa == "a2a3" and not f.unit.checked:
         f.unit.no_registers(op)
@@ -144,7 +144,7 @@ def obeys_tags(unit: Unit, block: Block) -> bool:
 
 
 @handles("pto.init_align")
-def _init_align(f: Function, op: Operation) -> None:
+def _init_align(f: CppFunction, op: Operation) -> None:
     f.declare(op.results[0], "vector_align")
 
 
@@ -152,12 +152,12 @@ def _init_align(f: Function, op: Operation) -> None:
 
 
 @handles("pto.pbitcast")
-def _pbitcast(f: Function, op: Operation) -> None:
+def _pbitcast(f: CppFunction, op: Operation) -> None:
     f.name(op.results[0], *f.known[op.operands[0]])
 
 
 @handles("pto.vbitcast")
-def _vbitcast(f: Function, op: Operation) -> None:
+def _vbitcast(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     to = f.types(result.type)
     if to == f.types(source.type):
@@ -172,7 +172,7 @@ _WIDTHS = (8, 16, 32)
 
 
 @handles(*(f"pto.{name}_b{width}" for name in ("pset", "pge") for width in _WIDTHS))
-def _pattern(f: Function, op: Operation) -> None:
+def _pattern(f: CppFunction, op: Operation) -> None:
     """A pattern; a count that has none is that of a tail mask."""
     name = op.name.removeprefix("pto.")
     pattern = op.attr("pattern")
@@ -193,7 +193,7 @@ def _pattern(f: Function, op: Operation) -> None:
 
 
 @handles(*(f"pto.plt_b{width}" for width in _WIDTHS))
-def _tail(f: Function, op: Operation) -> None:
+def _tail(f: CppFunction, op: Operation) -> None:
     """The count is a variable, which the call lowers."""
     mask, rest = op.results
     variable = f.token()
@@ -202,7 +202,7 @@ def _tail(f: Function, op: Operation) -> None:
     f.name(rest, f"({f.types(rest.type)}) {variable}", CAST)
 
 
-def _pointer(f: Function, value: Value, dtype: str, offset: str = "") -> str:
+def _pointer(f: CppFunction, value: Value, dtype: str, offset: str = "") -> str:
     """A pointer to elements of a type, further by elements of its own."""
     text = f.text(value)
     if offset and offset != "0":
@@ -218,7 +218,7 @@ def _pointer_type(value: Value, dtype: str) -> str:
     return f"{QUALIFIER[value.type.space]} {DTYPES[dtype].cpp}*"
 
 
-def _moving(f: Function, source: Value, result: Value, dtype: str) -> str:
+def _moving(f: CppFunction, source: Value, result: Value, dtype: str) -> str:
     """A pointer variable that a call moves on; the result is what it points to then."""
     variable = f.token()
     type = _pointer_type(source, dtype)
@@ -238,7 +238,7 @@ def _optional(op: Operation, name: str) -> Value | None:
 _UNITS = {"NORM": 32, "DS": 32, "US": 16, "PK": 16}
 
 
-def _mask_offset(f: Function, op: Operation) -> str:
+def _mask_offset(f: CppFunction, op: Operation) -> str:
     """The offset of a mask access, in bytes."""
     dist = str(op.attr("dist"))
     for name in ("areg", "imm", "offset"):
@@ -251,7 +251,7 @@ def _mask_offset(f: Function, op: Operation) -> str:
 
 
 @handles("pto.plds", "pto.pld", "pto.pldi")
-def _load_mask(f: Function, op: Operation) -> None:
+def _load_mask(f: CppFunction, op: Operation) -> None:
     offset, dist = _mask_offset(f, op), op.attr("dist")
     mask = f.declare(op.results[0], "vector_bool")
     source = op.group("source")[0]
@@ -262,7 +262,7 @@ def _load_mask(f: Function, op: Operation) -> None:
 
 
 @handles("pto.psts", "pto.pst", "pto.psti")
-def _store_mask(f: Function, op: Operation) -> None:
+def _store_mask(f: CppFunction, op: Operation) -> None:
     offset, dist = _mask_offset(f, op), op.attr("dist")
     mask, dest = f.text(op.group("mask")[0]), op.group("dest")[0]
     if op.results:
@@ -272,7 +272,7 @@ def _store_mask(f: Function, op: Operation) -> None:
 
 
 @handles("pto.pstu")
-def _append_mask(f: Function, op: Operation) -> None:
+def _append_mask(f: CppFunction, op: Operation) -> None:
     state, mask, base = op.operands
     f.name(op.results[0], *f.known[state])
     pointer = _moving(f, base, op.results[1], f"u{bits_of(base)}")
@@ -302,7 +302,7 @@ def _item_type(dtype: str, width: int) -> str:
 
 
 @handles("pto.vlds")
-def _vlds(f: Function, op: Operation) -> None:
+def _vlds(f: CppFunction, op: Operation) -> None:
     r, source = op.results[0], op.group("source")[0]
     word = str(op.attr("dist"))
     word = f"BRC_B{bits_of(r)}" if word == "BRC" else _SAME.get(word, word)
@@ -316,7 +316,7 @@ def _vlds(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vldsx2")
-def _vldsx2(f: Function, op: Operation) -> None:
+def _vldsx2(f: CppFunction, op: Operation) -> None:
     source, word = op.group("source")[0], str(op.attr("dist"))
     dtype = _item_type(dtype_of(source), _width(word))
     registers = [seen_as(f, r, dtype) for r in op.results[:2]]
@@ -324,7 +324,7 @@ def _vldsx2(f: Function, op: Operation) -> None:
 
 
 def _load(
-    f: Function,
+    f: CppFunction,
     op: Operation,
     registers: list[str],
     source: Value,
@@ -345,13 +345,13 @@ def _load(
         f.declare(base[0], f.types(base[0].type), f"{f.operand(source)} + {f.operand(op.group('offset')[0])}")
 
 
-def _mask(f: Function, op: Operation, width: int) -> str:
+def _mask(f: CppFunction, op: Operation, width: int) -> str:
     given = _optional(op, "mask")
     return f.text(given) if given is not None else f"pset_b{width}(PAT_ALL)"
 
 
 @handles("pto.vsts")
-def _vsts(f: Function, op: Operation) -> None:
+def _vsts(f: CppFunction, op: Operation) -> None:
     value, dest = op.group("value")[0], op.group("dest")[0]
     word = str(op.attr("dist")).replace("1PT", "ONEPT")
     if word in ("NORM", "ONEPT"):
@@ -374,7 +374,7 @@ def _vsts(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vstsx2")
-def _vstsx2(f: Function, op: Operation) -> None:
+def _vstsx2(f: CppFunction, op: Operation) -> None:
     low, high, dest = (op.group(name)[0] for name in ("low", "high", "dest"))
     word, offset = str(op.attr("dist")), op.group("offset")[0]
     dtype = _item_type(dtype_of(dest), _width(word))
@@ -387,7 +387,7 @@ def _vstsx2(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vsldb", "pto.vsstb")
-def _blocks(f: Function, op: Operation) -> None:
+def _blocks(f: CppFunction, op: Operation) -> None:
     loads = op.name == "pto.vsldb"
     pointer = op.group("source" if loads else "dest")[0]
     value = op.results[0] if loads else op.group("value")[0]
@@ -403,7 +403,7 @@ def _blocks(f: Function, op: Operation) -> None:
         f.line(f"{name}({lanes}, {_pointer(f, pointer, dtype)}, {ctl}, {mask});")
 
 
-def _requests(f: Function, op: Operation, width: int) -> str:
+def _requests(f: CppFunction, op: Operation, width: int) -> str:
     """The mask of a gather or scatter; a number stands for the first lanes."""
     given = op.group("mask")[0]
     if isinstance(given.type, MaskType):
@@ -415,7 +415,7 @@ def _requests(f: Function, op: Operation, width: int) -> str:
 
 
 @handles("pto.vgather2")
-def _vgather2(f: Function, op: Operation) -> None:
+def _vgather2(f: CppFunction, op: Operation) -> None:
     source, offsets, r = op.group("source")[0], op.group("offsets")[0], op.results[0]
     dtype = dtype_of(source)
     if DTYPES[dtype].bits == 8:  # bytes go without their sign
@@ -426,7 +426,7 @@ def _vgather2(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vgatherb")
-def _vgatherb(f: Function, op: Operation) -> None:
+def _vgatherb(f: CppFunction, op: Operation) -> None:
     source, offsets = op.group("source")[0], op.group("offsets")[0]
     dtype = _plain(dtype_of(source))
     result, mask = seen_as(f, op.results[0], dtype), _requests(f, op, 32)
@@ -434,7 +434,7 @@ def _vgatherb(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vscatter")
-def _vscatter(f: Function, op: Operation) -> None:
+def _vscatter(f: CppFunction, op: Operation) -> None:
     value, dest, offsets = (op.group(name)[0] for name in ("value", "dest", "offsets"))
     dtype = dtype_of(dest)
     if DTYPES[dtype].is_float and DTYPES[dtype].bits == 8:
@@ -444,7 +444,7 @@ def _vscatter(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vsld", "pto.vsst")
-def _strided(f: Function, op: Operation) -> None:
+def _strided(f: CppFunction, op: Operation) -> None:
     """A gather or scatter with computed offsets: items of w bits, k items apart; 64-bit ones in halves."""
     loads = op.name == "pto.vsld"
     pointer = op.group("source" if loads else "dest")[0]
@@ -475,7 +475,7 @@ def _stream_type(dtype: str) -> str:
     return "i64" if dtype == "u64" else _plain(dtype)
 
 
-def _continued(f: Function, op: Operation, state: str = "state") -> str:
+def _continued(f: CppFunction, op: Operation, state: str = "state") -> str:
     """The variable of a stream, which the instruction's new state is, too."""
     given = op.group(state)[0]
     for result in op.results:
@@ -485,14 +485,14 @@ def _continued(f: Function, op: Operation, state: str = "state") -> str:
 
 
 @handles("pto.vldas")
-def _vldas(f: Function, op: Operation) -> None:
+def _vldas(f: CppFunction, op: Operation) -> None:
     source = op.operands[0]
     state = f.declare(op.results[0], "vector_align")
     f.line(f"vldas({state}, {_pointer(f, source, _stream_type(dtype_of(source)))});")
 
 
 @handles("pto.vldus")
-def _vldus(f: Function, op: Operation) -> None:
+def _vldus(f: CppFunction, op: Operation) -> None:
     source, r = op.group("source")[0], op.results[0]
     dtype, state = _stream_type(dtype_of(source)), _continued(f, op)
     lanes = seen_as(f, r, dtype)
@@ -506,7 +506,7 @@ def _vldus(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vsta", "pto.vstas")
-def _flush(f: Function, op: Operation) -> None:
+def _flush(f: CppFunction, op: Operation) -> None:
     dest, offset = op.group("dest")[0], f.text(op.group("offset")[0])
     dtype, state = _stream_type(dtype_of(dest)), f.text(op.group("state")[0])
     if op.results:
@@ -516,14 +516,14 @@ def _flush(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vstar")
-def _vstar(f: Function, op: Operation) -> None:
+def _vstar(f: CppFunction, op: Operation) -> None:
     dest = op.group("dest")[0]
     pointer = _pointer(f, dest, _stream_type(dtype_of(dest)))
     f.line(f"vstar({f.text(op.group('state')[0])}, {pointer});")
 
 
 @handles("pto.vstus")
-def _vstus(f: Function, op: Operation) -> None:
+def _vstus(f: CppFunction, op: Operation) -> None:
     value, base = op.group("value")[0], op.group("base")[0]
     dtype, state, count = _stream_type(dtype_of(base)), _continued(f, op), f.text(op.group("count")[0])
     stored, at = seen_as(f, value, dtype), _optional(op, "position") or base
@@ -538,7 +538,7 @@ def _vstus(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vstu")
-def _vstu(f: Function, op: Operation) -> None:
+def _vstu(f: CppFunction, op: Operation) -> None:
     """An append of all lanes; the position is a number or a pointer."""
     value, base, position = (op.group(name)[0] for name in ("value", "base", "position"))
     given = _optional(op, "mode_value")
@@ -557,7 +557,7 @@ def _vstu(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vstur")
-def _vstur(f: Function, op: Operation) -> None:
+def _vstur(f: CppFunction, op: Operation) -> None:
     value, base = op.group("value")[0], op.group("base")[0]
     dtype, state = _stream_type(dtype_of(base)), _continued(f, op)
     pointer, mode = _pointer(f, base, dtype), spelled("Post", str(op.attr("mode")))
@@ -565,14 +565,14 @@ def _vstur(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vsqz")
-def _vsqz(f: Function, op: Operation) -> None:
+def _vsqz(f: CppFunction, op: Operation) -> None:
     """It says how much it kept where a squeezed store wants to know."""
     stored = "MODE_STORED" if _feeds_squeezed_store(f, op.results[0]) else "MODE_NO_STORED"
     src, mask = (f.text(op.group(name)[0]) for name in ("src", "mask"))
     f.line(f"vsqz({f.declare_result(op.results[0])}, {src}, {mask}, {stored});")
 
 
-def _feeds_squeezed_store(f: Function, value: Value) -> bool:
+def _feeds_squeezed_store(f: CppFunction, value: Value) -> bool:
     """Whether a value, or what is computed from it, is stored with vstur."""
     known = {value}
     for op in f.op.walk():  # values come before what uses them, except around a loop
@@ -584,7 +584,7 @@ def _feeds_squeezed_store(f: Function, value: Value) -> bool:
 
 
 @handles("pto.sprsts", "pto.sprsti")
-def _sprsts(f: Function, op: Operation) -> None:
+def _sprsts(f: CppFunction, op: Operation) -> None:
     dest, offset = op.group("dest")[0], op.group("offset")[0]
     bytes = f.text(offset) if op.name == "pto.sprsts" else f"{f.operand(offset)} * 4"
     pointer = _pointer(f, dest, "u32")
@@ -598,7 +598,7 @@ def _sprsts(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vdup")
-def _vdup(f: Function, op: Operation) -> None:
+def _vdup(f: CppFunction, op: Operation) -> None:
     source, r = op.group("input")[0], op.results[0]
     mask = _mask(f, op, min(bits_of(r), 32))
     if isinstance(source.type, VRegType):
@@ -613,7 +613,7 @@ def _vdup(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vmov")
-def _vmov(f: Function, op: Operation) -> None:
+def _vmov(f: CppFunction, op: Operation) -> None:
     """A masked copy keeps what is off: ours has zeros there."""
     source, mask = f.text(op.group("input")[0]), _optional(op, "mask")
     r = f.declare_result(op.results[0])
@@ -627,7 +627,7 @@ def _vmov(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vusqz")
-def _vusqz(f: Function, op: Operation) -> None:
+def _vusqz(f: CppFunction, op: Operation) -> None:
     f.line(f"vusqz({f.declare_result(op.results[0])}, {f.text(op.group('mask')[0])});")
 
 
@@ -635,14 +635,14 @@ def _vusqz(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vtranspose")
-def _vtranspose(f: Function, op: Operation) -> None:
+def _vtranspose(f: CppFunction, op: Operation) -> None:
     dest, src = op.operands[:2]
     dtype = dtype_of(dest) if dtype_of(dest) in ("i16", "u16") else "u16"
     f.line(f"vtranspose({_pointer(f, dest, dtype)}, {_pointer(f, src, dtype)});")
 
 
 @handles("pto.vbitsort")
-def _vbitsort(f: Function, op: Operation) -> None:
+def _vbitsort(f: CppFunction, op: Operation) -> None:
     dest, src, indices, repeat = op.operands
     dtype = dtype_of(src)
     pointers = f"{_pointer(f, dest, dtype)}, {_pointer(f, src, dtype)}, {_pointer(f, indices, 'u32')}"
@@ -650,7 +650,7 @@ def _vbitsort(f: Function, op: Operation) -> None:
 
 
 @handles("pto.vmrgsort4")
-def _vmrgsort4(f: Function, op: Operation) -> None:
+def _vmrgsort4(f: CppFunction, op: Operation) -> None:
     dest, *lists, count, config = op.operands
     array = f.token()
     f.line(f"{f.types(dest.type)} {array}[4] = {{{', '.join(f.text(v) for v in lists)}}};")
@@ -658,7 +658,7 @@ def _vmrgsort4(f: Function, op: Operation) -> None:
 
 
 @handles("pto.get_vms4_sr")
-def _get_vms4_sr(f: Function, op: Operation) -> None:
+def _get_vms4_sr(f: CppFunction, op: Operation) -> None:
     word = f.token()
     f.line(f"int64_t {word} = get_vms4_sr();")
     for k, result in enumerate(op.results):

@@ -13,7 +13,7 @@ from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
 from ...isa.machine import MEMORIES
 from ...isa.view import packed_scales
-from .function import ATOM, CAST, OTHER, Extent, Function, KnownView, handles, reads_otherwise
+from .function import ATOM, CAST, OTHER, CppFunction, Extent, KnownView, handles, reads_otherwise
 from .spelling import QUALIFIER
 
 
@@ -25,7 +25,7 @@ def extent(value: Value, static: int | None = None) -> Extent:
 
 
 @handles("pto.make_tensor_view")
-def _make(f: Function, op: Operation) -> None:
+def _make(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     assert isinstance(result.type, ViewType)
     pointer = op.operands[0]
@@ -40,7 +40,7 @@ def _make(f: Function, op: Operation) -> None:
 
 
 @handles("pto.partition_view")
-def _partition(f: Function, op: Operation) -> None:
+def _partition(f: CppFunction, op: Operation) -> None:
     result = op.results[0]
     assert isinstance(result.type, ViewType)
     source = f.views.get(op.operands[0])
@@ -58,7 +58,7 @@ def _partition(f: Function, op: Operation) -> None:
         _declare(f, result, view)
 
 
-def _argument(f: Function, value: Value) -> KnownView:
+def _argument(f: CppFunction, value: Value) -> KnownView:
     """A view that came as an argument or out of control flow: its strides are asked of the object."""
     assert isinstance(value.type, ViewType)
     name = f.text(value)
@@ -70,7 +70,7 @@ def _argument(f: Function, value: Value) -> KnownView:
     return KnownView(f"{name}.data()", dims, strides, "ND", f.types.scalar(value.type.elem))
 
 
-def _query(f: Function, name: str, member: str, dim: int) -> Value:
+def _query(f: CppFunction, name: str, member: str, dim: int) -> Value:
     from ...ir.core import Block
     from ...ir.types import INDEX
 
@@ -79,18 +79,18 @@ def _query(f: Function, name: str, member: str, dim: int) -> Value:
     return made
 
 
-def number_text(f: Function, extent: Extent) -> str:
+def number_text(f: CppFunction, extent: Extent) -> str:
     """An extent as an operand of the offset arithmetic."""
     if isinstance(extent, int):
         return f.constant(f.types.index, str(extent))
     return f.operand(extent)
 
 
-def _text(f: Function, extent: Extent) -> str:
+def _text(f: CppFunction, extent: Extent) -> str:
     return str(extent) if isinstance(extent, int) else f.text(extent)
 
 
-def pointer_text(f: Function, view: KnownView) -> str:
+def pointer_text(f: CppFunction, view: KnownView) -> str:
     """Address of the first element."""
     if not view.terms:
         return view.pointer
@@ -112,7 +112,7 @@ def pointer_text(f: Function, view: KnownView) -> str:
     return f"{view.pointer} + ({' + '.join(terms)})"
 
 
-def _strides(f: Function, view: KnownView) -> list[int | str]:
+def _strides(f: CppFunction, view: KnownView) -> list[int | str]:
     """Strides in five dimensions: a padded one spans the dimension after it."""
     pad = 5 - len(view.dims)
     shape: list[Extent] = [1] * pad + view.dims
@@ -129,7 +129,7 @@ def _strides(f: Function, view: KnownView) -> list[int | str]:
     return strides
 
 
-def _five(f: Function, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
+def _five(f: CppFunction, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
     """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
     numbers = [d for d in view.dims if isinstance(d, int)]
     packed = packed_scales(view.layout, numbers, numbers)
@@ -143,7 +143,7 @@ def _five(f: Function, view: KnownView) -> tuple[list[str], list[str], list[str]
     return static, given, steps, [s for s in strides if isinstance(s, str)]
 
 
-def _declare(f: Function, value: Value, view: KnownView) -> None:
+def _declare(f: CppFunction, value: Value, view: KnownView) -> None:
     """The tensor of a view."""
     if len(view.dims) > 5:
         f.unit.report(
@@ -153,7 +153,7 @@ def _declare(f: Function, value: Value, view: KnownView) -> None:
     declare_tensor(f, view, value)
 
 
-def declare_tensor(f: Function, view: KnownView, value: Value | None = None) -> str:
+def declare_tensor(f: CppFunction, view: KnownView, value: Value | None = None) -> str:
     """Shape, stride and tensor of a window; the tensor is the variable of `value`, if there is one."""
     shape, given, steps, run_time = _five(f, view)
     shape_type = f"pto::Shape<{', '.join(shape)}>"
@@ -171,7 +171,7 @@ def declare_tensor(f: Function, view: KnownView, value: Value | None = None) -> 
 
 
 @handles("pto.tload", "pto.tstore", "pto.tstore_fp")
-def _access(f: Function, op: Operation) -> None:
+def _access(f: CppFunction, op: Operation) -> None:
     """An access that reads its window in a layout of its own has a tensor of its own."""
     view = op.group("src" if op.name == "pto.tload" else "dst")[0]
     if "layout" not in op.attrs or not isinstance(view.type, ViewType) or not reads_otherwise(op, view):
@@ -192,7 +192,7 @@ def _access(f: Function, op: Operation) -> None:
         f.known[view] = known
 
 
-def memref_view(f: Function, value: Value) -> KnownView:
+def memref_view(f: CppFunction, value: Value) -> KnownView:
     """What is known of a memref: tracked, or what its type says."""
     found = f.views.get(value)
     if found is not None:
@@ -211,7 +211,7 @@ def memref_view(f: Function, value: Value) -> KnownView:
     return KnownView(f.operand(value), dims, strides, "ND", f.types.scalar(type.elem))
 
 
-def open_view(f: Function, value: Value) -> str:
+def open_view(f: CppFunction, value: Value) -> str:
     """A view as a tensor whose strides are run-time values."""
     view = f.views.get(value)
     type = f.types(value.type)
@@ -236,7 +236,7 @@ def open_view(f: Function, value: Value) -> str:
 
 
 @handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
-def _ask(f: Function, op: Operation) -> None:
+def _ask(f: CppFunction, op: Operation) -> None:
     source = op.operands[0]
     if isinstance(source.type, MemRefType):
         view = memref_view(f, source)
@@ -255,7 +255,7 @@ def _ask(f: Function, op: Operation) -> None:
 
 
 @handles("pto.tensor_view_addr")
-def _address(f: Function, op: Operation) -> None:
+def _address(f: CppFunction, op: Operation) -> None:
     source = op.operands[0]
     view = f.views.get(source)
     if view is not None:
@@ -267,7 +267,7 @@ def _address(f: Function, op: Operation) -> None:
         f.define(op.results[0], f"{f.text(source)}.data()", ATOM)
 
 
-def start_of(f: Function, value: Value) -> str:
+def start_of(f: CppFunction, value: Value) -> str:
     """A pointer, or where the memory of a view begins."""
     view = f.views.get(value)
     if view is not None:
@@ -276,7 +276,7 @@ def start_of(f: Function, value: Value) -> str:
 
 
 @handles("pto.addptr")
-def _addptr(f: Function, op: Operation) -> None:
+def _addptr(f: CppFunction, op: Operation) -> None:
     """A pointer variable; an offset of an element access is added to its index instead."""
     result = op.results[0]
     if not f.count.get(result):
@@ -296,7 +296,7 @@ _TILE_TYPES = {m.space: m.tile_type for m in MEMORIES.values() if m.space}
 
 
 @handles("pto.castptr")
-def _castptr(f: Function, op: Operation) -> None:
+def _castptr(f: CppFunction, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     to = f.types(result.type)
     if to == f.types(source.type):
@@ -314,12 +314,12 @@ def _castptr(f: Function, op: Operation) -> None:
         f.define(result, f"reinterpret_cast<{to}>({f.text(source)})", ATOM)
 
 
-def index_text(f: Function, value: Value) -> str:
+def index_text(f: CppFunction, value: Value) -> str:
     return f.bare.get(value) or f.text(value)
 
 
 @handles("pto.load_scalar")
-def _load(f: Function, op: Operation) -> None:
+def _load(f: CppFunction, op: Operation) -> None:
     pointer, index = op.operands
     result = op.results[0]
     text = f.element(f.unary(pointer), index_text(f, index), pointer)
@@ -328,11 +328,11 @@ def _load(f: Function, op: Operation) -> None:
 
 
 @handles("pto.store_scalar")
-def _store(f: Function, op: Operation) -> None:
+def _store(f: CppFunction, op: Operation) -> None:
     pointer, index, value = op.operands
     f.line(f"{f.element(f.unary(pointer), index_text(f, index), pointer, 'write')} = {f.text(value)};")
 
 
-def local_pointer(f: Function, location: str, elem: str) -> str:
+def local_pointer(f: CppFunction, location: str, elem: str) -> str:
     """Type of a pointer into an on-chip buffer."""
     return f"{QUALIFIER[location]} {elem}*" if location != "bias" else "auto"

@@ -13,7 +13,7 @@ from ...language import arguments
 from ...language.compiled import Compiled
 from ...language.config import RunConfig
 from ...language.distributed import DistributedConfig
-from ...language.serial import Windows
+from ...language.serial import SharedWindows
 from .refused import refuse
 from .worker import ChipWorker, DeviceTensor, RegistrationHandle, StackedDeviceTensor
 
@@ -63,7 +63,7 @@ class _Runtime:
     """Replacement of the runtime of a worker: it counts allocations of windows."""
 
     def __init__(self) -> None:
-        self.windows: list[Windows] = []
+        self.windows: list[SharedWindows] = []
 
     @property
     def _next_alloc_id(self) -> int:
@@ -100,7 +100,7 @@ class DistributedWorker(ChipWorker):
                     f"DistributedWorker: expected a compiled program, got a {type(program).__name__}"
                 )
             bound = _bound(program, callbacks or {})
-            kept = Windows(reset_persistent_windows is not False) if persistent else None
+            kept = SharedWindows(reset_persistent_windows is not False) if persistent else None
             self._w.windows += [kept] if kept is not None else []
             self._programs[id(program)] = program, program.prepared(bound, kept)
         unknown = set(callbacks or {}) - {n for p in programs for n in p.sub_workers}

@@ -19,7 +19,7 @@ OTHER_PACKAGE = "PTO-E3101"
 NO_MODULE = "PTO-E3102"
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class PyptoFinder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -55,7 +55,7 @@ def _is_known_harness() -> bool:
     )
 
 
-_FINDER = Finder()
+_FINDER = PyptoFinder()
 
 
 def installed() -> bool:

@@ -22,7 +22,7 @@ from ...language.enums import (
     SplitMode,
 )
 from ...language.ir import Function, Program
-from ...language.lower import Lowered
+from ...language.lower import LoweredProgram
 from .backend import CoreType, platform_of
 from .distributed import DistributedCompiledProgram, DistributedConfig
 from .refused import missing, refuse
@@ -111,7 +111,7 @@ def compile(
         if output_dir is not None:
             whole.save(output_dir, dumps=bool(dump_passes))
         return whole
-    if isinstance(program, Lowered):
+    if isinstance(program, LoweredProgram):
         made = Compiled(program.verify(), config.platform)
     elif hasattr(program, "compile"):
         made = Compiled(program.compile(config=config).lowered, config.platform)

@@ -15,7 +15,7 @@ from ...diag import Diagnostic, render, visible
 from ...engine import journal
 
 
-class Session:
+class ProgramListener:
     """Listener of the events of programs."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Session:
         self._said: set[str] = set()
         self._file = knobs.get("PTO_REPORT_FILE")
 
-    def __call__(self, event: journal.Event) -> None:
+    def __call__(self, event: journal.JournalEvent) -> None:
         if event.what == "device":
             self._say(f"pto: simulating device {visible(event.program)}")
         for d in event.diagnostics:
@@ -47,7 +47,7 @@ class Session:
             self._said.add(text)
             print(text, file=sys.stderr, flush=True)
 
-    def _write(self, event: journal.Event) -> None:
+    def _write(self, event: journal.JournalEvent) -> None:
         line: dict[str, Any] = {"what": event.what, "program": event.program}
         if event.diagnostics:
             line["findings"] = [
@@ -58,12 +58,12 @@ class Session:
 
 
 #: Active listeners of this process.
-listening: list[Session] = []
+listening: list[ProgramListener] = []
 
 
-def begin() -> Session:
+def begin() -> ProgramListener:
     """Add a listener for the rest of this process."""
-    session = Session()
+    session = ProgramListener()
     listening.append(session)
     journal.listen(session)
     return session

@@ -39,7 +39,7 @@ class BackendKind(enum.IntEnum):
     FORK_COW = 5
 
 
-class _Shared:
+class _SharedBytes:
     """Shared-memory interface to the bytes of a buffer."""
 
     def __init__(self, base: int, nbytes: int) -> None:
@@ -92,8 +92,8 @@ class Buffer:
         return self.backend_kind is BackendKind.VMM_WINDOW
 
     @property
-    def shm(self) -> _Shared | None:
-        return None if self.closed else _Shared(self.base, self.nbytes)
+    def shm(self) -> _SharedBytes | None:
+        return None if self.closed else _SharedBytes(self.base, self.nbytes)
 
     def tensor(self, shapes: Any, dtype: Any, strides: Any = None, byte_offset: int = 0) -> Tensor:
         if self.closed:

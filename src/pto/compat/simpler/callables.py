@@ -1,7 +1,8 @@
 """Orchestrations and kernels: sources at first, libraries after a callable is built from them.
 
 Programs compile sources one by one and wrap the results. But an orchestration is only compiled when the name
-of its entry is known, together with its kernels, in parallel. Until then, a `Source` stands for the binary.
+of its entry is known, together with its kernels, in parallel. Until then, a `SimplerSource` stands for the
+binary.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
 ENTRY, CONFIG = "aicpu_orchestration_entry", "aicpu_orchestration_config"
 
 
-class Source(bytes):
+class SimplerSource(bytes):
     """Result of a compile function: the name of a source, with everything that is needed to compile it."""
 
     path: str
@@ -34,7 +35,7 @@ class Source(bytes):
 
     def __new__(
         cls, path: str, platform: str, core_type: str = "", include_dirs: Sequence[str] = ()
-    ) -> Source:
+    ) -> SimplerSource:
         text = Path(path).read_bytes() if os.path.isfile(path) else b""
         made = super().__new__(cls, f"{path}\0{core_type}\0".encode() + hashlib.sha256(text).digest())
         made.path, made.platform, made.core_type = os.path.abspath(path), platform, core_type
@@ -42,8 +43,8 @@ class Source(bytes):
         return made
 
 
-def _source(binary: Any, what: str) -> Source:
-    if isinstance(binary, Source):
+def _source(binary: Any, what: str) -> SimplerSource:
+    if isinstance(binary, SimplerSource):
         return binary
     raise refuse(
         f"cannot build {what} from machine code of a device",
@@ -65,15 +66,15 @@ class KernelCompiler:
         pto_isa_root: Any = None,
         extra_include_dirs: Sequence[Any] = (),
         **_: Any,
-    ) -> Source:
+    ) -> SimplerSource:
         if core_type not in ("aic", "aiv"):
             raise ValueError(f"expected core_type 'aic' or 'aiv', got {core_type!r}")
         folders = [os.fspath(f) for f in extra_include_dirs or () if os.path.isdir(f)]
-        return Source(os.fspath(source_path), self.platform, core_type, folders)
+        return SimplerSource(os.fspath(source_path), self.platform, core_type, folders)
 
-    def compile_orchestration(self, runtime_name: str, source_path: Any = None, **_: Any) -> Source:
+    def compile_orchestration(self, runtime_name: str, source_path: Any = None, **_: Any) -> SimplerSource:
         runtime_of(runtime_name)
-        return Source(os.fspath(source_path), self.platform)
+        return SimplerSource(os.fspath(source_path), self.platform)
 
     def get_orchestration_include_dirs(self, runtime_name: str) -> list[str]:
         """Return no folders: sources find the headers of this package's runtime."""
@@ -129,7 +130,7 @@ class RuntimeBuilder:
 class CoreCallable:
     """A kernel and the directions of its arguments."""
 
-    def __init__(self, signature: Sequence[ArgDirection], source: Source, name: str = "") -> None:
+    def __init__(self, signature: Sequence[ArgDirection], source: SimplerSource, name: str = "") -> None:
         self.signature, self.source = list(signature), source
         self.name = name or os.path.basename(source.path).partition(".")[0]
 
@@ -145,7 +146,7 @@ class ChipCallable:
         self,
         signature: Sequence[ArgDirection],
         func_name: str,
-        source: Source,
+        source: SimplerSource,
         children: Sequence[tuple[int, CoreCallable]],
         config_name: str = "",
     ) -> None:

@@ -29,7 +29,7 @@ from ...perf.hazards import problems as unordered
 from ...runtime.chip import words
 from ...runtime.engine import TaskEngine
 from ...runtime.failures import RunFailure
-from ...runtime.golden import Tensor as HostTensor
+from ...runtime.golden import GoldenTensor as HostTensor
 from ...runtime.memory import TensorMemory
 from ...runtime.told import Hearing
 from ...runtime.watched import Watch

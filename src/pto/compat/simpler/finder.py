@@ -28,7 +28,7 @@ class _Setup(Loader):
         sys.modules["simpler_setup.scene_test"] = importlib.import_module(MODULES["simpler_setup.scene_test"])
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class SimplerFinder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.shadow = False
 
@@ -79,7 +79,7 @@ def _missing(name: str) -> str:
     return f"[{NO_MODULE}] no module named '{name}': {why}; see `pto explain {NO_MODULE}`"
 
 
-_FINDER = Finder()
+_FINDER = SimplerFinder()
 
 
 def installed() -> bool:

@@ -14,7 +14,7 @@ from ...diag import Diagnostic, Span
 from ...ir.core import Operation, Value
 from ...ir.facts import function_of, in_global, provenance, storage_source, touches_global
 from ..entry import Launchable
-from .library import Outcome
+from .library import LaunchOutcome
 
 _HELP = "check offsets, strides and sizes; the array given to the launch may be too small"
 #: An address at most this many bytes away from an array counts as an access to that array.
@@ -26,7 +26,7 @@ Spans = Sequence[tuple[str, int, int] | None]
 
 
 def problem(
-    kernel: Launchable, done: Outcome, message: str, spans: Mapping[str, Spans], whole: Span | None
+    kernel: Launchable, done: LaunchOutcome, message: str, spans: Mapping[str, Spans], whole: Span | None
 ) -> Diagnostic:
     """Return the diagnostic; `message` is from the launch, `spans` are the arrays by function, `whole` is the
     location of the function, used if the operation is not known."""

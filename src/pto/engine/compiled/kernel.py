@@ -22,7 +22,7 @@ from ..memory import DealtPointer, GlobalMemory, Pointer
 from ..result import LaunchResult, sound
 from . import bounds
 from .arguments import LaunchMemory, word
-from .library import INTERRUPTED, STUCK, Alone, Library, Outcome
+from .library import INTERRUPTED, STUCK, LaunchOutcome, Library, SeparateRank
 from .quick import outcome, quick
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class CompiledKernel(Launchable):
             result.diagnostics.append(problem)
         return result
 
-    def _result(self, done: Outcome, args: tuple[Any, ...]) -> LaunchResult:
+    def _result(self, done: LaunchOutcome, args: tuple[Any, ...]) -> LaunchResult:
         """Return the result of a quick launch; bind its arguments only for the message of an error."""
         result = LaunchResult(self.engine)
         if self.findings:
@@ -163,7 +163,7 @@ class CompiledKernel(Launchable):
         ]
         special = self._special(bindings[0])
 
-        def call(write: Callable[[str], Any], alone: Alone | None = None) -> Outcome:
+        def call(write: Callable[[str], Any], alone: SeparateRank | None = None) -> LaunchOutcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks, threads, special, write, kept.arrays, self._program,
                 limit, steps, 0 if ranks is None else len(bindings), alone,
@@ -182,7 +182,7 @@ class CompiledKernel(Launchable):
         self._check_interrupted(done)
         return self._problem(self._marked(done), kept, bindings[done.rank]) if done.status else None
 
-    def _check_interrupted(self, done: Outcome) -> None:
+    def _check_interrupted(self, done: LaunchOutcome) -> None:
         if done.status == INTERRUPTED:
             place, _ = self._place(self._marked(done))
             raise KeyboardInterrupt(f"at {place.source.name}:{place.line}" if place is not None else "")
@@ -192,11 +192,11 @@ class CompiledKernel(Launchable):
         machine gets them once for each of its codes, of which it has at most two."""
         return special_words(binding.values[self._longest]) * (2 if self._program else 1)
 
-    def _marked(self, done: Outcome) -> Outcome:
+    def _marked(self, done: LaunchOutcome) -> LaunchOutcome:
         """Return the outcome of a launch with a mark of the module."""
         return done
 
-    def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
+    def _problem(self, done: LaunchOutcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
         """Return the diagnostic of a failed launch, at the operation where it ended."""
         text = done.text
         if done.status == STUCK:
@@ -218,7 +218,7 @@ class CompiledKernel(Launchable):
             message = f"{name}: {message}"
         return Diagnostic(code, message, place, help=(m["fix"] or "") if m else "")
 
-    def _place(self, done: Outcome) -> tuple[Span | None, str]:
+    def _place(self, done: LaunchOutcome) -> tuple[Span | None, str]:
         """Return the location and name of the operation where a launch ended; else those of the function."""
         if done.mark >= 0:
             for f in self.module.functions:

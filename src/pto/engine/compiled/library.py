@@ -15,7 +15,7 @@ from ...isa.machine import SUBBLOCKS
 _ERROR_SIZE = 8192
 
 
-class Launch(ctypes.Structure):
+class LaunchRecord(ctypes.Structure):
     """`pto_launch` of launch.hpp."""
 
     _fields_ = (
@@ -78,7 +78,7 @@ _PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 DONE, FAILED, STUCK, INTERRUPTED = 0, 1, 2, 3
 
 
-class Outcome(NamedTuple):
+class LaunchOutcome(NamedTuple):
     """The status of a launch, and its message."""
 
     status: int
@@ -91,7 +91,7 @@ class Outcome(NamedTuple):
     rank: int = 0
 
 
-class Alone(NamedTuple):
+class SeparateRank(NamedTuple):
     """A rank with the other ranks in other processes, and the address of the function that returns whether
     those can still end a wait."""
 
@@ -205,8 +205,8 @@ class Library:
         limit: float = 0,
         steps: int = 0,
         ranks: int = 0,
-        alone: Alone | None = None,
-    ) -> Outcome:
+        alone: SeparateRank | None = None,
+    ) -> LaunchOutcome:
         """Call an entry point with 64-bit words; with `ranks` the words of one rank after another. One rank
         may be `alone` in this process.
 
@@ -219,8 +219,8 @@ class Library:
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         array = (ctypes.c_uint64 * max(1, len(words)))(*words)
-        launch = Launch()
-        launch.size = ctypes.sizeof(Launch)
+        launch = LaunchRecord()
+        launch.size = ctypes.sizeof(LaunchRecord)
         launch.argc, launch.ranks = len(words) // max(1, ranks), ranks
         launch.args = ctypes.addressof(array)
         launch.special = special
@@ -245,7 +245,7 @@ class Library:
                 raise
             status = INTERRUPTED
         text = error.value.decode("utf-8", "replace")
-        return Outcome(status, text, launch.mark, range(*launch.touched), launch.rank)
+        return LaunchOutcome(status, text, launch.mark, range(*launch.touched), launch.rank)
 
 
 def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:

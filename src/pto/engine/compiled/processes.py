@@ -20,10 +20,10 @@ from ... import wire
 from ...diag import Diagnostic, DiagnosticError
 from ..ranks import World
 from . import group
-from .library import DONE, FAILED, INTERRUPTED, STUCK, Alone, Outcome
+from .library import DONE, FAILED, INTERRUPTED, STUCK, LaunchOutcome, SeparateRank
 
 #: A function that runs a launch; its arguments are the receiver of output, and the rank of this process.
-Call = Callable[[Callable[[str], Any], Alone], Outcome]
+Call = Callable[[Callable[[str], Any], SeparateRank], LaunchOutcome]
 #: The status of a message with output of the kernel, from a rank that has not ended.
 _PRINTS = -1
 #: The largest number of characters in such a message; longer output takes several messages.
@@ -38,11 +38,11 @@ def _host() -> ctypes.CDLL:
     return host
 
 
-def _alone(host: ctypes.CDLL, rank: int) -> Alone:
-    return Alone(rank, ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0)
+def _alone(host: ctypes.CDLL, rank: int) -> SeparateRank:
+    return SeparateRank(rank, ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0)
 
 
-def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
+def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> LaunchOutcome:
     """Launch every rank in a separate process; return the outcome of the first that failed, else DONE."""
     host = _host()
     file = group.make(ranks)
@@ -62,7 +62,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
         os.close(file)
 
 
-def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
+def joined(call: Call, world: World, write: Callable[[str], Any]) -> LaunchOutcome:
     """Launch the rank of this process; return the outcome of the first rank that failed, else DONE."""
     host, member = _host(), world.member
     assert member is not None
@@ -94,7 +94,7 @@ def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
     return _worst(found)
 
 
-def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connection) -> None:
+def _rank(call: Call, host: ctypes.CDLL, file: int, alone: SeparateRank, tell: Connection) -> None:
     """Run a rank in its process; never return."""
     status = 1
     try:
@@ -113,30 +113,30 @@ def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connecti
 
 def _print(tell: Connection, text: str) -> None:
     for start in range(0, len(text), _MOST_TEXT):
-        tell.send_bytes(packed(Outcome(_PRINTS, text[start : start + _MOST_TEXT])))
+        tell.send_bytes(packed(LaunchOutcome(_PRINTS, text[start : start + _MOST_TEXT])))
 
 
-def packed(done: Outcome) -> bytes:
+def packed(done: LaunchOutcome) -> bytes:
     """Encode an outcome for another process."""
     touched = done.touched.start, done.touched.stop
     return wire.pack("isiuui", done.status, done.text[:_MOST_TEXT], done.mark, *touched, done.rank)
 
 
-def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Outcome:
+def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> LaunchOutcome:
     """Decode the outcome that one of so many ranks sends, or, while it is `running`, its output."""
     status, text, mark, first, last, rank = wire.unpack("isiuui", data, f"rank {sender}")
     if status not in (DONE, FAILED, STUCK, INTERRUPTED) and not (running and status == _PRINTS):
         raise wire.refused(f"rank {sender}", f"unknown status {status}")
     if not 0 <= rank < ranks:
         raise wire.refused(f"rank {sender}", f"expected a rank from 0 to {ranks - 1}, got {rank}")
-    return Outcome(status, text, mark, range(first, last), rank)
+    return LaunchOutcome(status, text, mark, range(first, last), rank)
 
 
-def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Outcome:
+def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> LaunchOutcome:
     """Receive the outcomes of ranks until all have ended or one has failed; return that of the launch."""
     ranks = {pipe: rank for rank, pipe in enumerate(processes)}
     left = set(processes)
-    found: dict[int, Outcome] = {}
+    found: dict[int, LaunchOutcome] = {}
     while left:
         for pipe in wait(list(left)):
             assert isinstance(pipe, Connection)
@@ -157,7 +157,7 @@ def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Out
     return _worst(found)
 
 
-def _worst(found: dict[int, Outcome]) -> Outcome:
+def _worst(found: dict[int, LaunchOutcome]) -> LaunchOutcome:
     """Return the outcome of a launch from those of its ranks. A failed rank comes first: it may leave others
     stuck."""
     failed = [found[r] for r in sorted(found) if found[r].status == FAILED]

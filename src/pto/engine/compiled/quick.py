@@ -16,7 +16,7 @@ from ... import _native
 from ...ir.types import PtrType, ScalarType, Type
 from ..elements import ARRAY_DTYPES
 from ..entry import SPMD, Launchable
-from .library import Library, Outcome
+from .library import LaunchOutcome, Library
 
 #: The largest number of arguments, equal to `kMost` of native/bindings/launch.cpp.
 _MOST = 32
@@ -39,12 +39,12 @@ class Quick:
         self.call = _native.Launcher(function, np.ndarray, takes, kernel.subblocks, program, print)
 
 
-def outcome(done: int | tuple[int, bytes, int, int, int]) -> Outcome:
+def outcome(done: int | tuple[int, bytes, int, int, int]) -> LaunchOutcome:
     """Return the outcome of a quick launch."""
     if isinstance(done, int):
-        return Outcome(done, "")
+        return LaunchOutcome(done, "")
     status, text, mark, first, last = done
-    return Outcome(status, text.decode("utf-8", "replace"), mark, range(first, last))
+    return LaunchOutcome(status, text.decode("utf-8", "replace"), mark, range(first, last))
 
 
 def _takes(type: Type, name: str) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from .compiler import Compiler
 from .launcher import LAUNCH
 
 
-class Unit(Record):
+class TranslationUnit(Record):
     """One translation unit; `apart` keeps its names separate from those of other units."""
 
     name: str
@@ -40,12 +40,12 @@ def key_of(found: Compiler, kind: str, *what: str) -> str:
     return cache.key(kind, *_tools(found), *found.flags, *what)
 
 
-def _key(found: Compiler, units: Sequence[Unit], flags: Sequence[str], *more: str) -> str:
+def _key(found: Compiler, units: Sequence[TranslationUnit], flags: Sequence[str], *more: str) -> str:
     texts = (part for u in units for part in (u.name, f"{u.flags}{u.apart}", u.text))
     return key_of(found, "units", *flags, *more, *texts)
 
 
-def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -> Built:
+def cached(units: Sequence[TranslationUnit], files: Sequence[TranslationUnit], flags: Sequence[str]) -> Built:
     """Return the library of units, from the cache or built now. The units include `files` by name."""
     found = compilers.find()
 
@@ -55,7 +55,7 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
 
-def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, headers: str) -> Built:
+def cached_pack(units: Sequence[TranslationUnit], flags: Sequence[str], machine: str, headers: str) -> Built:
     """Return the library of units that begin with the directives `headers`, linked with another library,
     which is loaded first."""
     found = compilers.find()
@@ -67,12 +67,12 @@ def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str, heade
     return cache.built(_key(found, units, (*flags, machine)), "pack", build)
 
 
-def kept_pack(units: Sequence[Unit], flags: Sequence[str], machine: str) -> Built | None:
+def kept_pack(units: Sequence[TranslationUnit], flags: Sequence[str], machine: str) -> Built | None:
     """Return the same library if the cache has it; build nothing."""
     return cache.stored(_key(compilers.find(), units, (*flags, machine)))
 
 
-def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
+def cached_with_includes(units: Sequence[TranslationUnit], flags: Sequence[str], text: str) -> Built:
     """Return the library of units that include files of users; `text` is the text of the first such file."""
     found = compilers.find()
 
@@ -104,8 +104,8 @@ def at_a_place(output: str) -> bool:
 
 def compile_units(
     found: Compiler,
-    units: Sequence[Unit],
-    files: Sequence[Unit],
+    units: Sequence[TranslationUnit],
+    files: Sequence[TranslationUnit],
     flags: Sequence[str],
     work: Path,
     text: str = "",
@@ -123,7 +123,9 @@ def compile_units(
     return _compile(found, units, every, [], work)
 
 
-def _written(found: Compiler, units: Sequence[Unit], flags: Sequence[str], work: Path) -> list[str]:
+def _written(
+    found: Compiler, units: Sequence[TranslationUnit], flags: Sequence[str], work: Path
+) -> list[str]:
     """Put units into a folder, and return the command that compiles there."""
     for u in units:
         (work / u.name).write_text(u.text, encoding="utf-8")
@@ -132,14 +134,14 @@ def _written(found: Compiler, units: Sequence[Unit], flags: Sequence[str], work:
 
 def _compile(
     found: Compiler,
-    units: Sequence[Unit],
+    units: Sequence[TranslationUnit],
     every: Sequence[str],
     linked: Sequence[str],
     work: Path,
     text: str = "",
     headers: str = LAUNCH,
 ) -> Built:
-    def flags_of(u: Unit) -> list[str]:
+    def flags_of(u: TranslationUnit) -> list[str]:
         """Return all flags, with our precompiled headers if the source `text` allows it."""
         flags = [*every[len(found.command) :], *u.flags]
         flags += ["-fno-gnu-unique"] if u.apart and not found.is_clang else []
@@ -154,7 +156,7 @@ def _compile(
         done = compilers.call([*found.command, *flags_of(units[0]), *rest])
         return _made(library, done.returncode, done.stderr, found)
 
-    def object_of(u: Unit) -> tuple[bool, str]:
+    def object_of(u: TranslationUnit) -> tuple[bool, str]:
         target = str(work / f"{u.name}.o")
         done = compilers.call([*found.command, *flags_of(u), "-c", str(work / u.name), "-o", target])
         if not os.path.exists(target):

@@ -31,10 +31,10 @@ from ...objects.contents import has_symbol
 from ...reading import SUFFIXES, read
 from ..binding import Binding, Windows
 from ..compiled.kernel import CompiledKernel, special_words
-from ..compiled.library import Library, Outcome, Tracer, loaded
+from ..compiled.library import LaunchOutcome, Library, Tracer, loaded
 from ..memory import GlobalMemory, Pointer
 from . import handwritten, messages
-from .places import Places
+from .places import LibraryPlaces
 
 
 class AnyPointer(Type):
@@ -56,7 +56,7 @@ class Foreign(Type):
         return "a C++ class"
 
 
-class Param(Record):
+class KernelParam(Record):
     """An argument of a kernel, like an `ir.Value` of a program."""
 
     name: str
@@ -69,7 +69,7 @@ class About(Record):
     name: str
     symbol: str
     kind: str
-    params: tuple[Param, ...]
+    params: tuple[KernelParam, ...]
     subblocks: int = SUBBLOCKS
 
 
@@ -191,10 +191,10 @@ class FileKernel(CompiledKernel):
     def _at(self, frames: Sequence[int]) -> Span | None:
         """Return the innermost source location in code of the user among some return addresses."""
         if self.__dict__.get("_places") is None:
-            self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+            self._places = LibraryPlaces(self.built.path, [self.text] if self.text is not None else [])
         return self._places.span(frames)
 
-    def _place(self, done: Outcome) -> tuple[Span | None, str]:
+    def _place(self, done: LaunchOutcome) -> tuple[Span | None, str]:
         if self._tracer is not None:
             found = self._at([a for a in self._tracer.frames if a])
             ctypes.memset(self._tracer.frames, 0, ctypes.sizeof(self._tracer.frames))
@@ -202,7 +202,7 @@ class FileKernel(CompiledKernel):
                 return found, ""
         return super()._place(done)
 
-    def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
+    def _problem(self, done: LaunchOutcome, kept: Any, binding: Binding) -> Diagnostic:
         d = super()._problem(done._replace(touched=range(0), mark=-1), kept, binding)
         for p in self._params:
             d.message = d.message.replace(f" of %{p.name},", f" of '{p.name}',")
@@ -278,7 +278,7 @@ def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]
             said = library.text(f"pto_arguments_{k['symbol'].removeprefix('pto_launch_')}") or ""
             made = [_type(t) for t in said.split(";")[:-1]]
         names = k["args"] if len(k["args"]) == len(made) else [f"arg{n}" for n in range(1, len(made) + 1)]
-        params = tuple(Param(n, t) for n, t in zip(names, made, strict=True))
+        params = tuple(KernelParam(n, t) for n, t in zip(names, made, strict=True))
         kernels.append(About(k["name"], k["symbol"], k["kind"], params, k["subblocks"]))
     return facts, kernels
 

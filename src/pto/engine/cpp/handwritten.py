@@ -14,9 +14,9 @@ import re
 from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
-from .build import Built, Unit, cached_with_includes, compile_units
+from .build import Built, TranslationUnit, cached_with_includes, compile_units
 from .compiler import TRACED, arch_flags, core_flags, find, header_flags, placed
-from .launcher import Entry, about, half, joined, whole
+from .launcher import LaunchEntry, about, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _KERNEL = re.compile(
@@ -158,7 +158,7 @@ def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str
     return found
 
 
-def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagnostic]]:
+def entries(source: Source, wanted: str | None) -> tuple[list[LaunchEntry], list[Diagnostic]]:
     """Return launchers for the kernels of a file, or for the one that is wanted."""
     marked, halves = kernels(source.text), pairs(source.text)
     cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
@@ -185,7 +185,9 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
         most = _described(source.text, *functions)
         args = tuple(name for name, _ in parameters(source.text, most))
         sides = dict(zip(roles, functions, strict=True))
-        made.append(Entry(n, subblocks=_subblocks(source.text)).replace(**sides, args=args, longest=most))
+        made.append(
+            LaunchEntry(n, subblocks=_subblocks(source.text)).replace(**sides, args=args, longest=most)
+        )
     return made, []
 
 
@@ -203,7 +205,7 @@ def _subblocks(text: str) -> int:
 
 def library(
     source: Source,
-    made: list[Entry],
+    made: list[LaunchEntry],
     profile: Profile,
     checked: bool,
     auto: bool,
@@ -219,7 +221,7 @@ def library(
 
 def cached(
     source: Source,
-    made: list[Entry],
+    made: list[LaunchEntry],
     profile: Profile,
     checked: bool,
     auto: bool = False,
@@ -232,8 +234,8 @@ def cached(
 
 
 def _units(
-    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, traced: bool
-) -> tuple[list[Unit], list[str]]:
+    source: Source, made: list[LaunchEntry], profile: Profile, checked: bool, auto: bool, traced: bool
+) -> tuple[list[TranslationUnit], list[str]]:
     body = os.path.abspath(source.name)
     flags = [
         *arch_flags(profile),
@@ -245,11 +247,15 @@ def _units(
     described = about(made, profile.name, checked, os.path.basename(body), auto, traced)
     if made[0].mixed:
         units = [
-            Unit(f"{kind}.cpp", half(kind, made, body), tuple(core_flags(profile, kind)), apart=True)
+            TranslationUnit(
+                f"{kind}.cpp", half(kind, made, body), tuple(core_flags(profile, kind)), apart=True
+            )
             for kind in ("cube", "vector")
         ]
-        units.append(Unit("launch.cpp", joined(made, described)))
+        units.append(TranslationUnit("launch.cpp", joined(made, described)))
     else:
         kind = made[0].kind
-        units = [Unit("launch.cpp", whole(made, body, described), tuple(core_flags(profile, kind)))]
+        units = [
+            TranslationUnit("launch.cpp", whole(made, body, described), tuple(core_flags(profile, kind)))
+        ]
     return units, flags

@@ -19,7 +19,7 @@ from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
 from .compiler import TRACED, VERIFIED, arch_flags, find, header_flags, placed
-from .launcher import BODY, Entry, about, single
+from .launcher import BODY, LaunchEntry, about, single
 
 
 class CppKernel(CompiledKernel):
@@ -55,14 +55,14 @@ class CppKernel(CompiledKernel):
             args=tuple(a.name for a in args), types=tuple(str(a.type) for a in args), subblocks=self.subblocks
         )
         described = about([entry], self.profile.name, checks)
-        unit = build.Unit("kernel.cpp", single([entry], BODY, self.source, described))
+        unit = build.TranslationUnit("kernel.cpp", single([entry], BODY, self.source, described))
         flags = [*arch_flags(self.profile), *header_flags(self.source)]
         flags += [VERIFIED] if self.checked else []
         flags += ["-DPTO_CHECKED"] if checks else []
         flags += [TRACED, *placed(find())] if self.traced else []
-        built = build.cached([unit], [build.Unit(BODY, self.source)], flags)
+        built = build.cached([unit], [build.TranslationUnit(BODY, self.source)], flags)
         if not built.ok:  # compile again with lines of the program, for the messages of the compiler
-            lines = build.Unit(BODY, compiled_cpp(lowered, lines=True))
+            lines = build.TranslationUnit(BODY, compiled_cpp(lowered, lines=True))
             output = build.cached([unit], [lines], flags).output
             sources = {s.name: s for s in self.module.sources}
             raise DiagnosticError(messages.diagnostics(output, sources, exact=False))
@@ -80,10 +80,10 @@ def _check_bodies(module: Module) -> None:
         ])  # fmt: skip
 
 
-def entry_of(kernel: Launchable) -> Entry:
+def entry_of(kernel: Launchable) -> LaunchEntry:
     """Return the functions that the launcher of a kernel calls."""
     names = [identifier(str(f.attr("sym_name"))) for f in kernel.functions]
     if len(kernel.roles) > 1:
-        return Entry(kernel.name, cube=names[0], vector=names[-1])
+        return LaunchEntry(kernel.name, cube=names[0], vector=names[-1])
     kind = kernel.roles[0][0]
-    return Entry(kernel.name).replace(**{kind: names[0]})
+    return LaunchEntry(kernel.name).replace(**{kind: names[0]})

@@ -25,7 +25,7 @@ _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
 
 
-class Entry(Record):
+class LaunchEntry(Record):
     """The entry point of a launch: its name, and the functions of the cores that run it."""
 
     name: str
@@ -51,7 +51,7 @@ class Entry(Record):
 
 
 def about(
-    entries: Sequence[Entry],
+    entries: Sequence[LaunchEntry],
     target: str,
     checked: bool,
     file: str = "",
@@ -71,11 +71,11 @@ def about(
     return f"PTO_ABOUT({json.dumps(text)})\n"
 
 
-def _arguments(e: Entry, function: str) -> str:
+def _arguments(e: LaunchEntry, function: str) -> str:
     return f"PTO_ARGUMENTS({e.symbol.removeprefix('pto_launch_')}, {function})\n"
 
 
-def single(entries: list[Entry], body: str, text: str, described: str = "") -> str:
+def single(entries: list[LaunchEntry], body: str, text: str, described: str = "") -> str:
     """Return one unit with a kernel source that includes only our headers and the standard library; these
     includes come before its namespaces. `body` is its file, `text` the contents, `described` the description.
     """
@@ -123,7 +123,7 @@ def _reading(kind: str, body: str, own: str) -> str:
     return "\n".join([*lines, f"namespace {kind}_side {{", own, f'#include "{body}"', "}  // namespace", ""])
 
 
-def _launcher(e: Entry, spelled: object) -> str:
+def _launcher(e: LaunchEntry, spelled: object) -> str:
     assert callable(spelled)
     name = e.symbol.removeprefix("pto_launch_")
     if e.mixed:
@@ -136,7 +136,7 @@ def _launcher(e: Entry, spelled: object) -> str:
 # -- C++ of users ------------------------------------------------------------------------------------------
 
 
-def whole(entries: list[Entry], body: str, described: str) -> str:
+def whole(entries: list[LaunchEntry], body: str, described: str) -> str:
     """Return one unit with a source that may include any file; no entry is mixed."""
     parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
@@ -144,7 +144,7 @@ def whole(entries: list[Entry], body: str, described: str) -> str:
     return "\n".join([*parts, described])
 
 
-def half(kind: str, entries: list[Entry], body: str) -> str:
+def half(kind: str, entries: list[LaunchEntry], body: str) -> str:
     """Return the unit of one kind of core of mixed kernels, to be compiled with its guard defined."""
     parts = [f'#include "{body}"\n{LAUNCH}']
     for e in entries:
@@ -155,7 +155,7 @@ def half(kind: str, entries: list[Entry], body: str) -> str:
     return "\n".join(parts)
 
 
-def joined(entries: list[Entry], described: str) -> str:
+def joined(entries: list[LaunchEntry], described: str) -> str:
     """Return the unit that launches the two halves."""
     parts = [LAUNCH]
     parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]

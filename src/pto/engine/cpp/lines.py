@@ -35,7 +35,7 @@ class Line(NamedTuple):
 Row = tuple[int, Line | None]
 
 
-class _Reader:
+class _DwarfReader:
     """Numbers and names of DWARF, one after another."""
 
     def __init__(self, data: bytes, strings: tuple[bytes, bytes]) -> None:
@@ -102,7 +102,7 @@ class _Reader:
         return [(str(values.get(1, "")), int(values.get(2, 0))) for values in found]
 
 
-def _rows(r: _Reader) -> Iterator[Row]:
+def _rows(r: _DwarfReader) -> Iterator[Row]:
     """Return the rows of all translation units."""
     while r.at < len(r.data):
         r.end = len(r.data)
@@ -119,7 +119,7 @@ def _rows(r: _Reader) -> Iterator[Row]:
         r.at = end
 
 
-def _unit(r: _Reader, version: int, wide: int) -> Iterator[Row]:
+def _unit(r: _DwarfReader, version: int, wide: int) -> Iterator[Row]:
     """Return the rows of one translation unit: its header, then the program that makes them."""
     r.at += 2 if version >= 5 else 0  # sizes of addresses and of segments
     header = r.number(wide)
@@ -185,7 +185,7 @@ def _unit(r: _Reader, version: int, wide: int) -> Iterator[Row]:
                 r.unsigned()
 
 
-class Lines:
+class LibraryLines:
     """The lines of a library; none if it was compiled without line tables."""
 
     def __init__(self, data: bytes) -> None:
@@ -193,7 +193,7 @@ class Lines:
         elf = Elf(data)
         strings = elf.named(".debug_str") or b"", elf.named(".debug_line_str") or b""
         try:
-            self._rows = list(_rows(_Reader(elf.named(".debug_line") or b"", strings)))
+            self._rows = list(_rows(_DwarfReader(elf.named(".debug_line") or b"", strings)))
         except (IndexError, KeyError, ValueError, ZeroDivisionError):
             raise BadElf("its line table is damaged") from None
         # if one range ends where another begins, the beginning counts
@@ -206,16 +206,16 @@ class Lines:
         return self._rows[at][1] if at >= 0 else None
 
 
-def lines_of(path: str) -> Lines:
+def lines_of(path: str) -> LibraryLines:
     """Return the lines of a library; they are read once for all of its kernels."""
     return _lines_of(path, os.stat(path).st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _lines_of(path: str, _changed: int) -> Lines:
+def _lines_of(path: str, _changed: int) -> LibraryLines:
     with open(path, "rb") as f:
         data = f.read()
     try:
-        return Lines(data)
+        return LibraryLines(data)
     except BadElf as e:
         raise refusal(path, str(e)) from None

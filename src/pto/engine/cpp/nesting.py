@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...diag import Source, Span
-from ...ir.nesting import Statement
+from ...ir.nesting import BlockStatement
 from .handwritten import without_comments
 
 _TOKEN = re.compile(
@@ -32,7 +32,7 @@ class _Block(NamedTuple):
     section: str = ""
 
 
-def blocks_around(span: Span, own: Source) -> list[Statement]:
+def blocks_around(span: Span, own: Source) -> list[BlockStatement]:
     """Return the statements around a call up to its function, innermost first, itself included."""
     around = [b for b in _blocks(span.source) if b.open < span.start < b.close]
     around.sort(key=lambda b: b.open)
@@ -40,14 +40,14 @@ def blocks_around(span: Span, own: Source) -> list[Statement]:
     if not functions:
         return []
     around = around[functions[-1] :]  # the innermost function may be a lambda
-    found: list[Statement] = []
+    found: list[BlockStatement] = []
     source = span.source
     for block, inner in zip(reversed(around), (None, *reversed(around)), strict=False):
         start, end = (span.start, span.end) if inner is None else (inner.start, inner.end)
         first, last = (_line(source, at, own) for at in (start, max(start, end - 1)))
         loop = inner is not None and inner.word in _LOOPS
         section = inner.section if inner is not None else ""
-        found.append(Statement((source.name, block.open), start, first, last, loop, section))
+        found.append(BlockStatement((source.name, block.open), start, first, last, loop, section))
     return found
 
 

@@ -28,14 +28,14 @@ class _Info(ctypes.Structure):
     )
 
 
-class Call(NamedTuple):
+class SourceCall(NamedTuple):
     """A call in the source: its span, and the texts of its arguments, if they can be read."""
 
     span: Span | None
     arguments: tuple[str, ...] = ()
 
 
-class Places:
+class LibraryPlaces:
     """The source locations in one library."""
 
     def __init__(
@@ -126,26 +126,26 @@ class Places:
                 self._sources[file] = None
         return self._sources[file]
 
-    def call(self, addresses: Sequence[int], names: Sequence[str]) -> Call:
+    def call(self, addresses: Sequence[int], names: Sequence[str]) -> SourceCall:
         """Return the call, of a function with one of some names, that returns to an address."""
         line = self.of(addresses)
         if line is None:
-            return Call(None)
+            return SourceCall(None)
         source = self.source(line.file)
         assert source is not None
         if line.line > source.lines:
-            return Call(None)
+            return SourceCall(None)
         text = self._texts.get(line.file)
         if text is None:
             text = self._texts[line.file] = without_comments(source.text)
         begin, end = source.bounds(line.line)
         found = [m for m in _NAME.finditer(text, begin, end) if m[0] in names]
         if not found:
-            return Call(source.at(line.line))
+            return SourceCall(source.at(line.line))
         column = begin + line.column
         m = next((m for m in reversed(found) if line.column and m.start() < column), found[0])
         arguments, close = _arguments(text, m.end())
-        return Call(Span(source, m.start(), close), arguments)
+        return SourceCall(Span(source, m.start(), close), arguments)
 
 
 def _common_tail(path: str, other: str) -> int:
@@ -190,7 +190,7 @@ def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
     return (), name_ends
 
 
-class Function(NamedTuple):
+class SourceFunction(NamedTuple):
     """The definition of a function: its name, and the begin and end of its body."""
 
     name: str
@@ -205,10 +205,10 @@ _NO_FUNCTIONS = ("__attribute__", "__launch_bounds__", "alignas", "decltype", "r
 
 
 @lru_cache(maxsize=64)
-def functions_in(source: Source) -> tuple[Function, ...]:
+def functions_in(source: Source) -> tuple[SourceFunction, ...]:
     """Return the functions of a file; a lambda belongs to the function around it."""
     text = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), without_comments(source.text))
-    found: list[Function] = []
+    found: list[SourceFunction] = []
     at = 0
     while (m := re.compile(r"[{};]").search(text, at)) is not None:
         head, here = text[at : m.start()], m.start()
@@ -218,7 +218,7 @@ def functions_in(source: Source) -> tuple[Function, ...]:
         name = next((n[1] for n in _NAMED.finditer(head) if n[1] not in _NO_FUNCTIONS), "")
         at = _closed(text, here)
         if name:
-            found.append(Function(name, here - len(head), at))
+            found.append(SourceFunction(name, here - len(head), at))
     return tuple(found)
 
 

@@ -20,7 +20,7 @@ from . import state, values
 from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
 from .points import Breakpoint, PointError, Watchpoint, same_file
-from .session import Session
+from .session import DebugSession
 from .stop import END, STEP, Named, Stop, label, number, text_of
 
 #: Lines that `list` shows, and numbers that `x` shows if it is not told how many, and at most.
@@ -74,10 +74,10 @@ class Quit(Exception):
     """The user leaves."""
 
 
-class Interpreter:
+class CommandInterpreter:
     """Commands of a session. `write` shows a line."""
 
-    def __init__(self, session: Session, write: Callable[[str], None]) -> None:
+    def __init__(self, session: DebugSession, write: Callable[[str], None]) -> None:
         self.session = session
         self.write = write
         self.displays: list[Expression] = []
@@ -247,7 +247,7 @@ class Interpreter:
         if self.session.stop is not None:
             found = self.stop.find(made.index.name)
             if isinstance(found.value, values.PLACES):
-                matrix = values.Matrix(found.value, found.type)
+                matrix = values.ValueMatrix(found.value, found.type)
                 rows, cols = matrix.part(made.index.slices)
                 if len(rows) * len(cols) > values.MOST:
                     raise PointError(f"{len(rows)}x{len(cols)} elements: watch {values.MOST} at most")
@@ -351,7 +351,7 @@ class Interpreter:
         if len(words) == 2 and words[1].lower() in SPELLINGS:
             argument, dtype = words[0], SPELLINGS[words[1].lower()].name
         at = self.address(argument, dtype)
-        matrix = values.Matrix(at)
+        matrix = values.ValueMatrix(at)
         cols = range(min(count, matrix.shape[1]))
         if not cols:
             raise PointError(f"no memory there: {at.buffer.name} has {at.buffer.data.size} bytes")
@@ -382,7 +382,7 @@ class Interpreter:
         value = self.stop.find(expression.index.name)
         if not isinstance(value.value, values.PLACES):
             raise ExpressionError(f"{self.stop.spelled(value.name)} lies nowhere in memory")
-        matrix = values.Matrix(value.value, value.type)
+        matrix = values.ValueMatrix(value.value, value.type)
         rows, cols = matrix.part(expression.index.slices)
         if not rows or not cols:
             raise ExpressionError("is empty")

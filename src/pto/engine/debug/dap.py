@@ -29,8 +29,8 @@ from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
 from .looking import Looking
 from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
-from .requests import Arguments, Refused, arg, handlers, request
-from .session import Session, Stops
+from .requests import Arguments, RefusedRequest, arg, handlers, request
+from .session import DebugSession, Stops
 from .stop import BREAK, END, ENTRY, FAULT, FINDING, PAUSE, STUCK, WATCH, Stop, number
 from .wire import Bad, Bounded, Sender, read
 
@@ -73,7 +73,7 @@ class Launching(Protocol):
         ...
 
 
-class _Out:
+class _OutputEvents:
     """Where the program prints: events."""
 
     def __init__(self, sender: Sender) -> None:
@@ -97,7 +97,7 @@ class Adapter:
         self._begin = begin
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._launching: Launching | None = None
-        self._session: Session | None = None
+        self._session: DebugSession | None = None
         self._entry = False
         self._configured = False
         self._ended = False
@@ -192,17 +192,17 @@ class Adapter:
         after: Callable[[], None] | None = None
         try:
             if not isinstance(command, str) or not isinstance(seq, int):
-                raise Refused("a request has a number and a command")
+                raise RefusedRequest("a request has a number and a command")
             if not isinstance(arguments, dict):
-                raise Refused("arguments are to be an object")
+                raise RefusedRequest("arguments are to be an object")
             handler = self._handlers.get(command)
             if handler is None:
-                raise Refused(f"unknown request '{command[:100]}'")
+                raise RefusedRequest(f"unknown request '{command[:100]}'")
             found = handler(arguments)
             if isinstance(found, tuple):
                 found, after = found  # type: ignore[reportUnknownVariableType]
             self._sender.send("response", **head, success=True, body=found or {})
-        except (Refused, PointError, ExpressionError) as e:
+        except (RefusedRequest, PointError, ExpressionError) as e:
             self._refuse(head, str(e))
         except DiagnosticError as e:
             self._refuse(head, render(e.diagnostics))
@@ -221,19 +221,21 @@ class Adapter:
     # -- stops -----------------------------------------------------------------------------------------
 
     @property
-    def session(self) -> Session:
+    def session(self) -> DebugSession:
         if self._session is None:
-            raise Refused("no program is launched")
+            raise RefusedRequest("no program is launched")
         return self._session
 
     @property
     def stop(self) -> Stop:
         found = self.session.stop
         if found is None:
-            raise Refused("the launch is running" if self.session.begun else "the launch has not begun")
+            raise RefusedRequest(
+                "the launch is running" if self.session.begun else "the launch has not begun"
+            )
         return found
 
-    def _standing(self) -> tuple[Session, Stop | None]:
+    def _standing(self) -> tuple[DebugSession, Stop | None]:
         return self.session, self.session.stop
 
     def _stopped(self, posted: Any) -> None:
@@ -320,11 +322,11 @@ class Adapter:
     @request("launch")
     def launch(self, arguments: Arguments) -> Any:
         if self._session is not None:
-            raise Refused("a program is launched already")
+            raise RefusedRequest("a program is launched already")
         self._launching = self._begin(arguments)
         stops = self._launching.stops()
         self._session = session = stops.session
-        session.out = _Out(self._sender)
+        session.out = _OutputEvents(self._sender)
         session.post = lambda stop: self._inbox.put(("stop", stop))
         self._entry = arg(arguments, "stopOnEntry", bool, False)
 
@@ -340,12 +342,12 @@ class Adapter:
 
     @request("attach")
     def attach(self, arguments: Arguments) -> Any:
-        raise Refused("kernels are launched: use a request of type 'launch'")
+        raise RefusedRequest("kernels are launched: use a request of type 'launch'")
 
     @request("configurationDone")
     def configuration_done(self, arguments: Arguments) -> Any:
         if self._configured:
-            raise Refused("configured already")
+            raise RefusedRequest("configured already")
         self._configured = True
         return {}, (self._start if self._session is not None else lambda: None)
 
@@ -390,12 +392,12 @@ class Adapter:
         source = arg(arguments, "source", dict, {})
         path = arg(source, "path", str, "") or arg(source, "name", str, "")
         if not path:
-            raise Refused("breakpoints are in a file: 'source' has no path")
+            raise RefusedRequest("breakpoints are in a file: 'source' has no path")
         wanted = arg(arguments, "breakpoints", list, [])
         if not wanted:
             wanted = [{"line": n} for n in arg(arguments, "lines", list, [])]
         if not all(isinstance(w, dict) and type(w.get("line")) is int for w in wanted):
-            raise Refused("breakpoints are objects with a line")
+            raise RefusedRequest("breakpoints are objects with a line")
         self._wanted[path] = wanted
         if self._session is None:
             return {"breakpoints": [{"verified": False, "line": w["line"]} for w in wanted]}
@@ -427,7 +429,7 @@ class Adapter:
                 else:
                     self._logs.pop(made, None)
                 out.append({"id": made.number, "verified": True, "line": self._to_client(made.line)})
-            except (PointError, Refused) as e:
+            except (PointError, RefusedRequest) as e:
                 out.append({"verified": False, "message": str(e), "line": w["line"]})
         for gone in mine - kept:
             points.remove(gone)
@@ -465,7 +467,7 @@ class Adapter:
                 points.add(made, self._now)
                 self._functions.append(made)
                 out.append({"id": made.number, "verified": True, "line": self._to_client(line)})
-            except (PointError, Refused) as e:
+            except (PointError, RefusedRequest) as e:
                 out.append({"verified": False, "message": str(e)})
         self.session.changed()
         return {"breakpoints": out}
@@ -488,7 +490,7 @@ class Adapter:
     def set_data_breakpoints(self, arguments: Arguments) -> Any:
         session = self.session
         if session.begun and session.stop is None:
-            raise Refused("the launch is running: interrupt it first")
+            raise RefusedRequest("the launch is running: interrupt it first")
         points = session.points
         old = list(points.watches)
         out: list[dict[str, Any]] = []
@@ -504,7 +506,7 @@ class Adapter:
                 else:
                     points.add(made)
                 out.append({"id": made.number, "verified": True})
-            except (PointError, Refused) as e:
+            except (PointError, RefusedRequest) as e:
                 out.append({"verified": False, "message": str(e)})
         session.changed()
         return {"breakpoints": out}

@@ -25,7 +25,7 @@ from ..watch import Event, Watcher
 from .expressions import ExpressionError
 from .points import Breakpoint, Points, Watchpoint
 from .stop import BREAK, ENTRY, FINDING, PAUSE, STEP, WATCH, Stop, Write, number
-from .values import MOST, PLACES, Matrix
+from .values import MOST, PLACES, ValueMatrix
 
 if TYPE_CHECKING:
     from ..reference.grid import Grid
@@ -36,7 +36,7 @@ CONTINUE, STEP_LINE, STEP_OP, NEXT, FINISH, GOTO, SEARCH = (
 )  # fmt: skip
 
 
-class Order(NamedTuple):
+class Resume(NamedTuple):
     """How to go on: by a step of a core (`core` None: of any), over what is inside of `op`, out of `op`, to a
     moment; or looking for the last stop before a moment."""
 
@@ -89,7 +89,7 @@ class Follower(Watcher):
     """Stops a launch where `points` and the order say; `halt` is called with the stop, and gives the next
     order."""
 
-    def __init__(self, points: Points, halt: Callable[[Stop], Order], order: Order) -> None:
+    def __init__(self, points: Points, halt: Callable[[Stop], Resume], order: Resume) -> None:
         self.points = points
         self.memory = any(w.enabled for w in points.watches)
         self._halt = halt
@@ -111,16 +111,16 @@ class Follower(Watcher):
         self._reports: Reports | None = None
         self._known = 0
         self._broken: Any = None
-        self._old: dict[tuple[Event, Watchpoint], list[tuple[Matrix, range, range, Array]]] = {}
+        self._old: dict[tuple[Event, Watchpoint], list[tuple[ValueMatrix, range, range, Array]]] = {}
         self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
         #: Where what is watched was last: by core, and (None) in global memory.
-        self._homes: dict[tuple[Core | None, Watchpoint], tuple[Matrix, range, range]] = {}
+        self._homes: dict[tuple[Core | None, Watchpoint], tuple[ValueMatrix, range, range]] = {}
         self._ended: Core | None = None
         #: By function and name the registers of values that have it, and how many values there were.
         self._slots: dict[tuple[Any, str], tuple[int, list[tuple[int, Any]]]] = {}
         self.follow(order)
 
-    def follow(self, order: Order) -> None:
+    def follow(self, order: Resume) -> None:
         self.order = order
         self.refresh()
 
@@ -329,13 +329,13 @@ class Follower(Watcher):
                 if all(m.place.buffer is not matrix.place.buffer for m, *_ in known):
                     known.append((matrix, rows, cols, matrix.numbers(rows, cols).copy()))
 
-    def _places(self, core: Core, watch: Watchpoint) -> list[tuple[Matrix, range, range]]:
+    def _places(self, core: Core, watch: Watchpoint) -> list[tuple[ValueMatrix, range, range]]:
         """What a core knows under the name that is watched, and what was known of global memory."""
-        found: list[tuple[Matrix, range, range]] = []
+        found: list[tuple[ValueMatrix, range, range]] = []
         for value in self._named(core, watch.index.name):
             if isinstance(value[0], PLACES):
                 try:
-                    matrix = Matrix(value[0], value[1])
+                    matrix = ValueMatrix(value[0], value[1])
                     rows, cols = matrix.part(watch.index.slices)
                     if 0 < len(rows) * len(cols) <= MOST:
                         found.append((matrix, rows, cols))
@@ -394,7 +394,7 @@ class Follower(Watcher):
         return stop
 
 
-def _indices(matrix: Matrix, row: int, col: int) -> str:
+def _indices(matrix: ValueMatrix, row: int, col: int) -> str:
     """The indices of an element, as users write them."""
     found: list[int] = [col]
     for size in reversed(matrix.dims[:-1]):
@@ -409,7 +409,7 @@ def _inside(op: Operation, outer: Operation | None, itself: bool = False) -> boo
     return any(o is outer for o in enclosing(op))
 
 
-def _touches(access: Access, matrix: Matrix, rows: range, cols: range) -> bool:
+def _touches(access: Access, matrix: ValueMatrix, rows: range, cols: range) -> bool:
     """Whether an access has bytes in common with a part of a place."""
     if access.place.buffer is not matrix.place.buffer:
         return False

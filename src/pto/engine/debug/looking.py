@@ -15,11 +15,11 @@ from typing import Any
 from ...diag import render
 from ..reference.core import Core
 from . import state, values
-from .commands import Interpreter, find
+from .commands import CommandInterpreter, find
 from .expressions import Expression, ExpressionError
 from .points import PointError, line_of, same_file
-from .requests import Arguments, Refused, arg, request
-from .session import Session
+from .requests import Arguments, RefusedRequest, arg, request
+from .session import DebugSession
 from .stop import Named, Stop, label, number
 
 #: Children that are given at a time where a client does not say how many it wants, and at most.
@@ -36,7 +36,7 @@ class Looking:
     the client counts."""
 
     def __init__(
-        self, standing: Callable[[], tuple[Session, Stop | None]], line: Callable[[int], int]
+        self, standing: Callable[[], tuple[DebugSession, Stop | None]], line: Callable[[int], int]
     ) -> None:
         self._standing = standing
         self._line = line
@@ -52,14 +52,14 @@ class Looking:
         self._frames.clear()
 
     @property
-    def session(self) -> Session:
+    def session(self) -> DebugSession:
         return self._standing()[0]
 
     @property
     def stop(self) -> Stop:
         session, found = self._standing()
         if found is None:
-            raise Refused("the launch is running" if session.begun else "the launch has not begun")
+            raise RefusedRequest("the launch is running" if session.begun else "the launch has not begun")
         return found
 
     def core(self, arguments: Arguments) -> Core | None:
@@ -71,7 +71,7 @@ class Looking:
         for core in stop.grid.active:
             if number(core) + 1 == wanted:
                 return core
-        raise Refused(f"thread {wanted} is not at work")
+        raise RefusedRequest(f"thread {wanted} is not at work")
 
     def expression(self, parent: int, name: str) -> str:
         """A child of a variable, as an expression."""
@@ -84,7 +84,7 @@ class Looking:
     def threads(self, arguments: Arguments) -> Any:
         try:
             _, stop = self._standing()
-        except Refused:
+        except RefusedRequest:
             stop = None
         if stop is not None:
             cores = state.all_cores(stop.grid)
@@ -179,7 +179,7 @@ class Looking:
             return self.stop, 0
         found = self._frames.get(id)
         if found is None:
-            raise Refused(f"no frame {id}: it was of another stop")
+            raise RefusedRequest(f"no frame {id}: it was of another stop")
         return found
 
     def _variable(self, found: Named, hex: bool = False, name: str = "") -> dict[str, Any]:
@@ -194,7 +194,7 @@ class Looking:
             "result": self.stop.shown(found, hex), "type": str(found.type), "variablesReference": 0,
         }  # fmt: skip
         if isinstance(value, values.PLACES):
-            matrix = values.Matrix(value, found.type)
+            matrix = values.ValueMatrix(value, found.type)
             rows, cols = matrix.shape
             flat = len(matrix.dims) == 1
             children = self._elements(matrix, 0, expression) if flat else self._rows(matrix, expression)
@@ -207,7 +207,7 @@ class Looking:
                 pass
         return body
 
-    def _rows(self, matrix: values.Matrix, expression: str) -> Children:
+    def _rows(self, matrix: values.ValueMatrix, expression: str) -> Children:
         def rows(start: int, count: int, hex: bool) -> list[dict[str, Any]]:
             out: list[dict[str, Any]] = []
             for r in range(start, min(start + count, matrix.shape[0])):
@@ -229,7 +229,7 @@ class Looking:
 
         return rows
 
-    def _elements(self, matrix: values.Matrix, row: int, expression: str) -> Children:
+    def _elements(self, matrix: values.ValueMatrix, row: int, expression: str) -> Children:
         def elements(start: int, count: int, hex: bool) -> list[dict[str, Any]]:
             cols = range(start, min(start + count, matrix.shape[1]))
             if not cols:
@@ -252,7 +252,7 @@ class Looking:
         ref = arg(arguments, "variablesReference", int, 0)
         children = self._refs.get(ref)
         if children is None:
-            raise Refused(f"no variables {ref}: they were of another stop")
+            raise RefusedRequest(f"no variables {ref}: they were of another stop")
         start = max(0, arg(arguments, "start", int, 0))
         count = arg(arguments, "count", int, 0)
         count = min(count, MOST_CHILDREN) if count > 0 else CHILDREN
@@ -286,9 +286,9 @@ class Looking:
         except PointError:
             return None
         if command.group.startswith("going") or command.name in ("quit", "core"):
-            raise Refused(f"'{command.name}' is a button of the editor")
+            raise RefusedRequest(f"'{command.name}' is a button of the editor")
         lines: list[str] = []
-        interpreter = Interpreter(self.session, lines.append)
+        interpreter = CommandInterpreter(self.session, lines.append)
         interpreter.run(text)
         return "\n".join(lines)
 
@@ -301,7 +301,7 @@ class Looking:
         start = word.start() if word is not None else len(head)
         try:
             _, stop = self._standing()
-        except Refused:
+        except RefusedRequest:
             stop = None
         if stop is None:
             return {"targets": []}
@@ -313,7 +313,7 @@ class Looking:
     def exception_info(self, arguments: Arguments) -> Any:
         found = self.stop.diagnostic
         if found is None:
-            raise Refused("nothing is wrong here")
+            raise RefusedRequest("nothing is wrong here")
         details = {"message": found.message, "typeName": found.code, "stackTrace": render([found])}
         about = {"exceptionId": found.code, "description": found.message}
         return {**about, "breakMode": "always", "details": details}
@@ -322,7 +322,7 @@ class Looking:
     def read_memory(self, arguments: Arguments) -> Any:
         reference = arg(arguments, "memoryReference", str, "")
         offset, count = arg(arguments, "offset", int, 0), arg(arguments, "count", int, 0)
-        interpreter = Interpreter(self.session, lambda text: None)
+        interpreter = CommandInterpreter(self.session, lambda text: None)
         _ = self.stop
         at = interpreter.address(reference, "u8")
         low = max(0, at.offset + offset)
@@ -341,7 +341,7 @@ class Looking:
         for source in self.session.known:
             if source.text and same_file(source.name, path):
                 return {"content": source.text}
-        raise Refused(f"the text of '{path[:200]}' is not here")
+        raise RefusedRequest(f"the text of '{path[:200]}' is not here")
 
 
 def _around(op: Any) -> list[Any]:

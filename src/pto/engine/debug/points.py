@@ -48,7 +48,7 @@ def _rank(op: Operation) -> int:
     return 1 if is_structured(row.name) else 2
 
 
-class Places:
+class BreakPlaces:
     """The files and lines that operations of a program stand on. A line without a file is one of `main`.
 
     Of C++ nobody knows before a launch which lines make calls: any line of any file may be one (`open`)."""
@@ -215,7 +215,7 @@ class Breakpoint:
         self.asked = line  # the line that was written
 
     @classmethod
-    def parsed(cls, text: str, places: Places, file: str = "", temporary: bool = False) -> Breakpoint:
+    def parsed(cls, text: str, places: BreakPlaces, file: str = "", temporary: bool = False) -> Breakpoint:
         """A breakpoint as users write it; a line without a file is one of `file`, or of the program's own."""
         place, _, condition = text.strip().partition(" if ")
         if place.startswith("if "):
@@ -274,7 +274,7 @@ class Watchpoint:
 class Points:
     """The breakpoints and watchpoints of a session, numbered as they come."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: BreakPlaces) -> None:
         self.places = places
         self.breaks: list[Breakpoint] = []
         self.watches: list[Watchpoint] = []

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from ...diag import visible
-from .commands import Interpreter
-from .session import Session
+from .commands import CommandInterpreter
+from .session import DebugSession
 
 PROMPT = "(pto) "
 
@@ -20,7 +20,7 @@ class Prompt:
 
     def __init__(
         self,
-        session: Session,
+        session: DebugSession,
         commands: Iterable[str] = (),
         interactive: bool = False,
         out: TextIO | None = None,
@@ -29,7 +29,7 @@ class Prompt:
         self._commands = commands
         self._interactive = interactive
         self._out: Any = out or sys.stdout
-        self._interpreter = Interpreter(session, self._write)
+        self._interpreter = CommandInterpreter(session, self._write)
 
     def _write(self, text: str) -> None:
         self._out.write(visible(text, layout=True) + "\n")

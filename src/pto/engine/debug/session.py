@@ -39,10 +39,10 @@ from .follower import (
     STEP_OP,
     Follower,
     Left,
-    Order,
+    Resume,
     depth_of,
 )
-from .points import Breakpoint, Places, PointError, Points, Watchpoint
+from .points import BreakPlaces, Breakpoint, PointError, Points, Watchpoint
 from .stop import END, FAULT, STUCK, Stop, at_of, number
 
 _DEADLOCK = "PTO-E2104"
@@ -63,7 +63,7 @@ class Debuggable(Protocol):
 class _Once:
     """Where a program prints: what a launch before it has printed is left out."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: DebugSession) -> None:
         self._session = session
         self._written = 0
 
@@ -81,11 +81,11 @@ class _Once:
 class _Run:
     """One launch on its thread."""
 
-    def __init__(self, session: Session, order: Order) -> None:
+    def __init__(self, session: DebugSession, order: Resume) -> None:
         self.session = session
         session.points.reset()
         self.follower = Follower(session.points, self._halt, order)
-        self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[Resume | None] = queue.SimpleQueue()
         self.launch = session.kernel.begin(
             *session.args,
             watchers=[*session.watchers, self.follower],
@@ -95,7 +95,7 @@ class _Run:
         self.ended = False
         self.thread = threading.Thread(target=self._main, name="pto-debug", daemon=True)
 
-    def _halt(self, stop: Stop) -> Order:
+    def _halt(self, stop: Stop) -> Resume:
         self.session.posted(self, stop)
         order = self._orders.get()
         if order is None:
@@ -154,7 +154,7 @@ class _Run:
                 return core, at, None
         return active[0], at_of(active[0]), None
 
-    def go(self, order: Order) -> None:
+    def go(self, order: Resume) -> None:
         self._orders.put(order)
 
     def leave(self) -> None:
@@ -166,7 +166,7 @@ class _Run:
         self.thread.join()
 
 
-class Session:
+class DebugSession:
     """A launch to be debugged. `options` are those of a launch; time at a stop does not count, so `timeout`
     is left out. Watchers of the caller's own see a launch once: with them there is no way back."""
 
@@ -186,7 +186,7 @@ class Session:
         self.printed = 0
         self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
         text = getattr(kernel, "text", None) or Source(str(getattr(kernel, "path", "")), "")
-        self.places = Places(
+        self.places = BreakPlaces(
             self.module,
             kernel.functions,
             text if self.module is None else self.module.source,
@@ -204,7 +204,7 @@ class Session:
         self._found: list[Diagnostic] = []
         self._quiet = False
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> DebugSession:
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -256,10 +256,10 @@ class Session:
 
     def start(self, entry: bool = False, wait: bool = True) -> Stop | None:
         """Begin, and go to the first stop; with `entry` that is before the first operation."""
-        self._launch(Order(STEP_OP if entry else CONTINUE))
+        self._launch(Resume(STEP_OP if entry else CONTINUE))
         return self._wait() if wait else None
 
-    def _launch(self, order: Order) -> None:
+    def _launch(self, order: Resume) -> None:
         self._run = _Run(self, order)
         self._run.thread.start()
 
@@ -293,25 +293,25 @@ class Session:
         if self._run is not None:
             self._run.follower.pause()
 
-    def order(self, kind: str, core: Core | None = None) -> Order:
+    def order(self, kind: str, core: Core | None = None) -> Resume:
         """A way to go on from the stop, on its core or another."""
         stop = self.stop
         if stop is None or kind == CONTINUE:
-            return Order(CONTINUE)
+            return Resume(CONTINUE)
         at = stop.on(core) if core is not None else stop
         if kind == FINISH:
             inner = next((o for o in enclosing(at.op) if o is not at.op), None) if at.op is not None else None
-            return Order(FINISH, at.at, inner, depth_of(at.at))
+            return Resume(FINISH, at.at, inner, depth_of(at.at))
         if kind == NEXT:
-            return Order(NEXT, at.at, at.op, depth_of(at.at))
-        return Order(kind, at.at)
+            return Resume(NEXT, at.at, at.op, depth_of(at.at))
+        return Resume(kind, at.at)
 
-    def go(self, order: Order) -> Stop:
+    def go(self, order: Resume) -> Stop:
         """Go on, to the next stop."""
         self.resume(order)
         return self._wait()
 
-    def resume(self, order: Order) -> None:
+    def resume(self, order: Resume) -> None:
         """Go on; the stop is posted."""
         run = self._run
         if run is None or run.ended:
@@ -378,7 +378,7 @@ class Session:
         assert stop is not None
         here = self.order(way, core)
         self._again(
-            Order(SEARCH, None, here.op, here.depth, before, way, -1 if way == CONTINUE else number(core))
+            Resume(SEARCH, None, here.op, here.depth, before, way, -1 if way == CONTINUE else number(core))
         )
         run = self._run
         assert run is not None
@@ -393,7 +393,7 @@ class Session:
         return self._to(moment)
 
     def _to(self, moment: int, like: Stop | None = None) -> Stop:
-        self._again(Order(GOTO, moment=moment))
+        self._again(Resume(GOTO, moment=moment))
         found = self._stops.get()
         self._quiet = False
         if isinstance(found, BaseException):
@@ -405,7 +405,7 @@ class Session:
             found.breakpoints = like.breakpoints
         return self.came(found)
 
-    def _again(self, order: Order) -> None:
+    def _again(self, order: Resume) -> None:
         """Launch once more, from the beginning."""
         if self.watchers:
             names = ", ".join(type(w).__name__ for w in self.watchers)
@@ -442,7 +442,7 @@ class Stops:
         print(stop.line, stop.core, stop.read("%acc"))
     """
 
-    def __init__(self, session: Session, entry: bool = False) -> None:
+    def __init__(self, session: DebugSession, entry: bool = False) -> None:
         self.session = session
         self._entry = entry
         self._next: Callable[[], Stop | None] | None = None
@@ -465,7 +465,7 @@ class Stops:
                 elif stop.over:
                     break
                 else:
-                    stop = self.session.go(Order(CONTINUE))
+                    stop = self.session.go(Resume(CONTINUE))
         finally:
             self.session.close()
 
@@ -516,7 +516,7 @@ def debugged(
     **options: Any,
 ) -> Stops:
     """The stops of a launch; see `Launchable.debug`."""
-    session = Session(kernel, args, options, options.get("out"))
+    session = DebugSession(kernel, args, options, options.get("out"))
     given = [breaks] if isinstance(breaks, int | str) else list(breaks)
     watches = [watch] if isinstance(watch, str) else list(watch)
     try:

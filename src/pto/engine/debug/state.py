@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Operation
-from ..reference.core import Core, Item
+from ..reference.core import Core, QueueItem
 from ..reference.fifo import Fifo
 from ..reference.sync import flag_text
 from .points import line_of
@@ -39,7 +39,7 @@ def doing(core: Core) -> str:
         return "has done nothing yet"
     found = core.waiting
     if found:
-        what = found.missing(core, "S") if isinstance(found, Item) else found
+        what = found.missing(core, "S") if isinstance(found, QueueItem) else found
         return f"at {_written(at, core.grid)}, waits for {what}"
     return f"at {_written(at, core.grid)}"
 

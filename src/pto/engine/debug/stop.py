@@ -39,7 +39,7 @@ class Named(NamedTuple):
     stale: bool = False
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     """A function at work, or one that has called another: the operation it is at, and its registers."""
 
     code: Code
@@ -216,15 +216,15 @@ class Stop:
     # -- names -----------------------------------------------------------------------------------------
 
     @property
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[StackFrame]:
         """Functions at work, the innermost first."""
         self._stands()
         core = self.at
         if self.op is None or core.code is None:
             return []
-        found = [Frame(core.code, self.op, core.regs)]
+        found = [StackFrame(core.code, self.op, core.regs)]
         for code, pc, regs, _ in reversed(core.frames):
-            found.append(Frame(code, code.ops[pc - 1], regs))
+            found.append(StackFrame(code, code.ops[pc - 1], regs))
         return found
 
     def names(self, frame: int = 0) -> Iterator[Named]:
@@ -336,7 +336,7 @@ class Stop:
             if index.slices:
                 raise ExpressionError(f"{self.spelled(index.name)} has no elements")
             return found.value
-        matrix = values.Matrix(found.value, found.type)
+        matrix = values.ValueMatrix(found.value, found.type)
         row, col = matrix.element(index.slices)
         return matrix.numbers(range(row, row + 1), range(col, col + 1))[0, 0].item()
 
@@ -345,7 +345,7 @@ class Stop:
             raise ExpressionError(f"{self.spelled(index.name)} is not computed yet")
         if not isinstance(found.value, values.PLACES):
             raise ExpressionError(f"{self.spelled(index.name)} has no elements")
-        matrix = values.Matrix(found.value, found.type)
+        matrix = values.ValueMatrix(found.value, found.type)
         rows, cols = matrix.part(index.slices)
         if all(s.single for s in index.slices) and len(rows) == len(cols) == 1:
             return matrix.numbers(rows, cols)[0, 0].item()
@@ -357,7 +357,7 @@ class Stop:
         if not isinstance(found, Named):
             return found
         if isinstance(found.value, values.PLACES):
-            matrix = values.Matrix(found.value, found.type)
+            matrix = values.ValueMatrix(found.value, found.type)
             rows, cols = (range(n) for n in matrix.shape)
             if len(rows) * len(cols) > _LARGEST:
                 raise ExpressionError(

@@ -1,7 +1,7 @@
 """How values are shown: numbers, tiles, views, pointers, vector registers, masks; in a line, or as a matrix.
 
-Every place that holds elements is a matrix here (`Matrix`), of which a part is read. Elements are shown as
-their type says, or as their bits; those outside of the valid region of a tile lie behind a bar.
+A place with elements is a matrix here (`ValueMatrix`), of which a part is read. Elements are shown by their
+type or as bits; those outside of the valid region of a tile lie behind a bar.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CORNER = 2, 4
 PLACES = (Tile, View, ConvTile, Pointer, Register)
 
 
-class Matrix:
+class ValueMatrix:
     """The elements of a place as rows and columns. A view of more dimensions has a row for every index of all
     but the last; a pointer is one row, up to the end of its memory."""
 
@@ -192,7 +192,7 @@ def kind_of(value: Any, type: Type | None = None) -> str:
         return "alignment state" + (f" ({value.kind})" if value.kind else "")
     if isinstance(value, Register):
         if isinstance(type, MaskType):
-            return f"mask of {Matrix(value, type).dims[0]} lanes"
+            return f"mask of {ValueMatrix(value, type).dims[0]} lanes"
         return f"{value.lanes}x{value.dtype}"
     return ""
 
@@ -243,7 +243,7 @@ def _float(value: float) -> str:
 def corner(value: Any, type: Type | None = None, hex: bool = False) -> str:
     """The first elements, in one line."""
     try:
-        matrix = Matrix(value, type)
+        matrix = ValueMatrix(value, type)
         rows, cols = matrix.shape
         most, wide = CORNER if rows > 1 else (1, 2 * CORNER[1])
         shown = range(min(rows, most)), range(min(cols, wide))
@@ -256,7 +256,7 @@ def corner(value: Any, type: Type | None = None, hex: bool = False) -> str:
     return "  ".join(f"[{' '.join(row)}{more}]" for row in found) + ("  .." if rows > most else "")
 
 
-def texts(matrix: Matrix, rows: range, cols: range, hex: bool) -> list[list[str]]:
+def texts(matrix: ValueMatrix, rows: range, cols: range, hex: bool) -> list[list[str]]:
     if hex:
         width = -(-matrix.bits // 4)
         return [[f"{v:0{width}x}" for v in row] for row in matrix.codes(rows, cols).tolist()]
@@ -267,7 +267,7 @@ def texts(matrix: Matrix, rows: range, cols: range, hex: bool) -> list[list[str]
 
 def lanes(mask: Register, type: Type | None) -> str:
     """Which lanes of a mask are on, as ranges."""
-    matrix = Matrix(mask, type)
+    matrix = ValueMatrix(mask, type)
     on = np.flatnonzero(matrix.codes(range(1), range(matrix.dims[0]))[0])
     if not on.size:
         return "none is on"
@@ -280,7 +280,7 @@ def lanes(mask: Register, type: Type | None) -> str:
 
 def element(value: Any, slices: Sequence[Slice], type: Type | None = None, hex: bool = False) -> str:
     """One element; where indices name more of them, these as a matrix."""
-    matrix = Matrix(value, type)
+    matrix = ValueMatrix(value, type)
     rows, cols = matrix.part(slices)
     if len(rows) != 1 or len(cols) != 1:
         return "\n".join(table(value, slices, type, hex))
@@ -294,7 +294,7 @@ def table(
 ) -> list[str]:
     """A place as a matrix with the numbers of its rows and columns. Without indices its first rows and
     columns; what lies outside of the valid region is behind `|` and below a line."""
-    matrix = Matrix(value, type)
+    matrix = ValueMatrix(value, type)
     rows, cols = matrix.part(slices)
     head = f"{name}: {kind_of(value, type)}" if name else kind_of(value, type)
     if isinstance(type, MaskType):

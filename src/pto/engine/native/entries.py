@@ -33,7 +33,7 @@ _ZEROS, _AS_IT_IS, _CONVERTED = range(3)
 _TYPES = [name for name, _ in _native.dtypes()]
 
 
-class Entry:
+class FifoEntry:
     """The tile side of a push or a pop."""
 
     def __init__(self, origin: CallOrigin, profile: Any) -> None:

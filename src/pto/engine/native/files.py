@@ -14,8 +14,8 @@ from functools import cached_property
 from ...asm.type_text import parse_type
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from ...image import container
-from ...image.container import File
-from ...image.format import Function, Image, to_bytes
+from ...image.container import ImageFile
+from ...image.format import Image, ImageFunction, to_bytes
 from ...image.generic import Origins
 from ...ir.attrs import StrAttr
 from ...ir.core import Module, Operation, Region
@@ -23,13 +23,13 @@ from ...isa.profiles import PROFILES, Profile, profile
 from ..binding import Binding
 from ..compiled.arguments import LaunchMemory
 from ..compiled.kernel import most_arguments
-from ..compiled.library import Outcome
+from ..compiled.library import LaunchOutcome
 from . import machine
 from .machine_kernel import MachineKernel
 from .places import place_of
 
 
-def read(path: str) -> File:
+def read(path: str) -> ImageFile:
     """Read and check a file of images; raise `DiagnosticError` if that fails."""
     try:
         with open(path, "rb") as f:
@@ -42,7 +42,7 @@ def read(path: str) -> File:
     return container.read(data, path)
 
 
-def program_of(file: File) -> Module:
+def program_of(file: ImageFile) -> Module:
     """Return the program in a file, with the lines of its operations from the file."""
     if not file.program:
         raise DiagnosticError([
@@ -88,7 +88,7 @@ def of_file(
     return ImageKernel(file, image, origins)
 
 
-def _chosen(file: File, entry: str | None) -> Image:
+def _chosen(file: ImageFile, entry: str | None) -> Image:
     known = {image.name: image for image in file.images}
     shown = ", ".join("@" + name for name in known)
     if entry is not None:
@@ -104,7 +104,7 @@ def _chosen(file: File, entry: str | None) -> Image:
     ])  # fmt: skip
 
 
-def derive(file: File, image: Image) -> Origins:
+def derive(file: ImageFile, image: Image) -> Origins:
     """Lower the program in a file again, and return the operations of the calls of an image. Raise
     `DiagnosticError` if the program makes another image, apart from source locations."""
     from ...driver import Options, lowered  # a launch that has all calls needs no lowering
@@ -147,7 +147,9 @@ def profile_of(image: Image) -> Profile:
 class ImageKernel(MachineKernel):
     """A kernel from an image in a file. The program in the file is read only to report an error."""
 
-    def __init__(self, file: File, image: Image, origins: Origins | None = None, own: bool = False) -> None:
+    def __init__(
+        self, file: ImageFile, image: Image, origins: Origins | None = None, own: bool = False
+    ) -> None:
         """`own` means that this package made the image, so that it is trusted and not only checked."""
         self.file = file
         self.image = image
@@ -161,14 +163,14 @@ class ImageKernel(MachineKernel):
         self.subblocks = image.subblocks
         self.dealt = frozenset(image.dealt)
         lends = own or origins is not None  # with `origins`, the program in the file makes the same image
-        self._made = machine.Program(image, self.profile, self._codes(), origins, lends)
+        self._made = machine.MachineProgram(image, self.profile, self._codes(), origins, lends)
         self._number = -1
         longest = most_arguments(self)
         types = machine.argument_types(longest)
         symbol = str(longest.attr("sym_name"))
         self._ready(machine.library(), "pto_launch_image", symbol, types, self._made.address)
 
-    def _codes(self) -> Sequence[machine.Code]:
+    def _codes(self) -> Sequence[machine.MachineCode]:
         """Return the codes of a kernel in machine code; none for others."""
         return ()
 
@@ -179,7 +181,7 @@ class ImageKernel(MachineKernel):
         except DiagnosticError:  # missing or damaged: use only the locations in the file
             return None
 
-    def _marked(self, done: Outcome) -> Outcome:
+    def _marked(self, done: LaunchOutcome) -> LaunchOutcome:
         self._number = place_of(self.image, done)
         if self._program_module is not None:
             self.module = self._program_module
@@ -188,14 +190,14 @@ class ImageKernel(MachineKernel):
                     return done._replace(mark=self.module.mark(op))
         return done._replace(mark=-1)
 
-    def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
+    def _problem(self, done: LaunchOutcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
         found = super()._problem(done, kept, binding)
         if self._program_module is None:
             found.span = self._spans.get(self._number, found.span)
         return found
 
 
-def _stub(function: Function, place: Span | None) -> Operation:
+def _stub(function: ImageFunction, place: Span | None) -> Operation:
     """Return a function without operations, with the name and parameters for callers."""
     made = Operation("func.func", None, [], attrs={"sym_name": StrAttr(function.name)}, loc=place)
     made.regions = [Region(made)]

@@ -59,7 +59,7 @@ class GenericCall:
         if row is None or always_compiled(row):
             raise Unreadable(f"{op.name}")
         self.op, self.calls = op, calls
-        self._entry = entries.Entry(origin, calls.profile) if row.fifo else None
+        self._entry = entries.FifoEntry(origin, calls.profile) if row.fifo else None
         if self._entry is not None:
             return
         self._single: list[tuple[str, int, Read]] = []

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from ...bytecode import to_bytecode
 from ...diag import Diagnostic, DiagnosticError
 from ...driver import Lowered
-from ...image.container import File
-from ...image.format import Function, Image
+from ...image.container import ImageFile
+from ...image.format import Image, ImageFunction
 from ...image.generic import Origins
 from ...image.lines import lines_of
 from ...image.lower import lowered_image
@@ -83,9 +83,9 @@ def portable(image: Image, module: Module, functions: list[Operation], profile: 
     )
 
 
-def _function(function: Operation, place: int) -> Function:
+def _function(function: Operation, place: int) -> ImageFunction:
     parameters = tuple((a.name, str(a.type)) for a in function.regions[0].blocks[0].args)
-    return Function(str(function.attr("sym_name")), parameters, place)
+    return ImageFunction(str(function.attr("sym_name")), parameters, place)
 
 
 def images(
@@ -115,7 +115,7 @@ def only_in_process(image: Image) -> str:
     return "values of a type" if any(operands_of(name) is None for name in image.calls) else ""
 
 
-def file_of(module: Module, done: Lowered, name: str) -> File:
+def file_of(module: Module, done: Lowered, name: str) -> ImageFile:
     """Return a file with all kernels of a program, and the program."""
     for f in (f for functions in kernels(module).values() for f in functions):
         if tile := next(filter(_on_chip, _arguments(f)), None):
@@ -129,13 +129,13 @@ def file_of(module: Module, done: Lowered, name: str) -> File:
     return _file(module, made, name)
 
 
-def file_of_kernel(image: Image, kernel: Launchable) -> File:
+def file_of_kernel(image: Image, kernel: Launchable) -> ImageFile:
     """Return a file with one kernel of a program, whose image has been made."""
     made = portable(image, kernel.module, kernel.functions, kernel.profile)
     return _file(kernel.module, [made], "")
 
 
-def _file(module: Module, made: Sequence[Image], name: str) -> File:
+def _file(module: Module, made: Sequence[Image], name: str) -> ImageFile:
     numbers = {number for image in made for code in image.codes for _, number in code.places}
     numbers.update(f.place for image in made for f in image.functions)
-    return File(name, tuple(made), to_bytecode(module, debuginfo=True), lines_of(module, numbers))
+    return ImageFile(name, tuple(made), to_bytecode(module, debuginfo=True), lines_of(module, numbers))

@@ -9,10 +9,10 @@ from ...ir.core import Module
 from ...isa.profiles import Profile
 from ..binding import Binding
 from ..compiled.kernel import flag_findings, most_arguments, special_words
-from ..compiled.library import Outcome
+from ..compiled.library import LaunchOutcome
 from ..entry import Launchable
 from . import images
-from .machine import Program, argument_types, library
+from .machine import MachineProgram, argument_types, library
 from .machine_kernel import MachineKernel
 from .places import place_of
 
@@ -33,9 +33,9 @@ class NativeKernel(MachineKernel):
         self._made = self._program(origins)
         self._launched()
 
-    def _program(self, origins: Origins) -> Program:
+    def _program(self, origins: Origins) -> MachineProgram:
         """Make the image ready to run."""
-        return Program(self.image, self.profile, origins=origins)
+        return MachineProgram(self.image, self.profile, origins=origins)
 
     def _launched(self) -> None:
         """Let launches call the machine with the program that was made."""
@@ -50,6 +50,6 @@ class NativeKernel(MachineKernel):
         found = [special_words(binding.values[functions[code.kind]]) for code in self.image.codes]
         return b"".join(special.ljust(count, b"\0") for special in found)
 
-    def _marked(self, done: Outcome) -> Outcome:
+    def _marked(self, done: LaunchOutcome) -> LaunchOutcome:
         """Replace the word at which the machine ended by the source location of its instruction."""
         return done._replace(mark=place_of(self.image, done))

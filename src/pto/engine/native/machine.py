@@ -16,7 +16,7 @@ from ...ir.core import Operation
 from ...ir.types import MemRefType, Type, ViewType
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from ..compiled.library import Outcome
+from ..compiled.library import LaunchOutcome
 from .packs import compiled, kept, library, of_package
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ENOUGH = 1.0
 
 
-class Code(ctypes.Structure):
+class MachineCode(ctypes.Structure):
     """`pto_code`."""
 
     _fields_ = (
@@ -128,7 +128,7 @@ def argument_types(function: Operation) -> list[Type]:
     return [ViewType(t.elem, t.dims) if isinstance(t, MemRefType) else t for t in types]
 
 
-class Program:
+class MachineProgram:
     """An image with the functions of its calls. It keeps the memory alive that the machine reads.
 
     Calls that no pack has are compiled, or, if the operations of the calls are given, performed by executors
@@ -139,7 +139,7 @@ class Program:
         self,
         image: Image,
         profile: Profile,
-        made: Sequence[Code] = (),
+        made: Sequence[MachineCode] = (),
         origins: Origins | None = None,
         lends: bool = True,
     ) -> None:
@@ -154,7 +154,7 @@ class Program:
             *range(image_format.CALL), *map(kind, image.calls)
         )
         self._kept: list[object] = [kinds]
-        codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
+        codes = (MachineCode * len(image.codes))(*(made or map(self._read, image.codes)))
         self._kept.append(codes)
         wanted = without_function(image) if origins is not None else frozenset[int]()
         if wanted and origins is not None:
@@ -175,7 +175,7 @@ class Program:
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
         program.kinds = ctypes.addressof(kinds)
 
-    def _read(self, code: image_format.Code) -> Code:
+    def _read(self, code: image_format.ImageCode) -> MachineCode:
         """Return a code in the form for the machine."""
         words = (ctypes.c_uint32 * len(code.words))(*code.words)
         frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
@@ -183,7 +183,7 @@ class Program:
             *(n for a in code.arguments for n in a)
         )
         self._kept += [words, frame, arguments]
-        return Code(
+        return MachineCode(
             ctypes.addressof(words), ctypes.addressof(frame), ctypes.addressof(arguments), len(code.frame),
             len(code.arguments), image_format.KINDS.index(code.kind),
         )  # fmt: skip
@@ -233,7 +233,7 @@ class Program:
                 raise
             found.spent = float("-inf")  # without a compiler, do not try again
 
-    def raised(self, done: Outcome) -> BaseException | None:
+    def raised(self, done: LaunchOutcome) -> BaseException | None:
         """Return the exception of a call that ended a launch."""
         return self._raised(done.text) if self._raised is not None else None
 

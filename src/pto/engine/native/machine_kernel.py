@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiled.kernel import CompiledKernel
-from ..compiled.library import INTERRUPTED, Library, Outcome
+from ..compiled.library import INTERRUPTED, LaunchOutcome, Library
 from ..result import LaunchResult
-from .machine import Program
+from .machine import MachineProgram
 
 
 class MachineKernel(CompiledKernel):
     """A kernel whose program is `_made`."""
 
     engine = "native"
-    _made: Program
+    _made: MachineProgram
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         if self._made.generic is None:
@@ -50,7 +50,7 @@ class MachineKernel(CompiledKernel):
         if self._made.generic is not None:
             self._quick = None  # every launch has to call `_prepare`
 
-    def _check_interrupted(self, done: Outcome) -> None:
+    def _check_interrupted(self, done: LaunchOutcome) -> None:
         found = self._made.raised(done)
         if isinstance(found, KeyboardInterrupt):
             done = done._replace(status=INTERRUPTED)

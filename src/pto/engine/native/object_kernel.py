@@ -7,9 +7,9 @@ import ctypes
 from collections.abc import Sequence
 
 from ...objects.contents import check_runnable, refusal
-from ..compiled.library import Launch, Library
+from ..compiled.library import LaunchRecord, Library
 from .files import ImageKernel
-from .machine import Code, library
+from .machine import MachineCode, library
 
 
 class _Object(ctypes.Structure):
@@ -24,14 +24,14 @@ class _Object(ctypes.Structure):
         ("target", ctypes.c_void_p),
         ("keys", ctypes.c_void_p),
         ("names", ctypes.c_void_p),
-        ("codes", Code * 2),
+        ("codes", MachineCode * 2),
     )
 
 
 class ObjectKernel(ImageKernel):
     """A kernel of a shared object."""
 
-    def _codes(self) -> Sequence[Code]:
+    def _codes(self) -> Sequence[MachineCode]:
         """Return the codes of the kernel from its description in the library."""
         path = self.file.name
         machine = library()
@@ -39,7 +39,7 @@ class ObjectKernel(ImageKernel):
             self._loaded = Library(path, lambda data: check_runnable(data, path, self.name))
         except OSError as e:
             raise refusal(path, str(e)) from None
-        said, launch = _Object(), Launch()
+        said, launch = _Object(), LaunchRecord()
         launch.program = ctypes.addressof(said)
         answer = ctypes.c_void_p(ctypes.cast(machine.raw("pto_object_describe"), ctypes.c_void_p).value)
         entry = self._loaded.raw(self.name)

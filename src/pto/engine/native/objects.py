@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 from ...diag import Diagnostic, DiagnosticError
-from ...image.container import File, parts
+from ...image.container import ImageFile, parts
 from ...image.lines import Lines
 from ...isa.profiles import PROFILES
 from ...objects import machine_code
@@ -23,7 +23,7 @@ def _line(lines: Lines, place: int) -> tuple[str, int, int] | None:
     return None if at is None else (lines.files[at.file][0], at.line, at.column)
 
 
-def emitted(file: File, form: str, name: str, triple: str = "") -> bytes:
+def emitted(file: ImageFile, form: str, name: str, triple: str = "") -> bytes:
     """Return images as machine code in a form; `name` is the name of a shared object. The code is for this
     machine, unless there is a triple."""
     spans = file.lines.spans()

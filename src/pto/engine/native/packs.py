@@ -155,8 +155,8 @@ def kept(calls: Sequence[str]) -> Pack | None:
     return Pack(made.path) if made is not None else None
 
 
-def _units(calls: Sequence[str]) -> list[build.Unit]:
-    return [build.Unit(name, text) for name, text in pack.files([calls])]
+def _units(calls: Sequence[str]) -> list[build.TranslationUnit]:
+    return [build.TranslationUnit(name, text) for name, text in pack.files([calls])]
 
 
 def _flags(found: compiler.Compiler) -> list[str]:

@@ -7,13 +7,13 @@ import math
 import struct
 from collections.abc import Sequence
 
-from ...image.format import Code, Image
+from ...image.format import Image, ImageCode
 from ...image.generic import Origins
 from ...ir.core import Value
 from ...ir.facts import SPMD
 from ...ir.types import MemRefType, ScalarType, ViewType
 from ...isa.profiles import Profile
-from .machine import Program, library
+from .machine import MachineProgram, library
 
 #: Kinds of arguments besides those that the launch sets; equal to native/vm/vm.hpp.
 _NUMBER, _POINTER, _VIEW = range(len(SPMD), len(SPMD) + 3)
@@ -31,7 +31,7 @@ class _Task(ctypes.Structure):
     )
 
 
-class Task:
+class NativeTask:
     """A kernel of some kind for the runtime. It keeps the memory alive that the machine reads."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Task:
         self.meets = meets  # it has a grid barrier, so its blocks wait for one another
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
         codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
-        self._program = Program(image.replace(codes=tuple(codes)), profile, origins=origins)
+        self._program = MachineProgram(image.replace(codes=tuple(codes)), profile, origins=origins)
         if self._program.updates:  # tasks run in parallel, and updates of executors are not atomic
             self._program.compile()
         self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
@@ -78,7 +78,7 @@ class Task:
         return abi()
 
 
-def _with_views(code: Code, arguments: Sequence[Value]) -> Code:
+def _with_views(code: ImageCode, arguments: Sequence[Value]) -> ImageCode:
     """Return a code whose frame has the shapes of views from their types, without gaps between elements: the
     slot of a task has only an address."""
     frame = bytearray(code.frame)

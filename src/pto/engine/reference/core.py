@@ -38,7 +38,7 @@ class RunError(Exception):
         super().__init__(diagnostic.message)
 
 
-class Item:
+class QueueItem:
     """An entry in the queue of a pipe. `movable` items of an unordered pipe may overtake each other."""
 
     __slots__ = ("event", "indices", "key", "op")
@@ -73,7 +73,7 @@ class Item:
         return Event(core, pipe, self.op, self.what, self.kind, self.key)
 
     def __init_subclass__(cls) -> None:
-        cls.takes, cls.acts = cls.take is not Item.take, cls.perform is not Item.perform
+        cls.takes, cls.acts = cls.take is not QueueItem.take, cls.perform is not QueueItem.perform
 
     def waits_for(self, core: Core, pipe: str) -> str:
         """Return the text for the thing that a stuck item waits for."""
@@ -92,7 +92,7 @@ class Item:
         return f"{self.waits_for(core, pipe)}, which {whose} would give after its own wait"
 
 
-def queued(cores: Iterable[Any], wanted: Callable[[Item], bool]) -> tuple[Core, str] | None:
+def queued(cores: Iterable[Any], wanted: Callable[[QueueItem], bool]) -> tuple[Core, str] | None:
     """Return the first core and pipe with a wanted item in the queue."""
     for core in cores:
         for pipe, items in core.queues.items():
@@ -101,7 +101,7 @@ def queued(cores: Iterable[Any], wanted: Callable[[Item], bool]) -> tuple[Core, 
     return None
 
 
-class Work(Item):
+class Work(QueueItem):
     """An instruction of a pipe."""
 
     __slots__ = ("execute", "instr")
@@ -141,10 +141,10 @@ class Core(CoreState):
         self.in_order = False
         #: Pipes perform nothing: see `dry.py`.
         self.dry = False
-        self.at_work: Item | None = None  # the queued item that is performed now
+        self.at_work: QueueItem | None = None  # the queued item that is performed now
         self.blocked: Event | None = None  # the wait of the scalar unit, only with observers
 
-        self.queues: dict[str, deque[Item]] = {p: deque() for p in QUEUES}
+        self.queues: dict[str, deque[QueueItem]] = {p: deque() for p in QUEUES}
         self.queued = 0
         # Things that are given and waited for: `watch.Given` with observers, else None.
         self.flags: dict[tuple[str, str, int], deque[Any]] = {}
@@ -160,7 +160,7 @@ class Core(CoreState):
         self.regs: list[Any] = []
         self.frames: list[tuple[Code, int, list[Any], Any]] = []
         self.done = False
-        self.waiting: str | Item = ""  # the wait of the scalar unit
+        self.waiting: str | QueueItem = ""  # the wait of the scalar unit
         self.ticks = 0
         self.performed = 0
         #: Slots of the current frame with undefined scalars, if these are tracked.
@@ -227,7 +227,7 @@ class Core(CoreState):
             queue.append(work)
         return None
 
-    def enqueue(self, pipe: str, item: Item) -> None:
+    def enqueue(self, pipe: str, item: QueueItem) -> None:
         """Queue a synchronization item, or perform it at once if its pipe is free."""
         queue = self.queues[pipe]
         if self.watch is not None:
@@ -259,7 +259,7 @@ class Core(CoreState):
         self.perform(item, pipe)
         self.at_work = None
 
-    def perform(self, item: Item, pipe: str) -> None:
+    def perform(self, item: QueueItem, pipe: str) -> None:
         """Perform an item that is ready."""
         watch = self.watch
         if watch is None:
@@ -273,7 +273,7 @@ class Core(CoreState):
             item.perform(self, pipe)
         watch.finish(item.event)
 
-    def stall(self, item: Item) -> int | None:
+    def stall(self, item: QueueItem) -> int | None:
         """Perform an item on the scalar unit, or block it."""
         if not item.ready(self, "S"):
             return self.pause(item, item)
@@ -282,14 +282,14 @@ class Core(CoreState):
         self.perform(item, "S")
         return None
 
-    def pause(self, waiting: str | Item, item: Item) -> int:
+    def pause(self, waiting: str | QueueItem, item: QueueItem) -> int:
         """Let the scalar unit wait for something, in order to perform an item."""
         self.waiting = waiting
         if self.watch is not None:
             self.blocked = self._of_scalar_unit(self.watch, item)
         return BLOCKED
 
-    def _of_scalar_unit(self, watch: Watchers, item: Item) -> Event:
+    def _of_scalar_unit(self, watch: Watchers, item: QueueItem) -> Event:
         """Return the event of an item of the scalar unit; after a wait it is the event of that wait."""
         found, self.blocked = self.blocked, None
         event = item.to_watch(self, "S")

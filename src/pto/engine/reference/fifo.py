@@ -22,7 +22,7 @@ from ...isa.machine import BOTH, C2V, LOCATION_OF, V2C
 from ..memory import Buffer, Pointer, Tile, View, array_of
 from ..watch import GIVE, Event
 from . import fixpipe
-from .core import BLOCKED, Core, Item, queued
+from .core import BLOCKED, Core, QueueItem, queued
 from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
 from .watched import watched
@@ -264,7 +264,7 @@ def _idle_lane(core: Core, pipe: Fifo, split: int) -> bool:
 # -- producing ---------------------------------------------------------------------------------------------
 
 
-class Push(Item):
+class Push(QueueItem):
     """Writes a tile into its slot and publishes it."""
 
     __slots__ = ("fifo", "index", "instr", "lane", "split")
@@ -357,7 +357,7 @@ def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     return None
 
 
-class Allocate(Item):
+class Allocate(QueueItem):
     """Takes the next free slot, which is then written as a view."""
 
     __slots__ = ("fifo", "index")
@@ -403,7 +403,7 @@ def _point(view: View, pipe: Fifo, index: int, split: int, lane: int) -> None:
 # -- consuming ---------------------------------------------------------------------------------------------
 
 
-class Pop(Item):
+class Pop(QueueItem):
     """Waits for a slot to be published and loads it."""
 
     __slots__ = ("fifo", "frees", "index", "instr", "lane", "split")
@@ -536,7 +536,7 @@ def _stage(core: Core, op: Operation, tile: Tile, ends: Ends, direction: int, in
         tile.address = home(core, (op, index % ends.local_slots), tile.buffer, tile.size)
 
 
-class Free(Item):
+class Free(QueueItem):
     """Gives a slot back when the pipe that reads popped tiles reaches this item."""
 
     __slots__ = ("entry", "fifo", "index", "lane", "split")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...ir.core import Module, Operation
-from ...ir.nesting import Statement, nesting
+from ...ir.nesting import BlockStatement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
 from ...verify.missing import release_before, set_before, thing_of
@@ -24,7 +24,7 @@ from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..watch import Watchers
 from ..words import Words
 from .code import Code
-from .core import Core, Item, RunError
+from .core import Core, QueueItem, RunError
 from .lower import LoweredModule
 from .semantics import SEMANTICS, Semantics
 from .state import Cluster
@@ -135,7 +135,7 @@ class Grid:
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
 
-    def nesting(self, op: Operation) -> list[Statement]:
+    def nesting(self, op: Operation) -> list[BlockStatement]:
         """Return the statements around an operation up to its function, innermost first, itself included."""
         return nesting(self.module, op)
 
@@ -286,7 +286,7 @@ class Grid:
 
     def stuck(self) -> RunError:
         """Return the report of a deadlock with all waits, first those that no other core or pipe can end."""
-        waits: list[tuple[int, Core, Operation, str, Item | None]] = []
+        waits: list[tuple[int, Core, Operation, str, QueueItem | None]] = []
         for core in self.active:
             for pipe, queue in core.queues.items():
                 if queue:
@@ -296,7 +296,7 @@ class Grid:
                     waits.append((1 if item.provider(core) is None else 3, core, item.op, text, item))
             if not core.done:
                 found = core.waiting or "its turn"
-                what = found.missing(core, "S") if isinstance(found, Item) else found
+                what = found.missing(core, "S") if isinstance(found, QueueItem) else found
                 rank = 4 if what.startswith("all its") else 2
                 waits.append((rank, core, core.code.ops[core.pc], f"waits for {what}", None))
         waits.sort(key=lambda w: w[0])

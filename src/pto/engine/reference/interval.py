@@ -17,7 +17,7 @@ from ..memory import MemoryFault
 from ..region import Region
 from ..watch import VECSCOPE
 from .code import Code, Step
-from .core import ENDED, MOVED, Core, Item, RunError
+from .core import ENDED, MOVED, Core, QueueItem, RunError
 from .instr import IllegalInstruction, Instr, Place, Port, fault_at, start_of
 
 #: The number of steps between two checks of the limits of the launch.
@@ -26,7 +26,7 @@ QUANTUM = 10_000
 MOST_PENDING = 64
 
 
-class Interval(Item):
+class Interval(QueueItem):
     """One launch of a vecscope. For other instructions it is one event; registers and `mem_bar` order the
     accesses inside."""
 

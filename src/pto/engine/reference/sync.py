@@ -19,7 +19,7 @@ from ...isa.machine import SEMAPHORES, TOKENS
 from ...isa.profiles import Profile
 from ..memory import MemoryFault
 from ..watch import BARRIER, GIVE
-from .core import BLOCKED, Core, Item, queued
+from .core import BLOCKED, Core, QueueItem, queued
 from .instr import IllegalInstruction, Instr, Port
 
 #: handler(core, op, args) -> None or BLOCKED
@@ -68,7 +68,7 @@ def flag_text(key: Key) -> str:
     return f"flag PIPE_{key[0]} -> PIPE_{key[1]}, id {key[2]}"
 
 
-class SetFlag(Item):
+class SetFlag(QueueItem):
     what, kind = GIVE, "flag"
 
     def perform(self, core: Core, pipe: str) -> None:
@@ -78,7 +78,7 @@ class SetFlag(Item):
         )
 
 
-class WaitFlag(Item):
+class WaitFlag(QueueItem):
     kind = "flag"
     unprovided = ", which no instruction has set"
 
@@ -171,7 +171,7 @@ def _wait(core: Core, op: Operation, key: Key) -> int | None:
 # -- barriers ----------------------------------------------------------------------------------------------
 
 
-class Barrier(Item):
+class PipeBarrier(QueueItem):
     """Reports a barrier of one pipe; the queue has its items in order anyway."""
 
     what = BARRIER
@@ -181,7 +181,7 @@ class Barrier(Item):
             core.watch.tell("barrier", core, self.op, pipe)
 
 
-class DrainAll(Item):
+class DrainAll(QueueItem):
     what = BARRIER
 
     def ready(self, core: Core, pipe: str) -> bool:
@@ -204,7 +204,7 @@ def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
     if pipe == "ALL":
         return core.stall(DrainAll(op))
     if pipe in core.queues:
-        core.enqueue(pipe, Barrier(op))
+        core.enqueue(pipe, PipeBarrier(op))
     return None
 
 
@@ -241,7 +241,7 @@ class Token:
 _HELD = object()
 
 
-class GetBuf(Item):
+class GetBuf(QueueItem):
     __slots__ = ("id", "ticket")
     kind = "token"
 
@@ -268,7 +268,7 @@ class GetBuf(Item):
         return queued([core], lambda item: isinstance(item, RlsBuf) and item.id == self.id)
 
 
-class RlsBuf(Item):
+class RlsBuf(QueueItem):
     __slots__ = ("id",)
     what, kind = GIVE, "token"
 
@@ -332,7 +332,7 @@ def mem_bar(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 # -- cores of a cluster ------------------------------------------------------------------------------------
 
 
-class Signal(Item):
+class Signal(QueueItem):
     """Adds one to semaphores of other cores of the cluster."""
 
     __slots__ = ("targets",)
@@ -379,7 +379,7 @@ def _raise(core: Core, target: tuple[str, int], given: Any) -> None:
     core.cluster.semaphores.setdefault(target, deque()).append(given)
 
 
-class Await(Item):
+class Await(QueueItem):
     """Takes one from each of some semaphores of its core."""
 
     __slots__ = ("sources",)
@@ -403,7 +403,7 @@ class Await(Item):
     def provider(self, core: Core) -> tuple[Core, str] | None:
         missing = [s for s in self.sources if not core.cluster.semaphores.get(s)]
 
-        def raises(item: Item) -> bool:
+        def raises(item: QueueItem) -> bool:
             return isinstance(item, Signal) and any(s in missing for s in item.targets)
 
         return queued(core.cluster.cores, raises)
@@ -529,7 +529,7 @@ def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 # -- the grid ----------------------------------------------------------------------------------------------
 
 
-class SignalHolds(Item):
+class SignalHolds(QueueItem):
     """Waits until the comparison of a signal in global memory holds; other cores or ranks set the signal."""
 
     __slots__ = ("instr",)
@@ -570,7 +570,7 @@ def twait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     return core.stall(SignalHolds(Instr(op, args, core, "S")))
 
 
-class Meeting(Item):
+class GridMeeting(QueueItem):
     """Meets all participating cores of the launch; see `Grid.meet`."""
 
     what, kind = BARRIER, "grid"
@@ -581,7 +581,7 @@ def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     if not core.drained:
         core.waiting = "all its pipes to drain"
         return BLOCKED
-    item = Meeting(op, str(op.attr("core_type")))
+    item = GridMeeting(op, str(op.attr("core_type")))
     if not core.grid.meet(core, item.key):
         return core.pause(core.waiting, item)
     return core.stall(item)

@@ -13,7 +13,7 @@ from typing import Any
 from ...ir.core import Operation
 from ..watch import INSTRUCTION, SESSION, Event
 from . import registry
-from .core import Core, Item
+from .core import Core, QueueItem
 from .handles import Handler
 from .instr import Instr
 from .watched import watched
@@ -21,7 +21,7 @@ from .watched import watched
 HANDLERS: dict[str, Handler] = {}
 
 
-class Session:
+class TransferSession:
     """Transfers in order: the number started, the number done, and the `watch.Given` of the last one."""
 
     def __init__(self, number: int) -> None:
@@ -30,13 +30,13 @@ class Session:
         self.last: Any = None
 
 
-class Transfer(Item):
+class Transfer(QueueItem):
     """A transfer that was started."""
 
     __slots__ = ("instr", "session")
     what = INSTRUCTION
 
-    def __init__(self, instr: Instr, session: Session) -> None:
+    def __init__(self, instr: Instr, session: TransferSession) -> None:
         super().__init__(instr.op)
         self.instr = instr
         self.session = session
@@ -50,13 +50,13 @@ class Transfer(Item):
         self.session.last = core.give(self.event, "transfer", pipe)
 
 
-class Transferred(Item):
+class Transferred(QueueItem):
     """Waits until a transfer, and with it all earlier ones of its session, is done."""
 
     __slots__ = ("number", "session")
     kind = "transfer"
 
-    def __init__(self, op: Operation, session: Session, number: int) -> None:
+    def __init__(self, op: Operation, session: TransferSession, number: int) -> None:
         super().__init__(op, session.pipe)
         self.session = session
         self.number = number
@@ -88,15 +88,15 @@ def handler(*names: str) -> Any:
 
 @handler("build_async_session")
 def build(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    made = Session(sum(pipe.startswith(SESSION) for pipe in core.queues))
+    made = TransferSession(sum(pipe.startswith(SESSION) for pipe in core.queues))
     core.queues[made.pipe] = deque()
     return made
 
 
 @handler("tput_async", "tget_async")
 def start(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    session: Session = args["session"]
-    if not isinstance(session, Session):  # for a prefetch: nothing is pending
+    session: TransferSession = args["session"]
+    if not isinstance(session, TransferSession):  # for a prefetch: nothing is pending
         core.execute(Instr(op, args, core, "S"), _copy(op))
         return 0
     session.started += 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .reports import Reports
 
 
-class Named(NamedTuple):
+class NamedSanitizer(NamedTuple):
     """A sanitizer that users select by name: its findings, its cost (as a multiple of a plain run), and its
     classes, which are made with a `Reports`. If several report an instruction, the lower `turn` is first."""
 
@@ -31,37 +31,37 @@ class Named(NamedTuple):
 
 
 SANITIZERS = (
-    Named("race", "two unordered accesses to the same bytes", "2 to 4", "race.Race", 3),
-    Named("undef", "results that depend on undefined bytes", "2 to 4", "undef.Undef", 1),
-    Named(
+    NamedSanitizer("race", "two unordered accesses to the same bytes", "2 to 4", "race.Race", 3),
+    NamedSanitizer("undef", "results that depend on undefined bytes", "2 to 4", "undef.Undef", 1),
+    NamedSanitizer(
         "oob",
         "windows and indices that leave their view or tile, tiles beyond their buffer",
         "1.5 to 2.5",
         "bounds.Bounds",
         2,
     ),
-    Named(
+    NamedSanitizer(
         "overlap",
         "tiles read after another one has overwritten their bytes",
         "1.5 to 2.5",
         "overlap.Overlap",
         5,
     ),
-    Named(
+    NamedSanitizer(
         "sync",
         "flags, tokens and semaphores left set, set twice, or held; signals of ranks out of step",
         "1.5 to 2.5",
         "sync.Sync signals.SignalCheck",
         4,
     ),
-    Named(
+    NamedSanitizer(
         "nan",
         "a NaN or infinity that no operand held",
         "1.5 to 2.5",
         "nonfinite.NonFinite",
         6,
     ),
-    Named("tasks", "unordered tasks of a graph that use the same memory", "1.1", "", 7),
+    NamedSanitizer("tasks", "unordered tasks of a graph that use the same memory", "1.1", "", 7),
 )
 #: The sanitizer of task graphs; it has nothing to check in a single kernel.
 OF_GRAPHS = "tasks"
@@ -138,9 +138,9 @@ def recorder(timeline: Any, profile: Profile, dry: bool = False) -> Watcher | No
     if timeline is False or timeline is None:
         return None
     from ...isa.timing import machine
-    from ..timing import Recorder
+    from ..timing import TimeRecorder
 
-    return Recorder(machine(None if timeline is True else timeline, profile), dry)
+    return TimeRecorder(machine(None if timeline is True else timeline, profile), dry)
 
 
 @cache

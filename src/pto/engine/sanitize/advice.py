@@ -16,9 +16,17 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from ...ir.core import Module, Operation, constant_of
-from ...ir.nesting import Meeting, Statement, meeting
+from ...ir.nesting import BlockStatement, CommonBlock, meeting
 from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
-from ...verify.missing import Program, expression_of_id, guarded, is_taking, same_core, thing_of, visible_at
+from ...verify.missing import (
+    AdviceProgram,
+    expression_of_id,
+    guarded,
+    is_taking,
+    same_core,
+    thing_of,
+    visible_at,
+)
 from ..watch import SESSION
 
 
@@ -35,7 +43,7 @@ class Side:
         return self.core == "AIC"
 
 
-def how_to_order(program: Program, old: Side, new: Side, event: int | None, again: bool = False) -> str:
+def how_to_order(program: AdviceProgram, old: Side, new: Side, event: int | None, again: bool = False) -> str:
     """Return help for two accesses, if `new` has to come after `old`; `event` is a free id for a flag. For
     accesses on different cores, `again` means that `old` waited for an earlier execution of `new`."""
     if old.core != new.core:
@@ -58,21 +66,21 @@ def how_to_order(program: Program, old: Side, new: Side, event: int | None, agai
     return f"put {waited} and {raised}; {_primed(met, flag)}; {_drained(met, flag)}"
 
 
-def _primed(met: Meeting, flag: str) -> str:
+def _primed(met: CommonBlock, flag: str) -> str:
     """Return the advice for the first set of a flag that each iteration sets for the next one."""
     assert met.loop is not None
     first = guarded(f"pto.set_flag{flag}", met.section)
     return f"so that the first wait passes, {first} before line {met.loop.first}"
 
 
-def _drained(met: Meeting, flag: str) -> str:
+def _drained(met: CommonBlock, flag: str) -> str:
     """Return the advice for the wait after the last iteration."""
     assert met.loop is not None
     last = guarded(f"pto.wait_flag{flag}", met.section)
     return f"so that nothing is left set, {last} after line {met.loop.last}"
 
 
-def _between_cores(program: Program, old: Side, new: Side, again: bool) -> str:
+def _between_cores(program: AdviceProgram, old: Side, new: Side, again: bool) -> str:
     if old.is_cube == new.is_cube:
         return "no flag orders the two vector cores: give each its own part, by pto.get_subblock_idx"
     module = program.module
@@ -105,7 +113,7 @@ def _between_cores(program: Program, old: Side, new: Side, again: bool) -> str:
     )
 
 
-def _unawaited(program: Program, old: Side, new: Side) -> Operation | None:
+def _unawaited(program: AdviceProgram, old: Side, new: Side) -> Operation | None:
     """Return a semaphore that is raised after an access, without a wait on the core of the other access."""
     made, here = program.nesting(old.op), program.nesting(new.op)
     awaited = set[int]()
@@ -142,7 +150,9 @@ LATE = "waits for it too late"
 # -- flags that are set ------------------------------------------------------------------------------------
 
 
-def flag_between(program: Program, old: Side, new: Side) -> tuple[tuple[str, str, int], Operation] | None:
+def flag_between(
+    program: AdviceProgram, old: Side, new: Side
+) -> tuple[tuple[str, str, int], Operation] | None:
     """Return a flag that is set between two accesses on one core, without a wait there: its pipes and id, and
     the operation that sets it. The run may not have reached that operation yet."""
     made, here = program.nesting(old.op), program.nesting(new.op)
@@ -165,7 +175,7 @@ def flag_between(program: Program, old: Side, new: Side) -> tuple[tuple[str, str
     return None
 
 
-def wait_for(program: Program, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
+def wait_for(program: AdviceProgram, flag: tuple[str, str, int], set_by: Operation, new: Operation) -> str:
     """Return help if the flag that would order the two is set, but no instruction waits for it in time."""
     line = program.module.line(set_by)
     made, here = program.nesting(set_by), program.nesting(new)
@@ -201,7 +211,7 @@ def wait_for(program: Program, flag: tuple[str, str, int], set_by: Operation, ne
     return "; ".join([f"{known}, and nothing in the loop waits for it: put {wait}", *more])
 
 
-def _wait_between(program: Program, flag: tuple[str, str, int], met: Meeting) -> str:
+def _wait_between(program: AdviceProgram, flag: tuple[str, str, int], met: CommonBlock) -> str:
     """Return the line of a wait for a flag between the statements that set and need it; empty without one."""
     for op in program.module.walk():
         if _about(op, flag) != "wait":
@@ -215,7 +225,7 @@ def _wait_between(program: Program, flag: tuple[str, str, int], met: Meeting) ->
 
 
 def _late_wait(
-    places: list[tuple[Statement, str]], met: Meeting, here: list[Statement]
+    places: list[tuple[BlockStatement, str]], met: CommonBlock, here: list[BlockStatement]
 ) -> tuple[str, str] | None:
     """Return the line of a wait for a flag that comes after an access, and the line that it should precede.
 
@@ -232,7 +242,7 @@ def _late_wait(
 
 
 def _id_of(
-    program: Program, flag: tuple[str, str, int], set_by: Operation, here: list[Statement]
+    program: AdviceProgram, flag: tuple[str, str, int], set_by: Operation, here: list[BlockStatement]
 ) -> tuple[str, bool]:
     """Return the text of a flag's id for a wait beside an access, empty if it is not available there, and
     whether the id is known only at run time."""
@@ -244,7 +254,7 @@ def _id_of(
     return f"<EVENT_ID{flag[2]}>", False
 
 
-def _beside(op: Operation, program: Program, here: list[Statement]) -> bool:
+def _beside(op: Operation, program: AdviceProgram, here: list[BlockStatement]) -> bool:
     """Check whether a statement of `here` is in the block of an operation, where names mean the same."""
     at = program.nesting(op)
     return bool(at) and any(s.block == at[0].block for s in here)

@@ -31,7 +31,7 @@ _ORDERLY = ("convert", "move", "window")
 MOST = 255
 
 
-class Held:
+class StorageContent:
     """The contents of a storage: the bytes that it wrote (`mine`), and for each byte overwritten since then
     the number of the rival that wrote it (`lost`)."""
 
@@ -46,17 +46,17 @@ class Held:
         self.lost = np.zeros(storage.size, np.uint8)
         self.some = False  # are any bytes lost
         self.writer: Operation | None = None
-        self.rivals: list[Held] = []
-        self.views: list[Held] = []  # storages of another tile kind on exactly the same bytes
+        self.rivals: list[StorageContent] = []
+        self.views: list[StorageContent] = []  # storages of another tile kind on exactly the same bytes
         #: By number: the rival, the instruction that overwrote the bytes, and the instruction before it.
-        self.by: dict[int, tuple[Held, Operation, Operation]] = {}
+        self.by: dict[int, tuple[StorageContent, Operation, Operation]] = {}
         self.last: Any = None  # the region written last
         self.turn = 0  # the number of its last write, among all writes
         self.read = False  # has an instruction read it under its own name
         #: Reports about bytes that it overwrote, which are made only if an instruction reads it.
         self.pending: list[tuple[Any, Diagnostic]] = []
 
-    def twin_of(self, other: Held) -> bool:
+    def twin_of(self, other: StorageContent) -> bool:
         """Return whether both are the same bytes, as the same kind of tile."""
         a, b = self.storage, other.storage
         return (a.low, a.size) == (b.low, b.size) and a.kind == b.kind
@@ -107,12 +107,12 @@ class Overlap(Sanitizer):
                 if held is not None and not any(_same(access, other) for other in self.unspecified):
                     self._write(event, access, held)
 
-    def _held(self, access: Access) -> Held | None:
+    def _held(self, access: Access) -> StorageContent | None:
         place = access.place
         storage = storage_of(place)
         if storage is None:
             return None
-        known: dict[Storage, Held] | None = place.buffer.shadows.get("overlap")
+        known: dict[Storage, StorageContent] | None = place.buffer.shadows.get("overlap")
         if known is None:
             known = place.buffer.shadows["overlap"] = {}
         found = known.get(storage)
@@ -120,7 +120,7 @@ class Overlap(Sanitizer):
 
     # -- writes ----------------------------------------------------------------------------------------
 
-    def _write(self, event: Event, access: Access, held: Held) -> None:
+    def _write(self, event: Event, access: Access, held: StorageContent) -> None:
         held.writer = event.op
         self.turn += 1
         held.turn = self.turn
@@ -140,7 +140,7 @@ class Overlap(Sanitizer):
         self._keep(access, held)
         held.last = ()
 
-    def _reads_too(self, event: Event, access: Access, held: Held) -> Held:
+    def _reads_too(self, event: Event, access: Access, held: StorageContent) -> StorageContent:
         """Handle an instruction that reads bytes which it writes under another name: unite the two names of
         an update in place, and report all other overlaps."""
         for other in event.accesses:
@@ -172,7 +172,7 @@ class Overlap(Sanitizer):
                 self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
         return held
 
-    def _handed_on(self, event: Event, access: Access, held: Held) -> Held:
+    def _handed_on(self, event: Event, access: Access, held: StorageContent) -> StorageContent:
         """Unite a tile that is handed on, to the next iteration or out of a branch, with the tile of the
         enclosing block that was written last on the same bytes."""
         into = held.storage.op
@@ -180,7 +180,7 @@ class Overlap(Sanitizer):
         around = [r for r in around if handed_on(event.op, into, r.storage.op)]
         return _unite(access, max(around, key=lambda r: r.turn), held) if around else held
 
-    def _keep(self, access: Access, held: Held) -> None:
+    def _keep(self, access: Access, held: StorageContent) -> None:
         _fill(held, held.mine, access, 0xFF)
         for view in (held, *held.views):
             if view.some:
@@ -189,7 +189,7 @@ class Overlap(Sanitizer):
 
     # -- reads -----------------------------------------------------------------------------------------
 
-    def _read(self, event: Event, access: Access, held: Held) -> None:
+    def _read(self, event: Event, access: Access, held: StorageContent) -> None:
         region = access.region
         cells = held.cells(held.lost, region) if region is not None else None
         if cells is not None and not cells.any():
@@ -219,9 +219,9 @@ class Overlap(Sanitizer):
             self.reports.add(key, d)
 
 
-def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
+def _introduce(known: dict[Storage, StorageContent], storage: Storage) -> StorageContent:
     """Add a new storage, and link it with those that it shares bytes with."""
-    new = known[storage] = Held(storage)
+    new = known[storage] = StorageContent(storage)
     for other in dict.fromkeys(known.values()):
         if other is new:
             continue
@@ -234,15 +234,15 @@ def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
     return new
 
 
-def _meant(access: Access, held: Held) -> Held:
+def _meant(access: Access, held: StorageContent) -> StorageContent:
     """Unite a storage that was never written under its own name with the last writer of the same bytes."""
     twins = [rival for rival in held.rivals if rival.last is not None and rival.twin_of(held)]
     return _unite(access, max(twins, key=lambda twin: twin.turn), held) if twins else held
 
 
-def _unite(access: Access, one: Held, other: Held) -> Held:
+def _unite(access: Access, one: StorageContent, other: StorageContent) -> StorageContent:
     """Unite two storages into one with the contents of both."""
-    known: dict[Storage, Held] = access.place.buffer.shadows["overlap"]
+    known: dict[Storage, StorageContent] = access.place.buffer.shadows["overlap"]
     for storage, held in known.items():
         if held is other:
             known[storage] = one
@@ -264,7 +264,7 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
     return one
 
 
-def _replace(all: list[Held], old: Held, new: Held) -> None:
+def _replace(all: list[StorageContent], old: StorageContent, new: StorageContent) -> None:
     """Replace an entry of a list, if the list has it."""
     if old in all:
         all[all.index(old)] = new
@@ -309,7 +309,7 @@ def _read_first(written: Region, read: Region) -> bool:
     return bool((turn <= write).all())
 
 
-def _fill(held: Held, table: Array, access: Access, value: int) -> None:
+def _fill(held: StorageContent, table: Array, access: Access, value: int) -> None:
     region = access.region
     cells = held.cells(table, region) if region is not None else None
     if cells is None:
@@ -318,7 +318,7 @@ def _fill(held: Held, table: Array, access: Access, value: int) -> None:
         cells[...] = 0 if not value else np.frombuffer(bytes([value]) * cells.itemsize, cells.dtype)[0]
 
 
-def _lose(rival: Held, held: Held, written: Array, op: Operation) -> None:
+def _lose(rival: StorageContent, held: StorageContent, written: Array, op: Operation) -> None:
     """Mark bytes of a storage that another one has overwritten."""
     a, b = rival.storage, held.storage
     low, high = max(a.low, b.low), min(a.low + a.size, b.low + b.size)

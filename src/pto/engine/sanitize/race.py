@@ -48,7 +48,7 @@ def _shadow(core: WatchedCore) -> str:
     return f"race {core.index}"
 
 
-class _Core:
+class _CoreClock:
     """The state of a core: its clock, its set flags, and its vecscope."""
 
     def __init__(self, core: WatchedCore, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class Race(Sanitizer):
         super().__init__(reports)
         self.signals = Signals()
         self.clocks: dict[int, Clock] = {}
-        self.cores: dict[WatchedCore, _Core] = {}
+        self.cores: dict[WatchedCore, _CoreClock] = {}
         self.left: dict[int, int] = {}  # cores of a block that have not ended
         self._joined: tuple[Any, dict[int, Token]] = (), {}
 
@@ -82,7 +82,7 @@ class Race(Sanitizer):
 
     def core_started(self, core: WatchedCore) -> None:
         clock = self.clocks.setdefault(core.index, Clock(core.profile.isa, core.index))
-        self.cores[core] = _Core(core, clock)
+        self.cores[core] = _CoreClock(core, clock)
         self.left[core.index] = self.left.get(core.index, 0) + 1
 
     def core_ended(self, core: WatchedCore) -> None:

@@ -19,7 +19,7 @@ HIGHEST = 15
 Flag = tuple[str, str, int]
 
 
-class _Core:
+class _CoreFlags:
     """The flags that are set and the tokens that are held on one core."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Sync(Sanitizer):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.cores: defaultdict[WatchedCore, _Core] = defaultdict(_Core)
+        self.cores: defaultdict[WatchedCore, _CoreFlags] = defaultdict(_CoreFlags)
         #: The semaphores that are raised, by block, and then by core and id.
         self.raised: defaultdict[int, dict[tuple[str, int], deque[Operation]]] = defaultdict(dict)
         #: Flags that were set twice: the report, and both operations.
@@ -125,7 +125,7 @@ class Sync(Sanitizer):
         self.left[core.index] = self.left.get(core.index, 0) + 1
 
     def core_ended(self, core: WatchedCore) -> None:
-        state = self.cores.pop(core, None) or _Core()
+        state = self.cores.pop(core, None) or _CoreFlags()
         for (source, target, number), left in state.flags.items():
             if left:
                 wait = f"pto.wait_flag[<PIPE_{source}>, <PIPE_{target}>, <EVENT_ID{number}>]"

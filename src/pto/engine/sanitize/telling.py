@@ -24,7 +24,7 @@ Tokens = dict[int, Token]
 MOST = 64
 
 
-class Given(NamedTuple):
+class SignalGiven(NamedTuple):
     """A set or addition of a signal: the event (block, agent, sequence), the operation and the amount. `done`
     is the work that happened before; `begun` also has the work that was only started, which would be done if
     all pipes had been drained."""
@@ -37,7 +37,7 @@ class Given(NamedTuple):
     done: Tokens
     begun: Token
 
-    def follows(self, other: Given) -> bool:
+    def follows(self, other: SignalGiven) -> bool:
         return knows(self.done.get(other.block, []), other.agent, other.sequence)
 
 
@@ -47,14 +47,14 @@ class Word:
     def __init__(self, held: int) -> None:
         self.held = held
         self.done: Tokens = {}
-        self.added: list[Given] = []
-        self.last: dict[tuple[int, Operation], Given] = {}
+        self.added: list[SignalGiven] = []
+        self.last: dict[tuple[int, Operation], SignalGiven] = {}
 
-    def set(self, given: Given) -> None:
+    def set(self, given: SignalGiven) -> None:
         self.held, self.done, self.added = given.amount, given.done, []
         self.last = {(given.block, given.op): given}
 
-    def add(self, given: Given) -> None:
+    def add(self, given: SignalGiven) -> None:
         self.added.append(given)
         self.last[given.block, given.op] = given
         if len(self.added) > MOST:
@@ -85,7 +85,7 @@ class Signals:
         self.words: dict[tuple[Buffer, int], Word] = {}
         self._places: dict[Buffer, list[int]] = {}
         #: For each block that waited: the last sets and additions of its signals.
-        self.heard: dict[int, dict[tuple[int, Operation], Given]] = {}
+        self.heard: dict[int, dict[tuple[int, Operation], SignalGiven]] = {}
 
     def notify(self, clock: Clock, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
         """Record a set or an addition of a signal."""
@@ -97,7 +97,7 @@ class Signals:
             self._places.setdefault(buffer, []).append(offset)
         agent = clock.agent(core, "S")
         done = joined([(clock, clock.release(core, "S"))])
-        given = Given(
+        given = SignalGiven(
             clock.block, agent, clock.count[agent], op, value, done, clock.release_all(core, sessions=True)
         )
         if adds:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...diag import Span
 from ...isa import row as find_row
-from ..cpp.places import Places
+from ..cpp.places import LibraryPlaces
 from .sites import spelled
 from .types import FRAMES
 
@@ -21,7 +21,7 @@ def last_call(words: Sequence[int]) -> int | None:
     return last
 
 
-def place_of(places: Places, words: Sequence[int], at: int) -> Span | None:
+def place_of(places: LibraryPlaces, words: Sequence[int], at: int) -> Span | None:
     """Return the source location of the call of a record."""
     name = ctypes.string_at(words[at + 1]).decode().partition(":")[0].split()[0]
     row = find_row(name)

@@ -17,20 +17,20 @@ from ...diag import Diagnostic, DiagnosticError, Source, Span, has_errors
 from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
-from ...ir.nesting import Statement, nesting
+from ...ir.nesting import BlockStatement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
 from ..compiled.kernel import CompiledKernel
-from ..compiled.library import Outcome
+from ..compiled.library import LaunchOutcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
 from ..cpp.nesting import blocks_around
-from ..cpp.places import Places, stands_inside
+from ..cpp.places import LibraryPlaces, stands_inside
 from ..entry import check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
-from ..ranks import Context
+from ..ranks import RankContext
 from ..reference import interval
 from ..reference.code import Code, Step
 from ..reference.core import BLOCKED, Core, RunError
@@ -41,11 +41,11 @@ from ..reference.semantics import preset
 from ..reference.sync import DrainAll
 from ..result import LaunchResult
 from ..watch import Watcher
-from .memory import Memory
-from .record import MOST, CoreRecorder, Program, Recorder, Scope
-from .sites import Site, Sites
+from .memory import TracedMemory
+from .record import MOST, CoreRecorder, LaunchRecorder, RecordedProgram, RegisterScope
+from .sites import CallSite, Sites
 from .spelling import CppWords, first_calls, in_cpp
-from .stream import Feed, Recorded, Stream
+from .stream import CoreRecords, Feed, Stream
 
 if TYPE_CHECKING:
     from ..ranks import World
@@ -57,10 +57,10 @@ _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 class TracedCore(Core):
     """A core that executes the records of a core of the kernel."""
 
-    feed: Feed | Recorded
+    feed: Feed | CoreRecords
     sites: Sites
 
-    def begin(self, feed: Feed | Recorded, sites: Sites) -> None:
+    def begin(self, feed: Feed | CoreRecords, sites: Sites) -> None:
         self.feed = feed
         self.sites = sites
         #: The storage of tiles, by memory, address, and the object in C++ or the type of the tile.
@@ -134,7 +134,7 @@ class TracedCore(Core):
         finally:
             self.ticks += ticks
 
-    def _scope(self, first: Site) -> None:
+    def _scope(self, first: CallSite) -> None:
         """Issue a vector scope as an item of pipe V; calls with registers outside of scopes form another
         item."""
         feed, sites = self.feed, self.sites
@@ -167,7 +167,9 @@ class TracedCore(Core):
             self._before = first.op
 
 
-def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
+def _executed(
+    site: CallSite, words: list[int], values: int, sites: Sites, scope: RegisterScope | None
+) -> Step:
     """Return a record as a step."""
 
     def step(core: Any) -> None:
@@ -186,10 +188,10 @@ class TracedGrid(Grid):
 
     stream: Stream
     sites: dict[str, Sites]
-    recorder: Recorder | None = None
+    recorder: LaunchRecorder | None = None
     #: For hand-written C++: its arguments by rank, and the source locations of its calls.
     given: Sequence[Sequence[tuple[str, Any, Type]]] = ()
-    places: Places | None = None
+    places: LibraryPlaces | None = None
     #: The program that the C++ was emitted from.
     like: Module | None = None
 
@@ -200,7 +202,7 @@ class TracedGrid(Grid):
     def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
         return self.given[rank] if self.given else ()
 
-    def nesting(self, op: Operation) -> list[Statement]:
+    def nesting(self, op: Operation) -> list[BlockStatement]:
         loc = op.loc
         if loc is None or not isinstance(loc.source, Source):
             return []
@@ -229,7 +231,7 @@ class TracedGrid(Grid):
 class TaskGrid(TracedGrid):
     """A block of a task with complete records."""
 
-    feeds: dict[tuple[str, int], Recorded]
+    feeds: dict[tuple[str, int], CoreRecords]
     number = 0  # of the block
 
     @property
@@ -252,7 +254,7 @@ class _Traced(CompiledKernel):
     """A traced kernel on the reference engine."""
 
     engine = "traced"
-    _places: Places
+    _places: LibraryPlaces
     #: The program that the C++ was emitted from.
     _like: Module | None = None
     #: It is in auto mode.
@@ -302,11 +304,11 @@ class _Traced(CompiledKernel):
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
         timing = recorder(timeline, self.profile)
         watch = watching(names, shadow, memory_map, watchers, timing)
-        memory = Memory(gm.buffers, world=ranks)
+        memory = TracedMemory(gm.buffers, world=ranks)
         if ranks is not None:
             for rank, (given, binding) in enumerate(zip(args, bindings, strict=True)):
                 for value, made in zip(given, binding.values[self._longest], strict=False):
-                    if isinstance(value, Context):
+                    if isinstance(value, RankContext):
                         memory.tell(made.buffer, ranks.context_of(rank, memory.base))
         cores = self._cores(subblocks)
         module = module_of(self._told(), cores)
@@ -342,7 +344,7 @@ class _Traced(CompiledKernel):
         arrays = [(a.address, a.copy.size, a.buffer.name.encode(), 0) for a in memory.arrays]
         special = self._special(bindings[0])
 
-        def call(tracer: int) -> Outcome:
+        def call(tracer: int) -> LaunchOutcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None,
                 arrays, tracer, ranks=0 if ranks is None else len(bindings),
@@ -358,21 +360,21 @@ class _Traced(CompiledKernel):
         launch = self.begin(*args, blocks=blocks, subblocks=subblocks)
         values = launch.bindings[0].values[self._longest]
         try:
-            recorder = launch.grid.recorder = Recorder(launch.bindings, values, limit or MOST)
+            recorder = launch.grid.recorder = LaunchRecorder(launch.bindings, values, limit or MOST)
             result = launch.end()
         finally:
             launch.grid.stream.stop()
         if not result.ok:
             raise DiagnosticError(result.diagnostics)
         params = [(p.name, t, v) for p, t, v in zip(self.args, self._types, values, strict=True)]
-        module = Program(recorder, self.name, self.profile, params).module
+        module = RecordedProgram(recorder, self.name, self.profile, params).module
         # flags are not checked: a recording may have the errors of the kernel
         found = lowered(module, self.profile, Options(passes="never", flags="off")).diagnostics
         if has_errors(found):
             raise DiagnosticError(found)
         return module
 
-    def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
+    def told(self, done: LaunchOutcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
         """Return the diagnostic of the kernel itself, if the reference engine has reported nothing."""
         d = self._problem(done._replace(touched=range(0)), None, bindings[done.rank])  # type: ignore[arg-type]
         d.span = self._places.span(frames) or d.span
@@ -386,7 +388,7 @@ class TracedKernel(_Traced, FileKernel):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        self._places = LibraryPlaces(self.built.path, [self.text] if self.text is not None else [])
         self._auto = self.auto
 
     def _told(self) -> Source:
@@ -409,7 +411,7 @@ class TracedProgram(_Traced, CppKernel):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._places = Places(self.built.path, self.module.sources)
+        self._places = LibraryPlaces(self.built.path, self.module.sources)
         self._like = self.module
 
     def _told(self) -> Source:

@@ -35,7 +35,7 @@ _NULL = 1 << 16
 _ELSEWHERE = 26
 
 
-class Memory:
+class TracedMemory:
     """Global memory of a launch, by the addresses of the kernel."""
 
     def __init__(

@@ -29,7 +29,7 @@ from ..binding import Binding
 from ..memory import Buffer, Pointer, Tile, View
 from ..reference.fifo import Ends
 from ..registers import Register
-from .sites import Site
+from .sites import CallSite
 
 #: The default for the largest number of operations in a recording.
 MOST = 100_000
@@ -40,7 +40,7 @@ _INDEX, _I64 = INDEX, ScalarType("i64")
 _SPACES = {"vec": "ub", "mat": "l1", "left": "l0a", "right": "l0b", "acc": "l0c"}
 
 
-class Scope:
+class RegisterScope:
     """Calls with registers that are one item of the vector pipe."""
 
     def __init__(self, op: Operation) -> None:
@@ -48,7 +48,7 @@ class Scope:
         self.ops: list[Operation] = []
 
 
-class Recorder:
+class LaunchRecorder:
     """The recording of a launch."""
 
     def __init__(self, bindings: Sequence[Binding], values: Sequence[Any], limit: int = MOST) -> None:
@@ -82,11 +82,11 @@ class Recorder:
 class CoreRecorder:
     """The recording of one core: `support`, which depends only on arguments, then the calls in order."""
 
-    def __init__(self, whole: Recorder, core: Any) -> None:
+    def __init__(self, whole: LaunchRecorder, core: Any) -> None:
         self._whole = whole
         self._core = core
         self.support: list[Operation] = []
-        self.items: list[Operation | Scope] = []
+        self.items: list[Operation | RegisterScope] = []
         self._known: dict[Any, Value] = {}
         self._registers: dict[int, tuple[Register, Value]] = {}
         #: Values that stand for the arguments, until the function is made.
@@ -94,12 +94,12 @@ class CoreRecorder:
 
     # -- calls -------------------------------------------------------------------------------------------
 
-    def scope(self, op: Operation) -> Scope:
-        found = Scope(op)
+    def scope(self, op: Operation) -> RegisterScope:
+        found = RegisterScope(op)
         self.items.append(found)
         return found
 
-    def call(self, site: Site, slots: Sequence[int], scope: Scope | None = None) -> None:
+    def call(self, site: CallSite, slots: Sequence[int], scope: RegisterScope | None = None) -> None:
         """Record a call; `slots` are the registers of its operands, then of its results."""
         op = site.op
         assert op.row is not None
@@ -269,11 +269,11 @@ def _refusal(what: str, at: Span | None) -> Diagnostic:
 # -- the program ---------------------------------------------------------------------------------------------
 
 
-class Program:
+class RecordedProgram:
     """Makes the module of a recording."""
 
     def __init__(
-        self, recorder: Recorder, name: str, profile: Profile, params: Sequence[tuple[str, Any, Any]]
+        self, recorder: LaunchRecorder, name: str, profile: Profile, params: Sequence[tuple[str, Any, Any]]
     ) -> None:
         """`params` are name, type and value of every argument."""
         self.recorder = recorder
@@ -360,7 +360,7 @@ class Program:
     def _part(self, block: Block, part: CoreRecorder) -> None:
         given = {stand: self.entry.args[number] for number, stand in part.arguments.items()}
         for op in (*part.support, *part.items):
-            if isinstance(op, Scope):
+            if isinstance(op, RegisterScope):
                 inner = self._region(block, "pto.vecscope", loc=op.op.loc)
                 for one in op.ops:
                     inner.append(_with(one, given))

@@ -35,7 +35,7 @@ from ...isa.enums import ENUMS
 from ...isa.machine import C2V, EVERY_PIPE, PIPES, V2C
 from ...isa.micro_tags import TAGS
 from ...isa.row import Row
-from ..cpp.places import Places
+from ..cpp.places import LibraryPlaces
 from ..elements import decode
 from ..memory import ConvTile, Pointer, Storage, Tile, View, array_of
 from ..reference import fifo, transfers
@@ -44,7 +44,7 @@ from ..reference.core import RunError
 from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
 from ..registers import maker
-from .memory import Memory
+from .memory import TracedMemory
 from .types import (
     CONV,
     COUNTS,
@@ -138,7 +138,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 # -- sites ---------------------------------------------------------------------------------------------------
 
 
-class Site:
+class CallSite:
     """A call: its step, and the functions that load its registers from a record."""
 
     __slots__ = ("after", "loads", "op", "pc", "scope", "step", "waits")
@@ -218,7 +218,7 @@ class Sites:
     """The sites of a kernel on one kind of core."""
 
     def __init__(
-        self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
+        self, program: LoweredModule, code: Code, block: Block, places: LibraryPlaces, memory: TracedMemory,
         like: Module | None = None, auto: bool = False, shift: int = 0,
     ) -> None:  # fmt: skip
         """`shift` is the distance from the address of a constant in a record to that in this process."""
@@ -233,7 +233,7 @@ class Sites:
         self._block = block
         self._places = places
         self._memory = memory
-        self._found: dict[tuple[int, ...], Site] = {}
+        self._found: dict[tuple[int, ...], CallSite] = {}
         #: By operation: the return addresses of the call and its callers.
         self.frames: dict[Operation, tuple[int, ...]] = {}
         #: By line: the operations of the program that the C++ was emitted from.
@@ -242,7 +242,7 @@ class Sites:
             if op.loc is not None and op.row is not None and not op.regions:
                 self._like[op.loc.line] = op
 
-    def of(self, words: list[int], at: int) -> tuple[Site, int]:
+    def of(self, words: list[int], at: int) -> tuple[CallSite, int]:
         """Return the site of a record, and the start of the values of its operands."""
         counts = words[at + COUNTS]
         start = at + COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
@@ -253,21 +253,21 @@ class Sites:
             self.frames[found.op] = key[1 : 1 + FRAMES]
         return found, start
 
-    def slots(self, site: Site) -> list[int]:
+    def slots(self, site: CallSite) -> list[int]:
         """Return the registers of the operands of a site, then those of its results."""
         return [self._lower.slot(v) for v in (*site.op.operands, *site.op.results)]
 
-    def _scope(self, key: tuple[int, ...], name: str) -> Site:
+    def _scope(self, key: tuple[int, ...], name: str) -> CallSite:
         """Make the site of the begin or end of a vector scope."""
         call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
         row = find_row("vecscope")
         assert row is not None
         op = self._block.append(Operation(row.full_name, row, [], [], None, None, call.span))
-        site = Site(op, self._lower.emit(op, _nothing), _nothing, [])
+        site = CallSite(op, self._lower.emit(op, _nothing), _nothing, [])
         site.scope = "begin" if name.endswith("begin") else "end"
         return site
 
-    def _untold(self, key: tuple[int, ...], name: str) -> Site:
+    def _untold(self, key: tuple[int, ...], name: str) -> CallSite:
         """Make the site of a call without a description. Loads of registers need none; other calls stop."""
         row = find_row("trap")
         assert row is not None
@@ -281,11 +281,11 @@ class Sites:
                 help = "run it without --sanitize, or leave this kernel out"
                 raise RunError(Diagnostic("PTO-E2003", message, call.span, help=help))
 
-        site = Site(op, self._lower.emit(op, step), step, [])
+        site = CallSite(op, self._lower.emit(op, step), step, [])
         site.scope = "inside" if name.startswith("v") else ""
         return site
 
-    def _make(self, key: tuple[int, ...]) -> Site:
+    def _make(self, key: tuple[int, ...]) -> CallSite:
         form = ctypes.string_at(key[0] + self._shift).decode()
         head, _, attrs = form.partition(":")
         name, *operands = head.split()
@@ -351,7 +351,7 @@ class _Making:
         self.values: dict[str, Value | list[Value]] = {}
         self.loads: list[tuple[Value, int, Load]] = []
 
-    def site(self) -> Site:
+    def site(self) -> CallSite:
         special = _SPECIAL.get(self.row.name)
         if special is not None:
             return special(self)
@@ -438,7 +438,7 @@ class _Making:
             type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo))
         )
 
-    def vector(self) -> Site:
+    def vector(self) -> CallSite:
         """Make the site of a call with registers. Result registers are found by their contents, because C++
         may copy registers without a traced call."""
         results = [(at, n[1:]) for at, n in enumerate(self.names) if n.startswith(">")]
@@ -545,7 +545,7 @@ class _Making:
 
         return load
 
-    def made(self, results: Sequence[Type] = ()) -> Site:
+    def made(self, results: Sequence[Type] = ()) -> CallSite:
         """Return the site of the operation with the operands that were found."""
         op = self.builder.op(self.row.full_name, list(results), self.attrs, **self.values)
         lower, code = self.sites._lower, self.sites._code
@@ -554,7 +554,7 @@ class _Making:
         if lower.missing:
             raise RunError(lower.missing[0])
         pc = len(code.steps) - 1
-        return Site(op, pc, code.steps[pc], [(lower.slot(v), at, load) for v, at, load in self.loads])
+        return CallSite(op, pc, code.steps[pc], [(lower.slot(v), at, load) for v, at, load in self.loads])
 
 
 def signed(word: int) -> int:
@@ -670,7 +670,7 @@ def conv_tile(kind: Kind, called: str) -> Load:
 # -- calls that need special operations ---------------------------------------------------------------------
 
 
-def _assigned(m: _Making) -> Site:
+def _assigned(m: _Making) -> CallSite:
     """Make the site of TASSIGN: a tile with an address."""
     kind = m.kinds[0]
     called = m.called(0)
@@ -713,7 +713,7 @@ def _around(storages: Iterable[Storage], part: Tile) -> Storage | None:
     return found[-1] if found else None
 
 
-def _renamed(m: _Making) -> Site:
+def _renamed(m: _Making) -> CallSite:
     """Make the site of TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of
     every tile. The site adds its storage, and reports a window that leaves its source."""
     into, load = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
@@ -750,12 +750,12 @@ def _renamed(m: _Making) -> Site:
         check_edge(core, op, into(core, words, at))
 
     pc = lower.emit(op, step)
-    site = Site(op, pc, step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+    site = CallSite(op, pc, step, [(lower.slot(v), at, load) for v, at, load in m.loads])
     site.after = place
     return site
 
 
-def _element(m: _Making) -> Site:
+def _element(m: _Making) -> CallSite:
     """Make the site of a read of one element, whose value only C++ uses."""
     m.operands()
     kind = m.kinds[0].type
@@ -771,7 +771,7 @@ def _element(m: _Making) -> Site:
     return site
 
 
-def _resized(m: _Making) -> Site:
+def _resized(m: _Making) -> CallSite:
     """Make the site of SetValidShape. Records have the valid region of every tile; the site reports a window
     that leaves its source now."""
     made = tile(m.kinds[0], m.written(0), m.names[0])
@@ -787,16 +787,16 @@ def _resized(m: _Making) -> Site:
     def step(core: Any) -> None:
         check_edge(core, op, core.regs[slot])
 
-    return Site(op, lower.emit(op, step), step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+    return CallSite(op, lower.emit(op, step), step, [(lower.slot(v), at, load) for v, at, load in m.loads])
 
 
-def _tested(m: _Making) -> Site:
+def _tested(m: _Making) -> CallSite:
     """Make the site of TTEST; C++ uses its result."""
     m.operands()
     return m.made([ScalarType("i1")])
 
 
-def _transfer(m: _Making) -> Site:
+def _transfer(m: _Making) -> CallSite:
     """Make the site of a transfer of a session, or of a wait. Sessions are found by their object in C++. A
     wait is for the last transfer of its session, because C++ may copy events without a traced call."""
     kinds = m.kinds
@@ -822,14 +822,14 @@ def _transfer(m: _Making) -> Site:
     return site
 
 
-def _scale(m: _Making) -> Site:
+def _scale(m: _Making) -> CallSite:
     """Make the site of the scale of pushes, with the element type from C++."""
     m.operands()
     m.attrs["out_type"] = StrAttr(ELEMENTS[m.said[0]])
     return m.made()
 
 
-_SPECIAL: dict[str, Callable[[_Making], Site]] = {
+_SPECIAL: dict[str, Callable[[_Making], CallSite]] = {
     "alloc_tile": _assigned,
     "treshape": _renamed,
     "subview": _renamed,

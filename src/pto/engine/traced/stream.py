@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Condition, Thread
 
-from ..compiled.library import Outcome, Tracer
+from ..compiled.library import LaunchOutcome, Tracer
 
 #: The number of unread words at which the kernel waits, unless the reader waits for more.
 MOST_UNREAD = 1 << 20
@@ -47,7 +47,7 @@ class Feed:
         self.at += self.words[self.at]
 
 
-class Recorded:
+class CoreRecords:
     """The complete records of one core."""
 
     __slots__ = ("at", "words")
@@ -66,7 +66,7 @@ class Recorded:
 class Stream:
     """All records of a launch."""
 
-    def __init__(self, call: Callable[[int], Outcome]) -> None:
+    def __init__(self, call: Callable[[int], LaunchOutcome]) -> None:
         """`call` launches the kernel with the address of a `Tracer`."""
         self._call = call
         self._feeds: dict[Key, Feed] = {}
@@ -74,7 +74,7 @@ class Stream:
         self._unread = 0
         self._starving = False
         self._over = self._stopped = False
-        self.outcome = Outcome(0, "")
+        self.outcome = LaunchOutcome(0, "")
         self.frames: tuple[int, ...] = ()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -142,7 +142,7 @@ class Stream:
             self._stopped = True
             self._changed.notify_all()
 
-    def end(self) -> Outcome:
+    def end(self) -> LaunchOutcome:
         """Return the outcome of the launch, after its last record."""
         self._thread.join()
         return self.outcome

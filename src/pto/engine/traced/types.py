@@ -96,7 +96,7 @@ def kind_at(address: int) -> Kind:
     return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
 
 
-class Names(NamedTuple):
+class IdentityWords(NamedTuple):
     """The positions of words in records that only identify things."""
 
     objects: list[int]  # addresses of objects in C++
@@ -110,10 +110,10 @@ class Names(NamedTuple):
 Layouts = dict[tuple[int, ...], tuple[int, list[int], list[int], list[int], list[int]]]
 
 
-def names(words: Sequence[int], known: Layouts) -> Names:
+def names(words: Sequence[int], known: Layouts) -> IdentityWords:
     """Return the words that only identify things in the records of a core. `known` is a cache for one
     library."""
-    found = Names([], [], [], set())
+    found = IdentityWords([], [], [], set())
     objects, addresses, contents, forms = found
     at = 0
     while at < len(words):

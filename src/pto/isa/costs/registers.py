@@ -19,7 +19,7 @@ from .entry import DERIVED, GUESSED
 UNITS, LOADS, STORES = 2, 2, 1
 
 
-class Register(NamedTuple):
+class RegisterCost(NamedTuple):
     """An instruction: cycles until it is done, until a dependent instruction may start, and of occupying its
     unit, each for 32-bit and for narrower elements; `first_only` if only the first unit can execute it; and
     its evidence."""
@@ -31,35 +31,35 @@ class Register(NamedTuple):
     evidence: str = DERIVED
 
 
-_TABLE: tuple[tuple[str, Register], ...] = (
-    ("vadd vsub", Register((7, 7), (3, 3), (2, 2))),
-    ("vadds vsubs", Register((7, 7), (3, 3), (1, 1))),
-    ("vmul", Register((8, 8), (4, 4), (2, 2))),
-    ("vmuls", Register((8, 8), (4, 4), (1, 1))),
-    ("vmax vmin", Register((6, 6), (2, 2), (2, 2))),
-    ("vmaxs vmins vand vsel vshls vshrs vcmp vbr", Register((6, 6), (2, 2), (1, 1))),
-    ("vabs", Register((5, 5), (2, 2), (1, 1))),
-    ("vdiv", Register((17, 22), (14, 19), (4, 8))),
-    ("vexp", Register((16, 21), (13, 18), (4, 8))),
-    ("vcadd", Register((22, 24), (20, 21), (1, 8))),
-    ("vcmax vcmin", Register((16, 17), (13, 14), (1, 1), True)),
-    ("vcgmax", Register((13, 14), (10, 11), (1, 1))),
-    ("vdup", Register((6, 6), (8, 8), (1, 1), True)),
-    ("vcvt", Register((7, 7), (4, 4), (1, 1))),
-    ("vlds", Register((9, 9), (6, 6), (1, 1))),
-    ("vsts", Register((9, 9), (9, 9), (1, 1))),
+_TABLE: tuple[tuple[str, RegisterCost], ...] = (
+    ("vadd vsub", RegisterCost((7, 7), (3, 3), (2, 2))),
+    ("vadds vsubs", RegisterCost((7, 7), (3, 3), (1, 1))),
+    ("vmul", RegisterCost((8, 8), (4, 4), (2, 2))),
+    ("vmuls", RegisterCost((8, 8), (4, 4), (1, 1))),
+    ("vmax vmin", RegisterCost((6, 6), (2, 2), (2, 2))),
+    ("vmaxs vmins vand vsel vshls vshrs vcmp vbr", RegisterCost((6, 6), (2, 2), (1, 1))),
+    ("vabs", RegisterCost((5, 5), (2, 2), (1, 1))),
+    ("vdiv", RegisterCost((17, 22), (14, 19), (4, 8))),
+    ("vexp", RegisterCost((16, 21), (13, 18), (4, 8))),
+    ("vcadd", RegisterCost((22, 24), (20, 21), (1, 8))),
+    ("vcmax vcmin", RegisterCost((16, 17), (13, 14), (1, 1), True)),
+    ("vcgmax", RegisterCost((13, 14), (10, 11), (1, 1))),
+    ("vdup", RegisterCost((6, 6), (8, 8), (1, 1), True)),
+    ("vcvt", RegisterCost((7, 7), (4, 4), (1, 1))),
+    ("vlds", RegisterCost((9, 9), (6, 6), (1, 1))),
+    ("vsts", RegisterCost((9, 9), (9, 9), (1, 1))),
 )
 #: Defaults for memory and compute instructions that are not in the table.
-_MEMORY = Register((9, 9), (6, 6), (1, 1), evidence=GUESSED)
-_OTHER = Register((7, 7), (4, 4), (2, 2), evidence=GUESSED)
+_MEMORY = RegisterCost((9, 9), (6, 6), (1, 1), evidence=GUESSED)
+_OTHER = RegisterCost((7, 7), (4, 4), (2, 2), evidence=GUESSED)
 
 
 @cache
-def _by_name() -> dict[str, Register]:
+def _by_name() -> dict[str, RegisterCost]:
     return {name: register for names, register in _TABLE for name in names.split()}
 
 
-def register_of(row: Row) -> Register:
+def register_of(row: Row) -> RegisterCost:
     return _by_name().get(row.name, _MEMORY if row.effect == "memory" else _OTHER)
 
 

@@ -11,11 +11,11 @@ from ...isa import row as find_row
 from .. import index
 from ..ir import Op, Value
 from ..problems import UNSUPPORTED, fail
-from .operators import Operators
+from .operators import OperatorEmitter
 from .types import tile_type
 
 
-def _rows(e: Operators, op: Op) -> dict[str, PtoValue]:
+def _rows(e: OperatorEmitter, op: Op) -> dict[str, PtoValue]:
     """Return the two operands of a product; the number of terms is the number of columns of the left
     operand."""
     lhs, rhs = op.args["lhs"], op.args["rhs"]
@@ -27,11 +27,11 @@ def _rows(e: Operators, op: Op) -> dict[str, PtoValue]:
     return {"lhs": e.values[lhs], "rhs": right}
 
 
-def matmul(e: Operators, op: Op) -> None:
+def matmul(e: OperatorEmitter, op: Op) -> None:
     e.build.op("pto.tmatmul" if op.name == "matmul" else "pto.tgemv", **_rows(e, op), dst=e.result(op.result))
 
 
-def matmul_bias(e: Operators, op: Op) -> None:
+def matmul_bias(e: OperatorEmitter, op: Op) -> None:
     name = "pto.tmatmul.bias" if op.name == "matmul_bias" else "pto.tgemv.bias"
     operands = _rows(e, op)
     e.build.op(
@@ -39,7 +39,7 @@ def matmul_bias(e: Operators, op: Op) -> None:
     )
 
 
-def matmul_acc(e: Operators, op: Op) -> None:
+def matmul_acc(e: OperatorEmitter, op: Op) -> None:
     """Accumulate in place: hardware has no other form."""
     acc = e.values[op.args["acc"]]
     target = e.targets.pop(op.result, None)
@@ -57,7 +57,7 @@ def matmul_acc(e: Operators, op: Op) -> None:
         e.build.op(f"{name}.acc", acc_in=acc, **_rows(e, op), dst=acc)
 
 
-def matmul_mx(e: Operators, op: Op) -> None:
+def matmul_mx(e: OperatorEmitter, op: Op) -> None:
     a = op.args
     operands = {o: e.values[a[n]] for n, o in _OF_MX.items() if n in a}
     if op.name == "matmul_mx_acc":
@@ -77,7 +77,7 @@ _OF_MX = {
 }
 
 
-def move(e: Operators, op: Op) -> None:
+def move(e: OperatorEmitter, op: Op) -> None:
     """Copy a tile to another memory; from Mat, copy the part of the destination's shape."""
     source, target = e.values[op.args["tile"]], e.result(op.result)
     assert isinstance(source.type, TileBufType) and isinstance(target.type, TileBufType)
@@ -88,16 +88,16 @@ def move(e: Operators, op: Op) -> None:
         _extract(e, source, 0, 0, target)
 
 
-def extract(e: Operators, op: Op) -> None:
+def extract(e: OperatorEmitter, op: Op) -> None:
     a = op.args
     _extract(e, e.values[a["x"]], a["index_row"], a["index_col"], e.result(op.result))
 
 
-def _extract(e: Operators, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
+def _extract(e: OperatorEmitter, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
     e.build.op("pto.textract", src=source, indexRow=e.index(row), indexCol=e.index(col), dst=target)
 
 
-def transpose_view(e: Operators, op: Op) -> None:
+def transpose_view(e: OperatorEmitter, op: Op) -> None:
     """View a tile in Mat transposed, without a copy: rows of boxes are columns of transposed boxes."""
     source = e.values[op.args["x"]]
     made = tile_type(op.result.type, e.profile)
@@ -107,7 +107,7 @@ def transpose_view(e: Operators, op: Op) -> None:
     e.values[op.result] = value
 
 
-def assemble(e: Operators, op: Op) -> None:
+def assemble(e: OperatorEmitter, op: Op) -> None:
     """Write a part of a tile: by an insertion if these memories have one, else by a copy into a view."""
     source, target = op.args["source"], op.args["target"]
     row, col = e.flat(target, op.args["offset"])
@@ -127,14 +127,14 @@ def assemble(e: Operators, op: Op) -> None:
     )
 
 
-def _is_inserted(e: Operators, source: Value) -> bool:
+def _is_inserted(e: OperatorEmitter, source: Value) -> bool:
     """Return True if an insertion can write a part of a tile in Vec."""
     row = find_row("pto.tinsert")
     assert row is not None
     return e.profile.isa != "a2a3" and source.type.dtype.isa in row.dtypes[e.profile.isa]
 
 
-EMITTERS: dict[str, Callable[[Operators, Op], None]] = {
+EMITTERS: dict[str, Callable[[OperatorEmitter, Op], None]] = {
     "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "move": move,
     "matmul_acc": matmul_acc, "gemv_acc": matmul_acc, "tile.extract": extract, "assemble": assemble,
     "tile.transpose_view": transpose_view,

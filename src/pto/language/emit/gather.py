@@ -18,13 +18,13 @@ from ..enums import COMPARISONS, MaskPattern
 from ..ir import Op, TensorType, TileType, Value
 from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
-from .operators import Operators, is_column
+from .operators import OperatorEmitter, is_column
 from .types import two_dimensions
 
 _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
 
 
-class Gathers(Operators):
+class Gathers(OperatorEmitter):
     # ---- helpers ----
 
     def do(self, name: str, type: TileType, **args: Any) -> Value:

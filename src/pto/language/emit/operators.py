@@ -41,7 +41,7 @@ def _elements(op: Op, row: Row) -> list[Value]:
     return [v for n, v in op.args.items() if is_tile(v) and v.type.dtype != BOOL and n not in masks]
 
 
-class Operators(Emission):
+class OperatorEmitter(Emission):
     def rearranged(self, op: Op) -> None:
         raise NotImplementedError  # see Gathers
 

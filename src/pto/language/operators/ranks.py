@@ -40,7 +40,7 @@ from .symbolic import (
 _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
 
 
-class Ranks(Record):
+class WindowRanks(Record):
     """The ranks of a window: `rank` of `count`, with `rows` of its first dimension each."""
 
     whole: Value
@@ -49,7 +49,7 @@ class Ranks(Record):
     rows: int
 
 
-class Buffer:
+class RankBuffer:
     """Memory that every rank has. The first window decides the shape and type of its tensor."""
 
     def __init__(self, size: int) -> None:
@@ -57,20 +57,20 @@ class Buffer:
         self.whole: Value | None = None
 
 
-class Window(Record):
+class TensorWindow(Record):
     """A buffer as a tensor of some shape; the call that takes it decides the rank."""
 
-    buffer: Buffer
+    buffer: RankBuffer
     shape: tuple[int, ...]
     dtype: DataType
 
 
-def window_of(b: Build, window: Window, rank: int) -> Value:
+def window_of(b: Build, window: TensorWindow, rank: int) -> Value:
     """Return the window of a rank."""
     whole, rows = window.buffer.whole, window.shape[0]
     assert whole is not None
     local = FUNCTIONS["slice"](b, whole, list(window.shape), [rank * rows, *[0] * (len(window.shape) - 1)])
-    b.ranks[local] = Ranks(whole, rank, b.world, rows)
+    b.ranks[local] = WindowRanks(whole, rank, b.world, rows)
     return local
 
 
@@ -84,19 +84,19 @@ def world_size(b: Build) -> int:
 
 
 @ranked("pld", memory)
-def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> Buffer:
+def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> RankBuffer:
     """Allocate zeroed memory in every rank: a number of bytes, or a shape of some type."""
     sized(b, size, dtype)
     if dtype is None:
-        return Buffer(b.static([size], "size")[0])
-    return Buffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
+        return RankBuffer(b.static([size], "size")[0])
+    return RankBuffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
 
 
 @ranked("pld", shared)
-def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
+def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> TensorWindow:
     """View a buffer as a tensor: `device=r` of the call that takes it selects the rank."""
     on_the_host(b)
-    if not isinstance(buf, Buffer):
+    if not isinstance(buf, RankBuffer):
         b.fail(TYPE, "expected a buffer of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
     sizes = tuple(b.static(shape, "shape"))
     wanted = math.prod(sizes) * dtype.bits // 8
@@ -110,7 +110,7 @@ def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
         b.fail(UNSUPPORTED, "unsupported second shape for windows of one buffer", "shape", got=list(sizes),
                help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
-    made = Window(buf, sizes, dtype)
+    made = TensorWindow(buf, sizes, dtype)
     if not any(w.buffer is buf for w in b.windows):
         b.windows.append(made)
     return made
@@ -119,7 +119,7 @@ def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
 # ---- communication contexts ----
 
 
-def _ranks(b: Build, value: Any, at: str) -> Ranks:
+def _ranks(b: Build, value: Any, at: str) -> WindowRanks:
     found = b.ranks.get(value) if isinstance(value, Value) else None
     if found is None:
         no_window(b, value, at)
@@ -128,13 +128,13 @@ def _ranks(b: Build, value: Any, at: str) -> Ranks:
 
 
 @ranked("pld", who, "dist_tensor")
-def get_comm_ctx(b: Build, dist_tensor: Any) -> Ranks:
+def get_comm_ctx(b: Build, dist_tensor: Any) -> WindowRanks:
     """Return the communication context of the ranks that have a window."""
     return _ranks(b, dist_tensor, "dist_tensor")
 
 
-def _known(b: Build, ctx: Any) -> Ranks:
-    return ctx if isinstance(ctx, Ranks) else no_handle(b, ctx, "ctx")
+def _known(b: Build, ctx: Any) -> WindowRanks:
+    return ctx if isinstance(ctx, WindowRanks) else no_handle(b, ctx, "ctx")
 
 
 @ranked("pld", number)
@@ -152,7 +152,7 @@ def nranks(b: Build, ctx: Any) -> int:
 # ---- windows of other ranks ----
 
 
-def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[Any]:
+def _at(b: Build, r: WindowRanks, peer: Any, offsets: Any, shape: Any = None) -> list[Any]:
     """Return the offset in the whole tensor of a part, or an element, of a rank's window. Reject offsets
     outside of the window, since they would belong to another rank."""
     t = r.whole.type
@@ -167,7 +167,7 @@ def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[
     return [b.scalar("add", b.scalar("mul", b.as_index(peer), r.rows), first), *rest]
 
 
-def _zeros(r: Ranks) -> list[int]:
+def _zeros(r: WindowRanks) -> list[int]:
     return [0] * r.whole.type.rank
 
 
@@ -283,7 +283,7 @@ def get_by_tiles(
 # ---- signals ----
 
 
-def _signal(b: Build, target: Any, at: str) -> Ranks:
+def _signal(b: Build, target: Any, at: str) -> WindowRanks:
     r = _ranks(b, target, at)
     if r.whole.type.dtype != INT32:
         b.fail(TYPE, "expected INT32 for a signal", at, got=r.whole.type)
@@ -337,15 +337,15 @@ def _collective(function: Callable[..., Any]) -> Operator:
         if b.in_core:
             return function(b, *args, **kwargs)
         given = list(bound.arguments.values())[1:]
-        if any(isinstance(a, Window) for a in given):
+        if any(isinstance(a, TensorWindow) for a in given):
             called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
-                local = [window_of(b, a, rank) if isinstance(a, Window) else a for a in args]
+                local = [window_of(b, a, rank) if isinstance(a, TensorWindow) else a for a in args]
                 # all ranks synchronize: accesses of this rank to any window before and after are ordered
                 rest = [
                     w
                     for w in b.windows
-                    if not any(isinstance(a, Window) and a.buffer is w.buffer for a in args)
+                    if not any(isinstance(a, TensorWindow) and a.buffer is w.buffer for a in args)
                 ]
                 with b.on_rank(rank):
                     _task(b, function, local, kwargs, called, [window_of(b, w, rank) for w in rest])
@@ -362,7 +362,7 @@ def _builtin(name: str, given: dict[str, Any]) -> str:
     op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
     more = {"allreduce": f"__{op.name.lower()}", "reduce_scatter": f"__{op.name.lower()}",
             "broadcast": f"__root{root}"}.get(name, "")  # fmt: skip
-    dtype = target.dtype.name.lower() if isinstance(target, Window) else "fp32"
+    dtype = target.dtype.name.lower() if isinstance(target, TensorWindow) else "fp32"
     return f"builtin.tensor.{name}{ring}{more}__{dtype}"
 
 
@@ -386,7 +386,7 @@ def _task(
     b.block.append(op)
 
 
-def _parts(r: Ranks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
+def _parts(r: WindowRanks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
     """Yield offsets and shapes of parts; a part fits a core together with its operand."""
     *middle, last = r.whole.type.shape[1:] or (1,)
     column = math.prod(middle) * r.whole.type.dtype.bits // 8
@@ -417,7 +417,7 @@ def barrier(b: Build, signal: Any) -> Value:
     return signal
 
 
-def _combined(b: Build, r: Ranks, op: ReduceOp, offsets: list[Any], shape: list[Any]) -> Value:
+def _combined(b: Build, r: WindowRanks, op: ReduceOp, offsets: list[Any], shape: list[Any]) -> Value:
     """Combine a part of all windows, rank by rank."""
     found = None
     for p in range(r.count):
@@ -474,7 +474,7 @@ def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Va
     return target
 
 
-def _a_row_each(b: Build, target: Any) -> Ranks:
+def _a_row_each(b: Build, target: Any) -> WindowRanks:
     r = _ranks(b, target, "target")
     if r.rows != r.count:
         b.fail(SHAPE, "expected one row per rank", "target", expected=f"{r.count} rows", got=r.rows)

@@ -44,7 +44,7 @@ def matmul(program: Program) -> Program:
     )
 
 
-class Operand:
+class Factor:
     """A factor of a product: a matrix, or a stack of them. `turned`: the product takes its transpose."""
 
     def __init__(self, value: Value, turned: bool) -> None:
@@ -79,7 +79,7 @@ class Operand:
         return total
 
 
-class Span:
+class Slab:
     """A run of rows or columns. `valid` is its valid extent; if dynamic, a pair of the valid extent of all
     rows or columns and the start of the run."""
 
@@ -204,11 +204,11 @@ class Products(Sums, Rewriter):
             return False
         return True
 
-    def _operands(self, op: Op) -> tuple[Operand, Operand]:
+    def _operands(self, op: Op) -> tuple[Factor, Factor]:
         a = op.args
-        lhs, rhs = Operand(a["lhs"], a.get("a_trans", False)), Operand(a["rhs"], a.get("b_trans", False))
+        lhs, rhs = Factor(a["lhs"], a.get("a_trans", False)), Factor(a["rhs"], a.get("b_trans", False))
         if rhs.value.type.rank == 1:  # the column of a product: the row of the transposed one
-            return Operand(rhs.value, False), Operand(lhs.value, not lhs.turned)
+            return Factor(rhs.value, False), Factor(lhs.value, not lhs.turned)
         return lhs, rhs
 
     def _is_cut(self, op: Op) -> bool:
@@ -261,17 +261,17 @@ class Products(Sums, Rewriter):
                     for terms in spans[2]:
                         yield at, rows, cols, terms
 
-    def _spans(self, whole: int, size: int, valid: Any) -> list[Span]:
+    def _spans(self, whole: int, size: int, valid: Any) -> list[Slab]:
         if size >= whole:
-            return [Span(0, whole, valid, True)]
+            return [Slab(0, whole, valid, True)]
         known = index.known(valid)
-        out: list[Span] = []
+        out: list[Slab] = []
         for start in range(0, whole, size):
             n = min(size, whole - start)
             if known is None:
-                out.append(Span(start, n, valid if start == 0 else (valid, start)))
+                out.append(Slab(start, n, valid if start == 0 else (valid, start)))
             elif known > start:
-                out.append(Span(start, n, min(n, known - start)))
+                out.append(Slab(start, n, min(n, known - start)))
         return out
 
     # ---- blocks ----
@@ -283,7 +283,7 @@ class Products(Sums, Rewriter):
             op, lambda name: self._op(op, name, self._turned(lhs), self._turned(rhs), None, op.result.type)
         )
 
-    def _turned(self, operand: Operand) -> Value:
+    def _turned(self, operand: Factor) -> Value:
         value = self.of(operand.value)
         return self._view(value) if operand.turned else value
 
@@ -313,7 +313,7 @@ class Products(Sums, Rewriter):
         rhs: Value,
         acc: Value | None,
         type: Any,
-        cols: Span | None = None,
+        cols: Slab | None = None,
     ) -> Value:
         args: dict[str, Any] = {}
         name, _, anew = name.partition(" ")
@@ -330,13 +330,13 @@ class Products(Sums, Rewriter):
         made.name = op.result.name
         return made
 
-    def _bias(self, op: Op, cols: Span) -> Value:
+    def _bias(self, op: Op, cols: Slab) -> Value:
         """Return the part of a bias row for some columns."""
         bias = op.args["bias"]
         if bias.op is not None and bias.op.name == "move":
             bias = bias.op.args["tile"]
-        operand = Operand(bias, False)
-        rows = Span(0, 1, 1, True)
+        operand = Factor(bias, False)
+        rows = Slab(0, 1, 1, True)
         at = (0,) * len(operand.stack)
         if operand.load is not None:
             return self._loaded(operand, at, rows, cols)
@@ -355,12 +355,12 @@ class Products(Sums, Rewriter):
             with self._where(rows), self._where(cols):
                 take(Piece(self._place(op, at, rows, cols), self._sum(op, lhs, rhs, at, rows, cols, k)))
 
-    def _place(self, op: Op, at: tuple[int, ...], rows: Span, cols: Span) -> list[int]:
+    def _place(self, op: Op, at: tuple[int, ...], rows: Slab, cols: Slab) -> list[int]:
         rank = op.result.type.rank
         return ([*at, rows.start, cols.start])[-rank:] if rank > 1 else [cols.start]
 
     def _sum(
-        self, op: Op, lhs: Operand, rhs: Operand, at: tuple[int, ...], rows: Span, cols: Span, k: int
+        self, op: Op, lhs: Factor, rhs: Factor, at: tuple[int, ...], rows: Slab, cols: Slab, k: int
     ) -> Value:
         """Compute a block of the result; terms are added in ascending order."""
         shape, valid = self._dims(op, rows, cols)
@@ -371,7 +371,7 @@ class Products(Sums, Rewriter):
             acc: Value | None = None
             for i, part in enumerate(terms):
 
-                def one(acc: Value | None = acc, i: int = i, part: Span = part) -> Value:
+                def one(acc: Value | None = acc, i: int = i, part: Slab = part) -> Value:
                     x = self._part(lhs, at, rows, part, MemorySpace.Left)
                     y = self._part(rhs, at, part, cols, MemorySpace.Right)
                     base = name.partition(" ")[0].removesuffix("_acc").removesuffix("_bias")
@@ -387,7 +387,7 @@ class Products(Sums, Rewriter):
 
         return self._chosen(op, all_terms)
 
-    def _dims(self, op: Op, rows: Span, cols: Span) -> tuple[Any, Any]:
+    def _dims(self, op: Op, rows: Slab, cols: Slab) -> tuple[Any, Any]:
         lead = (1,) * (op.result.type.rank - 2)
         flat = op.result.type.rank == 1
         shape = (cols.size,) if flat else (*lead, rows.size, cols.size)
@@ -395,7 +395,7 @@ class Products(Sums, Rewriter):
         valid = (v[1],) if flat else (*lead, *v)
         return shape, None if index.same_dims(shape, valid) else valid
 
-    def _valid(self, span: Span) -> Any:
+    def _valid(self, span: Slab) -> Any:
         """Return the valid extent of a run, computed at run time if dynamic."""
         if isinstance(span.valid, tuple):
             whole, start = self.of(span.valid[0]), span.valid[1]
@@ -405,7 +405,7 @@ class Products(Sums, Rewriter):
         return self.build.scalar("min", self.of(span.valid), span.size)
 
     @contextmanager
-    def _where(self, span: Span) -> Iterator[None]:
+    def _where(self, span: Slab) -> Iterator[None]:
         """Build inside an if that tests that a run has data."""
         if not isinstance(span.valid, tuple):
             yield
@@ -423,7 +423,7 @@ class Products(Sums, Rewriter):
             self.build.append("yield", [], {"values": []})
         self.build.block.append(made)
 
-    def _unless_empty(self, part: Span, acc: Value | None, type: TileType, one: Any) -> Value:
+    def _unless_empty(self, part: Slab, acc: Value | None, type: TileType, one: Any) -> Value:
         cond = self.build.scalar("gt", self.of(part.valid[0]), part.valid[1])
         made = Op("if", {"cond": cond}, [type], self.build.place)
         with self.build.into(made.add_block()):
@@ -434,7 +434,7 @@ class Products(Sums, Rewriter):
         return made.result
 
     def _part(
-        self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span, space: MemorySpace
+        self, operand: Factor, at: tuple[int, ...], rows: Slab, cols: Slab, space: MemorySpace
     ) -> Value:
         """Return a block of an operand."""
         if operand.load is not None and (operand.stack or self._by_blocks(operand)):
@@ -454,11 +454,11 @@ class Products(Sums, Rewriter):
         made.name = operand.value.name
         return made
 
-    def _by_blocks(self, operand: Operand) -> bool:
+    def _by_blocks(self, operand: Factor) -> bool:
         """Return True if a loaded operand and another of its size do not fit into Mat."""
         return operand.bytes > self.profile.capacity["mat"] // 4
 
-    def _one_of(self, operand: Operand, value: Value, at: tuple[int, ...]) -> Value:
+    def _one_of(self, operand: Factor, value: Value, at: tuple[int, ...]) -> Value:
         t = value.type
         where = self._stacked(operand, at)
         shape = (*(1 for _ in where), *t.shape[-2:])
@@ -469,14 +469,14 @@ class Products(Sums, Rewriter):
         made.name = operand.value.name
         return made
 
-    def _stacked(self, operand: Operand, at: tuple[int, ...]) -> list[int]:
+    def _stacked(self, operand: Factor, at: tuple[int, ...]) -> list[int]:
         """Return the index in an operand's own stack; an extent of 1 matches any."""
         n = len(operand.stack)
         return [
             0 if index.known(d) == 1 else i for d, i in zip(operand.stack, at[len(at) - n :], strict=True)
         ]
 
-    def _loaded(self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span) -> Value:
+    def _loaded(self, operand: Factor, at: tuple[int, ...], rows: Slab, cols: Slab) -> Value:
         """Load a block of an operand where it is needed."""
         assert operand.load is not None
         a = operand.load.args

@@ -79,7 +79,7 @@ def mixed(program: Program) -> Program:
             return function
         inlined = _Inlined()
         function = inlined.function(_through_vector(function))
-        plan = Plan(function, program.target, inlined.lanes)
+        plan = MixedPlan(function, program.target, inlined.lanes)
         return _split(plan, parts) if plan.both else function
 
     program = each_function(program, change)
@@ -138,7 +138,7 @@ class Crossing:
         self.last = last
         self.kept = kept
         self.whole = whole
-        self.fifo: Fifo
+        self.fifo: MixedFifo
 
     @property
     def source(self) -> Value:
@@ -157,7 +157,7 @@ class Crossing:
         return block, start, start if self.last is None else block.ops.index(self.last)
 
 
-class Fifo:
+class MixedFifo:
     """A FIFO. `in_memory`: its slots are in global memory. A FIFO of whole tiles has one slot, so that a core
     that popped one half can locate the other."""
 
@@ -186,7 +186,7 @@ class Fifo:
         return f"{'c2v' if self.direction == C2V else 'v2c'}_{self.number}"
 
 
-class Plan:
+class MixedPlan:
     """The split of a function into its two parts."""
 
     def __init__(self, function: Function, profile: Profile, lanes: set[Op]) -> None:
@@ -252,13 +252,13 @@ class Plan:
 
     # ---- FIFOs ----
 
-    def _fifos(self) -> list[Fifo]:
+    def _fifos(self) -> list[MixedFifo]:
         crossings = [self._crossing(op) for op in self.ops if "->" in self.sides[op]]
-        fifos: list[Fifo] = []
+        fifos: list[MixedFifo] = []
         for c in crossings:
             fifo = next((f for f in fifos if f.takes(c)), None)
             if fifo is None:
-                fifo = Fifo(len(fifos), c, self.slots, self.profile.isa == "a2a3")
+                fifo = MixedFifo(len(fifos), c, self.slots, self.profile.isa == "a2a3")
                 fifos.append(fifo)
             c.fifo = fifo
             fifo.uses.append(c)
@@ -346,7 +346,7 @@ def _within(inner: Crossing, outer: Crossing) -> bool:
 # ---- the two functions ----
 
 
-def _split(plan: Plan, parts: list[Function]) -> Function:
+def _split(plan: MixedPlan, parts: list[Function]) -> Function:
     whole = plan.function
     made = Function(whole.name, "mixed", whole.loc)
     made.attrs = dict(whole.attrs)
@@ -362,14 +362,14 @@ def _split(plan: Plan, parts: list[Function]) -> Function:
 class _Half(Rewriter):
     """The function of one kind of core."""
 
-    def __init__(self, plan: Plan, core: str) -> None:
+    def __init__(self, plan: MixedPlan, core: str) -> None:
         super().__init__()
         self.plan = plan
         self.core = core
-        self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
+        self.frees: dict[Op, list[tuple[MixedFifo, Value]]] = {}
         self.lane: Value | None = None
         self.first: Value | None = None
-        self.slot: dict[Fifo, tuple[Any, Any]] = {}  # slots of FIFOs of whole tiles
+        self.slot: dict[MixedFifo, tuple[Any, Any]] = {}  # slots of FIFOs of whole tiles
 
     def function(self, function: Function) -> Function:
         made = Function(
@@ -416,7 +416,7 @@ class _Half(Rewriter):
             self.lane.name = "lane"
             self.first = self.build.scalar("eq", self.lane, 0)
 
-    def _open(self, fifo: Fifo, name: str, memory: Value | None, base: Any) -> None:
+    def _open(self, fifo: MixedFifo, name: str, memory: Value | None, base: Any) -> None:
         mine = (fifo.direction == C2V) == (self.core == VECTOR)
         local = 1 if memory is not None else None
         if mine:

@@ -42,7 +42,7 @@ def windows(program: Program) -> Program:
     return each_function(program, lambda f: _Windows().function(f) if f.kind == "orchestration" else f)
 
 
-class Axis:
+class WindowAxis:
     """One dimension of a window: its offset and its length. `cut`: it ends with the tensor."""
 
     def __init__(self, start: Terms, size: Any, cut: bool) -> None:
@@ -61,7 +61,7 @@ class _Windows(Rewriter):
         for result in op.results:
             self.map(result, inner.values[result])
 
-    def window(self, tensor: Value, axes: list[Axis]) -> Value:
+    def window(self, tensor: Value, axes: list[WindowAxis]) -> Value:
         """Return a window of a tensor, made before the region."""
         b, whole = self.build, self.of(tensor)
         starts = [self.number(a.start) for a in axes]
@@ -103,7 +103,7 @@ class _Region(Rewriter):
         super().__init__()
         self.build = outer.build
         self.values = outer.values
-        self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
+        self.windows: dict[Value, tuple[Value, list[WindowAxis]]] = {}
         inside, loops = _inside(region), {**_loops(region), **_blocks(region)}
         # windows of all ranks: they order nothing and are passed whole
         kept = region.args.get("windows") or ()
@@ -158,7 +158,7 @@ def _uses(region: Op, inside: set[Value]) -> dict[Value, list[tuple[Op, str]]]:
 
 def _box(
     tensor: Value, uses: list[tuple[Op, str]], loops: dict[Value, Steps], inside: set[Value]
-) -> list[Axis] | None:
+) -> list[WindowAxis] | None:
     """Return the window of a tensor that a region uses; None if it is the whole tensor or unknown."""
     if tensor.type.layout != "ND":
         return None
@@ -238,9 +238,9 @@ def _is_guarded(op: Op) -> bool:
 
 
 def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, Steps]]],
-          inside: set[Value]) -> Axis:  # fmt: skip
+          inside: set[Value]) -> WindowAxis:  # fmt: skip
     """Return the part of a dimension that holds all parts."""
-    whole = Axis((0, {}), t.shape[d], False)
+    whole = WindowAxis((0, {}), t.shape[d], False)
     base: dict[Value, int] | None = None
     low = high = 0
     cut = False
@@ -260,7 +260,7 @@ def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, S
     known = index.known(t.shape[d])
     if not base and known is not None:
         low, high, cut = max(low, 0), min(high, known), False
-    return Axis((low, base), high - low, cut)
+    return WindowAxis((low, base), high - low, cut)
 
 
 def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Value, int]]:

@@ -36,12 +36,12 @@ from ..ir import (
     values_in,
 )
 from ..operators.core import OPERATORS
-from ..operators.ranks import Ranks, Window, window_of
+from ..operators.ranks import TensorWindow, WindowRanks, window_of
 from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
 from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
 from .expressions import EDGES
-from .frame import POISON, Frame, Quiet, Unit
+from .frame import POISON, Frame, ProgramReader, Quiet
 from .prologue import check_attributes, check_extern, check_set_once
 from .source import file_of, surroundings
 from .statements import read_body
@@ -56,7 +56,7 @@ _TASK_ATTRS = ("core_num", "sync_start")
 _EDGES = "compiler_manual_dep_edges"  # dependencies besides the `deps` of the submission
 
 
-def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
+def read_entry(unit: ProgramReader, declared: Declared, given: list[Any]) -> Function:
     """Read the entry function. `given`: a TensorType per array, whose extents are numbers or `DynVar`s, and
     the value of each number; a ScalarType for a number that calls pass."""
     unit.call, unit.submit = call_function, submit_function
@@ -101,7 +101,7 @@ def _given_extents(declared: Declared, given: list[Any]) -> dict[DynVar, int]:
     }
 
 
-def read_exactly(unit: Unit, declared: list[Declared]) -> None:
+def read_exactly(unit: ProgramReader, declared: list[Declared]) -> None:
     """Read functions whose types are all annotated, as stages print them; the first is the entry."""
     unit.call, unit.submit = call_function, submit_function
     unit.exact = {}
@@ -121,7 +121,7 @@ def _promised(declared: Declared, of: Function) -> Function:
     return function
 
 
-def _exact(unit: Unit, declared: Declared) -> Function:
+def _exact(unit: ProgramReader, declared: Declared) -> Function:
     """Return a function of an exact text, read at its first use."""
     assert unit.exact is not None
     if declared not in unit.exact:  # defined beside the program
@@ -216,8 +216,9 @@ def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
 
 
 def _read(
-    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any],
-    ranks: dict[Value, Ranks] | None = None, limits: dict[Value, int] | None = None,
+    unit: ProgramReader, declared: Declared, function: Function, bound: dict[str, Any],
+    symbols: dict[DynVar, Any], ranks: dict[Value, WindowRanks] | None = None,
+    limits: dict[Value, int] | None = None,
 ) -> None:  # fmt: skip
     """Read the body of a function whose parameters exist."""
     file, node = file_of(declared.function)
@@ -330,7 +331,7 @@ def _of_a_rank(
              expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
     def local(a: Any) -> Any:
-        return window_of(f.build, a, rank) if isinstance(a, Window) else a
+        return window_of(f.build, a, rank) if isinstance(a, TensorWindow) else a
 
     return rank, [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
 
@@ -510,7 +511,7 @@ def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
 
 
 def _specialised(
-    unit: Unit, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, Ranks],
+    unit: ProgramReader, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, WindowRanks],
     limits: Mapping[str, tuple[int | None, ...]],
 ) -> Function:  # fmt: skip
     """Return a function for the types of a call; dynamic extents become number parameters."""

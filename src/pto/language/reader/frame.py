@@ -12,7 +12,7 @@ from ..build import Build
 from ..declare import Declared
 from ..ir import IN, Function, Program
 from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
-from .source import File
+from .source import PythonFile
 
 
 class _Poison:
@@ -42,7 +42,7 @@ class Quiet(Exception):
 _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 
 
-class Unit:
+class ProgramReader:
     """All functions of a program, read together."""
 
     def __init__(self, program: Program, target: Any, world: int = 1) -> None:
@@ -74,7 +74,12 @@ class Frame:
     """A function, or the inlined body of one in another."""
 
     def __init__(
-        self, unit: Unit, file: File, outside: Callable[[str], Any], build: Build, function: Function
+        self,
+        unit: ProgramReader,
+        file: PythonFile,
+        outside: Callable[[str], Any],
+        build: Build,
+        function: Function,
     ) -> None:
         self.unit = unit
         self.file = file

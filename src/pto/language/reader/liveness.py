@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 
-class _Names:
+class _NameUses:
     """Names in a part of a tree: those it reads, and those it sets, in order."""
 
     __slots__ = ("reads", "sets")
@@ -16,11 +16,11 @@ class _Names:
         self.sets: dict[str, None] = {}
 
 
-def _names(node: ast.AST) -> _Names:
+def _names(node: ast.AST) -> _NameUses:
     """Return the names of a node, cached at the node, since nested loops query them repeatedly."""
-    kept: _Names | None = node.__dict__.get("pto_names")
+    kept: _NameUses | None = node.__dict__.get("pto_names")
     if kept is None:
-        kept = _Names()
+        kept = _NameUses()
         if isinstance(node, ast.Name):
             (kept.sets if isinstance(node.ctx, ast.Store) else kept.reads)[node.id] = None
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

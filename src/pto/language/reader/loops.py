@@ -11,7 +11,7 @@ from typing import Any
 from ...diag import Diagnostic
 from .. import index
 from ..dtypes import INDEX
-from ..forms import Loop, Region, While
+from ..forms import ControlRegion, Loop, While
 from ..ir import IN, Block, Op, ScalarType, Value, is_memory, is_scalar, is_shaped, scalar_type
 from ..operators.core import OPERATORS
 from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
@@ -50,7 +50,7 @@ def read_for(f: Frame, node: ast.For) -> None:
     if isinstance(over, While):
         _while_form(f, node, over)
         return
-    if isinstance(over, Region):
+    if isinstance(over, ControlRegion):
         region_loop(f, node, over)
         return
     if not isinstance(over, Loop):
@@ -235,7 +235,7 @@ def _loop_body(
         try:
             _loop_body_once(f, node, op, block, carried, explicit, begin, handed)
             return
-        except _Windows as windows:
+        except _WindowNames as windows:
             handed.update(windows.moved)
             f.names.clear()
             f.names.update(before)
@@ -244,7 +244,7 @@ def _loop_body(
             carried = [(n, held(f, f.build.block, v) if n in windows.names else v) for n, v in carried]
 
 
-class _Windows(Exception):
+class _WindowNames(Exception):
     """Raised for names that are windows of tensors before a loop, and values after an iteration."""
 
     def __init__(self, names: list[str], moved: list[str]) -> None:
@@ -287,7 +287,7 @@ def _loop_body_once(
     moved = _moved(f, args) if f.unit.exact is not None and not explicit else []
     windows = [n for n in _changed_windows(f, args, yielded) if n not in moved]
     if windows or moved:
-        raise _Windows(windows, moved)
+        raise _WindowNames(windows, moved)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
     inits: list[Any] = []
     outs: list[Any] = []

@@ -12,7 +12,7 @@ from ..operators.core import OPERATORS
 from ..problems import ARGUMENTS, NAME, PLACE, SYNTAX, Problem, fail
 from .carry import shown
 from .frame import Frame
-from .source import File
+from .source import PythonFile
 
 if TYPE_CHECKING:
     from ..declare import Declared
@@ -36,7 +36,7 @@ def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> Non
                  help="make it the first statement")  # fmt: skip
 
 
-def check_extern(function: Function, file: File, node: ast.FunctionDef) -> None:
+def check_extern(function: Function, file: PythonFile, node: ast.FunctionDef) -> None:
     """Check a C++ kernel: its declaration may have attributes, and has no body."""
     cores_of(function)
     written = [s for s in node.body if not _says_nothing(s) and not _is_attribute(s)]

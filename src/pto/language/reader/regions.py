@@ -10,7 +10,7 @@ from ...diag import Span
 from .. import index
 from ..dtypes import TASK_ID
 from ..enums import Level, ScopeMode
-from ..forms import Region
+from ..forms import ControlRegion
 from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
@@ -30,14 +30,14 @@ def read_with(f: Frame, node: ast.With) -> None:
         fail(SYNTAX, "expected one region per with statement", f.span(node))
     item = node.items[0]
     region = value_of(f, item.context_expr)
-    if not isinstance(region, Region):
+    if not isinstance(region, ControlRegion):
         got = f"pl.{region.__name__}, without a call" if callable(region) else shown(region)
         fail(SYNTAX, "expected a region of the language", f.span(item.context_expr), got=got,
              help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
     _read_region(f, node, region, node.body, item.optional_vars)
 
 
-def region_loop(f: Frame, node: ast.For, region: Region) -> None:
+def region_loop(f: Frame, node: ast.For, region: ControlRegion) -> None:
     """Read `for i in pl.spmd(n)`, where `i` is the number of the block."""
     if region.kind not in ("spmd", "split_aiv") or not isinstance(node.target, ast.Name):
         fail(
@@ -52,7 +52,7 @@ def region_loop(f: Frame, node: ast.For, region: Region) -> None:
 _CORES = ("at", "spmd")
 
 
-def _check_place(f: Frame, region: Region, task: ast.expr | None, place: Span) -> None:
+def _check_place(f: Frame, region: ControlRegion, task: ast.expr | None, place: Span) -> None:
     """Reject a region in the wrong place, or with a name that it cannot have."""
     if region.kind == "split_aiv" and f.build.split is not None:
         fail(PLACE, "cannot nest pl.split_aiv", place, help="both vector cores have their halves")
@@ -70,7 +70,7 @@ def _check_place(f: Frame, region: Region, task: ast.expr | None, place: Span) -
              help="take it out of pl.cluster(), or leave the name out")  # fmt: skip
 
 
-def _check_blocks(f: Frame, region: Region, block: Block, place: Span) -> None:
+def _check_blocks(f: Frame, region: ControlRegion, block: Block, place: Span) -> None:
     """Reject blocks that all do the same work: neither the body nor its callees query the block number."""
     if f.unit.exact is not None or region.kind != "spmd" or index.known(region.options["core_num"]) == 1:
         return
@@ -92,7 +92,7 @@ def _dispatches(f: Frame, body: list[ast.stmt]) -> bool:
 def _read_region(
     f: Frame,
     node: ast.With | ast.For,
-    region: Region,
+    region: ControlRegion,
     body: list[ast.stmt],
     task: ast.expr | None,
     counter: str = "",

@@ -15,7 +15,7 @@ from ..problems import SYNTAX, fail
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class File:
+class PythonFile:
     """A Python file. Functions are found by their first line."""
 
     def __init__(self, name: str, text: str) -> None:
@@ -58,11 +58,11 @@ class File:
 
 
 @cache
-def _file(name: str, text: str) -> File:
-    return File(name, text)
+def _file(name: str, text: str) -> PythonFile:
+    return PythonFile(name, text)
 
 
-def file_at(name: str, names: dict[str, Any] | None = None) -> File | None:
+def file_at(name: str, names: dict[str, Any] | None = None) -> PythonFile | None:
     """Return a Python file by its name; None if its text is not available."""
     text = "".join(linecache.getlines(name, names)) or (_command() if name == _COMMAND else "")
     return _file(name, text) if text else None
@@ -93,7 +93,7 @@ def class_at(cls: type) -> Span | None:
     return file.span(nodes[-1]).head if nodes else None
 
 
-def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
+def file_of(function: Callable[..., Any]) -> tuple[PythonFile, ast.FunctionDef]:
     """Return the file of a function, and its tree."""
     code = function.__code__
     file = file_at(code.co_filename, function.__globals__)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ...ir.core import Operation, Value
 from ...isa.profiles import Profile
-from ..aliases import Storage
+from ..aliases import AllocatedStorage
 from ..liveness import Liveness, Spans
 
 
 def merge(
-    live: Liveness, storages: list[Storage], groups: list[list[int]], profile: Profile
+    live: Liveness, storages: list[AllocatedStorage], groups: list[list[int]], profile: Profile
 ) -> list[list[int]] | None:
     """Return larger groups of storages with one address each; None if no group can grow."""
     number = {s.bit: n for n, s in enumerate(storages)}
@@ -39,7 +39,7 @@ def merge(
     return [group[n] for n in range(len(storages)) if group[n][0] == n] if grown else None
 
 
-def _in_the_way(a: Storage, b: Storage, allowed: set[int]) -> bool:
+def _in_the_way(a: AllocatedStorage, b: AllocatedStorage, allowed: set[int]) -> bool:
     """Return True if two storages need separate bytes; a callee's storages always stay clear of the
     caller's."""
     return (

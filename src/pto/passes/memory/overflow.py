@@ -8,7 +8,7 @@ from ...diag import Source
 from ...ir.core import Operation
 from ...ir.types import TileBufType
 from ...isa.profiles import LOCATIONS, PROFILES
-from ..aliases import Storage
+from ..aliases import AllocatedStorage
 from .accumulate import accumulated
 from .pack import conflicts, smallest
 from .placements import MemoryPlan, shape_of
@@ -133,7 +133,7 @@ class _Overflow:
             rest = sum(s.footprint for s in self.there[_LISTED:])
             d.notes.append((f"and {len(self.there) - _LISTED} more, {rest} bytes", None))
 
-    def row(self, s: Storage) -> str:
+    def row(self, s: AllocatedStorage) -> str:
         lines = self.lines_of(self.users(s))
         used = f"used in lines {lines}" if lines else "used by the other end of its FIFO"
         return (
@@ -150,7 +150,7 @@ class _Overflow:
             last[module.span(op).source] = op
         return " and ".join(f"{module.span(a).line}..{module.line(last[s])}" for s, a in first.items())
 
-    def users(self, s: Storage) -> list[Operation]:
+    def users(self, s: AllocatedStorage) -> list[Operation]:
         live, bit = self.space.live, 1 << s.bit
         return [op for n, op in enumerate(live.steps) if (live.reads[n] | live.writes[n]) & bit]
 

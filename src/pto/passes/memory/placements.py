@@ -12,7 +12,7 @@ from itertools import pairwise
 from ...ir.core import Module, Operation, Value
 from ...ir.types import TileBufType
 from ...isa.profiles import LOCATIONS, Profile
-from ..aliases import Storage
+from ..aliases import AllocatedStorage
 from ..edit import function_name
 from ..liveness import Liveness, Spans, joined
 from .pack import Item, load
@@ -36,7 +36,7 @@ class PlacedTile:
 
     __slots__ = ("address", "name", "size", "space", "spans", "storage")
 
-    def __init__(self, space: Space, storage: Storage, address: int, spans: Spans) -> None:
+    def __init__(self, space: BufferSpace, storage: AllocatedStorage, address: int, spans: Spans) -> None:
         self.space = space
         self.storage = storage
         self.name = storage.value.name or "?"
@@ -88,7 +88,7 @@ class PlacedTile:
         return out
 
 
-class Space:
+class BufferSpace:
     """A buffer in one function."""
 
     def __init__(self, function: FunctionPlan, planner: Planner) -> None:
@@ -139,7 +139,7 @@ class FunctionPlan:
         self.name = function_name(function)
         first, end = live.ranges[function]
         self.steps = live.steps[first:end]  # instructions that access tiles, in program order
-        self.spaces: dict[str, Space] = {}
+        self.spaces: dict[str, BufferSpace] = {}
 
 
 class MemoryPlan:
@@ -160,7 +160,7 @@ class MemoryPlan:
                 function = self.functions[name] = FunctionPlan(storage.function, live)
             space = function.spaces.get(planner.loc)
             if space is None:
-                space = function.spaces[planner.loc] = Space(function, planner)
+                space = function.spaces[planner.loc] = BufferSpace(function, planner)
             first, end = live.ranges[storage.function]
             spans = storage.spans
             if len(live.ranges) > 1:
@@ -179,7 +179,7 @@ class MemoryPlan:
         return self.module.span(op).line
 
 
-def shape_of(storage: Storage) -> str:
+def shape_of(storage: AllocatedStorage) -> str:
     """Return the shape of a tile for messages and maps."""
     type = storage.value.type
     if storage.reserved:

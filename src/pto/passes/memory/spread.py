@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from ...ir.facts import pipe_of
 from ...isa.profiles import Profile
-from ..aliases import Storage
+from ..aliases import AllocatedStorage
 from ..liveness import Liveness
 from .pack import Item
 
@@ -37,7 +37,7 @@ class Waits:
     """The steps and pipes of uses of storages, and the cost if two groups of storages share bytes."""
 
     def __init__(
-        self, live: Liveness, used: Sequence[Storage], groups: list[list[int]], target: Profile
+        self, live: Liveness, used: Sequence[AllocatedStorage], groups: list[list[int]], target: Profile
     ) -> None:
         group = {used[n].bit: g for g, members in enumerate(groups) for n in members}
         mine = sum(1 << bit for bit in group)

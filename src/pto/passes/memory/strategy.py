@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from ...ir.core import Operation
 from ...ir.facts import pipe_of
-from ..aliases import Storage
+from ..aliases import AllocatedStorage
 from ..liveness import Liveness, joined
 from ..pipeline import PassContext
 from .accumulate import Accumulators
@@ -46,7 +46,12 @@ class Planner:
     """The planning of one buffer, for functions that call each other."""
 
     def __init__(
-        self, ctx: PassContext, live: Liveness, loc: str, storages: list[Storage], accumulators: Accumulators
+        self,
+        ctx: PassContext,
+        live: Liveness,
+        loc: str,
+        storages: list[AllocatedStorage],
+        accumulators: Accumulators,
     ) -> None:
         self.ctx = ctx
         self.live = live
@@ -62,7 +67,7 @@ class Planner:
             at, size = own
             self.hidden.append(Item(size, 1, joined([(n, n) for n in live.hidden]), fixed=at))
         self.sharing = "none"
-        self.addresses: dict[Storage, int] = {}
+        self.addresses: dict[AllocatedStorage, int] = {}
         #: Functions of each launch: those that a function without callers reaches. Launches never overlap in
         #: time.
         self._launches: list[set[Operation]] = []

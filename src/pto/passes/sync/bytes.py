@@ -50,7 +50,7 @@ class Box:
         return False
 
 
-class Place:
+class BytePlace:
     """The bytes `low` to `high` of an object `root` in a space: all of them, or `count` chunks of `chunk`
     bytes, `pitch` apart."""
 
@@ -78,7 +78,7 @@ class Place:
             (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
         )  # fmt: skip
 
-    def meets(self, front: Place, loop: Operation | None) -> bool:
+    def meets(self, front: BytePlace, loop: Operation | None) -> bool:
         """Return True if a byte may be shared with a place that an earlier instruction accessed."""
         if self.low >= front.high or front.low >= self.high:
             return False
@@ -98,7 +98,7 @@ class Place:
         return self.box is not None and not self.box.fixed
 
 
-def _hits(many: Place, low: int, high: int) -> bool:
+def _hits(many: BytePlace, low: int, high: int) -> bool:
     """Return True if an evenly spaced place overlaps a range."""
     first = (low - many.low) // many.pitch
     return (low - many.low) - first * many.pitch < many.chunk or many.low + (first + 1) * many.pitch < high
@@ -109,14 +109,14 @@ class Geometry:
 
     __slots__ = ("base", "bits", "box", "cols", "layout", "root", "rows", "space")
 
-    def __init__(self, place: Place, type: TileBufType, profile: Profile) -> None:
+    def __init__(self, place: BytePlace, type: TileBufType, profile: Profile) -> None:
         self.space, self.root, self.base = place.space, place.root, place.low
         self.rows, self.cols, self.bits = type.rows, type.cols, type.bits or 8
         blayout = profile.left_blayout if type.loc == "left" else type.blayout
         self.layout = LAYOUTS.get((blayout, type.slayout), "")
         self.box = type.box
 
-    def window(self, r: int, c: int, rows: int, cols: int) -> Place:
+    def window(self, r: int, c: int, rows: int, cols: int) -> BytePlace:
         """Return the place of `rows` x `cols` elements at (r, c), rounded to whole boxes."""
         ir, ic = self.box
         if self.layout in ("ND", "ZN", "ZZ"):  # rows of boxes are contiguous
@@ -130,6 +130,6 @@ class Geometry:
         low, high = self.base + start // 8, self.base - (-end // 8)
         whole = not (start % 8 or chunk * self.bits % 8 or pitch * self.bits % 8)
         if chunk == pitch or count == 1 or not whole:
-            return Place(self.space, self.root, low, high, exact=whole)
+            return BytePlace(self.space, self.root, low, high, exact=whole)
         pattern = count, chunk * self.bits // 8, pitch * self.bits // 8
-        return Place(self.space, self.root, low, high, pattern, exact=True)
+        return BytePlace(self.space, self.root, low, high, pattern, exact=True)

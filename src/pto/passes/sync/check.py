@@ -93,7 +93,7 @@ class Lazy(Know):
         self.left, self.pending = total.left, total.pending
 
 
-class Check:
+class HazardCheck:
     """Looks for unordered hazards. `found` are the instructions with one, `needed` the barriers that a hazard
     needs. Flags are identified by their ids or, before they have ids, by themselves."""
 
@@ -240,6 +240,6 @@ class Check:
 
 def covered(program: CoreProgram, hazards: Hazards, loop: Step, without: Flag) -> bool:
     """Return True if all hazards between iterations of a loop are ordered without a flag."""
-    check = Check(program, hazards, [], without)
+    check = HazardCheck(program, hazards, [], without)
     check.loop(loop)
     return not check.found

@@ -14,7 +14,7 @@ from .linear import CoreProgram, Seq, Step
 TAIL = "pto.auto_tail"
 
 
-class Emitter:
+class FlagEmitter:
     """Inserts the flags and barriers of one program into its function."""
 
     def __init__(self, program: CoreProgram, flags: list[Flag]) -> None:

@@ -14,7 +14,7 @@ from ...ir.core import Operation, Value
 from ...ir.types import ConvTileType, MemRefType, PtrType, TileBufType, ViewType
 from ...isa.machine import CHAINING, OVERLAPPING_PIPES
 from .affine import BIG
-from .bytes import Place
+from .bytes import BytePlace
 from .linear import CoreProgram, Step, copies
 from .regions import ANYWHERE, GM, Places, fifo_of
 
@@ -22,7 +22,7 @@ _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
 
 
 class PlaceAccess(NamedTuple):
-    place: Place
+    place: BytePlace
     write: bool
     #: Whether it has to follow earlier conflicts, and whether later conflicts have to follow it.
     follows: bool = True
@@ -47,7 +47,7 @@ class _Group:
     """Places of one root that can be searched together: by their bytes or, if these are unknown, by one
     dimension of windows at fixed offsets of one frame."""
 
-    def __init__(self, root: object, frame: object, members: list[Place]) -> None:
+    def __init__(self, root: object, frame: object, members: list[BytePlace]) -> None:
         self.root = root
         self.frame = frame
         self._dimension = -1
@@ -60,13 +60,13 @@ class _Group:
         self._starts = [low for low, _ in ranges]
         self._largest = max(high - low for low, high in ranges)
 
-    def _range(self, place: Place) -> tuple[int, int]:
+    def _range(self, place: BytePlace) -> tuple[int, int]:
         if self._dimension < 0 or place.box is None:
             return place.low, place.high
         low = place.box.offsets[self._dimension].constant
         return low, low + place.box.sizes[self._dimension]
 
-    def near(self, place: Place) -> list[Place]:
+    def near(self, place: BytePlace) -> list[BytePlace]:
         """Return the places that may overlap a place."""
         if self.frame is not None and (
             place.box is None or not place.box.fixed or place.box.frame != self.frame
@@ -76,9 +76,9 @@ class _Group:
         return self.members[bisect_left(self._starts, low - self._largest) : bisect_left(self._starts, high)]
 
 
-def _grouped(places: list[Place]) -> dict[str, list[_Group]]:
+def _grouped(places: list[BytePlace]) -> dict[str, list[_Group]]:
     """Return places by space, in groups."""
-    found: dict[tuple[str, object, object], list[Place]] = {}
+    found: dict[tuple[str, object, object], list[BytePlace]] = {}
     for place in places:
         box = place.box
         frame = box.frame if box is not None and box.fixed and place.high >= BIG else None
@@ -97,7 +97,7 @@ class Hazards:
         self.places = places
         self._quantisers = _quantisers(program)
         self.accesses: list[list[PlaceAccess]] = [self._accesses(step) for step in program.ops]
-        self._users: dict[Place, _Users] = {}
+        self._users: dict[BytePlace, _Users] = {}
         self._atomic = 0
         self._chains = "V" in OVERLAPPING_PIPES[program.profile.isa]
         self._register()
@@ -108,7 +108,7 @@ class Hazards:
     # -- accesses of an instruction --------------------------------------------------------------------
 
     def _accesses(self, step: Step) -> list[PlaceAccess]:
-        found: dict[tuple[Place, bool], PlaceAccess] = {}
+        found: dict[tuple[BytePlace, bool], PlaceAccess] = {}
 
         def add(value: Value, write: bool, follows: bool = True, leads: bool = True) -> None:
             places = self.places.of(value) if index is None else self.places.element(value, index)
@@ -144,7 +144,7 @@ class Hazards:
             elif declared.kind == "group" and value.op is not None:
                 for tensor in value.op.operands:
                     add(tensor, declared.writes)
-        everywhere = Place(GM, ANYWHERE)
+        everywhere = BytePlace(GM, ANYWHERE)
         if name.endswith("tnotify"):  # a wait for the signal relies on all earlier accesses
             found[everywhere, True] = PlaceAccess(everywhere, True, True, False)
         elif name == "pto.wait_async_event":  # transferred data is available from here on
@@ -196,7 +196,7 @@ class Hazards:
 
     # -- overlapping places ----------------------------------------------------------------------------
 
-    def _meeting(self, place: Place, loop: Step | None, write: bool) -> list[_Users]:
+    def _meeting(self, place: BytePlace, loop: Step | None, write: bool) -> list[_Users]:
         """Return users of the places that may overlap a place, used in an earlier iteration of `loop`. For a
         place that is only read, return users of written places only."""
         users = self._users[place]

@@ -15,7 +15,7 @@ from ...isa.machine import LOCATION_OF
 from ...isa.profiles import Profile
 from ...isa.tile import size_bytes
 from .affine import BIG, Affine, Forms, innermost
-from .bytes import Box, Geometry, Place
+from .bytes import Box, BytePlace, Geometry
 
 GM = "gm"
 #: The root of a place with an unknown position in its space.
@@ -31,9 +31,9 @@ class Places:
     def __init__(self, function: Operation, profile: Profile) -> None:
         self.profile = profile
         self.forms = Forms()
-        self._known: dict[Value, tuple[Place, ...]] = {}
+        self._known: dict[Value, tuple[BytePlace, ...]] = {}
         self._frames: dict[Value, tuple[Geometry, int, int]] = {}
-        self._unique: dict[object, Place] = {}
+        self._unique: dict[object, BytePlace] = {}
         self._busy: set[Value] = set()
         #: Tiles with an address set at run time.
         self._moving: set[Value] = set()
@@ -53,7 +53,7 @@ class Places:
             elif row.rebinds:
                 self._moving.update((*op.group(row.rebinds), *op.results))
 
-    def of(self, value: Value) -> tuple[Place, ...]:
+    def of(self, value: Value) -> tuple[BytePlace, ...]:
         found = self._known.get(value)
         if found is not None:
             return found
@@ -63,38 +63,38 @@ class Places:
         found = self._resolve(value)
         self._busy.discard(value)
         if len(found) > _MOST_PLACES:
-            found = (self._one(Place(found[0].space, ANYWHERE)),)
+            found = (self._one(BytePlace(found[0].space, ANYWHERE)),)
         if not self._busy:
             self._known[value] = found
         return found
 
-    def element(self, value: Value, index: Value) -> tuple[Place, ...]:
+    def element(self, value: Value, index: Value) -> tuple[BytePlace, ...]:
         """Return the block of one element, counted from the start of the storage of a value."""
         bits = getattr(value.type, "bits", None) or 0
         low, high = self.forms.of(index).range
         places = self.of(value)
         if bits < 8 or low < 0 or any(p.box is not None or p.low <= -BIG for p in places):
             return places
-        found: list[Place] = []
+        found: list[BytePlace] = []
         for p in places:
             block = _BLOCK.get(p.space, 32)
             first = (p.low + low * bits // 8) // block * block
             last = -(-(p.low + (high + 1) * bits // 8) // block) * block if high < BIG else p.high
-            found.append(self._one(Place(p.space, p.root, first, last)))
+            found.append(self._one(BytePlace(p.space, p.root, first, last)))
         return tuple(found)
 
-    def _one(self, place: Place) -> Place:
+    def _one(self, place: BytePlace) -> BytePlace:
         """Return the same object for equal places."""
         return self._unique.setdefault(place.key, place)
 
-    def _anywhere(self, type: Type) -> tuple[Place, ...]:
-        return (self._one(Place(space_of(type), ANYWHERE)),)
+    def _anywhere(self, type: Type) -> tuple[BytePlace, ...]:
+        return (self._one(BytePlace(space_of(type), ANYWHERE)),)
 
-    def _resolve(self, value: Value) -> tuple[Place, ...]:
+    def _resolve(self, value: Value) -> tuple[BytePlace, ...]:
         type = value.type
         if value in self.popped:
             space = space_of(type)
-            return (self._one(Place(space, ("fifo", self.popped[value], space == GM))),)
+            return (self._one(BytePlace(space, ("fifo", self.popped[value], space == GM))),)
         if value in self._moving:
             return self._anywhere(type)
         sources = _sources(value)
@@ -103,7 +103,7 @@ class Places:
         op = value.op
         if op is None:
             known = _given(value) and space_of(type) == GM
-            return (self._one(Place(GM, value)),) if known else self._anywhere(type)
+            return (self._one(BytePlace(GM, value)),) if known else self._anywhere(type)
         handler = _HANDLERS.get(op.name)
         if handler is not None:
             return handler(self, op, type)
@@ -112,9 +112,9 @@ class Places:
             return self._renamed(op, source, type)
         return self._anywhere(type)
 
-    def _joined(self, value: Value, sources: list[Value]) -> tuple[Place, ...]:
+    def _joined(self, value: Value, sources: list[Value]) -> tuple[BytePlace, ...]:
         """Return all places that may reach a value, through all operations that pass them on."""
-        found: dict[Place, None] = {}
+        found: dict[BytePlace, None] = {}
         seen = {value, *sources}
         todo = list(sources)
         while todo:
@@ -127,7 +127,7 @@ class Places:
                 found.update(dict.fromkeys(self.of(source)))
         return tuple(found)
 
-    def _renamed(self, op: Operation, source: Value, type: Type) -> tuple[Place, ...]:
+    def _renamed(self, op: Operation, source: Value, type: Type) -> tuple[BytePlace, ...]:
         """Return the places of a storage under another name or type."""
         found = self.of(source)
         if op.name == "pto.tensor_view_addr" and any(p.box is not None for p in found):
@@ -137,27 +137,27 @@ class Places:
             return found
         return tuple(self._one(_resized(p, size)) for p in found)
 
-    def _part(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _part(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         """Return the places of the operand, which contain the result."""
         return self.of(op.operands[0])
 
     # -- tiles -----------------------------------------------------------------------------------------
 
-    def _alloc(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _alloc(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         addresses = op.group(_ADDRESS[op.name]) if op.name in _ADDRESS else []
         space, size = space_of(type), _size(type)
         if not addresses or size is None:
             root = ANYWHERE if addresses else op.result
-            return (self._one(Place(space, root, 0, size or BIG, exact=size is not None)),)
+            return (self._one(BytePlace(space, root, 0, size or BIG, exact=size is not None)),)
         form = self.forms.of(addresses[0])
         low, high = form.range
         if not form.terms:
-            return (self._one(Place(space, None, low, low + size, exact=True)),)
+            return (self._one(BytePlace(space, None, low, low + size, exact=True)),)
         if low < 0 or high >= BIG:
             return self._anywhere(type)
-        return (self._one(Place(space, None, low, high + size, box=Box(space, (form,), (size,)))),)
+        return (self._one(BytePlace(space, None, low, high + size, box=Box(space, (form,), (size,)))),)
 
-    def _subview(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _subview(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         source = op.get("source")
         assert source is not None
         offsets = [constant_of(v) for v in op.group("offsets")]
@@ -174,7 +174,7 @@ class Places:
 
     def _moving_window(
         self, op: Operation, geometry: Geometry, start: tuple[int, int], sizes: tuple[int, int]
-    ) -> tuple[Place, ...]:
+    ) -> tuple[BytePlace, ...]:
         """Return the place of a window with dynamic offsets, such as a slot: in its tile, and disjoint from
         other windows of it by their offsets."""
         (place,) = self.of(op.operands[0]) if geometry.bits >= 8 else (None,)
@@ -186,7 +186,9 @@ class Places:
         shape = geometry.rows, geometry.cols
         frame = (geometry.space, geometry.root, geometry.base, shape, geometry.bits, geometry.layout)
         return (
-            self._one(Place(place.space, place.root, place.low, place.high, box=Box(frame, offsets, sizes))),
+            self._one(
+                BytePlace(place.space, place.root, place.low, place.high, box=Box(frame, offsets, sizes))
+            ),
         )
 
     def _geometry(self, value: Value) -> tuple[Geometry, int, int] | None:
@@ -203,10 +205,10 @@ class Places:
 
     # -- global memory ---------------------------------------------------------------------------------
 
-    def _view(self, op: Operation, type: Type) -> tuple[Place, ...]:
-        return tuple(self._one(Place(p.space, p.root, p.low)) for p in self.of(op.operands[0]))
+    def _view(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
+        return tuple(self._one(BytePlace(p.space, p.root, p.low)) for p in self.of(op.operands[0]))
 
-    def _window(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _window(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         found = self.of(op.operands[0])
         frame, strides, scope = self._frame(op.operands[0])
         if frame is None or len(found) != 1 or found[0].root is ANYWHERE:
@@ -217,7 +219,7 @@ class Places:
         if strides and low > -BIG:
             low, high = self._hull(found[0], type, offsets, extents, strides)
         box = Box(frame, offsets, tuple(extents), scope)
-        return (self._one(Place(GM, found[0].root, low, high, box=box)),)
+        return (self._one(BytePlace(GM, found[0].root, low, high, box=box)),)
 
     def _frame(self, view: Value) -> tuple[object, list[Affine], Block | None]:
         """Return a key of views whose indices name the same elements, the strides if they are known, and the
@@ -235,7 +237,12 @@ class Places:
         return (pointer, tuple(s.key for s in strides)), strides, scope
 
     def _hull(
-        self, whole: Place, type: Type, offsets: tuple[Affine, ...], extents: list[int], strides: list[Affine]
+        self,
+        whole: BytePlace,
+        type: Type,
+        offsets: tuple[Affine, ...],
+        extents: list[int],
+        strides: list[Affine],
     ) -> tuple[int, int]:
         """Return the bytes between which a window lies, for all its offsets."""
         first = last = 0
@@ -248,20 +255,20 @@ class Places:
         bits = getattr(type, "bits", 8) or 8
         return whole.low + first * bits // 8, whole.low - (-(last + 1) * bits // 8)
 
-    def _addptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _addptr(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         form = self.forms.of(op.operands[1])
         bits = getattr(type, "bits", 8) or 8
         known = not form.terms
         return tuple(
             self._one(
-                Place(p.space, p.root, p.low + form.constant * bits // 8)
+                BytePlace(p.space, p.root, p.low + form.constant * bits // 8)
                 if known and p.low > -BIG
                 else _somewhere(p)
             )
             for p in self.of(op.operands[0])
         )
 
-    def _castptr(self, op: Operation, type: Type) -> tuple[Place, ...]:
+    def _castptr(self, op: Operation, type: Type) -> tuple[BytePlace, ...]:
         source = op.operands[0]
         if isinstance(source.type, PtrType | MemRefType | ViewType):
             return self.of(source)
@@ -269,7 +276,7 @@ class Places:
         known = constant_of(source)
         if space == GM or not isinstance(known, int):
             return self._anywhere(type)
-        return (self._one(Place(space, None, known)),)
+        return (self._one(BytePlace(space, None, known)),)
 
 
 def fifo_of(op: Operation) -> object:
@@ -306,9 +313,9 @@ def _size(type: Type) -> int | None:
     return None
 
 
-def _somewhere(place: Place) -> Place:
+def _somewhere(place: BytePlace) -> BytePlace:
     """Return the whole root of a place."""
-    return Place(place.space, place.root, -BIG)
+    return BytePlace(place.space, place.root, -BIG)
 
 
 def _block(value: Value) -> Block | None:
@@ -351,14 +358,14 @@ def _sources(value: Value) -> list[Value]:
     return [owner.operands[index]] if owner.name == "pto.strict_vecscope" else []
 
 
-def _resized(place: Place, size: int) -> Place:
+def _resized(place: BytePlace, size: int) -> BytePlace:
     box = place.box
     if box is None:
         if place.high >= BIG:
             return place
-        return Place(place.space, place.root, place.low, place.low + size, exact=place.exact)
+        return BytePlace(place.space, place.root, place.low, place.low + size, exact=place.exact)
     moved = Box(box.frame, box.offsets, (size,)) if len(box.sizes) == 1 else None
-    return Place(place.space, place.root, place.low, max(place.high, place.low + size), box=moved)
+    return BytePlace(place.space, place.root, place.low, max(place.high, place.low + size), box=moved)
 
 
 def _ends(op: Operation, name: str) -> list[Operation]:

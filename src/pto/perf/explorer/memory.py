@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...isa.profiles import LOCATIONS
-from ..memory_map import HeldValue, Life, MemoryMap, Overlap
+from ..memory_map import HeldValue, Life, MemoryMap, TileOverlap
 from .page import packed, page
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ def _held(values: list[HeldValue]) -> str:
     return packed(pairs)
 
 
-def _clash(o: Overlap) -> str:
+def _clash(o: TileOverlap) -> str:
     writers = sorted({line for (_, line, write) in o.b.uses if write})
     readers = sorted({line for (_, line, write) in o.a.uses if not write})
     lines = f"; %{o.b.name} is written in {_lines(writers)}" if writers else ""

@@ -15,7 +15,7 @@ from ...isa.timing import Machine
 from . import simulate as sim
 from .columns import REASONS, Columns
 from .simulate import Simulated, cap_of, simulate, slots_of
-from .trace import BARRIER, GIVE, WORK, Site, Trace
+from .trace import BARRIER, GIVE, WORK, Trace, TraceSite
 
 M = TypeVar("M", bound="Measures")
 
@@ -34,8 +34,8 @@ class Stall(NamedTuple):
 
     reason: str
     pipe: str
-    site: Site  # the waiting instruction
-    of: Site | None  # the instruction that it waited for
+    site: TraceSite  # the waiting instruction
+    of: TraceSite | None  # the instruction that it waited for
     cycles: float  # of all cores
     worst: float  # of one core
     times: int
@@ -48,7 +48,7 @@ class _Gap(NamedTuple):
     of: int  # the event that was waited for
 
 
-class Step(NamedTuple):
+class CriticalStep(NamedTuple):
     """A part of the critical path: an event, the interval that counts, and the reason for its start."""
 
     event: int
@@ -347,15 +347,15 @@ class Measures:
         if left > 0:
             yield gap.reason, left
 
-    def critical_path(self) -> list[Step]:
+    def critical_path(self) -> list[CriticalStep]:
         """Return the path from the launch to the end, without gaps: to reduce the total, a part of it must
         become shorter."""
         return self._path
 
     @cached_property
-    def _path(self) -> list[Step]:
+    def _path(self) -> list[CriticalStep]:
         times, trace = self.times, self.trace
-        steps: list[Step] = []
+        steps: list[CriticalStep] = []
         e, end = times.last, times.total
         while e >= 0:
             if steps and steps[-1].event == e and steps[-1].begin <= end:
@@ -368,7 +368,7 @@ class Measures:
             if steps and steps[-1].why == sim.ISSUE and trace.pipe[e]:
                 begin = min(begin, max(times.issue[e], 0.0))  # only its issue is on the path
                 why, follows = sim.QUEUE, times.queued.get(e, follows)
-            steps.append(Step(e, begin, end, why))
+            steps.append(CriticalStep(e, begin, end, why))
             end = begin
             e = follows
         steps.reverse()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...isa.costs import PATHS
 from . import simulate as sim
-from .trace import DRAIN, Site
+from .trace import DRAIN, TraceSite
 
 if TYPE_CHECKING:
     from .measures import Measures, Stall
@@ -35,7 +35,7 @@ def path_name(path: str) -> str:
     return " -> ".join(_ARROWS.get(word, word) for word in path.split("_"))
 
 
-def place(site: Site) -> str:
+def place(site: TraceSite) -> str:
     return f"{site.name} (line {site.line})" if site.line else site.name
 
 

@@ -61,7 +61,7 @@ class Simulated:
         self.block_start: list[float] = []
 
 
-class _Core:
+class _SimulatedCore:
     __slots__ = (
         "at", "block", "blocked", "events", "last_done", "last_event", "pipes", "time", "turned", "undone",
     )  # fmt: skip
@@ -81,7 +81,7 @@ class _Core:
 class _Pipe:
     __slots__ = ("begun", "core", "events", "free", "last_done", "last_event", "owner", "waiting")
 
-    def __init__(self, core: _Core) -> None:
+    def __init__(self, core: _SimulatedCore) -> None:
         self.core = core
         self.events: list[int] = []
         self.begun = 0  # number of started events
@@ -178,11 +178,11 @@ class _Simulation:
             self.left[e] = len(waits)
         self.meeting = {e: group for group in trace.meets for e in group}
         self.came: dict[int, int] = {}  # id of a meeting -> number of arrived cores
-        self.poke: list[_Core] = []
+        self.poke: list[_SimulatedCore] = []
         self.pipes_to_try: list[_Pipe] = []
         # cores and their streams
-        self.cores = [_Core(c.block) for c in trace.cores]
-        self.blocks: dict[int, list[_Core]] = {}
+        self.cores = [_SimulatedCore(c.block) for c in trace.cores]
+        self.blocks: dict[int, list[_SimulatedCore]] = {}
         for core in self.cores:
             self.blocks.setdefault(core.block, []).append(core)
         index = [0] * len(trace)
@@ -296,7 +296,7 @@ class _Simulation:
 
     # -- the scalar unit ---------------------------------------------------------------------------------
 
-    def issue(self, core: _Core) -> None:
+    def issue(self, core: _SimulatedCore) -> None:
         """Advance the scalar unit as far as possible."""
         if core.at < 0:
             return
@@ -343,7 +343,7 @@ class _Simulation:
             self.advance(pipe)
         core.at, core.time = at, time
 
-    def scalar(self, core: _Core, e: int, time: float) -> bool:
+    def scalar(self, core: _SimulatedCore, e: int, time: float) -> bool:
         """Process an event of the scalar unit. Return False if it cannot run yet."""
         trace, result = self.trace, self.result
         if self.left[e]:
@@ -459,7 +459,7 @@ class _Simulation:
                 pipe.last_event = pipe.last_event if pipe.last_done > done else e
             self.finish(core, e, done)
 
-    def finish(self, core: _Core, e: int, done: float) -> None:
+    def finish(self, core: _SimulatedCore, e: int, done: float) -> None:
         """Complete an event, and notify the waiting events."""
         self.result.done[e] = done
         core.undone -= 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .measures import Measures, PipeUse, Stall, Step
+from .measures import Measures, PipeUse, Stall
 from .trace import SCALAR
 
 if TYPE_CHECKING:
@@ -44,4 +44,4 @@ class Timeline(Measures):
         return perfetto(self)
 
 
-__all__ = ["SCALAR", "PipeUse", "Stall", "Step", "Timeline"]
+__all__ = ["SCALAR", "PipeUse", "Stall", "Timeline"]

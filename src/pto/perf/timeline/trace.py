@@ -22,7 +22,7 @@ WORK, GIVE, TAKE, BARRIER, DRAIN, MEET, INSIDE = range(7)
 SCALAR = "S"
 
 
-class Site(NamedTuple):
+class TraceSite(NamedTuple):
     """An instruction of the program, for reports about its events."""
 
     name: str
@@ -59,7 +59,7 @@ class Trace:
     def __init__(self) -> None:
         self.cores: list[CoreInfo] = []
         self.pipes: list[str] = [SCALAR]
-        self.sites: list[Site] = []
+        self.sites: list[TraceSite] = []
         self.charges: list[Charge] = [NOTHING]
         #: Row and operands of each charge, to compute it again for another machine.
         self.made_of: list[tuple[Row, Mapping[str, Any]] | None] = [None]

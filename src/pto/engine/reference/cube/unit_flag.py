@@ -15,7 +15,7 @@ from typing import Any
 
 from ....ir.core import Operation
 from ...watch import GIVE
-from ..core import Core, Item, queued
+from ..core import Core, QueueItem, queued
 from ..instr import Instr
 from .matrix import M0, N0, up
 
@@ -29,7 +29,7 @@ def issue(core: Core, i: Instr, execute: Any) -> None:
     product = i.pipe == "M"
     at = i.arg("dst" if product else "src").offset
     end = at + 4 * up(int(i.arg("m")), M0) * up(int(i.arg("n")), N0)
-    core.enqueue(i.pipe, Check(i.op, at, product))
+    core.enqueue(i.pipe, UnitFlagCheck(i.op, at, product))
     core.issue(i, execute)
     if i.attr("unit_flag") != "check_only":
         core.enqueue(i.pipe, Change(i.op, at, product, end))
@@ -56,7 +56,7 @@ def issue_phased(core: Core, i: Instr, execute: Any) -> None:
     core.enqueue(i.pipe, done)
 
 
-class Over(Item):
+class Over(QueueItem):
     """Marks the end of the work of a pipe on an accumulator."""
 
     __slots__ = ("given", "is_over")
@@ -72,7 +72,7 @@ class Over(Item):
         self.is_over = True
 
 
-class Follow(Item):
+class Follow(QueueItem):
     """Waits for the work of the other pipe on an accumulator."""
 
     __slots__ = ("other",)
@@ -95,7 +95,7 @@ class Follow(Item):
         return queued([core], lambda item: item is self.other)
 
 
-class Check(Item):
+class UnitFlagCheck(QueueItem):
     """Waits until a matrix is free for a product, or published for a write-back."""
 
     __slots__ = ("at", "product")
@@ -121,7 +121,7 @@ class Check(Item):
         return queued([core], lambda item: isinstance(item, Change) and item.product != self.product)
 
 
-class Change(Item):
+class Change(QueueItem):
     """Publishes or frees a matrix."""
 
     __slots__ = ("at", "end", "product")
