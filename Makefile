@@ -19,6 +19,7 @@ SETUP := $(VENV)/.setup
 TESTS := $(VENV)/.setup-test
 LINTERS := $(VENV)/.setup-lint
 DOCS := $(VENV)/.setup-docs
+PACKAGES := $(VENV)/packages
 # Compiled functions of engine native: those that examples use, or all (native); see CMakeLists.txt.
 PACKS ?= $(if $(wildcard $(TESTS)),native,usual)
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
@@ -26,7 +27,7 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup setup-test generate demo test smoke mutants fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
+.PHONY: FORCE help setup setup-test generate demo test smoke mutants fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
 help:
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
@@ -82,8 +83,10 @@ BUILD_TOOLS = $(if $(shell echo 'cmake_minimum_required(VERSION 3.18)' | cmake -
 
 # Build the native part with the tools of the environment: pip's own build environments have other paths each time, and
 # then everything is compiled again. What is compiled, n of m, is shown; all of it is in setup.log.
-# The environment names the pack: pip 22.0 has no --config-settings.
+# The environment names the pack: pip 22.0 has no --config-settings. The build imports src/pto, where the list of
+# modules of an earlier installation may be wrong.
 define INSTALL
+@rm -f $(VENV)/lib/python*/site-packages/_editable_skbc_pto.*
 @echo 'make: building the native part ($(1) functions of engine native)'
 @PATH="$(CURDIR)/$(BIN):$$PATH" SKBUILD_CMAKE_DEFINE='PTO_PACKS=$(1);PTO_NANOBIND_BACKEND=ON' \
   $(PIP:--quiet=-v) --no-build-isolation -e $(2) 2>&1 \
@@ -92,7 +95,11 @@ define INSTALL
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
 
-$(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
+# The installation for development has a list of the packages.
+$(PACKAGES): FORCE | $(BIN)/python
+	@find src/pto -name __init__.py | sort | cmp -s - $@ || find src/pto -name __init__.py | sort > $@
+
+$(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py $(PACKAGES) | $(BIN)/python
 	@echo 'make: installing what the package needs into $(VENV)'
 	@$(PIP) numpy ml_dtypes & numpy=$$!; \
 	  $(PIP) 'scikit-build-core>=0.10' 'nanobind>=3' nanobind-backend $(BUILD_TOOLS) && wait $$numpy

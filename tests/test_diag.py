@@ -28,7 +28,7 @@ from pto.diag import (
     sorted_by_place,
 )
 from pto.isa.meaning import BadMeaning
-from pto.language.arguments import WrongArguments
+from pto.language.programs.arguments import WrongArguments
 from pto.runtime.failures import RunFailure
 
 Check = Callable[..., Any]

@@ -18,7 +18,7 @@ import pto.language.distributed as pld
 from pto.compat.pypto import finder
 from pto.compat.pypto.modules import MODULES
 from pto.diag import DiagnosticError
-from pto.language import folder
+from pto.language.programs import folder
 
 N = pl.dynamic("N")
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pto.language import compiled
-from pto.language.compiled import Compiled
-from pto.language.graph import CallGraph, Edge, Site
-from pto.language.tasks import with_windows
-from pto.language.touched import met
+from pto.language.checks.touched_bytes import met
+from pto.language.graphs.graph import CallGraph, Edge, Site
+from pto.language.graphs.tasks import with_windows
+from pto.language.programs import compiled
+from pto.language.programs.compiled import Compiled
 
 
 class Compared(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 from pto.engine.entry import Launchable
 from pto.engine.native import machine
 from pto.engine.native.kernel import image_of
-from pto.language.call import specialised
+from pto.language.programs.call import specialised
 
 
 def compile_together(launches: Iterable[tuple[Any, Sequence[Any], str]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.sampling import EVERY
 
 import pto.language as pl
-from pto.language.lower import exact
+from pto.language.programs.lower import exact
 
 
 def check(kernel: Any, *args: Any) -> Any:

@@ -15,7 +15,7 @@ import pytest
 
 import pto.language as pl
 from pto.diag import DiagnosticError
-from pto.language.call import Compiled
+from pto.language.programs.call import Compiled
 from pto.runtime import folder as runtime_folder
 from pto.runtime.runner import Runner, RunnerOptions
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.each import together
 
-from pto.language import index
-from pto.language.build import Build
 from pto.language.dtypes import DATA_TYPES, DataType
-from pto.language.ir import Block, ScalarType, Value
+from pto.language.ir import Block, ScalarType, Value, index
+from pto.language.ir.build import Build
 
 TYPES = [DATA_TYPES[n] for n in ("INT8", "UINT8", "INT16", "INT32", "UINT32", "INT64", "UINT64", "INDEX")]
 

@@ -13,7 +13,7 @@ from tests.each import each
 
 import pto
 import pto.language as pl
-from pto.language.helps import PHRASES
+from pto.language.advice import PHRASES
 from pto.language.problems import LanguageWarning
 
 X = np.zeros((64, 64), np.float32)

@@ -11,8 +11,8 @@ from tests.each import together
 
 import pto.language as pl
 from pto.diag import DiagnosticError
-from pto.language.jit import ProgramClass
-from pto.language.lower import texts
+from pto.language.programs.jit import ProgramClass
+from pto.language.programs.lower import texts
 
 ROWS, COLS, STEP = 64, 32, 16
 BRANCHES = ROWS // STEP

@@ -9,7 +9,7 @@ import pytest
 
 import pto.language as pl
 from pto.diag import DiagnosticError
-from pto.language.serial import Serial, SerialTensor
+from pto.language.graphs.serial import Serial, SerialTensor
 
 RNG = np.random.default_rng(0)
 

@@ -10,8 +10,8 @@ import pytest
 
 import pto.language as pl
 from pto.engine import journal
-from pto.language.footprint import Footprint, RunArray
-from pto.language.graph import ordered
+from pto.language.checks.footprint import Footprint, RunArray
+from pto.language.graphs.graph import ordered
 from pto.language.problems import LanguageWarning
 
 ROWS, COLS = 64, 32

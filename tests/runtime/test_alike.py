@@ -12,11 +12,11 @@ import pytest
 from pto.cli.main import main
 from pto.engine.region import Region, blocked
 from pto.engine.traced.contents import by_contents
-from pto.runtime import told as hearing
-from pto.runtime.alike import Alike, ByteUse, TaskAccess, Told
-from pto.runtime.told import TaskArray
-from pto.runtime.watched import _Uses
-from pto.runtime.written import Written
+from pto.runtime import task_traces as hearing
+from pto.runtime.equal_tasks import Alike, ByteUse, TaskAccess, Told
+from pto.runtime.task_sanitizers import _Uses
+from pto.runtime.task_traces import TaskArray
+from pto.runtime.written_bytes import Written
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
 ONCE = "add_scalar(rt, sum, 2.0f, two_more);"

@@ -12,7 +12,7 @@ from tests.each import together
 from pto.engine.memory import Buffer, View
 from pto.engine.sanitize import clock as clocks
 from pto.engine.sanitize.clock import Clock, Token, knows
-from pto.engine.sanitize.telling import Signals
+from pto.engine.sanitize.signal_order import Signals
 
 
 @dataclass(eq=False)

@@ -12,10 +12,10 @@ from tests.counting import calls
 import pto
 from pto.engine.access import Access
 from pto.engine.region import Region, blocked
+from pto.engine.sanitize.access_index import Seen
 from pto.engine.sanitize.clock import Clock
 from pto.engine.sanitize.race import RaceChecker
-from pto.engine.sanitize.seen import Seen
-from pto.engine.sanitize.touch import Touch
+from pto.engine.sanitize.race_access import Touch
 from pto.engine.sanitize.undef import Undef
 from pto.engine.sanitize.undefined_bytes import Origin
 from pto.engine.sanitize.vecscope import VecscopeHazards

@@ -11,7 +11,7 @@ from .common import CommandParser, read_input, tell, write_output
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
-    from ..engine.values import Keeper
+    from ..engine.operand_values import Keeper
     from ..perf.explorer.kernel import Cpp, Recorded
     from ..perf.memory_map import MemoryMap
     from ..perf.timeline.timeline import Timeline
@@ -103,7 +103,7 @@ def keeper(options: Namespace) -> Keeper | None:
     """Return a recorder of values for the page, or None without a page or in a dry run."""
     if options.view is None or options.dry or options.values == 0:
         return None
-    from ..engine.values import Keeper
+    from ..engine.operand_values import Keeper
 
     return Keeper(options.values)
 

@@ -19,9 +19,7 @@ from __future__ import annotations
 from types import SimpleNamespace as _Names
 from typing import Any
 
-from .arguments import RUNTIME
-from .autotune import autotune
-from .config import RunConfig
+from .control import FORMS as _FORMS
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
 from .enums import (
@@ -40,12 +38,14 @@ from .enums import (
     TensorLayout,
     TileLayout,
 )
-from .forms import FORMS as _FORMS
-from .jit import function, inline, jit, program
+from .ir.text import loads, loads_program, parse, parse_program
 from .operators import OPERATORS as _OPERATORS
 from .operators import Namespace as _Namespace
 from .operators.fifo import AUTO
-from .text import loads, loads_program, parse, parse_program
+from .programs.arguments import RUNTIME
+from .programs.autotune import autotune
+from .programs.config import RunConfig
+from .programs.jit import function, inline, jit, program
 from .types import (
     UNSET,
     Array,
@@ -85,7 +85,7 @@ globals().update(_FORMS)
 def __getattr__(name: str) -> Any:
     """Return an operator, made on first use, or `pl.Compiled`, for `pl.Compiled.load(folder)`."""
     if name == "Compiled":
-        from .compiled import Compiled
+        from .programs.compiled import Compiled
 
         return Compiled
     if "." in name or name not in _OPERATORS:

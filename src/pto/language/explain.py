@@ -15,9 +15,9 @@ from __future__ import annotations
 from .. import driver
 from ..diag import Span
 from ..ir.core import Module
-from .graph import CallGraph, Edge, Site, name_of
+from .graphs.graph import CallGraph, Edge, Site, name_of
 from .ir import IN, INOUT, OUT, Block, Function, Op, Value, root, values_in
-from .lower import LoweredProgram
+from .programs.lower import LoweredProgram
 
 _CORES = {"cube": "cube", "vector": "vector"}
 

@@ -5,7 +5,7 @@ A table is a mapping of names of kernels (or their numbers) to microseconds, or 
 device's profile or of ours, `.npz`), of which each kernel's mean is taken. A function is called for each task
 (with a `TaskInfo`), once for the same kernel, shapes and numbers, and returns microseconds or None. The cost
 model gives the remaining durations: of programs in advance (`modelled`), of C++ kernels from the traces of
-their tasks (`timed`).
+their tasks (`task_times`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Durations:
         why: str = "",
     ) -> None:  # fmt: skip
         """Register a kernel of a run: set its duration, or let the run ask for the duration of each task, of
-        `timed` after the task was executed. Raise if no source has a duration."""
+        `task_times` after the task was executed. Raise if no source has a duration."""
         self._names[func_id] = name
         self._models.pop(func_id, None)
         self._timed.pop(func_id, None)

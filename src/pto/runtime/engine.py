@@ -19,7 +19,7 @@ from .tensors import values_of
 
 if TYPE_CHECKING:
     from ..engine.native.task import NativeTask
-    from .told import Hearing
+    from .task_traces import Hearing
     from .virtual import Virtual
 
 

@@ -24,8 +24,8 @@ from .failures import SUBMITTED, RunFailure
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder, KernelEntry
 from .golden import Arguments
 from .memory import TensorMemory
-from .told import Hearing
-from .watched import Watch
+from .task_sanitizers import Watch
+from .task_traces import Hearing
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 

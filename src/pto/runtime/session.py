@@ -56,9 +56,9 @@ from .tensors import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from .told import Hearing
+    from .task_sanitizers import Watch
+    from .task_traces import Hearing
     from .virtual import Virtual
-    from .watched import Watch
 
     Array = np.ndarray[Any, Any]
 
@@ -99,15 +99,15 @@ class Session:
         if not virtual.compute:
             return None
         from ..isa.profiles import DEFAULT, PROFILES
-        from .told import Hearing
+        from .task_traces import Hearing
 
         self._hearing = Hearing(PROFILES[DEFAULT], contents=False)
         return self._hearing
 
     def _observe(self, names: frozenset[str]) -> None:
         from ..isa.profiles import DEFAULT, PROFILES
-        from .told import Hearing
-        from .watched import Watch
+        from .task_sanitizers import Watch
+        from .task_traces import Hearing
 
         self._hearing = Hearing(PROFILES[DEFAULT])
         self._watch = Watch(self._hearing, names)

@@ -17,8 +17,8 @@ from .overheads import RuntimeMachine, read_machine
 from .tensors import refuse
 
 if TYPE_CHECKING:
-    from .timed import Timed
-    from .told import Hearing
+    from .task_times import Timed
+    from .task_traces import Hearing
 
 
 class Virtual:
@@ -60,7 +60,7 @@ class Virtual:
         self.durations.attach(run)
         if hearing is not None:
             if self._timed is None:
-                from .timed import Timed
+                from .task_times import Timed
 
                 self._timed = Timed(self.machine.cores or None, self._guessed)
             self._timed.listen(hearing)

@@ -73,7 +73,7 @@ _PARTS = ("inline", "incore", "extern")
 
 def _made(program: TunedProgram, point: Point) -> tuple[Any, list[Any]]:
     """Return a program or a function of the language, with its arguments."""
-    from ..language.jit import JitFunction
+    from ..language.programs.jit import JitFunction
     from ..reading import parse
 
     texts = [fill(a, point, f"argument '{a}'") for a in program.args]
@@ -109,7 +109,7 @@ def _made(program: TunedProgram, point: Point) -> tuple[Any, list[Any]]:
 
 def _timed(program: TunedProgram, point: Point, made: Any, values: list[Any]) -> Outcome:
     if not isinstance(made, Module):
-        from ..language.arguments import WrongArguments
+        from ..language.programs.arguments import WrongArguments
 
         try:
             graph = made.compile(*values)

@@ -9,7 +9,7 @@ from .refused import missing
 _SCRIPT = '''"""{name}, as Python executes it: operators work on arrays, in place."""
 
 import pto.language as pl
-from pto.language.jit import JitFunction
+from pto.language.programs.jit import JitFunction
 
 _PROGRAM = pl.parse_program("""
 {text}""")

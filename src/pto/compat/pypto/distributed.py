@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...language import arguments
-from ...language.compiled import Compiled
-from ...language.config import RunConfig
 from ...language.distributed import DistributedConfig
-from ...language.serial import SharedWindows
+from ...language.graphs.serial import SharedWindows
+from ...language.programs import arguments
+from ...language.programs.compiled import Compiled
+from ...language.programs.config import RunConfig
 from .refused import refuse
 from .worker import ChipWorker, DeviceTensor, RegistrationHandle, StackedDeviceTensor
 
@@ -211,7 +211,7 @@ Compiled.prepare = prepare  # type: ignore[method-assign]
 
 def _tensor_from_continuous(arg: Any) -> Any:
     """Return an argument of a callback as a torch tensor."""
-    from ...language.python_tasks import as_torch
+    from ...language.graphs.python_tasks import as_torch
 
     return as_torch(arg) if isinstance(arg, np.ndarray) else arg
 

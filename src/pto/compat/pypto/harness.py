@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from ...diag import DiagnosticError, render
-from ...language.config import RunConfig
+from ...language.programs.config import RunConfig
 from .backend import BackendType
 from .ir import MemoryPlanner, OptimizationStrategy
 from .runtime import RunResult

@@ -6,9 +6,7 @@ import enum
 import os
 from typing import Any
 
-from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout, folder  # noqa: F401
-from ...language.callable import CallableProgram
-from ...language.compiled import Compiled
+from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout
 from ...language.dtypes import DATA_TYPES
 from ...language.enums import (
     AtomicType,
@@ -22,7 +20,10 @@ from ...language.enums import (
     SplitMode,
 )
 from ...language.ir import Function, Program
-from ...language.lower import LoweredProgram
+from ...language.programs import folder  # noqa: F401
+from ...language.programs.callable import CallableProgram
+from ...language.programs.compiled import Compiled
+from ...language.programs.lower import LoweredProgram
 from .backend import CoreType, platform_of
 from .distributed import DistributedCompiledProgram, DistributedConfig
 from .refused import missing, refuse

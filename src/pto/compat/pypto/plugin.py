@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ... import knobs
-from ...language.config import RunConfig
+from ...language.programs.config import RunConfig
 from . import session
 
 #: Options of pypto's tests: name, default, help. A default of False makes a switch.

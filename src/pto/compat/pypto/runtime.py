@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...language import folder
-from ...language.callable import CallableProgram
-from ...language.config import RunConfig
+from ...language.programs import folder
+from ...language.programs.callable import CallableProgram
+from ...language.programs.config import RunConfig
 from . import ir
 from .distributed import DistributedRunHandle, DistributedWorker, _tensor_from_continuous  # noqa: F401
 from .refused import missing, refuse

@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ...language import call
-from ...language.callable import CallableProgram
-from ...language.compiled import Compiled, new_folder
 from ...language.declare import Declared
+from ...language.programs import call
+from ...language.programs.callable import CallableProgram
+from ...language.programs.compiled import Compiled, new_folder
 
 
 def orchestrations(program: Any) -> list[Declared]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...engine.elements import ARRAY_DTYPES
-from ...language import arguments
-from ...language.callable import CallableProgram
-from ...language.config import RunConfig
+from ...language.programs import arguments
+from ...language.programs.callable import CallableProgram
+from ...language.programs.config import RunConfig
 from .refused import refuse
 
 

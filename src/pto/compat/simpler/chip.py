@@ -31,8 +31,8 @@ from ...runtime.engine import TaskEngine
 from ...runtime.failures import RunFailure
 from ...runtime.golden import GoldenTensor as HostTensor
 from ...runtime.memory import TensorMemory
-from ...runtime.told import Hearing
-from ...runtime.watched import Watch
+from ...runtime.task_sanitizers import Watch
+from ...runtime.task_traces import Hearing
 from .buffers import AddressSpace, Tensor
 from .callables import ENTRY, ChipCallable
 from .directions import ArgDirection

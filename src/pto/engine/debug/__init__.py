@@ -11,7 +11,7 @@
 | `state` | who waits for whom: flags, FIFOs, pipes, cores |
 | `commands` | what the prompt understands, one table |
 | `prompt` | commands from a terminal, a pipe or a list |
-| `wire`, `requests`, `dap`, `looking` | the Debug Adapter Protocol, for editors |
+| `wire`, `requests`, `dap`, `inspection` | the Debug Adapter Protocol, for editors |
 
 Nothing here knows what a program was written in: operations are asked for their places.
 """

@@ -1,8 +1,8 @@
 """The Debug Adapter Protocol: a session for editors.
 
 Requests and stops come through one queue, so a launch that runs can be interrupted. Whatever a client sends
-is answered. What it looks at is in `looking`. A client on a port may be any user of the machine: nothing is
-done for it until it has presented a token (`admits`).
+is answered. `inspection` shows values. Any user of the machine may be the client on a port: it gets nothing
+before it has presented a token (`admits`).
 
 | request | what it does here |
 | --- | --- |
@@ -27,7 +27,7 @@ from . import values
 from .commands import shown_line
 from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
-from .looking import Looking
+from .inspection import Looking
 from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
 from .requests import Arguments, RefusedRequest, arg, handlers, request
 from .session import DebugSession, Stops

@@ -21,8 +21,8 @@ from ...ir.types import Type
 from ...isa.profiles import Profile
 from ...verify.missing import release_before, set_before, thing_of
 from ..memory import DealtPointer, GlobalMemory, Tile, View
+from ..vocabulary import Words
 from ..watch import Watchers
-from ..words import Words
 from .code import Code
 from .core import Core, QueueItem, RunError
 from .lower import LoweredModule

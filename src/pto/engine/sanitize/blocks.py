@@ -14,9 +14,9 @@ from ..elements import Array
 from ..memory import Buffer
 from ..watch import SESSION, WatchedLaunch
 from .clock import GRID
+from .race_access import ADDS, APART, SETS, Touch, hazard
 from .reports import Reports, bytes_of
-from .telling import Signals
-from .touch import ADDS, APART, SETS, Touch, hazard
+from .signal_order import Signals
 
 #: Rows of the table of a buffer: two writers and two readers for each byte, of different blocks, so that a
 #: new access meets at least one of another block.

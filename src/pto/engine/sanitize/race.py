@@ -19,15 +19,15 @@ from ..elements import Array
 from ..memory import View
 from ..result import LaunchResult
 from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
+from .access_index import Seen
 from .advice import LATE, Side, flag_between, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Token, join, joined, knows, learn_of, meet
 from .overlap import in_hex, storage_of
+from .race_access import ATOMIC, Touch, hazard, meets, overlap
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
-from .seen import Seen
-from .telling import Signals
-from .touch import ATOMIC, Touch, hazard, meets, overlap
+from .signal_order import Signals
 from .vecscope import VecscopeHazards
 
 #: A vector instruction that reads exactly the result of the one before it needs no barrier if it has at least

@@ -12,7 +12,7 @@ from ..elements import Array
 from ..memory import Buffer, View
 from ..watch import WatchedCore, WatchedLaunch
 from .sanitizer import Sanitizer
-from .telling import word_at, words_of
+from .signal_order import word_at, words_of
 
 #: A signal: its window, and the offset of its first byte.
 Cell = tuple[Buffer, int]

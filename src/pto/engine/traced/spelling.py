@@ -12,7 +12,7 @@ from ...isa import row as find_row
 from ...isa import rows
 from ..cpp.handwritten import without_comments
 from ..cpp.places import functions_in
-from ..words import Words
+from ..vocabulary import Words
 from .sites import spelled
 
 _FLAG = re.compile(

@@ -8,8 +8,7 @@ from typing import Any
 from ...ir.core import Value as PtoValue
 from ...ir.types import TileBufType
 from ...isa import row as find_row
-from .. import index
-from ..ir import Op, Value
+from ..ir import Op, Value, index
 from ..problems import UNSUPPORTED, fail
 from .operators import OperatorEmitter
 from .types import tile_type

@@ -13,10 +13,9 @@ from ...ir.types import I64, INDEX, ScalarType, TileBufType, ViewType
 from ...isa.profiles import Profile
 from ...isa.scalars import bounds, fit
 from ...isa.tile import inner_box
-from .. import index
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
-from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, scalar_type
+from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, index, scalar_type
 from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from .types import element, number, tile_type, two_dimensions

@@ -12,10 +12,9 @@ from typing import Any
 
 from ...ir.attrs import BoolAttr, EnumAttr, IntAttr, OpaqueAttr, StrAttr
 from ...ir.core import Value as PtoValue
-from .. import index
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..enums import COMPARISONS, MaskPattern
-from ..ir import Op, TensorType, TileType, Value
+from ..ir import Op, TensorType, TileType, Value, index
 from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
 from .operators import OperatorEmitter, is_column

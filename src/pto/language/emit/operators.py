@@ -15,10 +15,9 @@ from ...ir.types import PtrType, ScalarType, TileBufType
 from ...isa import row as find_row
 from ...isa.python import Signature, signatures
 from ...isa.row import Row
-from .. import index
 from ..dtypes import BOOL, FP32, INT32, DataType
 from ..enums import COMPARISONS, ROUNDINGS, PadValue
-from ..ir import Op, TensorType, TileType, Value, is_scalar, is_tile
+from ..ir import Op, TensorType, TileType, Value, index, is_scalar, is_tile
 from ..problems import UNSUPPORTED, fail
 from .emission import Emission
 from .scratch import ONLY_GIVEN, scratch_type

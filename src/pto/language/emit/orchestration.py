@@ -18,11 +18,11 @@ from typing import Any
 from ...isa.dtypes import DTYPES
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
-from ..graph import ordered
+from ..graphs.graph import ordered
+from ..graphs.orchestrate import untracked
 from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
-from ..orchestrate import untracked
+from ..ir.writer import BEFORE, BETWEEN
 from ..problems import UNSUPPORTED, fail
-from ..writer import BEFORE, BETWEEN
 from .orchestration_words import HELPERS, KEYWORDS
 
 #: Element types by their name in the runtime; types that it lacks use another of their width.

@@ -8,9 +8,8 @@ from ...ir.types import I1, INDEX, ScalarType, TileBufType
 from ...isa.dtypes import DTYPES
 from ...isa.profiles import Profile
 from ...isa.tile import DEFAULT_CONFIG, block_elements, inner_box
-from .. import index
 from ..dtypes import BOOL, DATA_TYPES, DataType
-from ..ir import TileType
+from ..ir import TileType, index
 
 
 def element(dtype: DataType) -> ScalarType:

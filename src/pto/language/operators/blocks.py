@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import INDEX, DataType
 from ..enums import AtomicType
-from ..ir import Op, ScalarType, Value
+from ..ir import Op, ScalarType, Value, index
+from ..ir.build import Build
 from .core import FUNCTIONS
 
 #: Bytes of a block of a copy, at most.

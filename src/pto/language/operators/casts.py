@@ -13,10 +13,10 @@ from typing import Any
 
 from ...isa import row
 from ...isa.python import signatures
-from ..build import Build
 from ..dtypes import BOOL, BY_ISA, FP32, DataType
 from ..enums import ROUNDINGS
 from ..ir import ScalarType, Value, is_scalar, is_shaped
+from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
 from .core import FUNCTIONS, operator
 from .rows import result_type

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...isa.python import Signature, signatures
-from .. import index
-from ..build import Build
 from ..dtypes import BOOL, DATA_TYPES, FP32, INT32, DataType
-from ..ir import ShapedType, TileType, Value, is_scalar, is_shaped, scalar_type
+from ..ir import ShapedType, TileType, Value, index, is_scalar, is_shaped, scalar_type
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import FUNCTIONS, OPERATORS, operator
 from .rows import apply, array_type, comparison, elementwise, joint, result_type, scalar_for, spread

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..eager import interpreter
+from ..interpreter.current import interpreter
 from ..ir import Value
 
 

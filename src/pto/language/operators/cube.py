@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import FP32, INDEX, INT32, DataType
 from ..enums import MemorySpace, SplitMode
-from ..ir import ScalarType, ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
+from ..ir import ScalarType, ShapedType, TensorType, TileType, Value, index, is_scalar, is_shaped, is_tile
+from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import operator
 from .memory import in_core

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..build import Build
 from ..ir import Function, Value
+from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
 from ..types import written_type
 from .core import operator

@@ -6,8 +6,7 @@ import re
 from typing import Any, NoReturn
 
 from ...diag import Span
-from .. import index
-from ..ir import Value, root
+from ..ir import Value, index, root
 from ..problems import SHAPE, fail
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..build import Build
 from ..dtypes import INT32, DataType
 from ..ir import ScalarType, TileType, Value, is_tile
+from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
 from .core import operator
 from .memory import in_core

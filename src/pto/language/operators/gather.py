@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from .. import index as extents
-from ..build import Build
 from ..dtypes import INT32, DataType
 from ..enums import MaskPattern, MemorySpace
 from ..ir import TileType, Value, is_scalar, is_shaped
+from ..ir import index as extents
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .blocks import loop
 from .core import FUNCTIONS, OPERATORS, operator

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..build import Build
 from ..ir import Value
+from ..ir.build import Build
 from ..problems import TYPE
 from .core import operator
 from .memory import tensor_value

@@ -9,11 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from .. import index
-from ..build import Build, power
 from ..dtypes import BOOL, DATA_TYPES, FP32
 from ..enums import COMPARISONS
-from ..ir import Value, is_scalar, is_shaped
+from ..ir import Value, index, is_scalar, is_shaped
+from ..ir.build import Build, power
 from ..problems import TYPE
 from .compute import compared
 from .core import FUNCTIONS, Operator

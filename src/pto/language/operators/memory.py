@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import FP32, INDEX, DataType
 from ..enums import AtomicType, MemorySpace, TensorLayout
 from ..ir import (
@@ -15,12 +13,14 @@ from ..ir import (
     TensorType,
     TileType,
     Value,
+    index,
     is_scalar,
     is_shaped,
     is_tensor,
     is_tile,
     scalar_type,
 )
+from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TO_A_CORE, TYPE
 from ..types import MemRef
 from .core import operator

@@ -17,9 +17,9 @@ from typing import Any
 from ...isa import row as find_row
 from ...isa.python_names import MICRO
 from ...isa.row import Row
-from ..build import Build
 from ..dtypes import BY_ISA, DataType
 from ..ir import MaskType, Value, VectorType, is_scalar, is_tile, scalar_type
+from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
 from .core import Operator, Operators, operator
 from .memory import in_core

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import FP32
-from ..ir import ShapedType, TensorType, TileType, Value, is_shaped, is_tile
+from ..ir import ShapedType, TensorType, TileType, Value, index, is_shaped, is_tile
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import operator
 from .memory import in_core

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import DATA_TYPES, FP32, DataType
-from ..ir import TileType, Value, is_shaped
+from ..ir import TileType, Value, index, is_shaped
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import operator
 from .memory import shaped_value

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...isa.record import Record
-from .. import forms, index
-from ..build import Build
+from .. import control
 from ..dtypes import INT32, DataType
 from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
-from ..ir import Op, Value, is_scalar, is_tile
+from ..ir import Op, Value, index, is_scalar, is_tile
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
 from .blocks import block_of, copied
 from .core import FUNCTIONS, Operator, operator
@@ -372,7 +372,7 @@ def _task(
 ) -> None:  # fmt: skip
     own = [*(a for a in args if isinstance(a, Value) and a in b.ranks), *others]
     wholes = [b.ranks[a].whole for a in own]
-    said = forms.at(name_hint=function.__name__, no_dep_args=wholes, windows=[*wholes, *own])
+    said = control.at(name_hint=function.__name__, no_dep_args=wholes, windows=[*wholes, *own])
     more = {"builtin": called, "dispatch": b.dispatch}
     op = Op("region", {"kind": said.kind, **said.options, **more}, [], b.place)
     block = op.add_block()

@@ -10,11 +10,10 @@ from typing import Any
 
 from ...diag import did_you_mean
 from ...isa.python import Parameter, Result, Signature, signatures
-from .. import index
-from ..build import Build
 from ..dtypes import BOOL, BY_ISA, INDEX, DataType, promoted
 from ..enums import COMPARISONS
-from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
+from ..ir import ShapedType, TensorType, TileType, Value, index, is_scalar, is_shaped, scalar_type
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import OPERATORS, Operator
 from .extents import has_known_extents, unknown_extents

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..dtypes import DataType
 from ..enums import PadValue, TensorLayout
-from ..ir import ShapedType, TensorType, TileType, Value
+from ..ir import ShapedType, TensorType, TileType, Value, index
+from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, UNSUPPORTED
 from .core import FUNCTIONS, OPERATORS, operator
 from .memory import dense_strides, shaped_value, tensor_value

@@ -12,10 +12,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from .. import index
-from ..build import Build
 from ..dtypes import INDEX
-from ..ir import DistributedTensorType, HandleType, ScalarType, TileType, Type, Value, is_scalar, scalar_type
+from ..ir import (
+    DistributedTensorType,
+    HandleType,
+    ScalarType,
+    TileType,
+    Type,
+    Value,
+    index,
+    is_scalar,
+    scalar_type,
+)
+from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
 from ..types import HANDLES, CommCtx, Ptr
 from .core import Operator, operator

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
-from ..build import Build
 from ..enums import PipeType
-from ..ir import Value, is_scalar, is_tensor
+from ..ir import Value, index, is_scalar, is_tensor
+from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
 from .core import operator
 from .memory import in_core

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..build import Build
 from ..dtypes import TASK_ID, DataType
-from ..index import known as index_of
 from ..ir import ArrayType, ScalarType, Value, is_scalar
+from ..ir.build import Build
+from ..ir.index import known as index_of
 from ..problems import ARGUMENTS, PLACE, TYPE
 from .core import operator
 

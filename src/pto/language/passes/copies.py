@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
 from ..enums import AtomicType, Level
-from ..ir import Block, Op, Program, TensorType, Value, root, values_in
+from ..ir import Block, Op, Program, TensorType, Value, index, root, values_in
 from ..operators.blocks import block_of, copied
 from .rewrite import Rewriter, each_function
 

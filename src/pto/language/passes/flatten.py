@@ -12,9 +12,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from .. import index
 from ..enums import AtomicType, MemorySpace
-from ..ir import Function, Op, Program, ShapedType, TileType, Value, is_tile
+from ..ir import Function, Op, Program, ShapedType, TileType, Value, index, is_tile
 from ..operators.memory import count, merged_part
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function

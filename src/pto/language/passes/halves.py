@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...isa.python import signatures
-from .. import index
 from ..enums import SplitMode
-from ..ir import Op, TileType, Value, values_in
+from ..ir import Op, TileType, Value, index, values_in
 from .rewrite import handed_on
 
 #: Operators without a row that work on each element, row or column separately.

@@ -26,9 +26,8 @@ from itertools import product
 from typing import Any
 
 from ...isa.profiles import Profile
-from .. import index
 from ..enums import AtomicType, MemorySpace
-from ..ir import WRITTEN, Function, Op, Program, TileType, Value, root
+from ..ir import WRITTEN, Function, Op, Program, TileType, Value, index, root
 from ..operators.cube import PRODUCTS, transposed
 from ..problems import UNSUPPORTED, fail
 from .clean import is_window

@@ -27,11 +27,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...isa.profiles import Profile
-from .. import index
+from ..control import CrossCoreSlot, Split
 from ..dtypes import DATA_TYPES, INDEX
 from ..emit.types import tile_type
 from ..enums import MemorySpace, SplitMode
-from ..forms import CrossCoreSlot, Split
 from ..ir import (
     FIFO_SLOTS,
     IN,
@@ -45,6 +44,7 @@ from ..ir import (
     TensorType,
     TileType,
     Value,
+    index,
     root,
     values_in,
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..build import Build
 from ..ir import Block, Function, Op, Param, Program, Type, Value, replaced, retyped, values_in
+from ..ir.build import Build
 
 
 class Rewriter:

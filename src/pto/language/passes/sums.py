@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .. import index
-from ..ir import WRITTEN, Block, Function, Op, TileType, Value, root, values_in
+from ..ir import WRITTEN, Block, Function, Op, TileType, Value, index, root, values_in
 from ..operators.cube import PRODUCTS
 from .clean import EFFECTS, is_window
 from .rewrite import handed_on

@@ -9,9 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import index
 from ..enums import MemorySpace
-from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, is_tile, root
+from ..ir import (
+    IN,
+    Block,
+    Function,
+    Op,
+    Program,
+    TensorType,
+    TileType,
+    Type,
+    Value,
+    index,
+    is_memory,
+    is_tile,
+    root,
+)
 from ..operators.cube import PRODUCTS
 from ..operators.extents import unknown_extents
 from ..operators.memory import SCALES

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import index
 from ..dtypes import INDEX
-from ..ir import Op, Program, ScalarType, TensorType, Value, values_in
+from ..ir import Op, Program, ScalarType, TensorType, Value, index, values_in
 from ..operators.memory import dense_strides
 from .copies import lies_without_gaps
 from .rewrite import Rewriter, each_function

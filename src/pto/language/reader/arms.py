@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .. import index
 from ..dtypes import BOOL, FP32, INDEX
-from ..ir import Block, Op, ScalarType, TensorType, Type, Value, is_memory, is_scalar, is_shaped
+from ..ir import Block, Op, ScalarType, TensorType, Type, Value, index, is_memory, is_scalar, is_shaped
 from ..operators.core import OPERATORS
 from ..problems import MERGE, fail
 from . import liveness

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from .. import index
-from ..ir import Value, is_scalar, is_shaped, is_tensor
+from ..ir import Value, index, is_scalar, is_shaped, is_tensor
 from ..operators.core import OPERATORS
 from ..operators.infix import assigned
 from ..operators.memory import in_core

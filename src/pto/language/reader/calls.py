@@ -9,13 +9,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...diag import Span, did_you_mean
-from .. import index
-from ..build import Build
+from ..control import NoDep, Submission
 from ..declare import Declared
 from ..dtypes import INDEX, TASK_ID
 from ..enums import ArgDirection
-from ..extern import extern
-from ..forms import NoDep, Submission
 from ..ir import (
     FOREIGN,
     IN,
@@ -28,6 +25,7 @@ from ..ir import (
     TileType,
     Type,
     Value,
+    index,
     is_scalar,
     is_shaped,
     is_tensor,
@@ -35,9 +33,11 @@ from ..ir import (
     scalar_type,
     values_in,
 )
+from ..ir.build import Build
 from ..operators.core import OPERATORS
 from ..operators.ranks import TensorWindow, WindowRanks, window_of
 from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
+from ..programs.extern import extern
 from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
 from .expressions import EDGES

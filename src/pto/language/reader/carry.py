@@ -6,7 +6,6 @@ import ast
 from typing import Any
 
 from ...diag import Span
-from .. import index
 from ..dtypes import BOOL, FP32, INDEX, TASK_ID
 from ..ir import (
     ArrayType,
@@ -18,6 +17,7 @@ from ..ir import (
     Type,
     Value,
     dims_of,
+    index,
     is_memory,
     is_scalar,
     lies_in,

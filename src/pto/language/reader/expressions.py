@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Span
-from .. import forms, index
-from ..arguments import NAMES
-from ..build import Build
+from .. import control
 from ..dtypes import BOOL, BY_ISA, DataType
-from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, is_scalar, is_shaped
+from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, index, is_scalar, is_shaped
+from ..ir.build import Build
 from ..operators.core import OPERATORS, Operator
 from ..operators.infix import INFIX, OF_MASKS, is_mask
 from ..operators.memory import in_core
 from ..problems import ARGUMENTS, NAME, OF_ARRAYS, SHAPE, SYNTAX, TYPE, Problem, fail
+from ..programs.arguments import NAMES
 from ..types import MemRef
 from .frame import POISON, Frame
 from .hints import BY_ARRAYS, OPERATORS_OF_ARRAYS, absent, instead_of, member
@@ -365,7 +365,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     if declared is not None:
         return f.unit.call(f, node, declared, args, kwargs)
     found = _python_call(f, node, target, args, kwargs)
-    return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
+    return f.unit.submit(f, node, found) if isinstance(found, control.Submission) else found
 
 
 def _asks_for_memory(target: Any) -> bool:
@@ -499,7 +499,7 @@ def _pure(target: Any) -> bool:
     owner = getattr(target, "__self__", None)
     if isinstance(owner, DataType | str | list | tuple | dict | int | float):
         return True
-    return module in ("math", forms.__name__, "pto.language.types")
+    return module in ("math", control.__name__, "pto.language.types")
 
 
 def _of_numpy(target: Any) -> bool:

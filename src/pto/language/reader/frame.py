@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Diagnostic, Span, did_you_mean
-from ..build import Build
 from ..declare import Declared
 from ..ir import IN, Function, Program
+from ..ir.build import Build
 from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
 from .source import PythonFile
 

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...diag import Diagnostic
-from .. import index
+from ..control import ControlRegion, Loop, While
 from ..dtypes import INDEX
-from ..forms import ControlRegion, Loop, While
-from ..ir import IN, Block, Op, ScalarType, Value, is_memory, is_scalar, is_shaped, scalar_type
+from ..ir import IN, Block, Op, ScalarType, Value, index, is_memory, is_scalar, is_shaped, scalar_type
 from ..operators.core import OPERATORS
 from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET

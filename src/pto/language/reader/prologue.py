@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..extern import cores_of
 from ..ir import Function
 from ..operators.core import OPERATORS
 from ..problems import ARGUMENTS, NAME, PLACE, SYNTAX, Problem, fail
+from ..programs.extern import cores_of
 from .carry import shown
 from .frame import Frame
 from .source import PythonFile

@@ -7,11 +7,10 @@ import ast
 from typing import Any
 
 from ...diag import Span
-from .. import index
+from ..control import ControlRegion
 from ..dtypes import TASK_ID
 from ..enums import Level, ScopeMode
-from ..forms import ControlRegion
-from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
+from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value, index
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
 from ..problems import ARGUMENTS, PLACE, SYNTAX, fail

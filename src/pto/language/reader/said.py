@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ...diag import Span
+from ..control import FORMS, CrossCoreSlot, NoDep, Split
 from ..enums import Level, ScopeMode, SplitMode
-from ..forms import FORMS, CrossCoreSlot, NoDep, Split
 from ..ir import Value, is_tensor, scalar_type
 from ..problems import ARGUMENTS, fail
 

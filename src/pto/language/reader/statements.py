@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from .. import index
 from ..dtypes import BOOL, DATA_TYPES, FP32, INDEX, TASK_ID
-from ..ir import ArrayType, Value, is_scalar, is_shaped
+from ..ir import ArrayType, Value, index, is_scalar, is_shaped
 from ..operators.core import OPERATORS
 from ..operators.tasks import copy as copy_of_array
 from ..problems import SYNTAX, TYPE, fail

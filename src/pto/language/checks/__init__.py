@@ -1,0 +1,1 @@
+"""Checks of programs and runs: likely mistakes, counted padding, and the memory that tasks touch."""

@@ -1,0 +1,213 @@
+"""Check the global memory of tasks byte by byte: independence of iterations, complete outputs, uninitialized
+reads.
+
+A `Footprint` observes every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are the
+*parties* of a claim of independence: a byte that one party writes must not be accessed by another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...diag import Diagnostic, Span
+from ...engine.access import Access
+from ...engine.sanitize.undefined_bytes import unwritten
+from ...engine.watch import Event, WatchedLaunch, Watcher
+from ..problems import CLAIM, HOLES
+
+Array = Any
+_NOBODY, _SEVERAL = -1, -2
+
+
+class RunArray:
+    """An array of a run."""
+
+    def __init__(self, name: str, array: Array, output: bool, made: bool = False) -> None:
+        self.name = name
+        self.array = array
+        self.output = output
+        self.address: int = array.__array_interface__["data"][0]
+        self.written = np.zeros(array.nbytes, bool)
+        #: 0xFF for bytes that are not written yet, of a tensor that the program makes.
+        self.unwritten = np.full(array.nbytes, 0xFF, np.uint8) if made else None
+
+    def element(self, byte: int) -> str:
+        """Return the element with a byte, as an index expression."""
+        index = np.unravel_index(byte // self.array.itemsize, self.array.shape)
+        return f"{self.name}[{', '.join(map(str, index))}]"
+
+
+class Claim:
+    """A loop or a task whose parties are declared independent."""
+
+    def __init__(self, what: str, span: Span | None) -> None:
+        self.what = what  # "iteration" or "block"
+        self.span = span
+        self.party = 0
+        # the writing party and the reading party of each byte
+        self.touched: dict[RunArray, tuple[Array, Array]] = {}
+        self.found = False
+
+
+class Footprint(Watcher):
+    def __init__(self, memories: list[RunArray]) -> None:
+        self.memories = memories  # arguments: few, and they may overlap
+        self._made: list[RunArray] = []  # tensors that the program makes: many, disjoint, by address
+        self._starts: list[int] = []
+        self.claims: list[Claim] = []
+        self.diagnostics: list[Diagnostic] = []
+
+    def _at(self, address: int) -> list[RunArray]:
+        """Return the arrays that contain an address."""
+        number = bisect(self._starts, address)
+        near = [*self.memories, *self._made[max(number - 1, 0) : number]]
+        return [m for m in near if m.address <= address < m.address + m.written.size]
+
+    def _parts(self, array: Array) -> Iterator[tuple[RunArray, slice]]:
+        """Return the memories that contain an array, and its position in them."""
+        start = array.__array_interface__["data"][0]
+        for memory in self._at(start):
+            yield memory, slice(start - memory.address, start - memory.address + array.nbytes)
+
+    @contextmanager
+    def claim(self, what: str, span: Span | None) -> Iterator[Claim]:
+        """Observe the parties of a claim inside the `with` statement; `party` is the number of the current
+        one."""
+        made = Claim(what, span)
+        self.claims.append(made)
+        try:
+            yield made
+        finally:
+            self.claims.remove(made)
+
+    @contextmanager
+    def claimed(self, claims: list[tuple[Claim, int]]) -> Iterator[None]:
+        """Resume a postponed task under the claims that held when it was submitted."""
+        now, parties = self.claims, [(c, c.party) for c in self.claims]
+        self.claims = [c for c, _ in claims]
+        for claim, party in claims:
+            claim.party = party
+        try:
+            yield
+        finally:
+            self.claims = now
+            for claim, party in parties:
+                claim.party = party
+
+    def made(self, name: str, array: Array) -> None:
+        """Register a tensor that the program makes, without contents."""
+        if not array.nbytes:
+            return
+        memory = RunArray(name, array, False, True)
+        number = bisect(self._starts, memory.address)
+        self._starts.insert(number, memory.address)
+        self._made.insert(number, memory)
+
+    def wrote(self, array: Array) -> None:
+        """Record a write of a whole array without an event: by the orchestrator, or by C++."""
+        for memory, part in self._parts(array):
+            memory.written[part] = True
+            if memory.unwritten is not None:
+                memory.unwritten[part] = 0
+
+    def reads(self, array: Array, span: Span | None) -> None:
+        """Check an element that the orchestrator reads."""
+        for memory, part in self._parts(array):
+            if memory.unwritten is not None and memory.unwritten[part].any():
+                self.diagnostics.append(Diagnostic(
+                    "PTO-E2203", f"{memory.element(part.start)} is read before it is written", span,
+                    help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
+                ))  # fmt: skip
+
+    # ---- events ----
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        for buffer in launch.gm.buffers:
+            for memory, part in self._parts(buffer.data):
+                if memory.unwritten is not None:
+                    unwritten(buffer, memory.unwritten[part])
+
+    def finished(self, event: Event) -> None:
+        for access in event.accesses:
+            if access.space == "gm":
+                self._touch(access, event)
+
+    def _touch(self, access: Access, event: Event) -> None:
+        low, high = access.bounds
+        start = access.place.buffer.data.__array_interface__["data"][0]
+        memories = self._at(start + low) if low < high else []
+        if not memories:
+            return
+        memory = memories[0]
+        start -= memory.address
+        dense = access.region is not None and access.region.dense
+        at = slice(start + low, start + high) if dense else np.asarray(access.bytes() + start, np.int64)
+        if access.write:
+            memory.written[at] = True
+        if event.op.attr("atomicType") not in (None, "atomic_none"):
+            return
+        for claim in self.claims:
+            if claim.what == "block":
+                claim.party = event.core.block
+            self._check(claim, memory, at, access.write, event)
+
+    def _check(self, claim: Claim, memory: RunArray, at: Array | slice, write: bool, event: Event) -> None:
+        if memory not in claim.touched:
+            claim.touched[memory] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
+        wrote, read = claim.touched[memory]
+        me = claim.party
+        others = (wrote[at] != _NOBODY) & (wrote[at] != me)
+        if write:
+            others |= (read[at] != _NOBODY) & (read[at] != me)
+        if others.any() and not claim.found:
+            claim.found = True
+            where = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            byte = int(where[others].min())
+            self._report(claim, memory, byte, write, wrote[byte], read[byte], event)
+        if write:
+            wrote[at] = me
+        else:
+            read[at] = np.where((read[at] == _NOBODY) | (read[at] == me), me, _SEVERAL)
+
+    def _report(
+        self, claim: Claim, memory: RunArray, byte: int, write: bool, writer: int, reader: int, event: Event
+    ) -> None:
+        did = "writes" if write else "reads"
+        other = writer if writer not in (_NOBODY, claim.party) else reader
+        how = "writes" if other == writer else "reads"
+        who = f"{claim.what} {other}" if other >= 0 else "another"
+        found = Diagnostic(
+            CLAIM,
+            f"{claim.what} {claim.party} {did} {memory.element(byte)}, which {who} {how}",
+            event.op.loc,
+            help="independent iterations and blocks run in any order, or at the same time",
+        )
+        found.notes.append(("said here", claim.span))
+        self.diagnostics.append(found)
+
+    # ---- the end of a run ----
+
+    def holes(self, spans: dict[str, Span | None]) -> None:
+        """Report outputs that are not written completely."""
+        for memory in self.memories:
+            if not memory.output or memory.written.all() or not memory.written.size:
+                continue
+            item = memory.array.itemsize
+            missing = ~memory.written.reshape(-1, item).all(axis=1)
+            first = int(np.argmax(missing))
+            self.diagnostics.append(
+                Diagnostic(
+                    HOLES,
+                    f"{int(missing.sum())} of {missing.size} elements of output '{memory.name}' are "
+                    f"never written, "
+                    f"the first is {memory.element(first * item)}",
+                    spans.get(memory.name),
+                    "warning",
+                    help="what they hold after the run is undefined: write them, or pass pl.InOut",
+                )
+            )

@@ -1,0 +1,247 @@
+"""Loops and regions: the expressions after `for .. in` and `with`.
+
+While a program is read these are descriptions; in ordinary Python they are iterators and contexts
+(interpret.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from ..isa.record import Record
+from .enums import ForKind, Level, Role, ScopeMode, SplitMode
+from .interpreter.current import current, interpreter
+
+
+class Loop(Record):
+    """`pl.range(start, stop, step, init_values=...)` and the other loops."""
+
+    kind: str
+    start: Any
+    stop: Any
+    step: Any
+    init_values: tuple[Any, ...] | None = None
+    stage: int = 0
+
+    @property
+    def bounds(self) -> tuple[Any, Any, Any]:
+        return self.start, self.stop, self.step
+
+    def __iter__(self) -> Iterator[Any]:
+        return interpreter(f"pl.{self.kind}").iterations(self)
+
+
+class ControlRegion(Record):
+    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and the other regions. `kind`: at, spmd, cluster,
+    scope, split_aiv."""
+
+    kind: str
+    options: dict[str, Any]
+
+    def __enter__(self) -> Any:
+        return interpreter(f"pl.{self.kind}").enter(self)
+
+    def __exit__(self, *_: object) -> None:
+        interpreter(f"pl.{self.kind}").leave(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return interpreter(f"pl.{self.kind}").iterations(self)
+
+
+def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TypeError("expected (stop), (start, stop) or (start, stop, step)")
+    start, stop, step = ((0, *args, 1), (*args, 1), args)[len(args) - 1][:3]
+    return start, stop, step
+
+
+def range(
+    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+) -> Loop:  # fmt: skip
+    """Iterate one after another."""
+    return Loop("range", *_bounds(args), None if init_values is None else tuple(init_values))
+
+
+def parallel(
+    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+) -> Loop:  # fmt: skip
+    """Iterate independently: the author declares it, and the sanitizers check it."""
+    return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
+
+
+def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None) -> Loop:
+    """Write out each iteration."""
+    return Loop("unroll", *_bounds(args))
+
+
+def pipeline(*args: Any, stage: int = 2, init_values: Any = None, attrs: Any = None) -> Loop:
+    """Iterate as `range` does; loads of later iterations may overlap with earlier work."""
+    return Loop("pipeline", *_bounds(args), None if init_values is None else tuple(init_values), stage)
+
+
+class While(Record):
+    """Loop as `for (x,) in pl.while_(init_values=(x0,)):`, with `pl.cond(..)` as the first statement."""
+
+    init_values: tuple[Any, ...]
+
+    def __iter__(self) -> Iterator[Any]:
+        return interpreter("pl.while_").iterations(self)
+
+
+def while_(*, init_values: Any) -> While:
+    return While(tuple(init_values))
+
+
+def cond(value: Any) -> Any:
+    """Continue a `pl.while_` while the condition holds; this must be its first statement."""
+    return value
+
+
+def yield_(*values: Any) -> Any:
+    """Hand values to the next iteration; the last statement of a loop with `init_values`."""
+    interpreter("pl.yield_").yielded(values)
+    return values[0] if len(values) == 1 else values
+
+
+def at(
+    level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Any = None, deps: Any = None,
+    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
+    windowize: bool = False, windows: Any = None,
+) -> ControlRegion:  # fmt: skip
+    """Run the body on a core, as one task. `as tid` names the task. `windows` lists tensors that tasks of
+    other ranks write too; stages print it."""
+    settings = {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps}
+    hints = {"no_dep_args": no_dep_args or [], "name_hint": name_hint, "windows": windows or []}
+    return ControlRegion("at", settings | hints)
+
+
+def incore() -> ControlRegion:
+    """Run the body as `pl.at(level=pl.Level.CORE_GROUP)` does."""
+    return at()
+
+
+def spmd(
+    core_num: Any,
+    *,
+    sync_start: bool = False,
+    name_hint: str = "",
+    optimizations: Any = None,
+    deps: Any = None,
+    allow_early_resolve: bool = False,
+    predicate: Any = None,
+    windows: Any = None,
+) -> ControlRegion:
+    """Run the body on several cores, one block each, as one task. `windows`: as in `pl.at`."""
+    return ControlRegion(
+        "spmd",
+        {
+            "core_num": core_num,
+            "sync_start": sync_start,
+            "name_hint": name_hint,
+            "deps": deps,
+            "optimizations": optimizations or [],
+            "predicate": predicate,
+            "windows": windows or [],
+        },
+    )
+
+
+def cluster(*, name_hint: str = "") -> ControlRegion:
+    """Run tasks on one cluster: a cube core and its vector cores."""
+    return ControlRegion("cluster", {"name_hint": name_hint})
+
+
+def scope(mode: ScopeMode = ScopeMode.AUTO) -> ControlRegion:
+    """Release the tensors of its tasks when the scope ends."""
+    return ControlRegion("scope", {"mode": mode})
+
+
+def manual_scope() -> ControlRegion:
+    """Order tasks by `deps=` only."""
+    return scope(ScopeMode.MANUAL)
+
+
+def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> ControlRegion:
+    """Run vector work on both vector cores of a block."""
+    return ControlRegion("split_aiv", {"count": count, "mode": mode})
+
+
+class Split(Record):
+    """The split of vector work in a mixed region."""
+
+    mode: SplitMode
+    slot_num: int | None = None
+
+
+def split(mode: SplitMode, *, slot_num: int | None = None) -> Split:
+    return Split(mode, slot_num)
+
+
+class CrossCoreSlot(Record):
+    slot_num: int
+
+
+def cross_core_slot(*, slot_num: int) -> CrossCoreSlot:
+    """Set the number of slots of the FIFOs between cube and vector cores."""
+    return CrossCoreSlot(slot_num)
+
+
+class Submission(Record):
+    """A task that is submitted by name: `out, task = pl.submit(kernel, a, out, deps=[before])`."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+
+
+def submit(
+    function: Any, /, *args: Any, deps: Any = None, no_dep_args: Any = None, dumps: Any = None,
+    allow_early_resolve: bool = False, predicate: Any = None, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Submit a task of a function; return the function's results and the task.
+
+    Trailing outputs may be left out; they are made then. The task waits for `deps` in addition to its
+    tensors; tensors in `no_dep_args` order nothing.
+    """
+    return _submitted(
+        function, args, kwargs, {"deps": deps, "no_dep_args": no_dep_args, "predicate": predicate}
+    )
+
+
+def spmd_submit(
+    function: Any, /, *args: Any, core_num: Any, sync_start: bool = False, deps: Any = None,
+    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, predicate: Any = None,
+    **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Submit a task of several blocks, as `submit` does."""
+    options = {"core_num": core_num, "sync_start": sync_start, "deps": deps, "no_dep_args": no_dep_args}
+    return _submitted(function, args, kwargs, {**options, "predicate": predicate})
+
+
+def _submitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Any:
+    made = Submission(function, args, kwargs, options)
+    it = current.get()
+    return made if it is None else it.submit(made)
+
+
+class NoDep(Record):
+    """An argument of a task that orders nothing."""
+
+    value: Any
+
+
+def no_dep(tensor: Any) -> Any:
+    """Pass a tensor to a task without ordering it against other tasks that use the tensor."""
+    return NoDep(tensor) if current.get() is None else tensor
+
+
+#: Loops and regions by name.
+FORMS: dict[str, Any] = {
+    name: made
+    for name, made in list(globals().items())
+    if inspect.isfunction(made) and made.__module__ == __name__ and not name.startswith("_")
+}
+__all__ = ["FORMS", "ForKind", "Loop", "ControlRegion", "While", *FORMS]

@@ -1,0 +1,1 @@
+"""Programs that users compile and call: functions, their arguments, and folders of saved programs."""

@@ -1,0 +1,151 @@
+"""Calls: specialise a function for its arguments, cache the program, and run it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...diag import DiagnosticError, render
+from ...isa.profiles import Profile
+from ..problems import LanguageWarning
+from . import arguments
+from .compiled import Compiled, RunResult
+from .config import platform_of, profile_of, world_of
+from .lower import LoweredProgram, lowered
+
+#: Prefix of the package's own files: a warning points at a line of the user's.
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+
+
+def _key(types: list[Any], profile: Profile, world: int) -> Any:
+    return profile.name, world, tuple(types)
+
+
+def specialised(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, target: str | None = None
+) -> tuple[Compiled, list[Any], Any]:
+    """Return the program for the arguments, from the cache if it is there."""
+    given = arguments.bound(function.declared, args, kwargs)
+    values = list(given.values())
+    made, key = _cached(function, arguments.types_of(function.declared, given), config, target, values)
+    return made, values, key
+
+
+def _cached(
+    function: Any, types: list[Any], config: Any, target: str | None = None, values: list[Any] | None = None
+) -> tuple[Compiled, Any]:
+    profile = profile_of(config, target)
+    key = _key(types, profile, world_of(config))
+    if function.declared.kind == "host" and key not in function._cache:
+        fixed = _key(arguments.with_extents(types, values, world_of(config)), profile, world_of(config))
+        key = fixed if fixed in function._cache else key
+    found = function._cache.get(key)
+    if found is None:
+        done = _lowered(function.declared, types, profile, world_of(config), values)
+        if done.fixed:  # for these extents only
+            assert done.source is not None
+            key = _key(done.source[1], profile, world_of(config))
+        _warn(done)
+        found = function._cache[key] = Compiled(done, platform_of(config))
+    folder = getattr(config, "save_kernels_dir", None)
+    if folder and found.folder != Path(folder):
+        found.save(folder, dumps=bool(config.dump_passes))
+    return found, key
+
+
+def _lowered(
+    declared: Any, types: list[Any], profile: Profile, world: int, values: list[Any] | None
+) -> LoweredProgram:
+    """Compile a program. If a host's program cannot be compiled for dynamic extents, compile it for the
+    extents of the arguments; without arguments, for one extent per rank."""
+    try:
+        return lowered(declared, types, profile, world=world)
+    except DiagnosticError:
+        fixed = arguments.with_extents(types, values, world)
+        if declared.kind != "host" or fixed == types:
+            raise
+        try:
+            done = lowered(declared, fixed, profile, world=world)
+        except DiagnosticError as e:
+            problem = e if values is not None else None
+        else:
+            done.fixed = True
+            return done
+        if problem is None:
+            raise
+    raise problem
+
+
+def _types(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the types of the arguments; for missing arguments, the annotated types of the parameters."""
+    if len(args) + len(kwargs) < len(function.declared.signature.parameters):
+        return arguments.said_types(function.declared, args, kwargs)
+    return arguments.types_of(function.declared, arguments.bound(function.declared, args, kwargs))
+
+
+def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> None:
+    """Run a function on its arguments. Arguments with the shapes of an earlier call reuse its program at
+    once."""
+    quick = None
+    if not kwargs:
+        quick = (
+            getattr(config, "platform", None),
+            world_of(config),
+            *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
+        )
+        known = None
+        with contextlib.suppress(TypeError):  # a list, which `specialised` rejects
+            known = function._cache.get(function._quick.get(quick))
+        if known is not None:
+            known.launch(list(args), config)
+            return
+    made, values, key = specialised(function, args, kwargs, config)
+    if quick is not None and len(values) == len(args):
+        function._quick[quick] = key
+    made.launch(values, config)
+
+
+def lower(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
+) -> LoweredProgram:
+    types, profile = _types(function, args, kwargs), profile_of(config)
+    done = lowered(function.declared, types, profile, dump, world_of(config))
+    _warn(done)
+    done.verify()
+    if dump is not None:
+        done.dump(dump)
+    return done
+
+
+def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> str:
+    from ..explain import explanation
+
+    types, profile = _types(function, args, kwargs), profile_of(config)
+    done = lowered(function.declared, types, profile, world=world_of(config))
+    return explanation(done.verify())
+
+
+def _warn(done: LoweredProgram) -> None:
+    """Emit warnings at the user's line that asked for the program."""
+    if done.diagnostics:
+        import warnings
+
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            level, frame = level + 1, frame.f_back
+        warnings.warn(render(done.diagnostics), LanguageWarning, level)
+
+
+def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:
+    return _cached(function, _types(function, args, kwargs), config)[0]
+
+
+def run(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RunResult:
+    names = set(function.declared.signature.parameters)
+    options = {k: kwargs.pop(k) for k in list(kwargs) if k not in names}
+    engine, target, config = (options.pop(k, None) for k in ("engine", "target", "config"))
+    made, values, _ = specialised(function, args, kwargs, config, target)
+    return made.run(values, engine, **options)

@@ -1,0 +1,475 @@
+"""Compiled programs: kernels on an engine, and the orchestration that submits them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ... import knobs
+from ...diag import Diagnostic, DiagnosticError, has_errors, render
+from ...engine import journal
+from ...engine.sanitize import OF_GRAPHS, WARN, parse_names, summary
+from ...perf.hazards import as_errors, problems
+from ..advice import in_words_of_the_language, once_per_place, told_in_words_of_the_language
+from ..graphs.orchestrate import orchestration
+from ..graphs.serial import Serial, SerialTensor, SharedWindows
+from ..ir import IN, OUT, Function, TensorType, Value
+from . import arguments
+from .callable import CallableProgram, CallParam, SavableProgram
+from .lower import LoweredProgram, lowered
+
+
+class RunResult:
+    """The result of a run: its findings, and the result of each launch."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.launches: list[Any] = []
+        #: Sanitizers that watched the run, and the tasks that they could not observe, with the reason.
+        self.checked: frozenset[str] = frozenset()
+        self.unchecked: dict[str, str] = {}
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    @property
+    def memory_map(self) -> Any:
+        """Return the memory map of the first task (memory_map=True); `launches` has those of all tasks."""
+        return self.launches[0].memory_map if self.launches else None
+
+    @property
+    def timeline(self) -> Any:
+        """Return the timeline of the first task (timeline=True); `launches` has those of all tasks."""
+        return self.launches[0].timeline if self.launches else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.launches)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
+        return f"<RunResult {found}, {len(self.launches)} tasks{checked}>"
+
+    def __str__(self) -> str:
+        checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
+        return render(self.diagnostics) or f"ok{checked}"
+
+
+class Compiled(SavableProgram):
+    """A program for given arguments: its kernels on an engine, and the function that submits them."""
+
+    # make a worker that runs the program; set by pto.compat.pypto.distributed
+    prepare: ClassVar[Callable[..., Any]]
+
+    def __init__(self, done: LoweredProgram, platform: str = "") -> None:
+        self.lowered = done
+        self.platform = platform or f"{done.profile.name}sim"
+        self.folder: Path | None = None  # the folder of the saved program
+        self.program = done.program
+        self.profile = done.profile
+        entry = done.program.entry
+        assert entry is not None
+        self.entry = entry
+        self.orchestrate, self.places = (
+            orchestration(entry) if entry.kind == "orchestration" else (None, [entry.loc])
+        )
+        self.name = entry.name
+        self._kernels: dict[str | None, dict[str, Any]] = {}
+        self._others: dict[tuple[str, ...], Compiled] = {}
+        self._dispatches: dict[int, tuple[int, int]] = {}  # task counts per rank in the last run
+        self._torch = False  # True if the arguments of the last call were torch tensors
+        #: Python functions by the name of the task that they replace.
+        self.callbacks: Mapping[str, Any] = {}
+        #: Memory of ranks, if runs share it.
+        self.windows: SharedWindows | None = None
+
+    def prepared(self, callbacks: Mapping[str, Any], windows: SharedWindows | None = None) -> Compiled:
+        """Return the same program with `callbacks` for its tasks in Python and with persistent windows."""
+        made = copy.copy(self)
+        made.callbacks, made.windows, made._kernels, made._others = callbacks, windows, {}, {}
+        made.__dict__.pop("task_kernels", None)
+        made.__dict__.pop("_alone", None)
+        return made
+
+    @property
+    def sub_workers(self) -> dict[str, bool]:
+        """Return the tasks in Python by name, True for those that need a callback."""
+        return {n: f.attrs["unbound"] for n, f in self.program.functions.items() if f.kind == "python"}
+
+    @cached_property
+    def params(self) -> list[CallParam]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Return the parameters of the called function without those that became constants."""
+        known = {p.name: p for p in self.entry.params}
+        declared = self.lowered.source[0] if self.lowered.source is not None else None
+        found: list[CallParam] = []
+        for name in declared.signature.parameters if declared is not None else known:
+            p = known.get(name)
+            if p is None:
+                found.append(CallParam(name, None, None, IN))
+            elif isinstance(p.value.type, TensorType):
+                shape = tuple(d.name if isinstance(d, Value) else d for d in p.value.type.shape)
+                found.append(CallParam(name, p.value.type.dtype, shape, p.direction))
+            else:
+                found.append(CallParam(name, p.value.type.dtype, None, IN))
+        return found
+
+    def made_for(self, values: Sequence[Any]) -> CallableProgram:
+        if self.lowered.fixed:
+            same = all(p.shape is None or p.shape == tuple(v.shape)
+                       for p, v in zip(self.params, values, strict=True))  # fmt: skip
+            return self if same else self._other(values, fixed=True)
+        sizes: dict[str, set[int]] = {}
+        for p, v in zip(self.params, values, strict=True):
+            for d, n in zip(p.shape or (), getattr(v, "shape", ()), strict=False):
+                if isinstance(d, str):
+                    sizes.setdefault(d, set()).add(int(n))
+        if self.lowered.source is None or all(len(s) == 1 for s in sizes.values()):
+            return self
+        return self._other(values)
+
+    def _other(self, values: Sequence[Any], fixed: bool = False) -> Compiled:
+        """Return the program for other arguments."""
+        assert self.lowered.source is not None
+        declared, _ = self.lowered.source
+        types = arguments.types_of(declared, dict(zip(self.param_names, values, strict=True)))
+        if fixed:
+            types = arguments.with_extents(types, values, 0)
+        key = tuple(map(str, types))
+        if key not in self._others:
+            self._others[key] = Compiled(
+                lowered(declared, types, self.profile, world=self.lowered.world).verify(), self.platform
+            ).prepared(
+                self.callbacks, SharedWindows(self.windows.reset) if self.windows is not None else None
+            )
+        return self._others[key]
+
+    @property
+    def output_dir(self) -> Path:
+        if self.folder is None:
+            self.folder = new_folder(self.name)
+            try:
+                self.save(self.folder, dumps=False)
+            except DiagnosticError as e:
+                from .folder import keep
+
+                keep(self, self.folder, e)
+        return self.folder
+
+    def kernels(self, engine: str | None) -> dict[str, Any]:
+        from ...engine.launch import plain
+
+        found = self._kernels.get(engine)
+        if found is None:
+            modules = self.lowered.modules
+            found = self._kernels[engine] = {n: plain(m, n, engine) for n, m in modules.items()}
+            for name, function in self.program.functions.items():
+                if function.kind == "extern":
+                    from .extern import SingleKernel
+
+                    found[name] = SingleKernel(function)
+                elif function.kind == "python":
+                    from ..graphs.python_tasks import AlonePython
+
+                    found[name] = AlonePython(function, self.callbacks.get(name), lambda: self._torch)
+        return found
+
+    @cached_property
+    def task_kernels(self) -> dict[str, Any]:
+        """Return the kernels that tasks of the runtime execute, by function name."""
+        from ..graphs.python_tasks import python_kernel
+        from ..graphs.tasks import task_kernel
+        from .extern import extern_kernel
+
+        made = {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
+        for name, function in self.program.functions.items():
+            if function.kind == "extern":
+                made[name] = extern_kernel(function)
+            elif function.kind == "python":
+                made[name] = python_kernel(function, self.callbacks.get(name), lambda: self._torch)
+        return made
+
+    @cached_property
+    def is_graph(self) -> bool:
+        """Return True if a run may submit more than one task."""
+        ops = list(self.entry.walk()) if self.entry.kind == "orchestration" else []
+        return sum(o.name == "call" for o in ops) > 1 or any(o.name in ("for", "while") for o in ops)
+
+    def execute(self, values: list[Any], **options: Any) -> Any:
+        """Run the program on the task runtime, with the options of `pto.runtime.run`. Return the run, which
+        has records and pictures."""
+        from ...runtime import run
+        from ..graphs.tasks import Tasks, with_windows
+
+        kernels = self.task_kernels
+
+        def orchestrate(session: Any) -> None:
+            rt = Tasks(session, self.places, with_windows(self.program.functions))
+            rt.windows = self.windows
+            self._dispatches = rt.dispatches
+            with session.scope():
+                self._begin(rt, kernels, values)
+
+        with told_in_words_of_the_language():
+            done = run(orchestrate, **{"sanitize": (), **options})
+        windows = with_windows(self.program.functions)
+        if windows and done.checked:  # signals order tasks of several ranks, and the graph knows none of them
+            done.hazards = hazards(done, self.program.functions)
+            done.leave_out(dict.fromkeys(windows, "ranks against each other"))
+        return done
+
+    def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
+        """Save the program in a folder of the task runtime, for `pto runtime run FOLDER` and
+        `Compiled.load(folder)`. With `samples`, the arguments of a call, the folder has a golden.py that
+        makes them (folder.py)."""
+        from .folder import save
+
+        self.folder = save(self, folder, samples, dumps)
+        return self.folder
+
+    @staticmethod
+    def load(folder: Any = None) -> Any:
+        """Load a saved program: `saved(a, b, out)`. The folder is self-contained. Without a folder this is a
+        no-op, since a compiled program is already loaded."""
+        from .folder import load
+
+        return None if folder is None else load(folder)
+
+    def launch(self, values: list[Any], config: Any = None) -> None:
+        """Run the program and raise its errors. PTO_SANITIZE selects sanitizers; `config` decides whether
+        pictures of the run are written to the program's folder."""
+        watched = knobs.get("PTO_SANITIZE")
+        if config is not None and config.any_dfx_enabled():
+            self._pictured(values)
+        elif watched:
+            self._watched(values, watched)
+        else:
+            self._plain(values)
+        journal.note("run", self.name)
+
+    def _watched(self, values: list[Any], how: str) -> None:
+        """Run the program under sanitizers, without stopping at findings. With `warn`, unordered tasks are
+        warnings."""
+        if how in (WARN, OF_GRAPHS):
+            if not self.is_graph:
+                self._plain(values)
+                return
+            found = self._unordered(values)
+            found = as_errors(found) if how == OF_GRAPHS else found
+        else:
+            found = self.run(values, "reference", sanitize=how).diagnostics
+        if found:
+            journal.note("finding", self.name, tuple(found))
+
+    def _unordered(self, values: list[Any]) -> list[Diagnostic]:
+        """Run the program and return unordered accesses of its tasks, limited to accesses of the same bytes
+        where a second run can determine them: not in programs with windows, Python tasks or C++ kernels."""
+        from ..checks.touched_bytes import met
+        from ..graphs.tasks import with_windows
+
+        functions = self.program.functions
+        again = not with_windows(functions) and not any(
+            f.kind in ("python", "extern") for f in functions.values()
+        )
+        before = self._copied(values) if again else values
+        found = hazards(self.execute(values, check_hazards=True), self.lowered.functions)
+        return problems(met(found, self, before) if again and found else found)
+
+    def _copied(self, values: list[Any]) -> list[Any]:
+        """Return copies of the arguments, so that a run leaves the originals unchanged."""
+        written = {p.name for p in self.entry.params if p.direction != IN}
+        return [
+            arguments.in_place(v, name, False).copy() if name in written and arguments.is_array(v) else v
+            for name, v in zip(self.param_names, values, strict=True)
+        ]
+
+    def _pictured(self, values: list[Any]) -> None:
+        """Run the program and write records of its tasks to `dfx_outputs` in its folder."""
+        from ...perf import swimlane_json
+
+        run = self.execute(values, record=True)
+        folder = self.output_dir / "dfx_outputs"
+        folder.mkdir(exist_ok=True)
+        swimlane_json.write(run.records, str(folder / "chip_swimlane_records.json"))
+        run.save_swimlane(str(folder / "swimlane.html"), self.name)
+        run.save_graph(str(folder / "deps.dot"))
+        for rank, number in sorted(set(self._dispatches.values())):
+            mine = [task for task, whose in self._dispatches.items() if whose == (rank, number)]
+            part = folder / f"rank{rank}" / f"d{number}"
+            part.mkdir(parents=True, exist_ok=True)
+            swimlane_json.write(run.records.of(mine), str(part / "chip_swimlane_records.json"))
+            (part / "deps.json").write_text(json.dumps(run.records.of(mine).graph(), indent=1) + "\n")
+
+    def _plain(self, values: list[Any]) -> None:
+        if self.is_graph:
+            self.execute(values)
+            return
+        with told_in_words_of_the_language():
+            if self._alone is not None:
+                kernel, order = self._alone
+                given = self._given(values)
+                kernel(*[given[i] for i in order])
+            else:
+                self._submit(Serial(_launch, self.places), values, None)
+
+    @cached_property
+    def _alone(self) -> tuple[Any, list[int]] | None:
+        """Return the kernel and its parameter indices if the program is one task on those parameters and
+        nothing else."""
+        if self.entry.kind != "orchestration":
+            if self.entry.attrs.get("symbols"):  # extents beyond those of the call
+                return None
+            return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
+        ops = self.entry.body.ops
+        params = [p.value for p in self.entry.params]
+        if len(ops) != 1 or ops[0].name != "call" or any(v not in params for v in ops[0].args["args"]):
+            return None
+        if len(ops[0].args) > 2:  # blocks, deps and other options
+            return None
+        kernel = self.kernels(None)[ops[0].args["callee"].name]
+        return kernel, [params.index(v) for v in ops[0].args["args"]]
+
+    def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
+        """Run all tasks, one after another, under observers."""
+        from ..graphs.tasks import with_windows
+        from ..ranks.one_thread import Together
+
+        result = RunResult()
+        names = parse_names(options.get("sanitize") or ())
+        result.checked = names if self.is_graph else names - {OF_GRAPHS}
+        options["sanitize"] = names - {OF_GRAPHS}
+        before = self._copied(values) if OF_GRAPHS in names and self.is_graph else None
+        footprint = self._footprint(values) if options["sanitize"] else None
+        if footprint is not None:
+            options["watchers"] = [*options.get("watchers", ()), footprint]
+
+        def options_of(said: dict[str, Any]) -> dict[str, Any]:
+            return {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+
+        def ended(left: Any, kernel: Any, said: dict[str, Any]) -> None:
+            left.task = kernel.name
+            if self.is_graph:
+                for found in left.diagnostics:
+                    found.notes.append(("in the task that is submitted here", said.get("place")))
+            result.launches.append(left)
+            if options["sanitize"]:
+                result.unchecked.update(
+                    left.unchecked if left.checked else {kernel.name: "a Python function"}
+                )
+            result.diagnostics += left.diagnostics
+            if not left.ok:
+                raise _Stop
+
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            ended(kernel.run(*args, **options_of(said)), kernel, said)
+
+        def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
+            more = options_of(said)
+            return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
+
+        together = None
+        if with_windows(self.program.functions):  # only there, launches can stand aside
+            engine = "reference"
+            together = Together(
+                begin, ended, self.places, footprint, self.program.functions, self.lowered.world
+            )
+        rt = together or Serial(launch, self.places, footprint)
+        rt.windows = self.windows
+        with told_in_words_of_the_language(), contextlib.suppress(_Stop):
+            self._submit(rt, values, engine)
+            if together is not None:
+                together.finish()
+            if footprint is not None:
+                places = self.entry.attrs.get("places", {})
+                footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
+        if footprint is not None:
+            result.diagnostics += footprint.diagnostics
+        if together is not None:
+            result.diagnostics += together.order.diagnostics
+        result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
+        if before is not None:
+            try:
+                result.diagnostics += as_errors(self._unordered(before))
+            except DiagnosticError as e:  # if not ok, this fault is already reported
+                result.diagnostics += e.diagnostics if result.ok else []
+        return result
+
+    def _footprint(self, values: list[Any]) -> Any:
+        from ..checks.footprint import Footprint, RunArray
+
+        params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
+        arrays = [a for a in self._given(values) if arguments.is_array(a)]
+        return Footprint(
+            [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)]
+        )
+
+    def _given(self, values: list[Any]) -> list[Any]:
+        """Return an array or number per parameter of the entry, in order, without those that became
+        constants."""
+        by_name = dict(zip(self.param_names, values, strict=True))
+        kept = [(p, by_name[p.name]) for p in self.entry.params if p.name in by_name]
+        return [
+            arguments.in_place(v, p.name, p.direction != IN) if arguments.is_array(v) else arguments.number(v)
+            for p, v in kept
+        ]
+
+    def submit_to(self, rt: Serial, values: list[Any]) -> None:
+        """Run the orchestration on a runtime of tasks."""
+        with told_in_words_of_the_language():
+            self._submit(rt, values, None)
+
+    def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
+        self._begin(rt, self.kernels(engine), values)
+
+    def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
+        from ..graphs.python_tasks import of_torch
+
+        self._torch = of_torch(values)
+        if rt.windows is not None:
+            rt.windows.begin()
+        given = [rt.wrap(v) if arguments.is_array(v) else v for v in self._given(values)]
+        tensors = [v for v in given if isinstance(v, SerialTensor)]
+        symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
+        if self.orchestrate is not None:
+            self.orchestrate(rt, kernels, *given, *symbols)
+        else:
+            rt.submit(kernels[self.entry.name], *given, *symbols)
+
+
+def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
+    """Return unordered accesses of a run's tasks, without those of windows of ranks, which signals order."""
+
+    def is_window(h: Any) -> bool:
+        later = functions.get(h.names[1])
+        return later is not None and later.params[h.arg].name in later.attrs.get("windows", ())
+
+    return [h for h in run.hazards if not is_window(h)]
+
+
+def new_folder(name: str) -> Path:
+    """Create the folder of a program, named NAME_TIME, in PTO_BUILD_DIR."""
+    import time
+
+    base = Path(knobs.get("PTO_BUILD_DIR"))
+    stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
+    made, n = base / stem, 0
+    while True:
+        try:
+            made.mkdir(parents=True)
+            return made
+        except FileExistsError:
+            n += 1
+            made = base / f"{stem}_{n}"
+
+
+class _Stop(Exception):
+    """Raised when a launch fails; later tasks would use incomplete data."""
+
+
+def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+    kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))

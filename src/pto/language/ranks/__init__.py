@@ -1,0 +1,1 @@
+"""Programs of several ranks: their split, the order of their tasks, and their runs."""

@@ -1,0 +1,199 @@
+"""Happens-before order of tasks of several ranks, and races on the bytes of their windows.
+
+A task is ordered after the tasks that it depends on, and after the earlier work of a task whose signal it has
+waited for. Within a task, a signal is sent after all other work and a wait comes before it (`pld.system`);
+the sanitizer `race` checks the order within a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ...diag import Diagnostic, Span
+from ...engine.memory import View
+from ...engine.sanitize.signal_order import words_of
+from ...engine.watch import INSTRUCTION, Event, WatchedCore, Watcher
+from ...ir.core import Operation
+from ..problems import RANKS
+
+Array = Any
+#: The completed part of every task, by task number; each of its notifications ends a part.
+Clock = dict[int, int]
+#: Rows of a window's table: two writers and two readers per element, of different tasks.
+_WRITERS, _READERS = (0, 1), (2, 3)
+
+
+class Task:
+    """A task, with the parts of other tasks that are ordered before it."""
+
+    def __init__(self, number: int, name: str, place: Span | None) -> None:
+        self.number = number
+        self.name = name
+        self.place = place
+        self.rank: int | None = None
+        self.knows: Clock = {}
+
+    def __str__(self) -> str:
+        return f"'{self.name}'" + (f" of rank {self.rank}" if self.rank is not None else "")
+
+
+class _Touch:
+    """An access: its task, and the part of that task."""
+
+    def __init__(self, task: Task, op: Operation, write: bool) -> None:
+        self.task = task
+        self.op = op
+        self.write = write
+        self.part = task.knows[task.number]
+        self.atomic = op.attr("atomicType") not in (None, "atomic_none")
+
+    def before(self, task: Task) -> bool:
+        """Return True if the access happens before the task's current part."""
+        return task is self.task or task.knows.get(self.task.number, 0) >= self.part
+
+
+class _Window:
+    """An array with the windows of all ranks, and the numbers of the accesses per element."""
+
+    def __init__(self, name: str, array: Array) -> None:
+        self.name = name
+        self.array = array
+        self.address: int = array.__array_interface__["data"][0]
+        self.seen = np.zeros((4, array.size), np.int32)
+
+
+def _join(mine: Clock, other: Clock) -> None:
+    for number, part in other.items():
+        if mine.get(number, 0) < part:
+            mine[number] = part
+
+
+class Order:
+    """The order of all tasks of a run."""
+
+    def __init__(self, world: int) -> None:
+        self.world = world
+        self.diagnostics: list[Diagnostic] = []
+        self._windows: list[_Window] = []
+        self._signals: dict[int, Clock] = {}  # by address
+        self._host: Clock = {}
+        self._touches: list[_Touch | None] = [None]
+        self._told: set[frozenset[Operation]] = set()
+
+    def window(self, array: Array, name: str) -> None:
+        """Register an array with the windows of all ranks, and the name of a task for it."""
+        found = next((w for w in self._windows if w.array is array), None)
+        if found is None:
+            self._windows.append(_Window(name, array))
+        elif not found.name:
+            found.name = name
+
+    def begins(self, task: Task, after: Iterable[Task]) -> None:
+        for clock in (self._host, *(t.knows for t in after)):
+            _join(task.knows, clock)
+        task.knows[task.number] = 1
+
+    def meets_host(self, tasks: Iterable[Task]) -> None:
+        """Order later submissions of the orchestrator after tasks that it has waited for."""
+        for task in tasks:
+            _join(self._host, task.knows)
+
+    def watcher(self, task: Task) -> Watcher:
+        return _Looks(self, task)
+
+    # ---- what happens in a task ----
+
+    def notified(self, task: Task, at: int) -> None:
+        _join(self._signals.setdefault(at, {}), task.knows)
+        task.knows[task.number] += 1
+
+    def awaited(self, task: Task, at: Iterable[int]) -> None:
+        for one in at:
+            _join(task.knows, self._signals.get(one, {}))
+
+    def touched(self, task: Task, at: Array, event: Event, write: bool) -> None:
+        """Record an access to memory, by address."""
+        first = int(at.min())
+        for window in self._windows:
+            if window.address <= first < window.address + window.array.nbytes:
+                elements = np.unique((at - window.address) // window.array.itemsize)
+                self._look(window, elements, _Touch(task, event.op, write))
+
+    def _look(self, window: _Window, at: Array, new: _Touch) -> None:
+        for row in (*_WRITERS, *_READERS) if new.write else _WRITERS:
+            found = window.seen[row][at]
+            for number in np.unique(found):
+                old = self._touches[number]
+                if old is not None and not old.before(new.task) and not (old.atomic and new.atomic):
+                    first = int(np.argmax(found == number))
+                    early = row in _READERS and self._too_early(int(number), window.seen[:2, at[first]])
+                    self._report(window, int(at[first]), *((new, old) if early else (old, new)))
+        number = len(self._touches)
+        self._touches.append(new)
+        first, second = _WRITERS if new.write else _READERS
+        there = window.seen[first][at]
+        free = [n for n in np.unique(there) if (old := self._touches[n]) is None or old.before(new.task)]
+        mine = np.isin(there, free)
+        window.seen[first][at[mine]] = number
+        window.seen[second][at[~mine]] = number
+
+    def _too_early(self, reader: int, writers: Array) -> bool:
+        """Return True if a read came before any other task had written: the read lacks a wait."""
+        mine = self._touches[reader]
+        ahead = (self._touches[n] for n in writers.tolist() if n < reader)
+        return not any(t is not None and mine is not None and t.task is not mine.task for t in ahead)
+
+    def _report(self, window: _Window, element: int, old: _Touch, new: _Touch) -> None:
+        pair = frozenset((old.op, new.op))
+        if pair in self._told:
+            return
+        self._told.add(pair)
+        row, *rest = map(int, np.unravel_index(element, window.array.shape))
+        rows = window.array.shape[0] // self.world
+        which = f"{window.name or 'window'}[{', '.join(map(str, (row % rows, *rest)))}] on rank {row // rows}"
+        did, does = ("writes" if t.write else "reads" for t in (old, new))
+        found = Diagnostic(
+            RANKS,
+            f"race between ranks: {new.task} {does} {which}, which {old.task} {did}, in either order",
+            new.op.loc,
+            help="let one of them notify when it is done with it, and the other wait for that: "
+            "pld.system.notify and pld.system.wait, or pld.tensor.barrier between the two",
+        )
+        found.notes += [
+            (f"{old.task} {did} it here", old.op.loc),
+            (f"{old.task} is submitted here", old.task.place),
+            (f"{new.task} is submitted here", new.task.place),
+        ]
+        self.diagnostics.append(found)
+
+
+class _Looks(Watcher):
+    """Observes the launch of a task."""
+
+    wants = (INSTRUCTION,)
+
+    def __init__(self, order: Order, task: Task) -> None:
+        self.order = order
+        self.task = task
+
+    def finished(self, event: Event) -> None:
+        if event.op.row is not None and event.op.row.family == "signal":
+            return  # signals are shared by all
+        for access in event.accesses:
+            if access.space == "gm":
+                at = np.asarray(access.bytes(), np.int64)
+                if at.size:
+                    self.order.touched(self.task, at + _address(access.place.buffer), event, access.write)
+
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
+        self.order.notified(self.task, _address(signal.buffer) + signal.offset)
+
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
+        self.order.awaited(self.task, [_address(signal.buffer) + n for n in words_of(signal)])
+
+
+def _address(buffer: Any) -> int:
+    return int(buffer.data.__array_interface__["data"][0])
