@@ -383,7 +383,7 @@ def test_processes_of_ranks() -> None:
     assert sorted(said.getvalue().splitlines()) == [f"rank {n}: on {n}" for n in range(3)]
     result = world.run(k, [[world.context, a, 1] for a in y], processes=True, out=io.StringIO())
     assert codes(result) == ["PTO-E2101"] and "of %y of rank 1" in result.diagnostics[0].message
-    with pytest.raises(ValueError, match="give ranks too"):
+    with pytest.raises(ValueError, match="give ranks, too"):
         k.run(np.zeros(132, np.int64), y[0], 0, processes=True)
     with pytest.raises(DiagnosticError, match="PTO-E2403"):
         world.run(k, [[world.context, a, 9] for a in y], processes=True, sanitize="all")

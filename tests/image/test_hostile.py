@@ -55,7 +55,7 @@ def test_e1221_no_images() -> None:
     refused("PTO-E1221", read, b"", at=0)
     refused("PTO-E1221", read, b"module {}", at=0)
     refused("PTO-E1221", read, elf.written({".text": b"x"}, []), message="missing section .pto", at=0)
-    refused("PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="no image", at=64)
+    refused("PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="not an image", at=64)
     refused("PTO-E1221", format.sole, MAGIC[:5])
     images = data()[slice(*elf.sections(data(), "k")[".pto"])]
     refused("PTO-E1221", read, elf.written({".pto": images, ".pto.lines": b"nothing"}, []), message="lines")

@@ -368,7 +368,7 @@ def test_an_edge_that_is_missing(missing: int, kind: str, pair: tuple[int, ...],
     )
     for h in run.hazards:
         assert f"task {h.later} ({h.names[1]}) at {__file__}:" in str(h)
-        assert "reads, as parameter 0, what task" in str(h) and "" not in h.names
+        assert "reads, as parameter 0, memory that task" in str(h) and "" not in h.names
     assert runtime.run(_build, X, out, missing, runtime="host_build_graph").hazards == []
 
 

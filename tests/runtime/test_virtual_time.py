@@ -380,7 +380,7 @@ def test_pages_say_whose_times_they_show(tmp_path: Path) -> None:
     for run, says, other in (
         (here, "times of this host", "virtual time"),
         (there, "virtual time", "times of this host"),
-        (there, "of kernels, a table.", "times of this host"),
+        (there, "Durations of kernels: a table.", "times of this host"),
     ):
         run.save_swimlane(str(tmp_path / "run.html"))
         run.save_trace(str(tmp_path / "run.json"))

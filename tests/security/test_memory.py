@@ -185,7 +185,7 @@ IMAGES: dict[str, tuple[Callable[[Builder, _Memory], None], str]] = {
     "a tile turned as of fewer bits": (_turned, "which is not mapped"),
     "a lent tile that grows": (_lent, "ok"),
     "FIFOs of one size and two shapes": (_pipes, "disagree"),
-    "a call that no file may name": (lambda b, m: b.call("vm.lend!"), "does not have"),
+    "a call that no file may name": (lambda b, m: b.call("vm.lend!"), "unknown value in a call"),
 }
 
 

@@ -106,7 +106,7 @@ def test_processes_that_want_the_same_build_share_one(folder: Path) -> None:
     wrapper, log = counting(folder)
     program = (
         "from pto.engine.cpp import build\n"
-        f"print(build.cached([build.Unit('u.cpp', {ANSWER % 7!r})], [], []).path)"
+        f"print(build.cached([build.TranslationUnit('u.cpp', {ANSWER % 7!r})], [], []).path)"
     )
     environment = {**os.environ, "PTO_CXX": wrapper, "PTO_CACHE_DIR": str(folder)}
     running = [

@@ -30,7 +30,7 @@ class Semantics(NamedTuple):
     vstsx2_mask: str
     #: The source of mte_l1_l0b in L1: hw an n x k matrix, k x n with `transpose`; doc the other way round.
     l0b_source: str
-    #: Bursts of mte_l1_ub: in hw lengths and gaps count blocks of 32 bytes; doc has lengths and strides in
+    #: Bursts of mte_l1_ub: hw counts lengths and gaps in blocks of 32 bytes, doc lengths and strides in
     #: bytes.
     l1_ub_units: str
 
