@@ -1,5 +1,5 @@
-// Flags, barriers and events. A core runs its instructions in program order, so waiting for one of its own
-// pipes is done before it is asked; with -DPTO_CHECKED the balance of set_flag and wait_flag is checked.
+// Flags, barriers and events. A core runs its instructions in program order, so a wait for one of its own
+// pipes is a no-op; with -DPTO_CHECKED the balance of set_flag and wait_flag is checked.
 //
 // Every tile intrinsic returns a RecordEvent and takes events to wait for after its operands:
 //   Event<Op::TLOAD, Op::TADD> loaded;  loaded = TLOAD(tile, tensor);  TADD(dst, tile, tile, loaded);
@@ -60,7 +60,7 @@ struct EventBaseTag {};
 template <class T>
 struct is_event : std::is_base_of<EventBaseTag, T> {};
 template <class... Ts>
-inline constexpr bool all_events_v = (is_event<std::remove_cvref_t<Ts>>::value && ...);
+concept all_events_v = (is_event<std::remove_cvref_t<Ts>>::value && ...);
 
 /// From an instruction of kind Src to one of kind Dst.
 template <Op Src, Op Dst, bool AutoToken = true, event_t EventId = EVENT_ID0>

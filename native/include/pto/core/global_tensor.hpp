@@ -81,7 +81,28 @@ struct Stride {
 };
 #undef PTO_DIMS_CONSTRUCTORS
 
-template <class Element_, class Shape_ = pto::Shape<>, class Stride_ = pto::Stride<>,
+namespace detail {
+
+/// The shape of a GlobalTensor<T>: that of the tile it is loaded into or stored from.
+struct OfTile : pto::Shape<> {};
+
+/// A stride of a dense tensor; -1 if it depends on sizes at run time.
+template <class Shape>
+constexpr int64_t dense(int dim) {
+  int64_t stride = 1;
+  for (int d = 4; d > dim; --d) {
+    if (Shape::staticShape[d] == DYNAMIC) return DYNAMIC;
+    stride *= Shape::staticShape[d];
+  }
+  return stride;
+}
+/// The default strides: those of a dense tensor in row-major order.
+template <class Shape>
+struct Dense : Stride<dense<Shape>(0), dense<Shape>(1), dense<Shape>(2), dense<Shape>(3), 1> {};
+
+}  // namespace detail
+
+template <class Element_, class Shape_ = detail::OfTile, class Stride_ = detail::Dense<Shape_>,
           Layout Layout_ = Layout::ND>
 struct GlobalTensor {
   using Shape = Shape_;
@@ -89,6 +110,11 @@ struct GlobalTensor {
   using RawDType = std::remove_cv_t<Element_>;
   using DType = RawDType;
   static constexpr Layout layout = Layout_;
+  /// False for GlobalTensor<T>: TLOAD and TSTORE take the shape of the tile.
+  static constexpr bool has_shape = !std::is_same_v<Shape, detail::OfTile>;
+  static constexpr bool is_dense = std::is_same_v<Stride, detail::Dense<Shape>>;
+  static_assert(!is_dense || Layout_ == Layout::ND,
+                "[PTO] GlobalTensor: the default strides are row-major; fix: give a Stride for this layout");
   static constexpr int64_t staticShape[5] = {Shape::staticShape[0], Shape::staticShape[1],
                                              Shape::staticShape[2], Shape::staticShape[3],
                                              Shape::staticShape[4]};
@@ -102,17 +128,25 @@ struct GlobalTensor {
       if (staticShape[d] == DYNAMIC) shape_.shape[d] = shape.shape[d];
       if (staticStride[d] == DYNAMIC) stride_.stride[d] = stride.stride[d];
     }
+    if constexpr (is_dense && has_shape)
+      for (int d = 3; d >= 0; --d) stride_.stride[d] = stride_.stride[d + 1] * shape_.shape[d + 1];
   }
   GlobalTensor(const DType* data, const Shape& shape = Shape(), const Stride& stride = Stride())
       : GlobalTensor(const_cast<DType*>(data), shape, stride) {}
   GlobalTensor(std::nullptr_t) {}
 
   /// Size or stride of a dimension; -1 for a dimension that is none of 0..4.
-  int64_t GetShape(int dim) const { return dim < 0 || dim > 4 ? -1 : shape_.shape[dim]; }
-  int64_t GetStride(int dim) const { return dim < 0 || dim > 4 ? -1 : stride_.stride[dim]; }
+  int64_t GetShape(int dim) const { return dim < 0 || dim > 4 ? -1 : sizes()[dim]; }
+  int64_t GetStride(int dim) const { return dim < 0 || dim > 4 ? -1 : strides()[dim]; }
 
-  const int64_t (&sizes() const)[5] { return shape_.shape; }
-  const int64_t (&strides() const)[5] { return stride_.stride; }
+  const int64_t (&sizes() const)[5] {
+    static_assert(has_shape, "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
+    return shape_.shape;
+  }
+  const int64_t (&strides() const)[5] {
+    static_assert(has_shape, "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
+    return stride_.stride;
+  }
 
   template <int Dim>
   static constexpr int64_t GetShape() {
@@ -178,6 +212,9 @@ template <class E, class S, class T, Layout L>
 struct is_global<GlobalTensor<E, S, T, L>> : std::true_type {};
 template <class T>
 inline constexpr bool is_global_data_v = is_global<std::remove_cv_t<T>>::value;
+/// A GlobalTensor<T>.
+template <class T>
+concept is_unshaped_v = is_global_data_v<T> && !T::has_shape;
 
 // --- shapes and strides of a matrix ------------------------------------------------------------------------
 

@@ -93,12 +93,41 @@ inline void store(Global& dst, TileT& src, const Words& words) {
 
 }  // namespace detail
 
+// --- tensors without a shape ------------------------------------------------------------------------------
+
+namespace detail {
+
+/// A GlobalTensor<T> with the shape of a tile, dense and row-major.
+template <class TileT, class Global>
+auto shaped(const Global& tensor, const TileT& tile) {
+  using Matrix = detail::Matrix<typename Global::DType, TileT::Rows, TileT::Cols, Layout::ND>;
+  static_assert(TileT::Rows != DYNAMIC && TileT::Cols != DYNAMIC,
+                "[PTO] GlobalTensor<T>: the tile has sizes at run time; fix: give the tensor a Shape");
+  return GlobalTensor<typename Global::DType, typename Matrix::Shape, typename Matrix::Stride>(tensor.data());
+}
+
+}  // namespace detail
+
+template <class Dst, class Src, class... Rest>
+  requires(is_unshaped_v<Src>)
+PTO_INST RecordEvent TLOAD(Dst& dst, Src& src, Rest&... rest) {
+  auto tensor = detail::shaped(src, dst);
+  return TLOAD(dst, tensor, rest...);
+}
+template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
+          ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
+  requires(all_events_v<Rest...> && is_unshaped_v<Dst>)
+PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
+  auto tensor = detail::shaped(dst, src);
+  return TSTORE<Src, decltype(tensor), atomicType, reluPreMode>(tensor, src, rest...);
+}
+
 // --- loads ------------------------------------------------------------------------------------------------
 
 namespace detail {
 
-/// Which sizes of a load into L1 come from the tensor (src/pto/isa/view.py has the same as a table): devices count what it
-/// has, and not always what is valid of the tile.
+/// Sizes of a load into L1 that come from the tensor (the same table is in src/pto/image/view.py): devices
+/// use the extent of the tensor, and not always the valid region of the tile.
 struct FromTensor {
   bool rows, cols;
 };
@@ -116,13 +145,14 @@ constexpr FromTensor from_tensor(Isa isa, Form tile, Layout tensor) {
           scales || (tensor == Layout::DN && (tile == Form::DN || tile == Form::ZN)) ||
               (tensor == Layout::NZ && nz)};
 }
-/// Of these layouts of scales devices look at one stride only.
+/// For these layouts of scales, devices use one stride only.
 constexpr bool by_stride(Layout layout) {
   return layout == Layout::MX_A_ND || layout == Layout::MX_A_DN || layout == Layout::MX_B_ND ||
          layout == Layout::MX_B_DN;
 }
 
-/// More of a tile in L1 than is valid is about to be written: where the tile was placed nobody has looked at that.
+/// Check the room for a write of more of a tile in L1 than is valid: the placement of the tile did not check
+/// that.
 template <class T>
 [[gnu::noinline]] void reach_farther(const Place<T>& tile, ptrdiff_t rows, ptrdiff_t cols) {
   constexpr int space = static_cast<int>(TileType::Mat);
