@@ -83,10 +83,8 @@ BUILD_TOOLS = $(if $(shell echo 'cmake_minimum_required(VERSION 3.18)' | cmake -
 
 # Build the native part with the tools of the environment: pip's own build environments have other paths each time, and
 # then everything is compiled again. What is compiled, n of m, is shown; all of it is in setup.log.
-# The environment names the pack: pip 22.0 has no --config-settings. The build imports src/pto, where the list of
-# modules of an earlier installation may be wrong.
+# The environment names the pack: pip 22.0 has no --config-settings.
 define INSTALL
-@rm -f $(VENV)/lib/python*/site-packages/_editable_skbc_pto.*
 @echo 'make: building the native part ($(1) functions of engine native)'
 @PATH="$(CURDIR)/$(BIN):$$PATH" SKBUILD_CMAKE_DEFINE='PTO_PACKS=$(1);PTO_NANOBIND_BACKEND=ON' \
   $(PIP:--quiet=-v) --no-build-isolation -e $(2) 2>&1 \
@@ -95,9 +93,10 @@ define INSTALL
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
 
-# The installation for development has a list of the packages.
+# The installation for development has a list of the modules, which the build must not import by when packages are others.
 $(PACKAGES): FORCE | $(BIN)/python
-	@find src/pto -name __init__.py | sort | cmp -s - $@ || find src/pto -name __init__.py | sort > $@
+	@find src/pto -name __init__.py | sort | cmp -s - $@ || \
+	  { rm -f $(VENV)/lib/python*/site-packages/_editable_skbc_pto.*; find src/pto -name __init__.py | sort > $@; }
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py $(PACKAGES) | $(BIN)/python
 	@echo 'make: installing what the package needs into $(VENV)'
