@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sampling import examples
 
+import pto
 from pto.engine.reference import handles
 from pto.engine.reference.instr import IllegalInstruction
 from pto.isa import row as find_row
@@ -323,3 +324,30 @@ def test_the_address_of_a_tile_that_has_none() -> None:
     body = f"""%t = pto.declare_tile -> {tile(4, 16, "f32")}
     %p = pto.tile_buf_addr %t : {tile(4, 16, "f32")} -> !pto.ptr<f32, ub>"""
     assert codes(run(program(body, arch="a5"), np.zeros(1, np.int64))) == ["PTO-E2103"]
+
+
+@pytest.mark.parametrize("engine", ["reference", "native", "cpp"])
+def test_addresses_at_run_time(engine: str) -> None:
+    """Every engine refuses a tile that is misaligned or beyond its buffer, by the code of the verifier."""
+    of = tile(16, 64, "f32")
+    text = program(
+        f"""{CONSTANTS}
+    {view("in", "x", 16, 64, "f32")}
+    {view("out", "y", 16, 64, "f32")}
+    %t = pto.alloc_tile addr = %at : {of}
+    {load("in", "16x64xf32", "t", of)}
+    pto.barrier <PIPE_ALL>
+    {store("t", of, "out", "16x64xf32")}""",
+        "%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %at: i64",
+    )
+    x = np.arange(1024, dtype=np.float32)
+    kernel = pto.kernel(pto.parse(text), engine=engine)
+    ends = (0, 196608 - 4096)
+    for at in ends:
+        y = np.zeros_like(x)
+        assert kernel.run(x, y, at).ok and np.array_equal(x, y)
+    for at in (1, 16, 196608 - 2048, 196608, 524288, -32, 2**40):
+        y = np.zeros_like(x)
+        (found,) = kernel.run(x, y, at).diagnostics
+        assert found.code in (("SA-0354",) if 0 < at < ends[1] else ("SA-0353", "PTO-E2101")), at
+        assert found.span is not None and not y.any()

@@ -132,8 +132,14 @@ def test_e2604_unknown_case(load: Load) -> None:
     with pytest.raises(DiagnosticError, match=r"unknown case 'C' \(--case\); available: A, B") as caught:
         golden.choose("C")
     assert caught.value.diagnostics[0].code == "PTO-E2604"
-    with pytest.raises(DiagnosticError, match=r"unknown case .* \(DEFAULT_CASE\)"):
-        load(_inputs("[]", "ALL_CASES = {'A': {}}")).choose()
+    # As in the documents: without DEFAULT_CASE, or with one that is not there, the first case runs.
+    without = load(_inputs("[]", "ALL_CASES = {'A': {}, 'B': {}}"))
+    assert without.choose() == [{"name": "A"}] and not without.warnings({"name": "A"})
+    other = load(_inputs("[]", CASES.replace("'B'\n", "'C'\n")))
+    assert [c["name"] for c in other.choose()] == ["A"]
+    (warning,) = other.warnings({"name": "A"})
+    assert warning.severity == "warning" and warning.span is not None
+    assert warning.message == "unknown case 'C' (DEFAULT_CASE): the first case runs, 'A'"
     with pytest.raises(DiagnosticError, match=r"unknown case .* \(DEFAULT_CASE\)"):
         load(_inputs("[]", CASES + "DEFAULT_CASE = ['A']")).choose()
 
@@ -161,7 +167,7 @@ def test_unused_lengths_are_warned_of(load: Load) -> None:
     def said(case: str, lengths: str) -> list[tuple[str, str]]:
         with knobs.override(PA_SEQ_LEN=lengths):
             (params,) = golden.choose(case)
-            return [(d.severity, d.message) for d in golden.unused_lengths(params)]
+            return [(d.severity, d.message) for d in golden.warnings(params)]
 
     assert said("A", "33,17") == said("A", "33") == said("A", "") == []
     assert said("A", "33,17,4,5") == [

@@ -1,4 +1,4 @@
-// Words for an orchestrator that is blocked: the documented lines, and who waits for whom.
+// Reports of a blocked orchestrator: the documented lines, and which task waits for which.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -20,8 +20,7 @@ namespace {
 
 using ull = unsigned long long;
 constexpr const char* kRule = "========================================\n";
-constexpr const char* kProven =
-    "By proof, not by patience: nothing that is ready or running can release any.\n";
+constexpr const char* kProven = "Proven, not timed out: no ready or running task can release any.\n";
 
 /// The smallest power of two that is at least twice `value`, as far as there is one.
 uint64_t power_above_twice(uint64_t value) {
@@ -53,7 +52,7 @@ std::string TensormapGraph::task_line(int64_t id) const {
          site_text({task.site_file, task.site_line}) + ")";
 }
 
-/// Used, free and peak of everything that can run out.
+/// Used, free and peak amounts of all resources that can run out.
 std::string TensormapGraph::rings() const {
   const auto line = [](const char* name, uint64_t used, uint64_t size, uint64_t peak, const char* unit) {
     return format("  %-12s used %llu of %llu %s (free %llu, peak %llu)\n", name, ull(used), ull(size), unit,
@@ -70,7 +69,8 @@ std::string TensormapGraph::rings() const {
 }
 
 void TensormapGraph::say_blocked(Resource resource, uint64_t wanted, int spins) {
-  const auto current = static_cast<long long>(next_id_), oldest = static_cast<long long>(alive());
+  // The oldest task when the ring was found full: it may have ended since.
+  const auto current = static_cast<long long>(next_id_), oldest = static_cast<long long>(seen_alive_);
   const auto window = static_cast<long long>(options_.task_window);
   switch (resource) {
     case kTaskRing:
@@ -98,7 +98,7 @@ void TensormapGraph::say_blocked(Resource resource, uint64_t wanted, int spins) 
   }
 }
 
-/// Only where it was said to be blocked before.
+/// Only if it was reported as blocked before.
 void TensormapGraph::say_unblocked(Resource resource, int spins) {
   static constexpr const char* names[] = {"TaskRing", "HeapRing", "DepPool", "TensorMap", "Cluster"};
   const std::string task =
@@ -141,7 +141,7 @@ std::string TensormapGraph::stuck(const std::vector<int64_t>& running) const {
                        running.size());
 }
 
-/// What cannot go on, and why.
+/// The blocked call, and the reason.
 std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
@@ -187,7 +187,7 @@ std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins)
     case kClusters:
       text += "FATAL: Cluster allocation deadlock \xE2\x80\x94 all clusters occupied\n" + std::string(kRule);
       text += format(
-          "All %d clusters are allocated and every submitted task has completed: nobody but the\n"
+          "All %d clusters are allocated and every submitted task has completed: only the\n"
           "orchestrator can free one.\n",
           clusters_.count());
       break;
@@ -195,7 +195,7 @@ std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins)
   return text;
 }
 
-/// Sizes that are large enough: for what was counted, and at least twice what was in use.
+/// Return sufficient sizes: for the counted needs, and at least twice the present use.
 std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   const Resource resource = found.resource;
   if (resource == kClusters) return "Solution: free clusters before allocating more than block_dim\n";
@@ -213,7 +213,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   };
   const Ring rings[] = {
       {kTaskRing, "PTO2_RING_TASK_WINDOW=", window, options_.task_window},
-      // A block does not go round the end of the heap: what it skips there may be almost the largest.
+      // A block does not straddle the end of the heap: the skipped part may be almost the largest block.
       {kHeapRing, "PTO2_RING_HEAP=", size(kHeapRing, heap_.size(), most.bytes + most.block), heap_.size()},
       {kDepPool, "PTO2_RING_DEP_POOL=",
        size(kDepPool, deps_.size(),
@@ -243,7 +243,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   return text + "\n";
 }
 
-/// Who waits for whom, and what is in use.
+/// Return the chain of waits, and the use of the resources.
 std::string TensormapGraph::circle(Resource resource) const {
   const int64_t oldest = alive();
   std::string text;

@@ -64,6 +64,8 @@ class Golden:
 
     def __init__(self, path: str) -> None:
         self.file = UserFile(path)
+        #: Warnings about the choice of a case.
+        self.notes: list[Diagnostic] = []
         self.rtol = float(self._number("RTOL"))
         self.atol = float(self._number("ATOL"))
         self.cases = self._cases()
@@ -73,12 +75,21 @@ class Golden:
     # -- cases ---------------------------------------------------------------------------------------------
 
     def choose(self, case: str | None = None, every: bool = False) -> list[dict[str, Any]]:
-        """Return the parameters of the cases to run: all, the named one, the one of PA_CASE, or the
-        default."""
+        """Return the parameters of the cases to run: all, the named one, the one of PA_CASE, the default, or
+        the first."""
         if every:
             return [self._params(name) for name in self.cases]
         wanted = knobs.get("PA_CASE") if case is None and self.file.get("ALL_CASES") else ""
-        name = case or wanted or self.file.get("DEFAULT_CASE", "Default")
+        first = next(iter(self.cases))
+        name = case or wanted or self.file.get("DEFAULT_CASE", first)
+        if not (case or wanted) and isinstance(name, str) and name not in self.cases:
+            self.notes = [
+                Diagnostic(
+                    "PTO-E2604", f"unknown case '{name}' (DEFAULT_CASE): the first case runs, '{first}'",
+                    self.file.span("DEFAULT_CASE"), severity="warning", help=did_you_mean(name, self.cases),
+                )
+            ]  # fmt: skip
+            name = first
         if not isinstance(name, str) or name not in self.cases:
             if case or wanted:
                 which, place = "--case" if case else "PA_CASE", None
@@ -104,21 +115,19 @@ class Golden:
             params["context_len"] = max(values)
         return params
 
-    def unused_lengths(self, params: Mapping[str, Any]) -> list[Diagnostic]:
-        """Return a warning if PA_SEQ_LEN has more numbers than the case has sequences."""
+    def warnings(self, params: Mapping[str, Any]) -> list[Diagnostic]:
+        """Return warnings about the choice of the case, and if PA_SEQ_LEN has more numbers than the case has
+        sequences."""
         lengths = knobs.get("PA_SEQ_LEN")
         used = params.get("context_lens_list", ())
         batch = params.get("batch")
         if not lengths or (used and (not isinstance(batch, int) or len(used) <= batch)):
-            return []
+            return self.notes
         unused = ", ".join(lengths.split(",")[batch:]) if used else lengths
         what = f"case {params['name']}: {unused} of PA_SEQ_LEN is not used"
         why = f"the case has {batch} sequence{'s' * (batch != 1)}" if used else "the case has no lengths"
-        return [
-            Diagnostic(
-                "PTO-E0003", f"{what}: {why}", severity="warning", help="leave it out, or choose another case"
-            )
-        ]
+        help = "leave it out, or choose another case"
+        return [*self.notes, Diagnostic("PTO-E0003", f"{what}: {why}", severity="warning", help=help)]
 
     def _cases(self) -> dict[str, dict[str, Any]]:
         cases = self.file.get("ALL_CASES", {"Default": {}})

@@ -264,7 +264,7 @@ class Runner:
                 self._log("info", f"  {c.name}: PASS ({c.total}/{c.total} elements matched)")
         problems = [c.problem(name) for c in comparisons if not c.ok]
         problems += found
-        problems += golden.unused_lengths(params)
+        problems += golden.warnings(params)
         problems += self._threads()
         problems += _side_effects(name, memory)
         return CaseResult(name, tuple(comparisons), tuple(problems), records, seconds, golden_seconds)

@@ -13,30 +13,33 @@ namespace pto {
 
 namespace detail {
 
-/// Programs have nothing below this address, so what is less is an offset.
+/// Programs have no memory below this address, so a smaller number is an offset.
 inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
 
-/// Where an address given to TASSIGN lies.
+/// Return the memory at an address given to TASSIGN.
 [[gnu::noinline]] inline char* resolve(int space, uint64_t address, [[maybe_unused]] size_t bytes) {
   Core& me = core();
   char* base = me.space[space];
   const uint64_t inside = address - reinterpret_cast<uintptr_t>(base);
   const bool is_offset = address < room(space);
   const uint64_t at = is_offset ? address : inside;
+  const bool ends_inside = at < capacity(space) && at + bytes <= capacity(space);
   if (at < room(space)) use_space(me, space, at + bytes);
-  if (!is_offset && address < kLowestPointer) [[unlikely]]
+  if ((is_offset && !ends_inside) || (!is_offset && address < kLowestPointer)) [[unlikely]]
     failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s; fix: FIX-A12",
           bytes, static_cast<size_t>(address), capacity(space), kSpaceNames[space]);
+  if (is_offset && at % kAlign[space] != 0) [[unlikely]]
+    failf("[PTO][SA-0354] TASSIGN: address 0x%zx of %s is not a multiple of %zu; fix: FIX-A12",
+          static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
   PTO_CHECK(capacity(space) > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
             kSpaceNames[space]);
   PTO_CHECK(bytes <= capacity(space), "SA-0352",
             "TASSIGN: a tile of %zu bytes does not fit the %zu of %s; fix: FIX-A12", bytes, capacity(space),
             kSpaceNames[space]);
-  PTO_CHECK(at + bytes <= capacity(space) && at < capacity(space), "SA-0353",
-            "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s; fix: FIX-A12", bytes,
-            static_cast<size_t>(at), capacity(space), kSpaceNames[space]);
+  PTO_CHECK(ends_inside, "SA-0353", "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s; fix: FIX-A12",
+            bytes, static_cast<size_t>(at), capacity(space), kSpaceNames[space]);
   PTO_CHECK(at % kAlign[space] == 0, "SA-0354",
-            "TASSIGN: address 0x%zx of %s is no multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
+            "TASSIGN: address 0x%zx of %s is not a multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
             kSpaceNames[space], kAlign[space]);
   if (is_offset) return base + address;
   char* const found = reinterpret_cast<char*>(static_cast<uintptr_t>(address));
@@ -47,11 +50,12 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   return found;
 }
 
-/// Where an address of on-chip memory lies that a program made a pointer of; what is no offset is one already.
+/// Return the address of on-chip memory that a program made a pointer of; a number that is not an offset is
+/// returned as it is.
 inline char* pointer_at(TileType loc, uint64_t address) {
   const int space = static_cast<int>(loc);
   if (address >= room(space)) return reinterpret_cast<char*>(static_cast<uintptr_t>(address));
-  use_space(core(), space, room(space));  // nobody says how much it is for
+  use_space(core(), space, room(space));  // the size is unknown
   return core().space[space] + address;
 }
 
@@ -60,7 +64,7 @@ struct Binder {
   using DType = typename T::DType;
   /// Let a tile or tensor lie at a byte in memory.
   static void bind(T& object, const void* at) { object.data_ = static_cast<DType*>(const_cast<void*>(at)); }
-  /// Where that is; null where it has no address yet.
+  /// The address; null if it has none yet.
   static const void* at(const T& object) { return object.data_; }
 };
 

@@ -76,6 +76,23 @@ def check_size(buffer: Buffer, size: int) -> None:
         raise IllegalInstruction(f"takes {size} bytes of {buffer.name}, which has {buffer.limit}")
 
 
+def check_address(core: Core, tile: Tile | ConvTile) -> None:
+    """Stop if the address of a tile, which a program computed, is misaligned or outside the buffer. Accesses
+    check the end."""
+    address, buffer, align = tile.address, tile.buffer, core.profile.align
+    assert address is not None
+    if 0 <= address < buffer.limit and address % align == 0:
+        return
+    problem = IllegalInstruction(
+        f"cannot place a tile at {address}: {buffer.name} ends at byte {buffer.limit}"
+        if not 0 <= address < buffer.limit
+        else f"cannot place a tile at {address}: not a multiple of {align} bytes"
+    )
+    problem.code = "SA-0354" if 0 <= address < buffer.limit else "SA-0353"
+    problem.help = f"the highest address is {max(buffer.limit - tile.size, 0) // align * align} (FIX-A12)"
+    raise problem
+
+
 @handle("alloc_tile")
 def alloc_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     type = op.result.type
@@ -83,13 +100,17 @@ def alloc_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         conv = ConvTile(type, core.buffers[type.loc], args.get("addr"), result_name(op))
         if conv.address is None:
             conv.address = home(core, op, conv.buffer, conv.size)
+        else:
+            check_address(core, conv)
         return conv
     assert isinstance(type, TileBufType)
     tile = make_tile(core, type, args.get("addr"), _valid(args), result_name(op))
     if tile.address is None:
         tile.address = home(core, op, tile.buffer, tile.size)
-    elif core.watch is not None:
-        tile.placed_by(op)
+    else:
+        check_address(core, tile)
+        if core.watch is not None:
+            tile.placed_by(op)
     core.grid.allocated(core, op, tile)
     return tile
 
@@ -164,6 +185,8 @@ def tassign(core: Core, op: Operation, args: dict[str, Any]) -> Any:
         tile.buffer, tile.offset = address.buffer, address.offset
     else:
         tile.address = address.offset if isinstance(address, Pointer) else int(address)
+        if not isinstance(address, Pointer):
+            check_address(core, tile)
         if isinstance(tile, Tile) and core.watch is not None:
             tile.placed_by(op)
         core.grid.allocated(core, op, tile)
