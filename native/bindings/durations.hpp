@@ -1,4 +1,4 @@
-// How long kernels take in virtual time, as Python says it.
+// Durations of kernels in virtual time, as given by Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace pto2 {
 
 namespace nb = nanobind;
 
-/// By the number of a kernel, or what a function says of a task.
+/// Durations by the number of a kernel, or by a function of the task.
 class Durations {
  public:
   Durations() = default;
@@ -27,7 +27,7 @@ class Durations {
     if (func_id >= static_cast<int>(fixed_.size())) fixed_.resize(static_cast<size_t>(func_id) + 1, kAsk);
     fixed_[static_cast<size_t>(func_id)] = nanoseconds;
   }
-  /// How long a kernel takes follows from what it did: it is asked for after every execution.
+  /// The duration follows from the work of the kernel: the function is called after every execution.
   void set_by_doing(int func_id) { set(func_id, kByDoing); }
   bool by_doing(int func_id) const {
     return static_cast<size_t>(func_id) < fixed_.size() && fixed_[static_cast<size_t>(func_id)] == kByDoing;
@@ -41,9 +41,9 @@ class Durations {
     call_ = nullptr;
   }
 
-  /// -1 where the function threw: `thrown` has it then. It is asked once for every combination of a kernel, the
-  /// shapes of its tensors and its numbers; of a graph, which knows no tensors, and of what
-  /// follows from what was done, for every task.
+  /// -1 if the function threw; the exception is in `thrown`. The function is called once for each combination
+  /// of a kernel, the shapes of its tensors and its numbers. For graphs, which have no tensors, and for
+  /// durations that follow from the execution, it is called for every task.
   int64_t of(const DispatchPayload& payload, nb::object& thrown) {
     const auto kernel = static_cast<size_t>(payload.kernel_id);
     if (kernel < fixed_.size() && fixed_[kernel] >= 0) return fixed_[kernel];

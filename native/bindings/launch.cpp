@@ -1,6 +1,6 @@
-// pto._native.Launcher: a launch of a compiled kernel whose arguments are what it takes, as they stand.
+// pto._native.Launcher: a launch of a compiled kernel whose arguments need no conversion.
 //
-// src/pto/engine/compiled/quick.py says what that is; anything else is left to the long way, and nothing is done.
+// src/pto/engine/compiled/quick.py defines such arguments; for others, this returns without a launch.
 #include <nanobind/nanobind.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMost = 32;  // arguments
 
-/// What the caller gave, until the launch is over.
+/// Objects of the caller, held until the launch is over.
 struct Held {
   Py_buffer views[kMost];
   std::size_t count = 0;

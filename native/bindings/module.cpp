@@ -1,5 +1,5 @@
-// pto._native: the compiled loops behind pto.engine: element conversion, tile packing, and what the reference
-// engine computes in a fixed order.
+// pto._native: the compiled loops of pto.engine: element conversion, tile packing, and computations of the
+// reference engine that have a fixed order.
 //
 // Every argument is checked here and a bad one raises ValueError; the loops run without the GIL.
 #include <nanobind/nanobind.h>
@@ -253,7 +253,7 @@ nb::object fold(std::string_view dtype, const Matrix<float>& x, bool product) {
   const DType t = parse_dtype(dtype);
   if (t != DType::f16 && t != DType::bf16) fail("steps round to f16 or bf16, not to " + std::string(dtype));
   const std::size_t rows = x.shape(0), cols = x.shape(1);
-  if (!rows) fail("there is no row to begin with");
+  if (!rows) fail("expected at least one row");
   auto out = buffer(cols * sizeof(float));
   {
     nb::gil_scoped_release unlocked;

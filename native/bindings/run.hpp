@@ -1,5 +1,4 @@
-// What the runs of all variants have in common towards Python: kernels, log lines, the GIL, failures,
-// records.
+// Common parts of the runs of all variants towards Python: kernels, log lines, the GIL, failures, records.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -118,9 +117,9 @@ class PyKernels {
 };
 
 /// One run. The GIL is released while this thread does other things than call a Python orchestration.
-/// Runs that wait for one another; lives as long as one of them.
-struct PyCompany {
-  std::shared_ptr<Company> company = std::make_shared<Company>();
+/// A group of runs that wait for one another; kept as long as one of them.
+struct PyRunGroup {
+  std::shared_ptr<RunGroup> group = std::make_shared<RunGroup>();
 };
 
 class PyRun {
@@ -128,10 +127,11 @@ class PyRun {
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
-  /// How long a kernel takes in virtual time; and who is asked of the others: with the number of the kernel, the
-  /// kind of its core, its slots, which of them are tensors and which of those are only read (as bits), its block,
-  /// how many there are, whether it is a block at all, and its task; nanoseconds. `set_by_doing`: it is asked when the
-  /// kernel has been executed.
+  /// Set the duration of a kernel in virtual time, in nanoseconds, or the function that returns the durations
+  /// of the other kernels. Its arguments: the number of the kernel, the kind of its core, its slots, the
+  /// slots that are tensors and those of them that are only read (as bits), its block, the number of blocks,
+  /// whether it is a block, and its task. `set_by_doing`: the function is called after the kernel was
+  /// executed.
   void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
   void set_by_doing(int func_id) { durations_.set_by_doing(func_id); }
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
@@ -153,7 +153,7 @@ class PyRun {
       : kernels_(kernels), log_(static_cast<Level>(log_level), log_sink(std::move(sink))) {}
   virtual ~PyRun() { Py_XDECREF(sink_); }
   virtual Exec& exec() = 0;
-  /// Whether the run has failed already, though its orchestration goes on.
+  /// True if the run has failed already, though its orchestration goes on.
   virtual bool has_failed() const { return false; }
 
   template <class T>
@@ -180,7 +180,7 @@ class PyRun {
     };
     o.poll = [this] { poll(); };
     read(options, "stall_seconds", o.stall_seconds);
-    if (options.contains("company")) o.company = nb::cast<PyCompany&>(options["company"]).company;
+    if (options.contains("company")) o.group = nb::cast<PyRunGroup&>(options["company"]).group;
     read(options, "member", o.member);
     if (options.contains("windows")) {
       const auto [address, bytes] = nb::cast<std::pair<uint64_t, uint64_t>>(options["windows"]);
@@ -232,20 +232,21 @@ class PyRun {
     ended_ = now_ns();
     Failure& failure = exec().failure();
     if (!failure.failed()) return;
-    // An exception of Python's is told by itself; a deadlock before it is not.
+    // A Python exception is reported by itself, without a deadlock that it caused.
     if (kernels_.thrown.is_valid()) {
       if (failure.code() != ErrorCode::KernelFailed && failure.code() != ErrorCode::OrchestrationFailed &&
           failure.code() != ErrorCode::Cancelled)
         log_(Level::Warn, "orchestrate", "%s", failure.text().c_str());
       return;
     }
-    poll();  // an interrupt that nobody came to look at
+    poll();  // handle an interrupt that is still pending
     if (kernels_.thrown.is_valid()) {
       log_(Level::Warn, "orchestrate", "%s", exec().failure().text().c_str());
     }
   }
 
-  /// What a Python orchestration calls: when the run has failed it is unwound by an exception of its own.
+  /// Entry for the calls of a Python orchestration: when the run has failed, an exception of its own unwinds
+  /// it.
   template <class Body>
   auto guarded(Body&& body) -> decltype(body()) {
     try {

@@ -125,9 +125,9 @@ class PyTensormap final : public PyRun {
     });
   }
 
-  /// The same, with everything that a task may have. `no_dep`: parameters, as bits; `predicate`: a tensor, an
-  /// index, the number of a comparison (Condition::Op) and what is compared with; `kernels`: those of a mixed
-  /// task, `kernel` otherwise; none at all is a task that only waits.
+  /// The same, with all options of a task. `no_dep`: parameters, as bits; `predicate`: a tensor, an index,
+  /// the number of a comparison (Condition::Op) and the value to compare with; `kernels`: those of a mixed
+  /// task, `kernel` otherwise; a task without kernels only waits.
   int64_t submit_more(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
                       std::optional<std::vector<int32_t>> clusters, const std::vector<int64_t>& deps,
                       uint64_t no_dep, std::optional<std::vector<int32_t>> kernels, bool sync_start,
@@ -281,7 +281,7 @@ class PyTensormap final : public PyRun {
 }  // namespace
 
 NB_MODULE(_runtime, m) {
-  nb::set_leak_warnings(false);  // what a traceback holds at exit is no leak of ours
+  nb::set_leak_warnings(false);  // objects in a traceback at exit are not leaks of this module
   nb::class_<PyTensor>(m, "Tensor")
       .def_prop_ro("address", [](const PyTensor& t) { return t.data.buffer.addr; })
       .def_prop_ro("start_offset", [](const PyTensor& t) { return t.data.start_offset; })
@@ -330,10 +330,10 @@ NB_MODULE(_runtime, m) {
       .def("add_function", &PyKernels::add_function)
       .def("add_empty", &PyKernels::add_empty)
       .def("forget_functions", &PyKernels::forget_functions);
-  nb::class_<PyCompany>(m, "Company")
+  nb::class_<PyRunGroup>(m, "Company")
       .def(nb::init<>())
-      .def("join", [](PyCompany& c) { return c.company->join(); })
-      .def("leave", [](PyCompany& c, int member) { c.company->leave(member); });
+      .def("join", [](PyRunGroup& c) { return c.group->join(); })
+      .def("leave", [](PyRunGroup& c, int member) { c.group->leave(member); });
   nb::class_<PyTensormap>(m, "Tensormap")
       .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a,
            "sink"_a.none(), nb::keep_alive<1, 2>())

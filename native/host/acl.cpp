@@ -71,14 +71,14 @@ aclError give_back(void* memory, const char* call) {
   const std::lock_guard<std::mutex> held(pieces_lock);
   const auto found = pieces.find(static_cast<char*>(memory));
   if (found == pieces.end())
-    return bad((std::string(call) + ": this is no memory that was allocated").c_str());
+    return bad((std::string(call) + ": expected an address that was allocated").c_str());
   std::free(found->second.traced);
   pieces.erase(found);
   std::free(memory);
   return ACL_SUCCESS;
 }
 
-/// What a device or the host has at an address: nothing where it was not allocated here.
+/// Return the allocation of a device or the host at an address, or null.
 const Piece* piece_at(const void* at, size_t& offset) {
   auto found = pieces.upper_bound(const_cast<char*>(static_cast<const char*>(at)));
   if (found == pieces.begin()) return nullptr;
@@ -104,7 +104,7 @@ bool is_piece(void* at) {
   return pieces.contains(static_cast<char*>(at));
 }
 
-/// Trace what the host has written to a window.
+/// Trace a write of the host to a window.
 void trace_write(const void* at, size_t count) {
   if (!pto::host::is_traced()) return;
   const auto place = pto::host::window_at(at);
@@ -275,7 +275,7 @@ PTO_EXPORT int32_t rtSetDevice(int32_t device) { return aclrtSetDevice(device); 
 PTO_EXPORT int32_t rtStreamCreate(void** stream, int32_t) { return aclrtCreateStream(stream); }
 PTO_EXPORT int32_t rtStreamDestroy(void* stream) { return aclrtDestroyStream(stream); }
 PTO_EXPORT int32_t rtStreamSynchronize(void* stream) { return aclrtSynchronizeStream(stream); }
-/// Where signals between cores begin: nowhere, cores have their own.
+/// The address of signals between cores: null, cores have their own.
 PTO_EXPORT int32_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* length) {
   *address = 0, *length = 0;
   return 0;
@@ -331,7 +331,7 @@ PTO_EXPORT pto_host_side pto_host_side_of(int32_t side, int32_t unit, const char
 }
 
 PTO_EXPORT int32_t pto_host_idle(uint64_t moves) {
-  const bool stuck = pto::host::look(moves + 1, "what its kernel waits for");
+  const bool stuck = pto::host::look(moves + 1, "the condition of its kernel");
   sched_yield();
   return stuck;
 }

@@ -57,7 +57,7 @@ void check_alive(Member& member) {
   }
 }
 
-/// Whether nobody of a group can go on. Who calls it waits.
+/// Return true if no member of a group can go on. The caller waits.
 bool is_stuck(Joined& one, bool alive) {
   Board& board = one.group->board();
   const uint32_t own = one.group->rank();
@@ -209,11 +209,11 @@ bool look(uint64_t moves, const char* what) {
     if (!waits || moves != moved) {
       since = looks;
       mine.turns.fetch_add(1);
-      one.known = false;  // what was seen before this process went on says nothing of what it has done
+      one.known = false;  // earlier observations are void once this process has gone on
     }
     mine.polls.fetch_add(1);
   }
-  // What it looks for next is read after this was counted.
+  // The next poll reads the condition after this count.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   waits = true;
   moved = moves;
@@ -262,7 +262,7 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
     if (look(0, what)) {
       if (holds()) break;
       const uint32_t rank = joined.empty() ? 0 : joined[0].group->rank();
-      std::fprintf(stderr, "[PTO-E2104] rank %u is stuck: waits for %s, and nobody can go on\n", rank, what);
+      std::fprintf(stderr, "[PTO-E2104] rank %u is stuck: waits for %s, and no rank can go on\n", rank, what);
       std::fflush(nullptr);
       _exit(kStuck);
     }

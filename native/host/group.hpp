@@ -1,15 +1,15 @@
-// Processes of one machine that form a group: memory that all of them map, where they meet, and who waits.
+// Process groups of one machine: shared memory, the rendezvous of the members, and detection of deadlocks.
 //
-// A group is a file without a name (memfd): its first member makes it, and the others open it by way of the first
-// one's process. Nothing is left behind, also after kill -9. Processes of other users cannot open it, and its size is
-// sealed. A program under test may overwrite the memory: the number of ranks and the size of the windows are read from
-// it once, and checked.
+// A group is a file without a name (memfd): its first member makes it, and the others open it through that
+// process. No file is left, even after kill -9. Processes of other users cannot open it, and its size is
+// sealed. A program under test may overwrite the memory: the number of ranks and the size of the windows are
+// read once, and checked.
 //
-// Whether a group is stuck: a process says when it begins to wait and when it goes on (`turns`), and counts how often it
-// has looked for what it waits for (`polls`). One that waits notes the turns and looks of all others. Where all wait or
-// have ended, none has taken a turn since, and each has looked twice, all of them have done nothing since that moment
-// and have looked after it: nobody is left who could change anything. Turns are counted before looks: who was at work
-// when he was noted has another number of turns when he looks again.
+// Deadlock: a process counts how often it began to wait or went on (`turns`), and how often it tested its
+// condition (`polls`). A waiting process notes the turns and polls of all others. If all wait or have ended,
+// no count of turns has changed, and each has polled twice, then no process has acted since that moment and
+// all have tested their condition after it: no process can change the state. Turns are read before polls: a
+// process that was at work at the first reading has other turns at the next.
 #pragma once
 
 #include <sys/types.h>
@@ -31,21 +31,21 @@ struct alignas(64) Member {
   std::atomic<uint64_t> polls;
   std::atomic<int32_t> process;
   int32_t reserved;
-  char what[216];                       // what it waits for, in words; written before the state
+  char what[216];                       // the condition, as text; written before the state
   std::atomic<uint64_t> sent, applied;  // messages to and from other nodes (nodes.hpp)
 };
 
-/// Where a number of members meet.
+/// A rendezvous of a number of members.
 struct Meeting {
   std::atomic<uint32_t> here, round;
 };
 
-/// What stands before the windows. The launcher (src/pto/host/launch.py) reads the members.
+/// The header before the windows. The launcher (src/pto/host/launch.py) reads the members.
 struct Board {
   uint32_t magic, ranks;
   uint64_t window;             // bytes of each
-  uint64_t token;              // a random number that tells groups apart; 0 for those that a launcher makes
-  std::atomic<uint32_t> over;  // somebody has found that all are stuck
+  uint64_t token;              // a random number that distinguishes groups; 0 for those of a launcher
+  std::atomic<uint32_t> over;  // a member has found that all are stuck
   uint32_t reserved[9];
   Member members[kMostRanks];
   Meeting meeting;
@@ -90,14 +90,15 @@ class [[gnu::visibility("default")]] Group {
   uint32_t ranks_, rank_ = 0;
 };
 
-/// Wait in all groups of this process until something holds. Ends the process where nobody can make it hold.
+/// Wait in all groups of this process until a condition holds. End the process if the condition can never
+/// hold.
 void wait_until(const std::function<bool()>& holds, const char* what);
 
 /// This process ends with the one that has started it.
 [[gnu::visibility("default")]] void end_with_launcher();
 
-/// One look at something that did not hold; `moves` grows when the process has done something else since. Whether all
-/// are stuck.
+/// Count a poll of a condition that did not hold; `moves` grows if the process has acted since. True if all are
+/// stuck.
 bool look(uint64_t moves, const char* what);
 /// The process goes on.
 void go_on();
@@ -110,6 +111,6 @@ extern "C" {
 /// This process is a rank of the group of a file, which belongs to the group from then on; null where the file is no
 /// group, or has no such rank. `launched`: the process ends with the one that has started it.
 [[gnu::visibility("default")]] void* pto_host_join(int32_t file, int32_t rank, int32_t launched);
-/// It has done what it had to do in that group.
+/// End the membership: the process has done its part in that group.
 [[gnu::visibility("default")]] void pto_host_leave(void* group);
 }

@@ -1,4 +1,5 @@
-// The communication library (hccl/hccl.h): groups whose members were told of the first one's process and file.
+// The communication library (hccl/hccl.h): groups whose members receive the process and file of the first
+// member.
 #include "hccl.hpp"
 
 #include <sched.h>
@@ -24,7 +25,8 @@ namespace {
 using pto::host::Group;
 using pto::host::kMostRanks;
 
-/// What a root tells the others. Windows are made for as many as there can be: nobody has said how many there are.
+/// The message of a root to the others. Windows are allocated for the largest number of ranks: the actual
+/// number is unknown.
 struct Root {
   char magic[8];
   int32_t process, file;

@@ -57,18 +57,18 @@ struct Head {
   uint64_t at, bytes;  // from the beginning of all windows
 };
 
-/// What a rank does, as it is told to rank 0.
+/// The state of a rank, as reported to rank 0.
 struct Mark {
   uint64_t applied = 0, polls = 0, sent = 0;
   State state = State::absent;
   uint32_t turns = 0;
 };
 
-constexpr size_t kRoom = 32 << 10;               // what is received at a time
+constexpr size_t kRoom = 32 << 10;               // of one receive call
 constexpr size_t kWhole = 16 << 10;              // the most that a message has which is applied in one piece
-constexpr size_t kPiece = 1 << 20;               // the most that is asked for at a time
-constexpr size_t kAsked = 8 << 20;               // the most that is asked for and has not come
-constexpr size_t kQueued = kAsked + 2 * kPiece;  // the most that waits to be sent: more than is asked for
+constexpr size_t kPiece = 1 << 20;               // the largest request
+constexpr size_t kAsked = 8 << 20;               // the most bytes requested and not yet received
+constexpr size_t kQueued = kAsked + 2 * kPiece;  // the most bytes queued for sending: more than kAsked
 constexpr size_t kCopied = 4096;                 // shorter pieces are put together before they are sent
 constexpr int64_t kTurn = 100'000;               // nanoseconds that a core is left alone with receiving
 constexpr int64_t kWave = 20'000'000;            // nanoseconds from one wave to the next
@@ -90,8 +90,8 @@ T combined(Use kind, T old, T next) {
   return beyond ? next : old;
 }
 
-/// What leaves any other element as it is. Of floats that is the negative zero: with the other one, a negative zero
-/// would become positive.
+/// Return the neutral element of an addition. For floats that is the negative zero: with the other one, a
+/// negative zero would become positive.
 template <class T>
 T neutral(Use kind) {
   if constexpr (std::is_integral_v<T>) {
@@ -142,7 +142,7 @@ const Element* element_of(uint32_t use) {
   return nullptr;
 }
 
-/// Bytes that come at once: whoever waits for a word sees all of it, and all that was applied before.
+/// Store bytes at once: a reader that waits for a word sees all of it, and all data applied before.
 void put_word(char* at, const char* from, size_t bytes) {
   const auto store = [&](auto value) {
     std::memcpy(&value, from, sizeof value);
@@ -171,10 +171,10 @@ struct Line {
   int rank = 0, socket = -1;
   std::atomic<bool> broken{false};
 
-  // Receiving: by whoever holds `serving`.
+  // Receiving, by the owner of `serving`.
   std::vector<char> room = std::vector<char>(kRoom);
   size_t have = 0;       // bytes in `room`
-  Head head{};           // whose bytes go straight to their place
+  Head head{};           // its bytes go straight to their place
   char* into = nullptr;  // that place
   uint64_t left = 0;     // bytes that are to come there
   uint32_t met = 0;      // launches that have ended there
@@ -210,7 +210,7 @@ class Nodes {
   void unmap(int world);
   const pto_far* begin(int world, Group* group);
   void end(bool well);
-  bool met(int patience);
+  bool met(int timeout_ms);
   bool refresh(int world, uint64_t bytes);
   int lost() const { return lost_.load(); }
   const char* problem();
@@ -251,12 +251,12 @@ class Nodes {
   std::atomic<int> lost_{-1};
   std::atomic<Reason> why_{Reason::left};  // written before `lost_`
 
-  std::mutex serving_;              // who receives
+  std::mutex serving_;              // held by the receiving thread
   std::atomic<int64_t> helped_{0};  // when a core has done so last
   std::map<int, World> worlds_;
-  Group* group_ = nullptr;  // of the launch, for who holds `serving_`
+  Group* group_ = nullptr;  // of the launch, for the owner of `serving_`
 
-  // Of the launch, for its core.
+  // The hooks of the launch, for its core.
   pto_far far_{};
   int world_ = 0;
   World here_{};
@@ -322,7 +322,7 @@ void Nodes::serve() {
                   static_cast<int16_t>(POLLIN | (writes ? POLLOUT : 0)), 0};
     }
     asked.back() = {wakes_, POLLIN, 0};
-    // Where the core receives, it goes on to: two who take turns at that wake each other all the time.
+    // A core that receives continues to receive: two threads that alternate wake each other all the time.
     if (now() - helped_.load(std::memory_order_relaxed) < kTurn) {
       const timespec nap{0, kTurn};
       nanosleep(&nap, nullptr);
@@ -455,7 +455,7 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
       Head reply = head;
       reply.kind = Kind::reply;
       if (is_word(head.at,
-                  head.bytes)) {  // somebody may be writing it: then it is old or new, not half of both
+                  head.bytes)) {  // another core may write it: the result is the old or the new value
         uint64_t word = 0;
         switch (head.bytes) {
           case 1: word = __atomic_load_n(reinterpret_cast<const uint8_t*>(at), __ATOMIC_ACQUIRE); break;
@@ -487,7 +487,7 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
   return true;
 }
 
-/// What a message did is done.
+/// The effect of a message is complete.
 void Nodes::arrived(Line&, const Head& head) {
   if (head.kind == Kind::reply) {
     asked_.fetch_sub(head.bytes + sizeof head, std::memory_order_release);
@@ -539,9 +539,10 @@ const char* Nodes::problem() {
   return problem_;
 }
 
-// --- who is stuck -------------------------------------------------------------------------------------------
+// --- deadlock
+// -----------------------------------------------------------------------------------------------
 
-/// Turns are counted before looks, and before what is done in them; so they are read last.
+/// Turns are counted before polls, and before the effects of polls; so they are read last.
 Mark mark_of(const Member& member) {
   Mark found;
   found.applied = member.applied.load();
@@ -621,7 +622,7 @@ void Nodes::write(Line& line) {
     const ssize_t count = send(line.socket, line.queue.data() + line.gone, line.queue.size() - line.gone,
                                MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {  // one that is broken, who receives finds out
+    if (count < 0) {  // a broken line is found by the receiving thread
       wake();
       return;
     }
@@ -688,7 +689,8 @@ bool Nodes::write_through(Line& line, const void* first, size_t count, const voi
   return well;
 }
 
-// --- what a core does ---------------------------------------------------------------------------------------
+// --- actions of a core
+// --------------------------------------------------------------------------------------
 
 void Nodes::used(uint64_t first, uint64_t last, uint32_t use) {
   const uint64_t rank = (first - far_.first) / here_.stride;
@@ -796,12 +798,12 @@ const char* Nodes::settled() {
       const Element* const element = element_of(run.use);
       if (element == nullptr) {
         fresh_.clear();
-        return "[PTO-E2102] no combining with elements of this type in the window of a rank of another "
+        return "[PTO-E2102] cannot combine elements of this type in the window of a rank of another "
                "machine";
       }
       if ((run.first - far_.first) % element->size != 0 || (run.last - run.first) % element->size != 0) {
         fresh_.clear();
-        return "[PTO-E2102] no combining at an address that is no multiple of the size of an element, in the "
+        return "[PTO-E2102] cannot combine at an address that is not a multiple of the element size, in the "
                "window of a rank of another machine";
       }
       element->fill(detail::kind_of(use), reinterpret_cast<char*>(run.first), run.last - run.first);
@@ -815,12 +817,12 @@ const char* Nodes::settled() {
   return problem();
 }
 
-/// What was written before goes first. Words, and few bytes, are put together with what comes next.
+/// Earlier writes are sent first. Words and few bytes are joined with the next write.
 bool Nodes::put(uint64_t to, const void* from, uint64_t bytes) {
   const uint64_t at = to - far_.first, rank = at / here_.stride;
   if (bytes < kCopied || rank >= static_cast<uint64_t>(ranks_) || to_[rank] == nullptr ||
       at + bytes > (rank + 1) * here_.stride || settled() != nullptr || !flush())
-    return false;  // one that is lost is told where the core looks next
+    return false;  // the loss of a line is reported at the next poll of the core
   member_->sent.fetch_add(1);
   const Head head = {Kind::put, static_cast<uint32_t>(Use::write), world_, 0, at, bytes};
   return write_through(*to_[rank], &head, sizeof head, from, bytes);
@@ -899,8 +901,8 @@ void Nodes::end(bool well) {
   for (auto& line : lines_) write_through(*line, &head, sizeof head, nullptr, 0);
 }
 
-bool Nodes::met(int patience) {
-  const int64_t end = now() + int64_t{patience} * 1'000'000;
+bool Nodes::met(int timeout_ms) {
+  const int64_t end = now() + int64_t{timeout_ms} * 1'000'000;
   for (uint64_t turn = 0;; ++turn) {
     if (help()) turn = 0;
     {
@@ -971,7 +973,7 @@ const pto_far* pto_nodes_begin(void* nodes, int32_t world, void* group) {
   return of(nodes).begin(world, static_cast<pto::host::Group*>(group));
 }
 void pto_nodes_end(void* nodes, int32_t well) { of(nodes).end(well != 0); }
-int32_t pto_nodes_met(void* nodes, int32_t patience) { return of(nodes).met(patience); }
+int32_t pto_nodes_met(void* nodes, int32_t timeout_ms) { return of(nodes).met(timeout_ms); }
 int32_t pto_nodes_refresh(void* nodes, int32_t world, uint64_t bytes) {
   return of(nodes).refresh(world, bytes);
 }

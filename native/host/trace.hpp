@@ -1,9 +1,9 @@
 // Trace of a program that `pto ranks --sanitize` has built: a file that the launcher reads (src/pto/host/trace.py).
 //
-// The launcher opens the file and passes its descriptor in PTO_TRACE_FILE. A message is its kind and the number
-// of its bytes, two words of 8 bytes, then these bytes, and a word with the checksum of all that (Adler-32).
-// Messages of a launch are `array` for each piece of memory that
-// its kernel may touch, `memory` for what has changed there, `launch`, `records` of its cores, and `ended`.
+// The launcher opens the file and passes its descriptor in PTO_TRACE_FILE. A message consists of its kind and
+// its number of bytes, two words of 8 bytes, then these bytes, and a word with the checksum of them all
+// (Adler-32). A launch sends `array` for each piece of memory that its kernel may touch, `memory` for changes
+// there, `launch`, `records` of its cores, and `ended`.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class Message : uint64_t {
   barrier,  // of how many ranks: they have met on the host
 };
 
-/// Whether there is a file.
+/// True if there is a trace file.
 bool is_traced();
 void trace(Message kind, std::initializer_list<uint64_t> head, const void* bytes, size_t count);
 

@@ -59,7 +59,7 @@ Plan generate(Random& random) {
   return plan;
 }
 
-/// What tasks see of a run.
+/// The state of a run that tasks see.
 struct Data {
   std::vector<std::vector<int>> before;
   std::vector<uint64_t> values;

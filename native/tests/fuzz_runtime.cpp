@@ -5,10 +5,10 @@
 //                                                        virtual: which execute kernels, in virtual time
 //
 // A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
-// on rings that are often as small as the graph allows. Some tasks have several kernels, or none, or a condition;
-// some parameters and scopes are left to explicit edges, of which some are missing; the orchestration changes
-// elements. Kernels mix what they read into what they write, so any wrong order or any buffer that is used again
-// too early changes the result.
+// on rings that are often as small as the graph allows. Some tasks have several kernels, or none, or a
+// condition; some parameters and scopes are left to explicit edges, of which some are missing; the
+// orchestration changes elements. Kernels mix their inputs into their outputs, so any wrong order or any
+// early reuse of a buffer changes the result.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +58,7 @@ struct Step {
   int64_t target = 0;
 };
 
-/// Edges that tensors do not make, from what was submitted before.
+/// Edges that tensors do not make, from the tasks submitted before.
 class Edges {
  public:
   /// The tasks that one has to wait for by itself. What it waits for because of tensors is not among them.
@@ -189,7 +189,7 @@ Program generate(Random& random) {
       if (step.no_core) {
         step.params.clear();
         for (int k = 0; k < 3 && edges.tasks() > 0; ++k)
-          step.deps.push_back(random.below(static_cast<int>(edges.tasks()) + 1) - 1);  // -1: nobody
+          step.deps.push_back(random.below(static_cast<int>(edges.tasks()) + 1) - 1);  // -1: no task
         step.blocks = 0;
         step.clustered = false;
       } else {
@@ -221,9 +221,8 @@ Program generate(Random& random) {
   return p;
 }
 
-/// What a kernel does, on elements given by address and row distance: mix all that it reads with the salt,
-/// and write that, different for each element, into all that it writes. `share`: which rows of outputs it
-/// does.
+/// The work of a kernel, on elements given by address and row distance: mix all inputs with the salt, and
+/// write that, different for each element, into all outputs. `share`: the rows of outputs that it writes.
 struct Place {
   uint64_t* data;
   int rows, cols, pitch;
@@ -233,7 +232,7 @@ struct Place {
 void compute(std::vector<Place>& places, uint64_t salt, int block, int blocks) {
   uint64_t sum = salt;
   for (const Place& p : places) {
-    if (!p.reads || (blocks > 1 && p.writes)) continue;  // blocks of a task do not read what others write
+    if (!p.reads || (blocks > 1 && p.writes)) continue;  // blocks of a task do not read outputs of others
     for (int r = 0; r < p.rows; ++r) {
       for (int c = 0; c < p.cols; ++c) sum = (sum ^ p.data[r * p.pitch + c]) * 0x100000001B3u + 1;
     }
@@ -513,7 +512,7 @@ int main(int argc, char** argv) {
     options.tensormap_buckets = uint64_t{1} << random.below(8);
     if (in_virtual_time) options.exec.virtual_time = stress::random_virtual(random);
     for (int mode = 0; mode < 2; ++mode) {
-      options.check_hazards = true;  // with track_war, of what is left to explicit edges
+      options.check_hazards = true;  // with track_war, for accesses left to explicit edges
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
       if (threads > 0) {  // what nothing orders is a race of the graph, not of the runtime

@@ -1,4 +1,4 @@
-// What native test programs share: checks that count, random numbers that a seed decides, choice of tests by
+// Common parts of native test programs: checks that count, random numbers from a seed, choice of tests by
 // name.
 //
 //   PROGRAM              all tests

@@ -1,5 +1,6 @@
-// The task runtime under bad circumstances: kernels that wait for each other and for nobody, rings that are
-// tiny or huge, odd numbers of threads and schedulers, and failures of every kind at random moments.
+// The task runtime under bad circumstances: kernels that wait for each other and for events that never come,
+// rings that are tiny or huge, odd numbers of threads and schedulers, and failures of every kind at random
+// moments.
 #include <time.h>
 
 #include <atomic>
@@ -196,7 +197,7 @@ void vector_memory_is_there_before_its_core_runs() {
   }
 }
 
-/// Nobody can go on: said, with what is waited for, however many threads sleep or look.
+/// A deadlock is reported with the awaited conditions, however many threads sleep or poll.
 void waiting_for_nobody_is_found() {
   for (const int mode : {0, 1, 2, 4}) {
     World world;
@@ -232,7 +233,7 @@ void waiting_for_nobody_is_found_behind_others() {
   }
 }
 
-/// A core waits for one that takes its time: that is no deadlock, whoever runs the slow one.
+/// A core that waits for a slow one is not a deadlock, on whatever thread the slow one runs.
 void waiting_for_a_slow_one_is_fine() {
   for (const int mode : {1, 2, 3, 4}) {
     for (int n = 0; n < 6 * kScale; ++n) {
@@ -374,7 +375,7 @@ void a_failure_wakes_everybody() {
   }
 }
 
-/// All tasks of a scope have run when it ends: nobody but scope_end can retire them.
+/// All tasks of a scope have run when it ends: only scope_end can retire them.
 void a_late_end_of_scope_retires() {
   World world;
   std::atomic<int> ran{0};
@@ -543,7 +544,7 @@ void sizes_of_outputs() {
   }
 }
 
-/// After a deadlock submissions are counted, and nobody has looked at them before.
+/// After a deadlock submissions are counted, and they were not checked before.
 void nonsense_after_a_deadlock() {
   World world;
   world.call(0, [](const DispatchPayload&) {});
@@ -560,7 +561,7 @@ void nonsense_after_a_deadlock() {
         world.says("hold 24 tasks at one time"));
 }
 
-/// A kernel that submits would take the orchestrator's data apart under its hands: it is told so.
+/// A kernel that submits would change the orchestrator's data during its use: it gets an error.
 void a_kernel_cannot_orchestrate() {
   for (const int mode : {0, 1, 2}) {
     for (int what = 0; what < 5; ++what) {
@@ -698,7 +699,7 @@ void failures_anywhere() {
   for (const int n : seen) CHECK(n > 5);
 }
 
-/// What a graph throws at the execution layer: no thread and no fiber may take the process down with it.
+/// Errors that a graph throws at the execution layer: no thread and no fiber may end the process.
 struct ThrowingGraph final : Graph {
   int where = 0;
   Exec* exec = nullptr;

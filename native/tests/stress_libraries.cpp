@@ -1,5 +1,5 @@
 // Orchestrations in shared objects, of all three runtimes, right and wrong ones, again and again in one
-// process: what they leave behind is seen by the sanitizers and counted here.
+// process: leaks are found by the sanitizers and counted here.
 //
 //   stress_libraries FOLDER [NAME...]      FOLDER has the shared objects made of tests/runtime/headers
 #include <dirent.h>
@@ -47,7 +47,7 @@ int entries(const char* path) {
   }
   return count;
 }
-/// Whether there are no more threads than these. One that was joined is listed for a moment more.
+/// Return true if there are no more threads than these. A joined thread is listed for a moment more.
 bool settle(int threads) {
   for (int tries = 0; tries < 4000; ++tries) {
     if (entries("/proc/self/task") <= threads) return true;
@@ -72,7 +72,7 @@ void repeat(const std::function<void(int)>& once) {
   for (int n = 0; n < more; ++n) once(n);
   CHECK(entries("/proc/self/fd") == files);
   CHECK(settle(threads));
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // these keep what was freed
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // these keep freed memory
   CHECK(mappings() < maps + 10);
 #else
   (void)maps;
@@ -267,8 +267,7 @@ void tensor_graphs() {
   });
 }
 
-/// Clusters and blocks: what is allocated, pinned and expanded, with as many clusters as there must be, and
-/// with fewer.
+/// Clusters and blocks: allocated, pinned and expanded, with enough clusters and with too few.
 void clusters_and_blocks() {
   repeat([](int n) {
     Log log(Level::Error, [](Level, const std::string&) {});

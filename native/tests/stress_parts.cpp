@@ -105,7 +105,8 @@ void queue_loses_and_doubles_nothing() {
   }
 }
 
-/// Every thread has at most one value in the queue: there is room for all, whoever is in the middle of what.
+/// Every thread has at most one value in the queue: there is room for all, at every moment of their
+/// operations.
 void queue_refuses_only_when_it_is_full() {
   constexpr int kThreads = 2;
   MpmcQueue queue(kThreads);
@@ -169,16 +170,16 @@ void parking_ping_pong() {
   CHECK(parking.sleepers() == 0);
 }
 
-/// Either the sleeper's second look sees the work, or the waker sees the sleeper and moves the epoch: both at
-/// the same moment, thousands of times. A processor that may read before it has written shows what a fence is
-/// for.
+/// Either the sleeper's second check sees the work, or the waker sees the sleeper and moves the epoch: both
+/// at the same moment, thousands of times. A processor that may read before it has written shows that the
+/// fence is needed.
 void parking_loses_no_wake_up() {
   Parking parking;
   std::atomic<int> work{0}, arrived{0};
   std::atomic<bool> enough{false};
   int rounds = 0, seen = 0;
   uint64_t announced = 0;
-  const auto meet = [&](int times) {  // nobody goes on before both are here
+  const auto meet = [&](int times) {  // neither goes on before both are here
     arrived.fetch_add(1);
     for (int spins = 0; arrived.load() < 2 * times;) {
       if (++spins > 2000) std::this_thread::yield();
@@ -238,14 +239,14 @@ void parking_wakes_all() {
   });
   CHECK(parking.sleepers() == 0);
   const uint64_t epoch = parking.prepare();
-  parking.sleep(epoch, 5);  // nobody wakes this one: it returns by itself
+  parking.sleep(epoch, 5);  // without a wake-up: it returns by itself
   CHECK(parking.sleepers() == 0);
 }
 
 // --- rings and pools ---------------------------------------------------------------------------------------
 
 /// The model marks bytes. A block goes where the last one ended, or to the start if it does not fit there and
-/// everything up to the end is free; what it skips belongs to it.
+/// everything up to the end is free; the skipped part belongs to it.
 void heap_ring_against_marked_bytes() {
   for (const uint64_t lines : {1u, 2u, 5u, 16u, 64u}) {
     const uint64_t size = lines * 64;
@@ -480,7 +481,7 @@ void hazards_against_all_pairs() {
           accesses.back().push_back({types[i] != PTOParamType::INPUT, Regions::elements(tensors[i])});
         }
         if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
-        for (size_t e = 0; e < at; ++e) {  // who reads waits for whoever wrote, named or not
+        for (size_t e = 0; e < at; ++e) {  // a reader waits for every writer, named or not
           for (const Access& other : accesses[e]) {
             const OverlapStatus status = Regions::overlap(Regions::elements(tensors[i]), other.elements);
             if (other.writes && status != OverlapStatus::NO_OVERLAP) join(e);

@@ -1,5 +1,5 @@
 // The parts of the task runtime one by one: layouts, rings, pools, TensorMap, clusters, registers, queues.
-// What they do in a run is in test_runtime_runs.cpp, which is compiled into the same program.
+// Their behaviour in a run is in test_runtime_runs.cpp, which is compiled into the same program.
 //
 //   test_runtime            all checks
 //   test_runtime NAME...    these
@@ -128,7 +128,7 @@ CHECKS(heap_ring_wraps_whole_blocks, "Heap ring") {
   CHECK(!heap.try_allocate(1088, c));  // 1024 at the end and 1024 at the start are not one block
   CHECK(heap.try_allocate(512, c));
   EQUAL(heap.address(c.base) - heap.address(0), 3072);
-  CHECK(heap.try_allocate(1024, c));  // does not fit behind it: back to the start, the rest is skipped
+  CHECK(heap.try_allocate(1024, c));  // does not fit after it: back to the start, the rest is skipped
   EQUAL(heap.address(c.base) - heap.address(0), 0);
   EQUAL(heap.used(), 4096);
   EQUAL(heap.available(), 0);
@@ -138,7 +138,7 @@ CHECKS(heap_ring_wraps_whole_blocks, "Heap ring") {
   CHECK(!heap.try_allocate(4097, c));  // never
 }
 
-/// Against a list of what is alive.
+/// Compared with a list of the live blocks.
 CHECKS(heap_ring_random, "Heap ring") {
   uint64_t state = 7;
   const auto below = [&](uint64_t n) {
@@ -242,7 +242,7 @@ CHECKS(tensor_map_covered_and_other, "TensorMap") {
 CHECKS(tensor_map_inout_takes_over, "TensorMap") {
   TensorMap map(64, 16, 16);
   const Rows low(0x1000, 0, 4), whole(0x1000, 0, 16);
-  map.insert(whole.data, 0, true);  // OUTPUT: stays, whoever covers it
+  map.insert(whole.data, 0, true);  // OUTPUT: stays, even if covered
   map.insert(low.data, 1, false);   // INOUT
   map.insert(whole.data, 2, false);
   CHECK(found(map, low, true, 0) == "2o 1c 0o ");  // drops 1 only: it does not cover 2
@@ -272,7 +272,7 @@ CHECKS(tensor_map_truncates_stale_chains, "TensorMap, layer 1") {
 }
 
 CHECKS(tensor_map_pool, "TensorMap, layers 2 and 3") {
-  TensorMap map(8, 1, 16);  // one bucket: what is found is decided by address and region
+  TensorMap map(8, 1, 16);  // one bucket: address and region decide the result
   const Rows a(0x1000, 0, 16), b(0x2000, 0, 16);
   for (int64_t id = 0; id < 4; ++id) {
     map.insert(a.data, id, true);

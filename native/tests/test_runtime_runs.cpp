@@ -18,7 +18,7 @@ using namespace pto2;
 
 // --- the execution layer with a graph of its own -----------------------------------------------------------
 
-/// Tasks that are given to the queues all at once: (id, the scheduler it is said to come from).
+/// Tasks that are given to the queues at the same time: (id, its scheduler).
 struct ListGraph final : Graph {
   std::vector<std::pair<int64_t, int>> tasks;
   Exec* exec = nullptr;
@@ -289,7 +289,7 @@ CHECKS(states_0_to_3, "State machine") {
       submit(graph, {inout(x)});
       graph.scope_end();
     }
-    EQUAL(bench.state(16), 3);  // the slot of task 0, which still tells of it
+    EQUAL(bench.state(16), 3);  // the slot of task 0, which still has its state
     graph.scope_begin();
     EQUAL(submit(graph, {inout(x)}), 16);
     EQUAL(bench.state(16), 0);  // recycled

@@ -19,7 +19,7 @@ using namespace pto::vm;
 using Tile = OpenTile<TileType::Vec, float, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
 using View = OpenView<float, Layout::ND>;
 
-// What packs have, as `pto.image.pack` writes it.
+// The content of packs, as `pto.image.pack` writes it.
 void load(char* f, const uint32_t* s) { TLOAD(at<Tile>(f, s[0]), at<View>(f, s[1])); }
 void add(char* f, const uint32_t* s) { TADD(at<Tile>(f, s[0]), at<Tile>(f, s[1]), at<Tile>(f, s[2])); }
 void store(char* f, const uint32_t* s) { TSTORE(at<View>(f, s[0]), at<Tile>(f, s[1])); }

@@ -1,9 +1,10 @@
-// Calls that no pack has. A function of the host performs such a call (src/pto/engine/native/generic.py): it reads the
-// operands from the frame, does what the instruction does, and writes the results back.
+// Calls that no pack has. A function of the host performs such a call (src/pto/engine/native/generic.py): it
+// reads the operands from the frame, executes the instruction, and writes the results back.
 //
-// The function runs on the stack of the core, of which it takes some 20 KiB. It returns before the core fails or waits,
-// so nothing of the host is left on that stack when the core switches to another one. A push or a pop waits in between:
-// the host first says what it wants, the machine finds the entry, and the host moves the elements.
+// The function runs on the stack of the core, of which it needs some 20 KiB. It returns before the core fails
+// or waits, so no host state is left on that stack when the core switches to another one. A push or a pop
+// waits in between: the host first describes its request, the machine finds the entry, and the host moves the
+// elements.
 #pragma once
 
 #include "pto/launch.hpp"
@@ -12,14 +13,15 @@
 
 extern "C" {
 
-/// A push or a pop: what the host says of its tile, and where in the entry its elements lie.
+/// A push or a pop: the description of the tile by the host, and the location of its elements in the entry.
 struct pto_generic_entry {
   uint32_t pipe, tile;  // places in the frame
   int32_t split, lane;
   int32_t space;       // of the tile
   int32_t rows, cols;  // valid ones
   int32_t dtype, bits, is_integer;
-  // By the machine. Of a pop, what the entry holds: 0 zeros, 1 elements as the tile has them, 2 those of another type.
+  // By the machine. Content of a popped entry: 0 zeros, 1 elements as the tile has them, 2 those of another
+  // type.
   int32_t holds, held_dtype;
   // The elements of the entry, those of the tile from `row` and `col` on.
   char* data;
@@ -42,14 +44,14 @@ struct pto_generic {
   pto::detail::SqueezeRegisters* squeeze;
   uint64_t quant_scalar;
   const void* quant_vector;
-  uint64_t again;           // whether the machine has found the entry that the host asked for
+  uint64_t again;           // true if the machine has found the entry that the host requested
   uint64_t outcome;         // out: of pto_generic_outcome
   uint64_t touched[2];      // out: addresses of an access outside all arrays, as in pto_launch
   pto_generic_entry entry;  // in and out
   char text[1000];          // out: why the call failed
 };
 
-/// What the host came to; 0 where an exception left its function, which the host keeps.
+/// The result of the host; 0 if an exception left its function, which the host keeps.
 enum pto_generic_outcome : uint64_t { kLeft, kPerformed, kFailed, kUnbound, kPush, kPop };
 
 using pto_generic_function = void (*)(pto_generic* call);
@@ -90,7 +92,7 @@ inline void ask_host(pto_generic& call, detail::Core& core) {
   }
 }
 
-/// Where the host finds the elements of an entry.
+/// Return the elements of an entry for the host.
 inline void show(pto_generic_entry& entry, const detail::Part& part) {
   entry.data = part.at;
   entry.pitch = part.pitch;
@@ -120,7 +122,8 @@ inline void push_entry(pto_generic& call, detail::Core& core) {
   if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, entry.split);
 }
 
-/// How the elements of a slot become those of a tile, as in `empty_slot`: 1 as they are, 2 converted, -1 not at all.
+/// The conversion of the elements of a slot to those of a tile, as in `empty_slot`: 1 as they are, 2
+/// converted, -1 none.
 inline int32_t reads_as(const detail::FifoSlot& slot, const pto_generic_entry& entry) {
   using detail::DType;
   const auto held = static_cast<DType>(slot.dtype), wanted = static_cast<DType>(entry.dtype);
@@ -165,7 +168,7 @@ inline void pop_entry(pto_generic& call, detail::Core& core) {
 
 inline void generic_call(char* frame, const uint32_t* at) {
   detail::Core& core = detail::core();
-  if (core.owed != nullptr && core.owed->count > 0) detail::settle_owed(*core.owed, true);
+  if (core.deferred != nullptr && core.deferred->count > 0) detail::settle_deferred(*core.deferred, true);
   pto_generic call;
   call.frame = frame;
   call.at = at;
@@ -211,7 +214,7 @@ PTO_EXPORT void* pto_vm_generic(pto_generic_function function) {
 /// Bytes of a memory on chip.
 PTO_EXPORT uint64_t pto_vm_room(int32_t space) { return pto::detail::room(space); }
 
-/// Print what a program prints, while the host performs a call of it.
+/// Print text of a program, while the host performs a call of it.
 PTO_EXPORT void pto_vm_print(const char* text) {
   pto::detail::Core& core = pto::detail::core();
   if (core.host != nullptr) {

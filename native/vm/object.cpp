@@ -1,4 +1,5 @@
-// Machines for programs in C (pto/object.h): they find what kernels of machine code call, and launch them.
+// Machines for programs in C (pto/object.h): they resolve the calls of kernels of machine code, and launch
+// them.
 #include "pto/object.h"
 
 #include <dlfcn.h>
@@ -15,8 +16,8 @@ namespace {
 
 using Find = void* (*)(uint64_t key);
 
-/// A kernel whose calls have been found. It is known by its image and by where its code is: a library may be unloaded
-/// and another one take its place.
+/// A kernel whose calls are resolved, identified by its image and the address of its code: a library may be
+/// unloaded and another one take its place.
 struct Ready {
   uint64_t key;
   pto_program program;
@@ -86,9 +87,8 @@ int run_object(pto_launch* launch, const pto_object* object, const pto_machine* 
   }
   pthread_mutex_unlock(&machine->lock);
   if (ready == nullptr)
-    return missing != nullptr
-               ? failed(launch, "[PTO-E2401] no pack of the machine has what the kernel calls: ", missing)
-               : failed(launch, "no memory for the kernel", "");
+    return missing != nullptr ? failed(launch, "[PTO-E2401] missing in all packs of the machine: ", missing)
+                              : failed(launch, "no memory for the kernel", "");
   const void* given = launch->program;
   launch->program = &ready->program;
   const int status = pto_launch_image(launch);
@@ -160,8 +160,8 @@ PTO_EXPORT void pto_machine_close(pto_machine* machine) {
   std::free(machine);
 }
 
-/// In place of a machine: copies what a kernel is to where the program of a launch would be. For those who find its
-/// calls themselves.
+/// In place of a machine: copies the description of a kernel to the program of a launch. For users that
+/// resolve its calls themselves.
 PTO_EXPORT int pto_object_describe(pto_launch* launch, const pto_object* object, const pto_machine*) {
   auto* into = static_cast<char*>(const_cast<void*>(launch->program));
   if (object->version != pto::vm::kObjectVersion) return 1;

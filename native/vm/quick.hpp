@@ -1,5 +1,6 @@
-// Calls of packs that the machine does itself: arithmetic of integers that cannot fail, most of what programs do with
-// numbers. The name of such a call is its C++ (src/pto/image/calls.py), so the expression here is both.
+// Calls of packs that the machine executes itself: arithmetic of integers that cannot fail, the most frequent
+// calls on numbers. The name of such a call is its C++ (src/pto/image/calls.py), so the expression here is
+// both.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "pto2/kernel_entry.hpp"
 #include "vm.hpp"
 
-/// What the runtime and the machine must agree on.
+/// The layout that the runtime and the machine share.
 PTO2_EXPORT uint64_t pto_vm_task_abi() { return pto2::kernel_abi(); }
 
 /// One task, on a fiber of its core. Arguments take the slots in order, but for those that the core itself knows.

@@ -78,7 +78,7 @@ inline void element_of_memref(char* frame, const uint32_t* s) {
   at<int64_t>(frame, s[0]) = offset;
 }
 
-/// The tile that a memref of on-chip memory stands for: result, memref, rank, whether its columns lie side by side.
+/// The tile of a memref of on-chip memory: result, memref, rank, whether its columns lie side by side.
 inline void tile_of_memref(char* frame, const uint32_t* s) {
   const ViewFields& view = at<ViewFields>(frame, s[1]);
   const bool columns = s[3] != 0;
@@ -87,7 +87,7 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
   const int64_t length = columns ? rows : cols;
   const int64_t pitch = lines <= 1 ? length : columns ? view.stride[4] : view.stride[3];
   if ((across != 1 && length > 1) || pitch < length)
-    detail::failf("[PTO-E2102] a memref with strides %lld and %lld is no tile of %lld x %lld",
+    detail::failf("[PTO-E2102] cannot use a memref with strides %lld and %lld as a tile of %lld x %lld",
                   static_cast<long long>(view.stride[3]), static_cast<long long>(view.stride[4]),
                   static_cast<long long>(rows), static_cast<long long>(cols));
   // Anything may have been made a pointer.
@@ -108,7 +108,7 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
 
 // --- arrays, groups, convolution tiles -----------------------------------------------------------------------
 
-/// Where an element of an array begins: value, array, bytes of an element, rank, sizes, indices.
+/// The begin of an element of an array: value, array, bytes of an element, rank, sizes, indices.
 inline char* element_of_array(char* frame, const uint32_t* s) {
   const uint32_t rank = s[3];
   uint64_t offset = 0;

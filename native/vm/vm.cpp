@@ -4,9 +4,9 @@
 #include "pto/vm/open.hpp"
 //
 #include "generic.hpp"
-#include "patience.hpp"
 #include "pto/launch.hpp"
 #include "quick.hpp"
+#include "time_limit.hpp"
 #include "values.hpp"
 #include "vm.hpp"
 
@@ -31,10 +31,10 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
   return value;
 }
 
-/// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
+/// The mark of a core is the index of a word, with the number of the code in the bits from 28 on.
 ///
-/// Every instruction leads to the next by a jump of its own, which processors foresee better than one for all. Calls
-/// that are arithmetic of integers are done here, as `kinds` says.
+/// Every instruction leads to the next by a jump of its own, which processors foresee better than one for
+/// all. Calls that are arithmetic of integers are done here, according to `kinds`.
 void interpret(const pto_code& code, int32_t base, const Function* functions, const uint8_t* kinds,
                char* frame, detail::Core& core, bool in_launch) {
 #define PTO_LABEL_(name, T, ...) &&quick_##name##_##T,
@@ -45,10 +45,10 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, co
 #undef PTO_LABEL_
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
-  Patience patience;
+  TimeLimit time_limit;
   const auto to = [&](uint32_t target) {
     const uint32_t* there = words + target;
-    if (there <= pc && in_launch) patience.tick(core, words, pc, base);
+    if (there <= pc && in_launch) time_limit.tick(core, words, pc, base);
     pc = there;
   };
 #define PTO_GO_ON_ goto* labels[kinds[*pc & 0xFFFFFF]]
@@ -128,7 +128,7 @@ equal:
   }
   PTO_GO_ON_;
 unknown:
-  detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", *pc & 0xFFFFFF);
+  detail::failf("[PTO-E2102] unknown instruction of the virtual machine: %u", *pc & 0xFFFFFF);
   PTO_VM_QUICK(PTO_DO_TWO_, PTO_DO_ONE_)
 end:
   return;
@@ -193,12 +193,12 @@ void size_tile(AnyTile& tile, uint32_t rows, uint32_t cols, int64_t valid_rows, 
   tile.ColMaskInternal = static_cast<unsigned>(valid_cols);
 }
 
-/// How a tile lies, as the words of an instruction say it: location, layout, inner box, bits, compact mode.
+/// The layout of a tile, by the words of an instruction: location, layout, inner box, bits, compact mode.
 struct Lie {
   const uint32_t* s;
   int space() const { return static_cast<int>(s[0]); }
   size_t bits() const { return s[4]; }
-  /// Whether lines of boxes, or of elements where there are none, are columns.
+  /// True if lines of boxes, or of elements without boxes, are columns.
   bool by_columns() const {
     const auto form = static_cast<detail::Form>(s[1]);
     return form == detail::Form::DN || form == detail::Form::NZ || form == detail::Form::NN;
@@ -243,8 +243,8 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   detail::bind(tile, found);
 }
 
-/// Let a part of a tile lie some bytes into it. It begins in the memory that the tile is in: the buffer of the core, or
-/// where the tile was lent, its own elements.
+/// Let a part of a tile lie some bytes into it. It begins in the memory of the tile: the buffer of the core,
+/// or the elements of a borrowed tile.
 void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bits) {
   detail::Core& core = detail::core();
   const auto* data = reinterpret_cast<const char*>(tile.data());
@@ -256,7 +256,7 @@ void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bit
       first = base, end = base + detail::room(space), inside = space;
   }
   if (offset < first - data || offset > end - data) [[unlikely]]
-    detail::failf("[PTO-E2101] begins %lld bytes behind its tile, outside the memory of the tile",
+    detail::failf("[PTO-E2101] begins at byte %lld of its tile, outside the memory of the tile",
                   static_cast<long long>(offset));
   detail::bind(part, tile.data() + offset);
   const auto lines = static_cast<size_t>(part.Rows) * static_cast<size_t>(std::max(part.Cols, part.Line));
@@ -281,7 +281,7 @@ void window_of_tile(
   part_of_tile(window, tile, static_cast<int64_t>(lie.byte(tile, row, col)), lie.bits());
 }
 
-/// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
+/// A window by its steps: its valid region is given, or follows from the valid region of its source.
 void subset_of_tile(char* frame, const uint32_t* s) {
   // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits, length of a line
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
@@ -371,8 +371,9 @@ void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, vali
   at<AnyTile>(frame, s[0]) = tile;
 }
 
-void same_tile(char* frame,
-               const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), alike
+void same_tile(
+    char* frame,
+    const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), same valid region
   const AnyTile& source = at<AnyTile>(frame, s[1]);
   int64_t rows = at<int64_t>(frame, s[4]), cols = at<int64_t>(frame, s[5]);
   if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
@@ -383,9 +384,9 @@ void same_tile(char* frame,
   at<AnyTile>(frame, s[0]) = tile;
 }
 
-/// A tile that has its columns side by side as one that has its rows so: what it is where it is one column, else a copy
-/// of it, from which what the call has changed goes back behind it. What it was lies behind the copy: tiles may share
-/// memory, and what one of them leaves alone is no news. `k_aligned_` of the copy is not used.
+/// A column-major tile as a row-major one: the tile itself if it has one column, else a copy of it, whose
+/// changes are copied back after the call. The original elements are kept after the copy: tiles may share
+/// memory, and unchanged elements are not written. `k_aligned_` of the copy is not used.
 void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   AnyTile& rows = at<AnyTile>(frame, s[0]);
@@ -415,7 +416,8 @@ void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile 
       if (element != elements.get(before, from)) elements.put(tile.data(), to, element);
     });
   });
-  if (detail::OwedCopies* owed = detail::owed_copies(); owed != nullptr) detail::settle_owed(*owed, true);
+  if (detail::DeferredCopies* deferred = detail::deferred_copies(); deferred != nullptr)
+    detail::settle_deferred(*deferred, true);
   detail::unmap_guarded(rows.data());
 }
 
@@ -444,17 +446,17 @@ void make_pipe(char* frame, const uint32_t* s) {
 }
 static_assert(sizeof(OpenPipe) <= 128, "_PIPE of image/lower.py");
 
-/// From here on the core notes copies that it owes, or does no longer: see ops/owed.hpp.
-void owe_copies(char*, const uint32_t* s) {
-  detail::core().owed->wanted = true;
-  detail::core().owed->notes = s[0] != 0;
+/// From here on the core defers copies, or no longer does: see ops/deferred_copies.hpp.
+void defer_copies(char*, const uint32_t* s) {
+  detail::core().deferred->wanted = true;
+  detail::core().deferred->notes = s[0] != 0;
 }
-/// Those that read global memory are done, or all.
-void settle_copies(char*, const uint32_t* s) { detail::settle_owed(*detail::core().owed, s[0] != 0); }
-/// Nobody reads a tile before it is written; its bytes.
+/// Do the deferred copies that read global memory, or all.
+void settle_copies(char*, const uint32_t* s) { detail::settle_deferred(*detail::core().deferred, s[0] != 0); }
+/// A tile is not read before it is written; its bytes.
 void forget_tile(char* frame, const uint32_t* s) {
   const auto* data = reinterpret_cast<const char*>(at<AnyTile>(frame, s[0]).data());
-  detail::forget_owed(*detail::core().owed, data, s[1]);
+  detail::forget_deferred(*detail::core().deferred, data, s[1]);
 }
 
 /// A tile that is loaded: there, where its rows lie side by side in the view as they would in the tile, or at home,
@@ -477,7 +479,7 @@ void lend_view(char* frame, const uint32_t* s) {  // missing, tile, home, view, 
   detail::bind(tile, view.data);
 }
 void lend_entry(char*, const uint32_t*) { detail::core().lends = true; }
-/// In their place, for images that anybody may have made: nothing shows that such a tile is only read.
+/// In their place, for untrusted images: there is no proof that such a tile is only read.
 void lend_no_view(char* frame, const uint32_t* s) {
   at<AnyTile>(frame, s[1]) = at<AnyTile>(frame, s[2]);
   at<uint64_t>(frame, s[0]) = 1;
@@ -516,7 +518,7 @@ constexpr struct {
             {"vm.control", set_control},   {"vm.subset", subset_of_tile},
             {"vm.pointer", pointer_to},    {"vm.add", add_to_pointer},
             {"vm.pipe", make_pipe},        {"vm.first", first_vector_core},
-            {"vm.owe", owe_copies},        {"vm.settle", settle_copies},
+            {"vm.owe", defer_copies},      {"vm.settle", settle_copies},
             {"vm.forget", forget_tile},    {"vm.lent", lend_view},
             {"vm.lend", lend_entry},       {"vm.rows", rows_of_tile},
             {"vm.back", back_to_tile},     {"vm.lent!", lend_no_view},
@@ -529,7 +531,7 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
   const auto& program = *static_cast<const pto_program*>(launch.program);
   core.target = reinterpret_cast<const detail::Target*>(&program.target);
   const Frame frame(code);
-  // What is special about arguments stands there for one code after another.
+  // The special handling of arguments, one code after another.
   const auto special = static_cast<int>(&code - program.codes) * launch.argc;
   for (uint32_t i = 0; i < code.argc; ++i) {
     const uint64_t word = detail::word_of(launch, core, static_cast<int>(i), special);
@@ -553,15 +555,15 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 
 void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
              bool in_launch) {
-  const struct Owing {
+  const struct Deferring {
     detail::Core& core;
-    detail::OwedCopies copies;
-    explicit Owing(detail::Core& of) : core(of) { core.owed = &copies; }
-    ~Owing() { core.owed = nullptr; }
-  } owing(core);
+    detail::DeferredCopies copies;
+    explicit Deferring(detail::Core& of) : core(of) { core.deferred = &copies; }
+    ~Deferring() { core.deferred = nullptr; }
+  } deferring(core);
   if (code.run != nullptr) {
-    Asked patience(core, in_launch);
-    return code.run(frame, code.words, program.functions, &core.mark, &patience);
+    Asked time_limit(core, in_launch);
+    return code.run(frame, code.words, program.functions, &core.mark, &time_limit);
   }
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
   interpret(code, base, reinterpret_cast<const Function*>(program.functions), program.kinds, frame, core,
@@ -577,7 +579,7 @@ PTO_EXPORT void* pto_vm_own(const char* name) {
   return nullptr;
 }
 
-/// How the machine does a call of this name: kCall, or the kind of one that it does itself.
+/// Return the handling of a call of this name: kCall, or the kind of one that the machine executes itself.
 PTO_EXPORT int pto_vm_kind(const char* name) {
   int kind = pto::vm::kCall;
   for (const char* own : pto::vm::kQuick)

@@ -8,13 +8,14 @@
 
 extern "C" {
 
-/// Whom machine code asks at the ends of loops whether it is to end, as the machine itself does (patience.hpp).
-struct pto_patience {
-  /// How many ends of loops later to ask again; does not return where the launch is to end. First asked at the first.
-  uint32_t (*ask)(pto_patience* patience);
+/// Asked by machine code at the ends of loops whether it is to end, as in the interpreter (time_limit.hpp).
+struct pto_time_limit {
+  /// Return the number of ends of loops until the next question; does not return if the launch is to end.
+  /// First asked at the first end.
+  uint32_t (*ask)(pto_time_limit* time_limit);
 };
 
-/// What one kind of core executes.
+/// The code of one kind of core.
 struct pto_code {
   const uint32_t* words;
   const char* frame;
@@ -22,9 +23,9 @@ struct pto_code {
   uint32_t frame_size, argc;
   uint32_t kind;  // of core: 0 any, 1 cube, 2 vector
   uint32_t reserved;
-  /// The code as machine code, which does what the words say (src/pto/objects/ir.py); null: the machine reads them.
+  /// The words compiled to machine code (src/pto/objects/ir.py); null: the machine interprets them.
   void (*run)(char* frame, const uint32_t* words, void* const* functions, int32_t* mark,
-              pto_patience* patience);
+              pto_time_limit* time_limit);
 };
 
 struct pto_target {
@@ -44,7 +45,7 @@ struct pto_program {
 
 /// A program as a kernel of the task runtime.
 struct pto_task {
-  /// What an argument is: what the core itself knows, or what a slot holds.
+  /// The kind of an argument: a number of the core itself, or a slot.
   enum Kind : uint8_t { kBlock, kBlocks, kSubblock, kNumber, kPointer, kView };
   const pto_program* program;
   const uint8_t* kinds;      // one per argument
@@ -59,7 +60,7 @@ struct pto_object {
   uint32_t code_count, call_count, reserved;
   uint64_t key;  // of its image
   const pto_target* target;
-  const uint64_t* keys;  // of what it calls
+  const uint64_t* keys;  // of its calls
   const char* names;     // of the same, each with a zero behind
   pto_code codes[2];     // as many as there are
 };

@@ -71,7 +71,7 @@ BAD = [
     (lambda: _native.dot_f32(np.zeros((2, 3), "f4"), np.zeros((4, 2), "f4")), "3 columns, b has 4 rows"),
     (lambda: _native.dot_f64(np.zeros((2, 3)), np.zeros((2, 2))), "3 columns, b has 2 rows"),
     (lambda: _native.fold("f32", np.zeros((2, 3), np.float32), False), "not to f32"),
-    (lambda: _native.fold("f16", np.zeros((0, 3), np.float32), False), "no row"),
+    (lambda: _native.fold("f16", np.zeros((0, 3), np.float32), False), "at least one row"),
     (lambda: _native.sort_blocks(np.zeros((2, 3), "u4"), np.zeros((1, 3), "u4")), "differ in shape"),
 ]
 

@@ -258,7 +258,7 @@ def test_a_predicate_in_a_manual_scope_waits_for_deps_only() -> None:
 @pytest.mark.parametrize(
     ("orchestrate", "words"),
     [
-        (lambda rt, x: rt.submit(bump, x, deps=[5]), "dependency 5 is no earlier task"),
+        (lambda rt, x: rt.submit(bump, x, deps=[5]), "dependency 5 is not an earlier task"),
         (lambda rt, x: rt.submit(bump, x, deps=["a"]), "expected the number of a task, got 'a'"),
         (lambda rt, x: rt.task_dummy([3]), r"task 0 (dummy, submitted at"),
         (lambda rt, x: rt.submit(bump, x, no_dep=(1,)), "parameter 1 of kernel bump is not a tensor"),

@@ -72,7 +72,7 @@ def test_e2624_nobody_pushes(how: dict[str, Any]) -> None:
     with pytest.raises(pto.DiagnosticError) as caught:
         runtime.run(orchestrate, block_dim=1, **how)
     (problem,) = caught.value.diagnostics
-    assert problem.code == "PTO-E2624" and "which nobody has pushed" in problem.message
+    assert problem.code == "PTO-E2624" and "which was not pushed" in problem.message
 
 
 def test_more_blocks_than_cores_cannot_meet(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_scenarios(how: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (0, "dependency 7 is no earlier task"),
+        (0, "dependency 7 is not an earlier task"),
         (1, "more dependencies than CoreTaskArgsWithDeps has room for"),
         (2, "99 blocks cannot start together: there are 4 cores"),
         (3, "element 64 of 64 in dimension 0"),

@@ -3,14 +3,15 @@
 //   ::pto::host::kernel<struct pto_at_123>("kernel<T>", 0, [](auto... a) { kernel<T>(a...); })
 //       (blocks, nullptr, stream)(arguments)
 //
-// (src/pto/host/rewrite.py). The launch is over when it returns: a stream does one thing after another, and what other
-// processes do is waited for inside. A kernel that fails says why on stderr, and the next call that waits for its stream
-// gives an error, as on a device.
+// (src/pto/host/rewrite.py). The launch is over when it returns: a stream executes one command after another,
+// and the launch waits for other processes inside. A kernel that fails reports the reason on stderr, and the
+// next call that waits for its stream returns an error, as on a device.
 //
-// The number is that of the vector cores of a block of a mixed kernel; 0: one core does everything. A program with mixed
-// kernels is compiled three times: as it is, and for the cube and the vector side of its kernels (PTO_HOST_SIDE is 1, 2).
-// The sides register what they have of each launch, by the number of their source (PTO_HOST_UNIT) and the place of the
-// launch there: a type that belongs to the function around it. The program finds them by these.
+// The number is that of the vector cores of a block of a mixed kernel; 0: one core does everything. A program
+// with mixed kernels is compiled three times: as it is, and for the cube and the vector side of its kernels
+// (PTO_HOST_SIDE is 1, 2). The sides register their function for each launch, by the number of their source
+// (PTO_HOST_UNIT) and the place of the launch there: a type that belongs to the function around it. The
+// program finds them by these.
 #pragma once
 
 #include <string>
@@ -27,10 +28,10 @@ extern "C" {
 int32_t pto_host_arrays(struct pto_array* into, int32_t room);
 /// As `idle` of a launch.
 int32_t pto_host_idle(uint64_t moves);
-/// What became of a launch, for who waits for the stream; nothing is said of one that went well.
+/// Record the result of a launch for the next call that waits for the stream. A success has no text.
 void pto_host_ended(void* stream, int status, const char* text);
-/// Trace the launch of a kernel (native/host/trace.hpp), by the names of the target and of the kernel: what its cores
-/// tell goes there. Null: there is no trace.
+/// Return the tracer for the launch of a kernel (native/host/trace.hpp), by the names of the target and of
+/// the kernel. Null: the launch is not traced.
 struct pto_tracer* pto_host_trace(const char* kernel, uint32_t blocks, uint32_t vectors,
                                   const struct pto_array* arrays, int32_t count);
 /// Sides of mixed kernels: 1 cube, 2 vector.

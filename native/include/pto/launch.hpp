@@ -8,8 +8,9 @@
 // which give `extern "C" int pto_launch_vec_add(pto_launch*)`. The halves of a mixed kernel are the same
 // source compiled with __DAV_CUBE__ or with __DAV_VEC__ alone. All cores of a block run on one thread and
 // switch when one has to wait; a block that waits for another one (SYNCALL, TWAIT) lets the next block start.
-// When nobody can go on, the launch ends with a text that says who waits for what. So does a failed check, a
-// trap, a division by zero and an access outside mapped memory; what the kernel held then is not given back.
+// If no core can go on, the launch ends with a text that lists what each waits for. A failed check, a trap, a
+// division by zero and an access outside mapped memory end it, too; resources of the kernel are then not
+// released.
 #pragma once
 
 #include <cstring>
@@ -20,7 +21,7 @@
 
 namespace pto::detail {
 
-/// Where the part of an array begins that a block is given: whole words of 4 bytes, as many for each.
+/// The begin of the part of an array that a block is given: whole words of 4 bytes, as many for each.
 inline uint64_t part_of(const pto_launch& launch, const Core& core, uint64_t address) {
   for (int i = 0; i < launch.array_count; ++i) {
     const uint64_t from = address - reinterpret_cast<uintptr_t>(launch.arrays[i].data);

@@ -30,8 +30,9 @@ typedef struct pto_machine pto_machine;
 /// prints which line that is.
 typedef int pto_kernel(pto_launch* launch, const pto_machine* machine);
 
-/// A machine whose kernels find what they call in these libraries, which `pto build k.o -o calls.so` makes, and in the
-/// pack of the package, where that has one beside libpto_vm. Null where one cannot be loaded: `error` says why.
+/// Open a machine whose kernels find their calls in these libraries, which `pto build k.o -o calls.so` makes,
+/// and in the pack of the package, if there is one beside libpto_vm. Null if one cannot be loaded: `error`
+/// has the reason.
 pto_machine* pto_machine_open(const char* const* packs, int count, char* error, size_t error_size);
 
 /// No launch may be under way, and none may follow.

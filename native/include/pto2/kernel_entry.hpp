@@ -19,8 +19,8 @@
 
 namespace pto2 {
 
-/// What the engine and a kernel must agree on: the state of a core and the hooks of its host. The engine
-/// refuses a library whose number is another one.
+/// The layout that the engine and a kernel share: the state of a core and the hooks of its host. The engine
+/// refuses a library with another number.
 inline constexpr uint64_t kernel_abi() {
   using pto::detail::Core;
   const uint64_t facts[] = {1,  // version of this interface
@@ -81,9 +81,9 @@ inline Slot open_slot(uint64_t word) {
 #ifdef PTO_TRACED
 namespace pto2 {
 
-/// Who is told what tasks do (core/trace.hpp): records of a core; the task, its block of how many, the core (its kind,
-/// with its sub-block from bit 8 on), whether there will be no more (2: for the last call has failed), and the memory that
-/// the task works on. Called without records when a task begins.
+/// Receiver of the records of tasks (core/trace.hpp): the task, its block of how many, the core (its kind,
+/// with its sub-block from bit 8 on), whether these are the last (2: the last call has failed), and the
+/// memory of the task. Called without records when a task begins.
 using Told = void (*)(int64_t task, uint32_t block, uint32_t blocks, uint32_t core, int32_t over,
                       const pto_array* arrays, int32_t array_count, const uint64_t* words, uint64_t count);
 inline Told told = nullptr;
@@ -121,7 +121,7 @@ class TracedTask {
   TracedTask& operator=(const TracedTask&) = delete;
 
  private:
-  /// The hooks of the core, of which a failure is told before it ends the task.
+  /// The hooks of the core, which receive a failure before it ends the task.
   struct Host : pto::detail::Host {
     const pto::detail::Host* own;
   };

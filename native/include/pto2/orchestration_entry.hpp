@@ -1,4 +1,5 @@
-// Read behind an orchestration: whether its entry returns a code, which who loads the library cannot see.
+// Included after an orchestration: records whether its entry returns a code, which is not visible to the
+// loader.
 //
 // The documents declare it with `int`, most sources with `void`; a macro or a condition may stand between.
 // The compiler knows which it is.
@@ -10,7 +11,7 @@ struct PTO2Runtime;
 
 namespace pto2_entry {
 
-/// What is called where the source has none, of which the loader tells.
+/// Called if the source has none; the loader reports that.
 void aicpu_orchestration_entry(...);
 
 template <class Result>

@@ -1,8 +1,8 @@
 // A virtual core: registers, the payload of its task, and for kernels in C++ the state of the PTO machine.
 //
-// Who touches what: a scheduler that holds its baton writes `payload` and then DATA_MAIN_BASE (release); the
-// thread that claims the core reads them, writes ACK, runs the task, writes FIN (release). Between dispatch
-// and FIN the core belongs to the thread, before and after to the scheduler.
+// Ownership: a scheduler that holds its baton writes `payload` and then DATA_MAIN_BASE (release); the thread
+// that claims the core reads them, writes ACK, runs the task, writes FIN (release). Between dispatch and FIN
+// the core belongs to the thread, before and after to the scheduler.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// How a run ends early. The first error is kept; everybody else stops at the next opportunity.
+// Early end of a run. The first error is kept; all threads stop at the next opportunity.
 #pragma once
 
 #include <atomic>

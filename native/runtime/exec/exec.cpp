@@ -17,7 +17,7 @@ constexpr int kCoresPerTurn = 16;
 constexpr int kSuspectsBeforeWork = 3;  // looks of about a microsecond
 constexpr int kPollMilliseconds = 50;
 constexpr int kSpinsPerLine = 10'000;
-/// Who sleeps, or executes a task itself, does not spin: time counts as spins, a line of the log per second.
+/// A thread that sleeps or executes a task does not spin: time counts as spins, a line of the log per second.
 constexpr int64_t kNanosecondsPerSpin = 1'000'000'000 / kSpinsPerLine;
 constexpr int kWatchMilliseconds = 1000;
 constexpr size_t kPinnedTickets =
@@ -207,7 +207,7 @@ bool Exec::round(Scheduler& s, int thread) {
   return completed + dispatched + found + more > 0;
 }
 
-/// One phase of a round: what it did, counted and recorded.
+/// One phase of a round; return its count of actions, and record it.
 int Exec::phase(Scheduler& s, int thread, Phase phase) {
   const int64_t began = options_.record ? now() : 0;
   const int count = phase == Phase::Complete   ? complete(s, thread)
@@ -281,7 +281,7 @@ int Exec::dispatch(Scheduler& s) {
       if (!next_ready(core.type, core.cluster, kept ? -1 : s.number % options_.shards, ticket)) {
         if (kept) continue;
         ++s.misses;
-        if (pinned_count_.load(std::memory_order_relaxed) == 0) break;  // nothing for anybody
+        if (pinned_count_.load(std::memory_order_relaxed) == 0) break;  // no pinned tasks
         continue;
       }
       ++s.hits;
@@ -321,10 +321,10 @@ void Exec::start(Scheduler& s, VirtualCore& core) {
 
 // --- tasks of several kernels
 //
-// A mixed task (or one of its blocks) gets a cluster of which no core is busy, all of which belong to one
-// scheduler: whoever holds its baton gives it all of its cores at once. So that such a task is not overtaken
-// for ever by tasks for one core, a scheduler that finds no such cluster keeps one free: its cores get only
-// what is pinned to it. Not one in which a core waits in the middle of a kernel: it may wait for such a task.
+// A mixed task (or one of its blocks) needs a cluster without busy cores, all of which belong to one
+// scheduler: the owner of its baton assigns all cores at once. Tasks for one core must not overtake it for
+// ever, so a scheduler that finds no such cluster keeps one free: its cores get only pinned tasks. A cluster
+// is not kept free if a core waits there in the middle of a kernel: it may wait for such a task.
 
 /// Cores 0, 1, 2 of a cluster: its AIC and its AIVs.
 VirtualCore& Exec::member(int cluster, int kernel) {
@@ -479,7 +479,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
     waiting_[static_cast<size_t>(thread)].push_back(&core);
     core.waits.store(true, std::memory_order_relaxed);
     waiting_count_.fetch_add(1, std::memory_order_seq_cst);
-    released();  // the orchestrator may bring what it waits for
+    released();  // the orchestrator may produce the awaited data
     return false;
   }
   if (ran == Ran::IntoAFailure) {
@@ -489,7 +489,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
     const std::string text = "task " + std::to_string(id) + " (" + kernel->name + ", " +
                              (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
                              "): " + why;
-    if (Machine::was_stopped(core)) {  // then the failure is Ctrl-C, which nobody may have come to look at
+    if (Machine::was_stopped(core)) {  // then the failure is Ctrl-C, possibly still pending
       if (thread == 0 && options_.poll) options_.poll();
       if (options_.stalled) options_.stalled(text);
     }
@@ -505,7 +505,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
   return true;
 }
 
-/// A core tells its scheduler that its task has ended.
+/// A core reports the end of its task to its scheduler.
 void Exec::report(VirtualCore& core, Scheduler& s) {
   core.cond.store(fin_value(core.payload.task_id), std::memory_order_release);
   s.finished[static_cast<int>(core.type)].fetch_or(uint64_t{1} << core.index, std::memory_order_release);
@@ -522,7 +522,7 @@ bool Exec::resume_waiting(int thread) {
     }
     went = true;
     activity_.fetch_add(1, std::memory_order_release);
-    if (options_.company) options_.company->moves(options_.member);
+    if (options_.group) options_.group->moves(options_.member);
     const Ran ran = go_on(core);
     if (ran == Ran::IntoAWait) {
       ++i;
@@ -536,7 +536,7 @@ bool Exec::resume_waiting(int thread) {
   return went;
 }
 
-/// One turn of a thread; what is thrown at it ends the run, not the process.
+/// One step of a thread; an exception in it ends the run, not the process.
 bool Exec::turn(int thread) {
   try {
     return take_turn(thread);
@@ -570,7 +570,7 @@ bool Exec::take_turn(int thread) {
     VirtualCore* core = claim(thread);
     if (core == nullptr) break;
     if (n == 0) wake_for_more();  // this thread may be busy with its core for long
-    if (options_.company) options_.company->moves(options_.member);
+    if (options_.group) options_.group->moves(options_.member);
     execute(*core, thread);
     went = true;
   }
@@ -603,12 +603,12 @@ bool Exec::anything_to_do() const {
   return waiting_count_.load(std::memory_order_relaxed) > 0;
 }
 
-/// Somebody who sleeps could do what this thread will not come to soon.
+/// Wake a sleeper for work that this thread will not reach soon.
 void Exec::wake_for_more() {
   if (parking_.somebody_sleeps() && anything_to_do()) parking_.wake_one();
 }
 
-/// On the orchestrator's thread, now and then: whether somebody wants the run to end.
+/// On the orchestrator's thread, now and then: check for a request to end the run.
 void Exec::ask() {
   if (options_.poll == nullptr) return;
   const int64_t now = now_ns();
@@ -617,8 +617,8 @@ void Exec::ask() {
   options_.poll();
 }
 
-/// How many more threads there is work for, as far as one can tell: at least 1 if those that are busy cannot
-/// be trusted to come to everything soon.
+/// Return an estimate of the number of further threads with work: at least 1 if the busy threads may not
+/// reach everything soon.
 int64_t Exec::wanted_threads() const {
   const int busy = busy_.load(std::memory_order_relaxed);
   if (busy == 0 || waiting_count_.load(std::memory_order_relaxed) > 0) return INT64_MAX;
@@ -626,9 +626,8 @@ int64_t Exec::wanted_threads() const {
   return more < 1 && graph_.has_unseen() ? 1 : more;
 }
 
-/// Whether a thread that has found nothing to do should look for work again; counts its looks. There is one
-/// task more than busy threads, or an unseen one, for a moment with every task that they complete and
-/// submission brings.
+/// Return true if an idle thread should search for work again; counts its polls. Every completion and every
+/// submission makes, for a moment, one task more than busy threads, or an unseen one.
 bool Exec::needed(Attention& attention) const {
   const int64_t wanted = wanted_threads();
   attention.suspects = wanted == 1 ? attention.suspects + 1 : 0;
@@ -656,8 +655,8 @@ void Exec::no_longer_busy(Attention& attention) {
   attention.busy = false;
 }
 
-/// Nothing was found to do: wait a little, then longer. True if `free()`, which a sleeper has to look at
-/// after it has announced itself: who makes it so looks for sleepers.
+/// No work was found: wait a little, then longer. True if `free()`, which a sleeper must test after it has
+/// announced itself: the thread that makes it true looks for sleepers afterwards.
 bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* free) {
   int& idle = attention.idle;
   if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to go on without notice
@@ -669,7 +668,7 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
     return false;
   }
   if (idle < kTurnsBeforeSleep) {
-    // Looking again disturbs whoever works: a thread that has found nothing several times looks less often.
+    // Polling disturbs the working threads: after several idle rounds a thread polls less often.
     const int naps = idle < 8 ? 1 : 16;
     for (int n = 0; n < naps; ++n) relax();
     pause_(idle);
@@ -696,9 +695,9 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
   return false;
 }
 
-/// Stuck: no thread is busy, and since this one began to suspect it every other has looked at everything once
-/// more (twice: the first time may have begun before) and found nothing, while no core ran. Who sleeps has
-/// nothing in hand, and finds nothing that the others do not find.
+/// Deadlock: no thread is busy, and since this one began to suspect it every other has searched everything
+/// once more (twice: the first search may have begun before) in vain, while no core ran. Sleeping threads
+/// hold no work, and would find none that the others do not find.
 void Exec::check_stuck(int thread) {
   Look& mine = looks_[static_cast<size_t>(thread)];
   const uint64_t now = activity_.load(std::memory_order_seq_cst) + 1;
@@ -718,8 +717,8 @@ void Exec::check_stuck(int thread) {
     if (count < mine.counts[k] + 2) confirmed = false;
   }
   if (!confirmed) return;
-  if (options_.company && !options_.company->halts(options_.member)) {
-    mine.since = 0;  // others may bring what is waited for: look again
+  if (options_.group && !options_.group->halts(options_.member)) {
+    mine.since = 0;  // other runs may satisfy a condition: search again
     return;
   }
   fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
@@ -799,7 +798,7 @@ void Exec::fail(ErrorCode code, std::string text, int kernel, int mark, int64_t 
 }
 
 void Exec::run(const std::function<void()>& orchestrate) {
-  const Faults faults(options_.interrupts);  // while this runs, not as long as somebody keeps it
+  const Faults faults(options_.interrupts);  // during the call, not during the lifetime of this object
   nested_ = kernels_under_way;
   const auto orchestration = [&] {
     try {

@@ -1,21 +1,21 @@
-// Who runs what: schedulers that complete and dispatch, virtual cores that execute, host threads that do
-// both.
+// Execution: schedulers that complete and dispatch tasks, virtual cores that execute them, host threads that
+// do both.
 //
-// A scheduler owns a range of clusters. Whoever holds its baton makes one round of it: take what its cores
-// have finished, give idle cores ready tasks, look for new ready tasks. A core with a task can be claimed by
-// any host thread. So the simulated machine has as many cores as one likes, and the host runs as many at a
-// time as it has threads; a thread that finds nothing to do sleeps.
+// A scheduler owns a range of clusters. The thread with its baton runs one round: take the finished tasks of
+// its cores, give idle cores ready tasks, look for new ready tasks. A core with a task can be claimed by any
+// host thread. So the simulated machine has any number of cores, and the host runs as many at a time as it
+// has threads; a thread without work sleeps.
 //
-// `outstanding` counts what is ready or further, and not yet completed: tasks, or the blocks of a task that
-// has several. A task is counted before anybody can run it and discounted after everything its completion
-// makes possible has been counted. Hence: outstanding == 0 and no unseen tasks means that only the
-// orchestrator can bring new work. That is the proof on which deadlock reports and the end of a run rest.
+// `outstanding` counts tasks (or the blocks of a task with several) from ready on until they complete. A task
+// is counted before it can run and discounted after all tasks that its completion makes ready have been
+// counted. Hence: outstanding == 0 and no unseen tasks means that only the orchestrator can bring new work.
+// Deadlock reports and the end of a run rest on that proof.
 //
-// A thread that has found nothing keeps away from others that work (`needed`): what a busy thread has just
-// made ready is in that thread's cache, and two threads that take turns at a chain of tasks are slower than
-// one. It comes back when there is more outstanding than threads are busy. No work is forgotten: a thread
-// counts as busy until it has looked at everything in vain, and the last one to stop being busy sees that
-// nobody is and looks once more.
+// An idle thread keeps away from working ones (`needed`): tasks that a busy thread has just made ready are in
+// its cache, and two threads that alternate on a chain of tasks are slower than one. The idle thread comes
+// back when more is outstanding than threads are busy. No work is lost: a thread counts as busy until it has
+// searched everything in vain, and the last one to stop being busy sees that no other is and searches once
+// more.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,6 @@
 #include <thread>
 #include <vector>
 
-#include "company.hpp"
 #include "core.hpp"
 #include "error.hpp"
 #include "graph.hpp"
@@ -36,6 +35,7 @@
 #include "mpmc_queue.hpp"
 #include "pause.hpp"
 #include "records.hpp"
+#include "run_groups.hpp"
 #include "virtual_time.hpp"
 
 namespace pto2 {
@@ -50,7 +50,7 @@ struct ExecOptions {
   uint64_t seed = 0;
   std::shared_ptr<const VirtualOptions> virtual_time;  // null: the time of the host
   bool record = false;
-  bool note_uses = false;   // keep what tasks do to global memory: Machine::uses
+  bool note_uses = false;   // keep accesses of tasks to global memory: Machine::uses
   bool callers = false;     // keep which calls of an orchestration submitted each task
   bool interrupts = false;  // Ctrl-C is meant for this run
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
@@ -60,13 +60,13 @@ struct ExecOptions {
   std::function<void(const std::string&)> stalled;
   int stall_seconds = 5;
   /// Others that kernels may wait for, and which of them this is.
-  std::shared_ptr<Company> company;
+  std::shared_ptr<RunGroup> group;
   int member = -1;
-  /// Memory of all ranks that tasks reach beside what they are given; an owner below 0 says that it is.
+  /// Windows of all ranks, which tasks may reach besides their arguments; none if the owner is below 0.
   pto_array windows{};
 };
 
-/// How long a thread has found nothing to do, and whether it counts as busy.
+/// The idle time of a thread, and whether it counts as busy.
 struct Attention {
   int idle = 0;      // looks since it last found something
   int suspects = 0;  // looks in a row that found one task more than there are busy threads
@@ -81,13 +81,15 @@ struct Scheduler {
   /// The cluster that gets no tasks for one core, so that all its cores are free for one that needs several;
   /// -1: none. Changed by the holder.
   std::atomic<int> kept_free{-1};
-  alignas(64) std::atomic<uint64_t> finished[kCoreTypes];  // set by who ran the core, taken by the holder
-  alignas(64) std::atomic<uint64_t> runnable[kCoreTypes];  // set by the holder, taken by who claims the core
+  alignas(64)
+      std::atomic<uint64_t> finished[kCoreTypes];  // set by the thread that ran the core, taken by the holder
+  alignas(64) std::atomic<
+      uint64_t> runnable[kCoreTypes];  // set by the holder, taken by the thread that claims the core
   uint64_t rounds = 0, completed = 0, hits = 0, misses = 0;  // of the holder
   std::vector<TaskRecord> without_core;                      // tasks that needed none; of the holder
 };
 
-/// How a thread last looked for something to do, while cores wait in the middle of kernels.
+/// The last search of a thread for work, while cores wait in the middle of kernels.
 struct alignas(64) Look {
   static constexpr uint64_t kBusy = 0, kAsleep = UINT64_MAX;
   std::atomic<uint64_t> found_nothing{kBusy};  // activity + 1 when it began to look, if it found nothing
@@ -117,9 +119,9 @@ class Exec {
   void record_without_core(int64_t id, int scheduler, bool waited);
 
   // --- time ---
-  /// Nanoseconds: of the host, or virtual ones of whoever acts.
+  /// Nanoseconds: of the host, or the virtual time of the current actor.
   int64_t now() const { return virtual_ != nullptr ? virtual_->now() : now_ns(); }
-  /// In virtual time whoever acts takes this long for it.
+  /// In virtual time the current actor needs this long.
   void spend(int64_t VirtualCosts::* cost) {
     if (virtual_ != nullptr) [[unlikely]]
       virtual_->spend(cost);
@@ -128,7 +130,7 @@ class Exec {
     if (virtual_ != nullptr) [[unlikely]]
       virtual_->spend(phase);
   }
-  /// In virtual time: before the orchestrator looks at what others do, or shows what it did.
+  /// In virtual time: before the orchestrator reads the state of others, or shows its own.
   void catch_up() {
     if (virtual_ != nullptr) [[unlikely]]
       virtual_->catch_up();
@@ -139,7 +141,7 @@ class Exec {
   void awaits(int more) { waiting_count_.fetch_add(more, std::memory_order_seq_cst); }
 
   // --- for orchestrators ---
-  /// Wake somebody who looks at what was published.
+  /// Wake a thread that searches published tasks.
   void published() {
     if (virtual_ != nullptr) [[unlikely]]
       return virtual_->published();
@@ -155,8 +157,8 @@ class Exec {
       }
     }
   }
-  /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`. It
-  /// is worth looking when `released` is told a number of at least `wake_at`, or when a core begins to wait.
+  /// Work on other things until `free()`; false if that is proven never to come. Counts tries in `spins`. The
+  /// condition is tested when `released` is called with at least `wake_at`, or when a core begins to wait.
   bool help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
                   int& spins, int64_t wake_at = 0);
   /// Something an orchestrator may be blocked on has changed: how far things have come.
@@ -166,7 +168,7 @@ class Exec {
       parking_.wake_all();
     }
   }
-  /// Whether a core waits in the middle of a kernel: perhaps for a task that is yet to be submitted.
+  /// True if a core waits in the middle of a kernel: perhaps for a task that is yet to be submitted.
   bool core_waits() const { return waiting_count_.load(std::memory_order_seq_cst) > 0; }
   void throw_if_failed() const {
     only_orchestrators();
@@ -248,17 +250,17 @@ class Exec {
   std::atomic<int> mixed_count_{0};  // tickets of mixed tasks that wait for a cluster
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
-  std::atomic<int64_t> wake_at_{0};  // what `released` must be told to wake it
+  std::atomic<int64_t> wake_at_{0};  // the smallest argument of `released` that wakes it
   std::atomic<int> waiting_count_{
       0};  // cores that wait in the middle of a kernel, and tasks without one that wait
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;
-  std::unique_ptr<Look[]> looks_;  // by thread
-  int64_t asked_ = 0;              // when `poll` was last called
-  SpinLock watching_;              // guards the next three
-  uint64_t watched_ = 0;           // what the registers of all cores were when they last changed
-  int64_t moved_ = 0, said_ = 0;   // when that was, and when it was last reported
+  std::unique_ptr<Look[]> looks_;                   // by thread
+  int64_t asked_ = 0;                               // when `poll` was last called
+  SpinLock watching_;                               // guards the next three
+  uint64_t watched_ = 0;                            // registers of all cores at their last change
+  int64_t moved_ = 0, said_ = 0;                    // when that was, and when it was last reported
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;

@@ -57,7 +57,7 @@ const char* Guarded::what(const char* who, char* text, size_t size) const {
   } else {
     const char* why = "";
     if (signal == SIGFPE) why = ": a division by zero, most likely";
-    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // which is what a check ends in
+    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // a failed check raises it
     std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal), why);
   }
   return text;
@@ -91,19 +91,19 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 constexpr int kCount = 5;
-constexpr int kTell = SIGURG;  // ignored where nobody handles it, so one that comes late does no harm
+constexpr int kTell = SIGURG;  // ignored without a handler, so a late one does no harm
 constexpr size_t kHandlerStack = size_t{64} << 10;
 constexpr uint64_t kNearStack = uint64_t{64} << 10;
 constexpr int kSecondsToReturn = 2;        // seconds after the first Ctrl-C
 constexpr long kAgain = 10 * 1000 * 1000;  // nanoseconds
-constexpr int kThreads = 1024;             // that can be told
+constexpr int kThreads = 1024;             // that can be signalled
 
 std::mutex lock;  // guards what follows, but for handlers, which run while it does not change
 int users = 0, interruptible_users = 0;
 struct sigaction before[kCount], before_interrupt, before_tell;
 timer_t timer;
 pid_t timer_of = 0;                 // the process that it belongs to: a child has none; 0: there is none
-std::atomic<int> interrupts{0};     // since somebody listens to them
+std::atomic<int> interrupts{0};     // since a run observes them
 std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C is meant for; 0: a free place
 
 /// Leave what this thread is in the middle of.
@@ -126,7 +126,7 @@ void give_up(Guarded& code, int signal, mcontext_t& registers) {
 
 void handle(int signal, siginfo_t* info, void* context) {
   Guarded* code = guarded;
-  if (code == nullptr || info->si_code <= 0) {  // not of the user's code; or sent by somebody
+  if (code == nullptr || info->si_code <= 0) {  // not of user code; or sent by a process
     int at = 0;
     while (at < kCount - 1 && kSignals[at] != signal) ++at;
     pto::detail::pass_signal_on(before[at], signal, info, context);
@@ -139,7 +139,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 #else
   const uint64_t top = registers.sp;
 #endif
-  // The first page of a fiber's stack; elsewhere, what is next to the end of the stack in use.
+  // The first page of a fiber's stack; elsewhere, the memory next to the end of the stack in use.
   code->overflow =
       signal == SIGSEGV &&
       (code->stack != nullptr ? code->address - reinterpret_cast<uint64_t>(code->stack) < pto::detail::kGuard
@@ -147,10 +147,10 @@ void handle(int signal, siginfo_t* info, void* context) {
   give_up(*code, signal, registers);
 }
 
-/// The timer: tell all threads. Told: give up what this thread is in the middle of, if that is safe.
+/// The timer: signal all threads. On that signal: give up the current user code, if that is safe.
 void handle_tell(int signal, siginfo_t* info, void* context) {
   if (info->si_code == SI_TIMER) {
-    const int kept = errno;  // of whoever was interrupted
+    const int kept = errno;  // of the interrupted code
     for (const auto& thread : told) {
       const pid_t number = thread.load(std::memory_order_relaxed);
       if (number != 0) tgkill(getpid(), number, kTell);
@@ -173,7 +173,7 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
   if (code != nullptr && code->text.has(at)) give_up(*code, SIGINT, registers);
 }
 
-/// Ctrl-C: whoever handled it does; and if that does not help, it is done here. At once the second time.
+/// Ctrl-C: the previous handler runs; if that does not help, this run is ended. At once the second time.
 void handle_interrupt(int signal, siginfo_t* info, void* context) {
   pto::detail::pass_signal_on(before_interrupt, signal, info, context);
   if (timer_of != getpid()) return;

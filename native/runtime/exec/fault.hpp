@@ -1,14 +1,12 @@
-// Code of the user's that touches memory that is not there, divides by zero, uses up its stack, or does not
-// return when somebody wants to stop it: the task or the orchestration fails, not the process.
+// User code that accesses unmapped memory, divides by zero, uses up its stack, or does not return after
+// Ctrl-C: the task or the orchestration fails, not the process.
 //
-// A fault is handled on a stack of its own. The handler makes the thread go on, as it returns, in a function
-// on the stack of the kernel's fiber, which gives the fiber up; or jumps out of the orchestration. What the
-// code was in the middle of is never finished, and what it may have damaged before is damaged: this is for
-// finding out what went wrong.
+// A fault is handled on a separate stack. The handler makes the thread continue, on return, in a function on
+// the stack of the kernel's fiber, which gives the fiber up; or jumps out of the orchestration. The
+// interrupted code is never finished, and earlier damage by it stays: this is for finding the cause.
 //
-// Ctrl-C: if the run has not ended some time after it, the threads of the run are told by a signal, again and
-// again, and one that finds itself in the user's own code gives that up. Not one that is in a library: that
-// may hold a lock.
+// Ctrl-C: if the run has not ended some time after it, the threads of the run get a signal, again and again,
+// and a thread in user code gives that code up. A thread in a library does not, because it may hold a lock.
 #pragma once
 
 #include <csetjmp>
@@ -17,13 +15,13 @@
 
 namespace pto2 {
 
-/// Where the code of a shared object is.
+/// The address range of the code of a shared object.
 struct Text {
   uint64_t begin = 0, end = 0;
   bool has(uint64_t at) const { return at - begin < end - begin; }
 };
 
-/// Where code of the user's may fail: around every stretch of it that a thread runs.
+/// Guard around user code that may fail: around every stretch of it that a thread runs.
 struct Guarded {
   char* stack = nullptr;         // of the fiber, its guard page first
   void (*give_up)() = nullptr;   // called on that stack, with nothing below it; does not return
@@ -33,11 +31,11 @@ struct Guarded {
   uint64_t address = 0;
   bool overflow = false;  // out: the stack was used up
 
-  /// What happened, about `who`.
+  /// The description of the fault, about `who`.
   const char* what(const char* who, char* text, size_t size) const;
 };
 
-/// What the calling thread runs; null: nothing that could be given up.
+/// The user code on the calling thread; null: no code that can be given up.
 extern thread_local Guarded* guarded;
 
 /// While code of ours runs that was called by the user's.
@@ -56,8 +54,8 @@ class Unguarded {
 /// and the fault are left without unwinding: nothing but the user's own should be there.
 void call_guarded(const Text& text, const std::function<void()>& orchestration);
 
-/// While one of these lives, faults are caught; those of others go to whoever handled them before. With
-/// `interrupts`, Ctrl-C counts, too.
+/// During its lifetime faults are caught; other faults go to the previous handler. With `interrupts`, Ctrl-C
+/// counts, too.
 class Faults {
  public:
   explicit Faults(bool interrupts);

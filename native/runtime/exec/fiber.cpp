@@ -133,7 +133,7 @@ char* Fiber::stack() const { return state_->stack; }
 void Fiber::abandon() {
   state_->done = true;
   suspend();
-  std::abort();  // nobody resumes a fiber that has ended
+  std::abort();  // an ended fiber is never resumed
 }
 
 }  // namespace pto2

@@ -17,13 +17,13 @@ class Fiber {
   /// Let it run until it ends or suspends; true if it has ended.
   bool resume();
 
-  /// Called on the fiber: go back to whoever resumed it.
+  /// Called on the fiber: go back to the caller of resume.
   void suspend();
 
   /// Called on the fiber: end here, without unwinding.
   [[noreturn]] void abandon();
 
-  /// Its stack, a page that nobody may touch first.
+  /// Its stack, with an inaccessible first page.
   char* stack() const;
 
  private:

@@ -1,5 +1,5 @@
-// What the execution layer asks of a task graph. It knows tasks by their ids only; which of them exist, and
-// what the completion of one makes possible, is the graph's affair.
+// Interface of a task graph to the execution layer. That layer has the ids of tasks only; the graph decides
+// which exist and which become ready by a completion.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ class Graph {
  public:
   virtual ~Graph() = default;
 
-  /// Whether tasks have been published that no scheduler has looked at. When this is false and nothing is
-  /// outstanding, only the orchestrator can bring new work.
+  /// True if published tasks exist that no scheduler has seen. If this is false and nothing is outstanding,
+  /// only the orchestrator can bring new work.
   virtual bool has_unseen() const = 0;
 
   /// Phases 3 and 4 of a scheduler: find tasks that can start and hand them to Exec::ready. The number found.
   virtual int look_for_ready(int scheduler) = 0;
 
-  /// Whether a task without a core waited for something that has come: `look_for_ready` completes it. And what
-  /// those that still wait do wait for, a line each.
+  /// True if an event arrived that a task without a core waited for: `look_for_ready` completes the task. And
+  /// the events that others still wait for, a line each.
   virtual bool awaited() const { return false; }
   virtual std::string awaiting() const { return {}; }
 
-  /// What a ticket that was given to Exec::ready stands for, as it is about to be dispatched: id, kernel,
-  /// arguments.
+  /// Describe the task of a ticket that was given to Exec::ready, as it is about to be dispatched: id,
+  /// kernel, arguments.
   virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;
 
   /// The memory that a task works on, as far as the graph knows it: up to kMaxArgs arrays, how many.
@@ -43,17 +43,17 @@ class Graph {
     return 0;
   }
 
-  /// What a task is about to do to some bytes, as far as the graph can tell: fills `arg` and `undeclared`.
-  /// Whether anybody wants to know of it after the run.
+  /// Judge an access of a task, as far as the graph can: fills `arg` and `undeclared`. True if the access is
+  /// to be kept for the end of the run.
   virtual bool judge(const DispatchPayload& payload, UseRecord& use) const {
     return (void)payload, (void)use, false;
   }
 
-  /// A task has run, with all of its kernels: hand what it makes possible to Exec::ready, release what it held.
+  /// A task has run, with all of its kernels: pass newly ready tasks to Exec::ready, release its resources.
   /// False if this was only a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
 
-  /// In virtual time: a task that was said to be ready (VirtualTime::ready) goes to the queues.
+  /// In virtual time: a task that was reported ready (VirtualTime::ready) goes to the queues.
   virtual void hand_on(int64_t id, int from) { (void)id, (void)from; }
 
   /// In virtual time: what `completed` has released can be used again from now on.
@@ -62,16 +62,16 @@ class Graph {
   /// Tasks have completed: note how full things are. Only called when the run records.
   virtual void sample(Recorder& recorder, int64_t now) { (void)recorder, (void)now; }
 
-  // For the report of a run that stands still: read while others may work, so nothing is exact.
+  // For the report of a blocked run: read while other threads may work, so the numbers are not exact.
   virtual Progress progress() const { return {}; }
   /// Tasks that are ready or wait, a line each, and how many there are of both; `running` cores execute.
   virtual std::string stuck(const std::vector<int64_t>& running) const {
     return (void)running, std::string();
   }
-  /// Where a task that has not been retired was submitted; empty if that is not known.
+  /// The location of the submission of a task that has not been retired; empty if unknown.
   virtual std::string site(int64_t id) const { return (void)id, std::string(); }
 
-  /// Where the times of a task go; null unless the run records them.
+  /// The record for the times of a task; null unless the run records them.
   virtual TaskRecord* record(int64_t id) = 0;
 };
 

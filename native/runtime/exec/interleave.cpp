@@ -78,7 +78,7 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
       if (waiting || exec_.waiting_count_.load() > 0) able.push_back(-1);
     }
     if (able.empty()) {
-      exec_.fail(ErrorCode::Internal, "nobody can go on and the run is not over");
+      exec_.fail(ErrorCode::Internal, "no thread can go on and the run is not over");
       break;
     }
     const bool blocked = exec_.orchestrator_blocked_.load();

@@ -1,4 +1,4 @@
-// What a task executes: a function by its number (func_id).
+// The code of a task: a function by its number (func_id).
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Kernel {
   const void* task = nullptr;
   std::vector<std::pair<int, int>> places;
 
-  /// Where in the source a core was, by its mark; -1 where that is not known.
+  /// The source location of a core, by its mark; -1 if unknown.
   int place(int mark) const {
     if (on_machine == nullptr || mark < 0) return mark;
     const auto after = std::upper_bound(places.begin(), places.end(), mark,
@@ -47,8 +47,8 @@ struct Kernel {
   std::function<void(const DispatchPayload&)> call;
 };
 
-/// Kernels by number. A Python orchestration adds kernels when it first submits them, while tasks run: one
-/// thread adds, any number look, and what was found once stays.
+/// Kernels by number. A Python orchestration adds kernels at their first submission, while tasks run: one
+/// thread adds, any number look up, and a kernel once found stays.
 class Kernels {
  public:
   static constexpr int kMost = 1 << 20;

@@ -34,7 +34,7 @@ class Log {
 
  private:
   void write(Level level, const std::string& text) {
-    if (sink_) {  // it serialises callers itself: it may wait for one who waits here
+    if (sink_) {  // it serialises callers itself: it may wait for a thread that waits here
       sink_(level, text);
     } else {
       const std::lock_guard guard(lock_);

@@ -102,12 +102,12 @@ constexpr size_t kFewUses = 4096;  // of one task, before those that it repeats 
 bool same_kind(const UseRecord& a, const UseRecord& b) {
   return a.use == b.use && a.arg == b.arg && a.undeclared == b.undeclared;
 }
-/// Whether b begins inside of a or where it ends.
+/// Return true if b begins inside a or at its end.
 bool goes_on(const UseRecord& a, const UseRecord& b) {
   return same_kind(a, b) && a.first <= b.first && b.first <= a.last;
 }
 
-/// Uses of one task, from an index on, without what is there twice.
+/// Unite the accesses of one task, from an index on, without duplicates.
 void unite(std::vector<UseRecord>& uses, size_t from) {
   const auto key = [](const UseRecord& u) { return std::tuple(u.use, u.arg, u.undeclared, u.first); };
   const auto begin = uses.begin() + static_cast<std::ptrdiff_t>(from);
@@ -169,7 +169,7 @@ struct MachineState {
   std::string failure;
   const DispatchPayload* payload = nullptr;
   const Graph* graph = nullptr;
-  bool judges = false;                     // whether the graph is asked what a task does
+  bool judges = false;                     // true: the graph judges accesses of tasks
   uint64_t windows = 0, window_bytes = 0;  // whose uses are kept; 0 for none
   std::vector<UseRecord> uses;
   size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`
@@ -286,7 +286,7 @@ Machine::Machine(int block_dim, bool note_uses, bool note_windows, const pto_arr
     pto::detail::Grid& grid = grids_[static_cast<size_t>(c)];
     grid.clusters = &clusters_[c];
     grid.vectors = 1;
-    for (uint32_t& count : grid.participants) count = 1;  // a task has met everybody there is
+    for (uint32_t& count : grid.participants) count = 1;  // a task has met all its peers
   }
 }
 

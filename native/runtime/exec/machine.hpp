@@ -20,18 +20,18 @@ namespace pto2 {
 
 enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 
-/// How far a kernel came, and what it threw, if it did.
+/// The progress of a kernel, and its exception, if any.
 struct Attempt {
   Ran ran = Ran::ToItsEnd;
   bool threw = false, missing = false;  // missing: there is no such kernel
   std::string error;
 };
 
-/// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
+/// The on-chip state of all cores of a run: state shared in a cluster, memories, stacks.
 class Machine {
  public:
-  /// `note_uses`: keep what tasks do to global memory; `note_windows`: what they do to those windows.
-  /// `windows`: memory that tasks reach beside what they are given; null for none.
+  /// `note_uses`: keep accesses of tasks to global memory; `note_windows`: those to `windows`, memory that
+  /// tasks reach besides their arguments (null for none).
   Machine(int block_dim, bool note_uses, bool note_windows, const pto_array& windows);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -40,7 +40,7 @@ class Machine {
   /// The cores that will run here; before the first task.
   void add(VirtualCore& core);
 
-  /// What `blocks` blocks that start together see of each other, each of `cubes` cube cores and `vectors`
+  /// Make the shared state of `blocks` blocks that start together, each with `cubes` cube cores and `vectors`
   /// vector cores: barriers and flags of all of them. It is made for one task.
   static std::shared_ptr<Team> make_team(int blocks, int cubes, int vectors);
 
@@ -51,17 +51,18 @@ class Machine {
   /// Run the task in the core's payload; the graph says what memory it works on.
   Ran begin(VirtualCore& core, const Kernel& kernel, const Graph& graph);
 
-  /// Whether a core that waits can go on, and letting it.
+  /// Return true if a waiting core can go on; and let it.
   static bool can_go_on(const VirtualCore& core);
   static Ran go_on(VirtualCore& core);
 
-  /// What a core waits for; why it failed, and what it had marked as its place in the source (or -1).
+  /// The condition that a core waits for; the reason of its failure, and its last mark of a source location
+  /// (or -1).
   static std::string waits_for(const VirtualCore& core);
   static std::string failure(const VirtualCore& core, int& mark);
-  /// Whether that was because it did not return after Ctrl-C.
+  /// True if the reason was that it did not return after Ctrl-C.
   static bool was_stopped(const VirtualCore& core);
 
-  /// What tasks did to global memory; after the run.
+  /// The accesses of tasks to global memory; after the run.
   std::vector<UseRecord> uses() const;
 
   /// Nothing of an earlier group of tasks is left in the pipes of a cluster.
@@ -79,7 +80,7 @@ class Machine {
   std::vector<Cores> cores_;                  // by cluster
   std::vector<std::shared_ptr<Team>> teams_;  // by cluster: of the mixed task that it has
   pto::detail::Cluster* clusters_;
-  std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
+  std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets only tasks of its own
   pto_array windows_;
   int block_dim_;
   bool note_uses_, note_windows_;

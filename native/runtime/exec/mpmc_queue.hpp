@@ -4,7 +4,7 @@
 // (head), which names cell t mod capacity and turn 2*(t / capacity); a consumer likewise with 2*(..)+1.
 // Invariants:
 //   - a ticket is given to one thread only (compare-exchange on head or tail), and only if its cell is at the
-//     ticket's turn, so the one who has it writes or reads the cell without a lock;
+//     ticket's turn, so its owner writes or reads the cell without a lock;
 //   - the turn is stored with release after the value is written or read, and loaded with acquire before.
 // All zero is an empty queue, so memory fresh from the system needs no initialisation and untouched cells
 // cost no page.
@@ -94,7 +94,7 @@ class MpmcQueue {
     }
   }
 
-  /// How many values are in it, as far as one can tell while others work on it.
+  /// An estimate of the number of values in it, while other threads work on it.
   size_t size() const {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     const uint64_t head = head_.load(std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // Waiting for a short time (spin locks) and for a long one (parking).
 //
-// In deterministic mode nobody may spin: what a spinner waits for would never come. So every place that
-// waits, and every place where another interleaving would be interesting, goes through a `Pause`.
+// In deterministic mode no thread may spin: its condition would never come true. So every wait, and every
+// place with an interesting interleaving, goes through a `Pause`.
 #pragma once
 
 #include <sched.h>
@@ -50,7 +50,7 @@ struct Pause {
 };
 
 /// A lock held for a few instructions. Invariant: `held` is 1 exactly while one thread is between lock and
-/// unlock; what it guards is published by unlock's release and seen by lock's acquire.
+/// unlock; the guarded data is published by unlock's release and seen by lock's acquire.
 class SpinLock {
  public:
   bool try_lock() {
@@ -76,7 +76,7 @@ class Locked {
   SpinLock& lock_;
 };
 
-/// Where threads sleep that found nothing to do.
+/// The place where idle threads sleep.
 ///
 /// A sleeper announces itself, looks once more, and sleeps unless `epoch` has moved since the announcement. A
 /// waker makes its work visible, then looks for sleepers, with a full fence between. So either the waker sees
@@ -87,7 +87,7 @@ class Parking {
   uint64_t prepare() {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     const uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // what the sleeper looks at next may be relaxed
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // the sleeper's next loads may be relaxed
     return epoch;
   }
   void cancel() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
@@ -109,7 +109,7 @@ class Parking {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return sleepers_.load(std::memory_order_relaxed);
   }
-  /// Whether it may be worth the while to wake somebody: a guess, without a fence.
+  /// True if a wake-up may be worth while: a guess, without a fence.
   bool somebody_sleeps() const { return sleepers_.load(std::memory_order_relaxed) > 0; }
   void wake_one() {
     if (sleepers() > 0) {

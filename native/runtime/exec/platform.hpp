@@ -30,7 +30,7 @@ inline constexpr int worker_of(CoreType type, int index, int block_dim) {
 // --- registers ---------------------------------------------------------------------------------------------
 // DATA_MAIN_BASE, scheduler to core: 0 idle, task id + 1 dispatch, kExitSignal quit.
 // COND, core to scheduler: bit 31 says finished (1) or acknowledged (0), the other bits are the task id.
-// Ids are cut to 31 bits here; who needs the whole id has it in the payload.
+// Ids are cut to 31 bits here; the payload has the whole id.
 
 inline constexpr uint32_t kExitSignal = 0x7FFFFFF0u;
 inline constexpr uint32_t kTaskIdMask = 0x7FFFFFFFu;
@@ -44,11 +44,11 @@ inline constexpr uint32_t dispatch_value(int64_t id) {
 inline constexpr uint32_t ack_value(int64_t id) { return static_cast<uint32_t>(id) & kTaskIdMask; }
 inline constexpr uint32_t fin_value(int64_t id) { return ack_value(id) | kFinBit; }
 
-// --- what a core is given ----------------------------------------------------------------------------------
+// --- arguments of a core -----------------------------------------------------------------------------------
 
 inline constexpr int kMaxArgs = 66;  // 64 parameters, and the block and how many there are
 
-/// What the blocks of a task see of each other, where they start together (machine.cpp).
+/// The shared state of the blocks of a task that start together (machine.cpp).
 struct Team;
 
 /// Built by the scheduler from a task; one per core, used again and again.
@@ -65,13 +65,13 @@ struct DispatchPayload {
   // A bit for each argument that is a tensor, and of those for each that is only read. None where a graph
   // does not know.
   uint64_t tensors = 0, inputs = 0;
-  // Of a task of several kernels: those for the AIC and the two AIVs of its cluster (-1: none), and of an AIV
-  // which of them it is.
+  // Kernels of a task with several: for the AIC and the two AIVs of its cluster (-1: none), and the number of
+  // this AIV.
   bool mixed = false;
   int32_t kernels[kCoresPerBlock] = {-1, -1, -1};
   int32_t lane = 0, lanes = 1;
   Team* team = nullptr;
-  // What the core sees instead of what belongs to its cluster (Machine::join), or null.
+  // The state that the core sees instead of that of its cluster (Machine::join), or null.
   void *grid = nullptr, *shared = nullptr;
   int64_t args[kMaxArgs] = {};
 };

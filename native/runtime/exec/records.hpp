@@ -1,5 +1,5 @@
-// What happened when: one record per task, one per phase of an actor. Nothing is recorded, and next to
-// nothing paid, unless a run asks for it.
+// Records of a run: one per task, one per phase of an actor. They are made only on request; without it, their
+// cost is close to zero.
 #pragma once
 
 #include <time.h>
@@ -55,14 +55,14 @@ struct EdgeRecord {
 
 enum class Use : int8_t { Read, Write, Add, Max, Min };  // as pto::detail::Use has them
 
-/// What a task did to global memory, the last byte excluded.
+/// An access of a task to global memory, the last byte excluded.
 struct UseRecord {
   int64_t task_id;
   uint64_t first, last;
   static constexpr int32_t kWindow = -2;
   int32_t arg;  // the parameter whose memory that is; -1 if that is not known, kWindow: a window of a rank
   Use use;
-  bool undeclared;  // it writes what the task said it would only read
+  bool undeclared;  // it writes data that the task declared as read only
 };
 
 enum class Counter : int8_t { TaskRing, Heap, DepPool, TensorMap, ReadyAic, ReadyAiv };
@@ -72,7 +72,7 @@ struct CounterRecord {
   Counter which;
 };
 
-/// What one thread has recorded.
+/// The records of one thread.
 struct Recorder {
   std::vector<TaskRecord> tasks;
   std::vector<PhaseRecord> phases;

@@ -77,13 +77,13 @@ class SharedObject {
     return found;
   }
 
-  /// What its addresses are counted from; 0 if that is not known.
+  /// The base of its addresses; 0 if unknown.
   uint64_t base() const {
     link_map* map = nullptr;
     return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
   }
 
-  /// Where its code is; empty if that is not known.
+  /// The address range of its code; empty if unknown.
   Text text() const {
     struct Search {
       uint64_t base;

@@ -48,7 +48,7 @@ std::string Exec::unmoved(int64_t now) {
   return stall_report((now - moved_) / 1'000'000'000);
 }
 
-/// What is read here may change while it is read; in a run that stands still it does not.
+/// These values may change while they are read; in a blocked run they do not.
 std::string Exec::stall_report(int64_t seconds) const {
   const Progress progress = graph_.progress();
   std::string text, busy, status;

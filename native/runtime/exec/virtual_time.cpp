@@ -92,7 +92,7 @@ void VirtualTime::finish() {
     if (!step() && stuck()) return;
   }
   const int64_t end = now_;
-  while (!exec_.failure().failed() && step()) {  // what was consumed is given back
+  while (!exec_.failure().failed() && step()) {  // resources of consumed tasks are released
   }
   now_ = end;
 }
@@ -103,7 +103,7 @@ bool VirtualTime::stuck() {
   if (exec_.resume_waiting(0)) return false;
   const std::string waiting = exec_.waiting_cores();
   if (waiting.empty()) {
-    exec_.fail(ErrorCode::Internal, "nobody can go on in virtual time and the run is not over");
+    exec_.fail(ErrorCode::Internal, "no event is left in virtual time and the run is not over");
   } else {
     exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + waiting);
   }
@@ -167,7 +167,7 @@ void VirtualTime::settle() { push(Kind::Settle, now_, 0); }
 
 // --- schedulers --------------------------------------------------------------------------------------------
 
-/// When a scheduler that does nothing now has looked at everything that there is at `since`.
+/// Return the time at which an idle scheduler has polled everything that there is at `since`.
 int64_t VirtualTime::next_look(const Scheduler& s, int64_t since) const {
   int busy = 0;
   for (int t = 0; t < kCoreTypes; ++t) {
@@ -188,7 +188,7 @@ void VirtualTime::look(Scheduler& s, int64_t since) {
   push(Kind::Complete, at, s.number);
 }
 
-/// A round: what has ended, then what is ready, by then and by that.
+/// A round: first the ended tasks, then the ready ones, by then and by that.
 void VirtualTime::complete(Scheduler& s) {
   Turns& turns = turns_[static_cast<size_t>(s.number)];
   turns.next = INT64_MAX;
@@ -241,7 +241,7 @@ void VirtualTime::dispatched(VirtualCore& core) {
   teams_.erase(team);
 }
 
-/// When the kernel of a core begins that is given its task now.
+/// Return the begin of the kernel of a core that is given its task now.
 int64_t VirtualTime::start_of(const VirtualCore& core) {
   const VirtualCosts& costs = options_.costs;
   return now_ + costs.seen_by_core + (slot(core).warm ? costs.head : costs.cold_head);
@@ -275,18 +275,19 @@ bool VirtualTime::by_doing(const DispatchPayload& payload) const {
                      [this](int32_t k) { return k >= 0 && options_.by_doing(k); });
 }
 
-/// Negative, and the run has failed, where whoever was asked threw something.
+/// Negative if the duration function threw; the run has then failed.
 int64_t VirtualTime::duration_of(const DispatchPayload& payload) {
   const int64_t duration = options_.duration(payload);
   if (duration < 0) {
     exec_.fail(ErrorCode::OrchestrationFailed,
-               "nobody says how long kernel " + std::to_string(payload.kernel_id) + " takes");
+               "missing duration of kernel " + std::to_string(payload.kernel_id));
   }
   return duration;
 }
 
-/// All that it waits for has ended, so it can be executed now, and has taken the time that what it did takes. Kernels
-/// that may wait for others are executed at the time of their begin: when the last of a block is through, all end.
+/// All its producers have ended, so execute the kernel now; its duration may follow from the execution.
+/// Kernels that may wait for others are executed at their begin: when the last of a block is through, all
+/// end.
 void VirtualTime::execute_first(VirtualCore& core, int64_t start) {
   Slot& slot = this->slot(core);
   core.record.thread = 0;
@@ -295,7 +296,7 @@ void VirtualTime::execute_first(VirtualCore& core, int64_t start) {
   slot.attempt = exec_.attempt(core);
   slot.state.store(kDone, std::memory_order_release);
   const bool ended = !slot.attempt.missing && !slot.attempt.threw && slot.attempt.ran == Ran::ToItsEnd;
-  const int64_t duration = ended ? duration_of(core.payload) : 0;  // what went wrong is told when it is seen
+  const int64_t duration = ended ? duration_of(core.payload) : 0;  // a failure is reported when it is seen
   if (duration < 0) return;
   core.record.end = start + duration;
   push(Kind::Seen, core.record.end + options_.costs.seen_by_scheduler, core.worker);
@@ -321,7 +322,7 @@ void VirtualTime::block_executed(VirtualCore& core) {
   done_of_.erase(key);
 }
 
-/// At the time of its end, if it need not wait; otherwise it ends when who it waits for comes so far.
+/// At the time of its end, if it need not wait; otherwise it ends when the awaited kernel has come so far.
 void VirtualTime::execute_together(VirtualCore& core) {
   exec_.conclude(core, exec_.attempt(core), 0);
   while (!exec_.failure().failed() && exec_.resume_waiting(0)) {
@@ -344,7 +345,7 @@ void VirtualTime::seen(VirtualCore& core) {
   if (!slot.together) {
     await(slot);
     if (exec_.failure().failed()) return;
-    if (!exec_.conclude(core, slot.attempt, 0)) return;  // it waits, though for nobody here
+    if (!exec_.conclude(core, slot.attempt, 0)) return;  // it waits, though not for a kernel of this run
   }
   Scheduler& s = *exec_.schedulers()[static_cast<size_t>(core.scheduler)];
   exec_.report(core, s);
@@ -389,7 +390,7 @@ void VirtualTime::await(Slot& slot) {
     slot.state.store(kDone, std::memory_order_release);
     return;
   }
-  // A kernel in Python needs what a thread that orchestrates in Python has.
+  // A kernel in Python needs the setup of a thread that orchestrates in Python.
   const auto& leave = exec_.options().leave;
   const auto& enter = exec_.options().enter;
   if (!outside_ && leave) leave();

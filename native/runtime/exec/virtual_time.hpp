@@ -1,21 +1,22 @@
-// Virtual time: a run whose clock is a model's. Kernels take the time that somebody says, the orchestrator, the
-// schedulers and the way to a core and back take theirs; what happens is decided by the code that decides it in
-// every run (queues, rounds, rings, clusters), only who comes when is decided here.
+// Virtual time: a run with the clock of a model. Kernels have given durations; the orchestrator, the
+// schedulers and the way to a core and back have costs. Queues, rounds, rings and clusters use the code of
+// every run; only the order of actions is decided here.
 //
-// This is a discrete-event simulation on the thread of the orchestrator. The orchestrator has a time of its own,
-// which its calls move on; before it shows others what it did, everything up to that time happens (`catch_up`).
-// Where it waits, events happen until it need not. Hence there is one order of everything, whatever threads the
-// host has: those only execute kernels. A kernel may begin on the host as soon as its task has been dispatched,
-// since all that it waits for has ended, and has to be done when the task ends; how long it takes there does not
-// matter. Tasks that may wait for one another (of a mixed task, of a team, on a cluster of their own) run where the
-// events are, one after another, at the times when they end.
+// This is a discrete-event simulation on the thread of the orchestrator. The orchestrator has a time of its
+// own, which its calls advance; before it shows its state to others, all events up to that time happen
+// (`catch_up`). While it waits, events happen. Hence there is one order of all events, whatever threads the
+// host has: those only execute kernels. A kernel may begin on the host as soon as its task has been
+// dispatched, since all its producers have ended, and must be done when the task ends; its time on the host
+// does not matter. Tasks that may wait for one another (of a mixed task, of a team, on a cluster of their
+// own) run on the thread of the events, one after another, at their ends.
 //
-// How long a kernel takes may follow from what it did (`by_doing`): then it is executed when it begins, where the
-// events are, and asked for afterwards; of a block of several kernels when all of them have been.
+// The duration of a kernel may follow from its execution (`by_doing`): then the kernel is executed at its
+// begin, on the thread of the events, and the duration is computed afterwards; for a block of several kernels
+// after all of them.
 //
-// What one event changes is seen by later ones: a scheduler that works from t to t + c hands a task on by an event
-// of the time at which it does, so that nobody takes it earlier. Events of one time happen in the order in which
-// they were made.
+// Changes by one event are seen by later ones: a scheduler that works from t to t + c hands a task on by an
+// event at the time of the handover, so that no core takes it earlier. Events of one time happen in the order
+// of their creation.
 #pragma once
 
 #include <atomic>
@@ -42,16 +43,16 @@ namespace pto2 {
 class Exec;
 struct Scheduler;
 
-/// What things cost beside kernels, in nanoseconds; src/pto/runtime/overheads.py says what they are and where the
-/// numbers come from.
+/// Costs besides kernels, in nanoseconds; src/pto/runtime/overheads.py defines them and cites the sources of
+/// the numbers.
 struct VirtualCosts {
-  // Of the orchestrator, for every task.
+  // The orchestrator, for every task.
   int64_t orchestration = 0, sync = 0, alloc = 0, heap = 0, params = 0, lookup = 0, fanin = 0, insert = 0,
           finalize = 0, scope_end = 0;
-  // Of a scheduler: to look at a core; for a core that has finished, a task that waited for it, a task that is
+  // A scheduler: to poll a core; for a core that has finished, a task that waited for it, a task that is
   // ready, one that is found by the scan, one that is given to cores, and each of these.
   int64_t poll = 1, completion = 0, resolve = 0, enqueue = 0, scan = 0, dispatch = 0, store = 0;
-  // Of a core: until it sees its task, until the kernel begins, the same for its first task, until its scheduler
+  // A core: until it sees its task, until the kernel begins, the same for its first task, until its scheduler
   // can see that it has ended.
   int64_t seen_by_core = 0, head = 0, cold_head = 0, seen_by_scheduler = 0;
 };
@@ -59,9 +60,9 @@ struct VirtualCosts {
 struct VirtualOptions {
   VirtualCosts costs;
   bool compute = true;  // whether kernels are executed, or only take their time
-  /// How long the kernel of a payload takes; negative: nobody knows, and the run has failed.
+  /// Return the duration of the kernel of a payload; negative: unknown, and the run has failed.
   std::function<int64_t(const DispatchPayload&)> duration;
-  /// Whether that is known only when the kernel (its number) has been executed.
+  /// True if that is known only when the kernel (its number) has been executed.
   std::function<bool(int32_t)> by_doing = [](int32_t) { return false; };
 };
 
@@ -74,7 +75,7 @@ class VirtualTime {
   VirtualTime(const VirtualTime&) = delete;
   VirtualTime& operator=(const VirtualTime&) = delete;
 
-  /// The time of whoever acts.
+  /// The time of the current actor.
   int64_t now() const { return now_; }
   void spend(int64_t VirtualCosts::* cost) { now_ += options_.costs.*cost; }
   void spend(Phase phase);
@@ -88,17 +89,17 @@ class VirtualTime {
   void catch_up();
   /// Things happen until `free()`; false if nothing more can.
   bool wait(const std::function<bool()>& free);
-  /// The orchestrator is done: everything that is left happens.
+  /// The orchestrator is done: all remaining events happen.
   void finish();
-  /// It has shown something that schedulers look for.
+  /// The orchestrator has shown something that schedulers poll for.
   void published();
 
-  // --- for who acts in an event ---
+  // --- for the actor of an event ---
   /// A scheduler has found that a task is ready: it hands it on from now on (Graph::hand_on).
   void ready(int64_t id, int scheduler);
   /// Something is in a queue.
   void handed_on();
-  /// What was consumed is known to be, from now on: Graph::settle.
+  /// Consumed tasks are visible as consumed from now on: Graph::settle.
   void settle();
   /// A core has its payload.
   void dispatched(VirtualCore& core);
@@ -117,8 +118,8 @@ class VirtualTime {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
-  /// A scheduler turns: it looks at its cores one after another, then at the queues. `clock` is when it last ended
-  /// a round in which it did something; it looks again at multiples of the time of a turn after that.
+  /// Rounds of a scheduler: it polls its cores one after another, then the queues. `clock` is the end of its
+  /// last round with an action; it polls again at multiples of the duration of a round after that.
   struct Turns {
     int64_t clock = kBegin;
     int64_t next = INT64_MAX;  // when it begins a round, if it will
@@ -168,7 +169,7 @@ class VirtualTime {
   std::unordered_map<const Team*, std::vector<VirtualCore*>>
       teams_;  // those that have cores, not all of them
   std::map<std::pair<int64_t, int32_t>, std::vector<VirtualCore*>>
-      done_of_;  // of a block of a task whose time follows from what it did: kernels that were executed
+      done_of_;           // executed kernels of a block of a task whose duration follows from its execution
   bool outside_ = false;  // the thread of the orchestrator orchestrates no more
 
   std::mutex lock_;  // guards the next three

@@ -22,7 +22,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Null if there is no memory. `poison`: what nobody wrote is recognisable (NaN as a float).
+  /// Null if there is no memory. `poison`: unwritten memory is recognisable (NaN as a float).
   void* allocate(size_t size, bool poison) {
     const size_t rounded = (size + 63) / 64 * 64 + (size == 0 ? 64 : 0);
     if (rounded < size) return nullptr;
@@ -55,7 +55,7 @@ class DeviceMemory {
     used_ = 0;
   }
 
-  /// Whether all these bytes are inside one allocation.
+  /// Return true if all these bytes are inside one allocation.
   bool holds(const void* pointer, size_t size) const {
     const auto address = reinterpret_cast<uintptr_t>(pointer);
     auto at = blocks_.upper_bound(address);

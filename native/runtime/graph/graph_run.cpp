@@ -10,7 +10,7 @@ namespace pto2 {
 namespace {
 
 constexpr int kFunctions = 64;
-constexpr size_t kNamesOfCycle = 12;  // a longer one is told by its ends
+constexpr size_t kNamesOfCycle = 12;  // of a longer one the ends are listed
 
 ExecOptions sized(ExecOptions options) {
   options.queue = RUNTIME_MAX_TASKS;  // any number of tasks may be ready; memory is mapped as it is used
@@ -234,7 +234,7 @@ TaskRecord* GraphRun::record(int64_t id) {
 
 // --- ending ------------------------------------------------------------------------------------------------
 
-/// A run that ends without a failure has run everything that could: what is left waits for something.
+/// A run that ends without a failure has run every runnable task: the others wait.
 void GraphRun::check_all_ran() {
   if (!options_.concurrent || completed_tasks() == table_->get_task_count()) return;
   const std::vector<int> cycle = circle();
@@ -316,8 +316,7 @@ std::string GraphRun::cycle_text(const std::vector<int>& cycle) const {
   return text + "  " + task_text(cycle[0]);
 }
 
-// --- what users' code calls without naming a run
-// ------------------------------------------------------------
+// --- calls of user code that name no run -------------------------------------------------------------------
 
 namespace {
 thread_local GraphRun* building = nullptr;

@@ -44,12 +44,11 @@ class GraphRun final : public Graph {
   /// The table to build; users' code may bring one of its own kind. Before anything was added only.
   void adopt(std::shared_ptr<TaskTable> table) { table_ = std::move(table); }
   TaskTable& table() { return *table_; }
-  /// Keep who calls for each task that is added to the table.
+  /// Keep the callers of each task that is added to the table.
   void set_callers(Callers callers);
   DeviceMemory& memory() { return memory_; }
 
-  /// Call `build` as the orchestrator, run what it builds, copy back what it recorded. What went wrong is in
-  /// failure().
+  /// Call `build` as the orchestrator, run the graph, copy the recorded memory back. Errors are in failure().
   void run(const std::function<void()>& build);
   Failure& failure() { return exec_.failure(); }
 
@@ -113,8 +112,7 @@ class GraphRun final : public Graph {
   Callers callers_;
 };
 
-/// What functions without a runtime among their arguments need to know, while a graph is built on this
-/// thread.
+/// Context of functions without a runtime among their arguments, while a graph is built on this thread.
 class BuildScope {
  public:
   explicit BuildScope(GraphRun& run);

@@ -56,7 +56,7 @@ class Clusters {
     return give_back(it);
   }
 
-  /// The scope ends: what was allocated in it is freed. True if a cluster came back.
+  /// The scope ends: its clusters are freed. True if a cluster came back.
   bool end_scope(int scope) {
     const Locked guard(lock_, pause_);
     bool any = false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kScanAtOnce = 32;
 
-/// What parameters are called: "parameter 0" and so on.
+/// The names of parameters: "parameter 0" and so on.
 struct Names {
   char at[kMaxParams][16] = {};
   constexpr Names() {
@@ -27,7 +27,7 @@ constexpr Names kNames;
 }  // namespace
 
 uint64_t Condition::bits() const {
-  // Another rank may be writing it: what it wrote before is then seen, too.
+  // Another rank may be writing it: its earlier writes are then seen, too.
   switch (bytes) {
     case 1: return __atomic_load_n(reinterpret_cast<const uint8_t*>(address), __ATOMIC_ACQUIRE);
     case 2: return __atomic_load_n(reinterpret_cast<const uint16_t*>(address), __ATOMIC_ACQUIRE);
@@ -63,8 +63,8 @@ bool TensormapGraph::has_unseen() const {
          !no_core_.empty();
 }
 
-/// Phase 3: go over the tasks published since the last time and start those that wait for nobody; one thread
-/// does it at a time, and no slot is used again before this has passed it. Phase 4: take what the
+/// Phase 3: scan the tasks published since the last time and start those without producers; one thread does
+/// it at a time, and no slot is used again before the scan has passed it. Phase 4: take the tasks that the
 /// orchestrator found to be ready.
 int TensormapGraph::look_for_ready(int scheduler) {
   int found = 0;
@@ -141,8 +141,8 @@ std::string TensormapGraph::awaiting() const {
   return text;
 }
 
-/// A task that has been counted goes to the queues. What has nothing to run is completed by whoever looks for
-/// ready tasks next, not here: one may wait for another, and so on.
+/// A task that has been counted goes to the queues. A task without kernels is completed by the next scan for
+/// ready tasks, not here: one may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
   if (records_) (*records_)[memory_.slot(task.task_id)].ready = exec_.now();
   if (VirtualTime* virtual_time = exec_.virtual_time()) {
@@ -229,7 +229,7 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
     payload.block_idx = static_cast<int32_t>(ticket >> kBlockShift) - 1;
   } else {
     payload.block_idx = task.next_block.fetch_add(1, std::memory_order_relaxed);
-    if (payload.block_idx + 1 < task.block_dim) {  // the next block is for whoever comes next
+    if (payload.block_idx + 1 < task.block_dim) {  // the next block is for the next caller
       exec_.ready(id, static_cast<CoreType>(task.worker_type), task.cluster_id, scheduler);
     }
   }
@@ -238,8 +238,8 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   if (task.team != nullptr) team_goes_on(scheduler);
 }
 
-/// Of the tensors of a task, the buffers: a kernel in C++ may look at more of one than the task says, and
-/// what it takes from numbers is not known at all.
+/// Return the buffers of the tensors of a task: a kernel in C++ may access more of one than the task
+/// declares, and addresses in its scalars are unknown.
 int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const {
   int count = 0;
   for (uint64_t left = payload.tensors; left != 0; left &= left - 1) {
@@ -250,8 +250,8 @@ int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const
   return count;
 }
 
-/// A write is undeclared if some of it lies in an input and in no output, counting what is between the first
-/// and the last element of each.
+/// A write is undeclared if some of it lies in an input and in no output, counting the bytes between the
+/// first and the last element of each.
 bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const {
   if (use.use == Use::Read) return false;
   const auto bytes = [&](int i) {
@@ -296,7 +296,7 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
   {
     const Locked guard(task.fanout_lock, exec_.pause());
     task.state.store(kCompleted, std::memory_order_seq_cst);
-    consumers = task.fanout_head;  // nobody joins from here on
+    consumers = task.fanout_head;  // no task joins from here on
   }
   if (watched_.load(std::memory_order_seq_cst) == id) exec_.released();
   exec_.pause().point();
@@ -337,7 +337,7 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
   }
 }
 
-/// A consumer or the scope lets go of a task; true if nobody holds it any more.
+/// A consumer or the scope releases a task; true if that was the last.
 bool TensormapGraph::release(TaskDescriptor& task) {
   const Locked guard(task.fanout_lock, exec_.pause());
   ++task.fanout_released;
@@ -347,7 +347,7 @@ bool TensormapGraph::release(TaskDescriptor& task) {
 }
 
 /// Move the watermark over consumed tasks. Any number of threads may be here: a step is taken by one of them,
-/// and whoever has consumed a task comes here after it, so none is forgotten: of two threads that have
+/// and every thread comes here after it has consumed a task, so none is lost: of two threads that have
 /// consumed neighbours, at least one sees both (stores and loads of the state are sequentially consistent
 /// here).
 void TensormapGraph::advance() {
@@ -359,7 +359,7 @@ void TensormapGraph::advance() {
     if (task.state.load(std::memory_order_seq_cst) != kConsumed) break;
     const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
     exec_.pause().point();
-    // If another thread was faster, the slot may already be somebody else's; then this fails.
+    // If another thread was faster, the slot may already belong to another task; then this fails.
     if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_seq_cst))
       continue;
     moved = true;

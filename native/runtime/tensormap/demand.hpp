@@ -1,5 +1,5 @@
-// How large the rings have to be for an orchestration. The tasks of a scope stay until it ends, and hold back
-// everything younger: what counts is all that was submitted since the oldest task that an open scope holds.
+// The ring sizes that an orchestration needs. The tasks of a scope stay until it ends, and hold back all
+// younger ones: the need is all submissions since the oldest task that an open scope holds.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class DepPool {
   }
   bool has(uint64_t count) const { return size_ - used() >= count; }
 
-  /// How many have ever been taken: what `release_to` is given when the task that took the last is retired.
+  /// The number ever taken: the argument of `release_to` when the task that took the last is retired.
   uint64_t position() const { return taken_; }
   void release_to(uint64_t position) { released_ = position; }
 

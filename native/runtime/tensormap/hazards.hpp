@@ -1,7 +1,7 @@
-// Accesses that nothing orders: a task that writes what an earlier one reads or writes, with no path between
-// them. The TensorMap does not order these (readers are not recorded, an OUTPUT looks nothing up), so their
-// outcome depends on the schedule. This looks at every task as it is submitted and knows the whole graph, so
-// what it finds does not depend on how fast tasks ran.
+// Unordered accesses: a task writes memory that an earlier one reads or writes, with no path between them.
+// The TensorMap does not order these (readers are not recorded, an OUTPUT looks nothing up), so their outcome
+// depends on the schedule. Every task is checked at its submission against the whole graph, so the findings
+// do not depend on the speed of tasks.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct Hazard {
 
 class Hazards {
  public:
-  /// A task is being submitted: its parameters, and the tasks it will wait for. Returns the accesses of
+  /// Check a task at its submission: its parameters, and the tasks it will wait for. Returns the accesses of
   /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to them.
-  /// `tracked`: bits of parameters that make edges; a reader of one that does not, or of what was written
-  /// through one, may be in conflict as well.
+  /// `tracked`: bits of parameters that make edges; a reader through another parameter, or of data written
+  /// through another, may conflict as well.
   std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors,
                              int count, const std::vector<int64_t>& producers, bool order,
                              uint64_t tracked = ~uint64_t{0}) {
@@ -74,7 +74,7 @@ class Hazards {
   /// The orchestrator has waited for a task: whatever it submits from now on comes after it.
   void joined(int64_t task) { joined_.push_back(task); }
 
-  /// This memory has just been taken from the heap: nobody has used it yet.
+  /// This memory has just been taken from the heap: it has no accesses yet.
   void fresh(uint64_t address) { accesses_.erase(address); }
 
  private:
@@ -99,7 +99,7 @@ class Hazards {
     return false;
   }
 
-  /// Whether there is a path from one task to a later one. Only tasks between the two can be on it.
+  /// Return true if there is a path from one task to a later one. Only tasks between the two can be on it.
   bool before(int64_t from, int64_t to) {
     seen_.resize(predecessors_.size(), 0);
     ++search_;
@@ -120,7 +120,7 @@ class Hazards {
     return false;
   }
 
-  /// Remember an access. A write that covers earlier accesses and comes after them stands for them.
+  /// Record an access. A write that covers earlier accesses and comes after them replaces them.
   void add(int64_t id, const TensorData& tensor, bool writes, bool tracked) {
     std::vector<Access>& list = accesses_[tensor.buffer.addr];
     if (writes) {

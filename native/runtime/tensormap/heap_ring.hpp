@@ -1,6 +1,6 @@
 // Output buffers from a circular heap. Positions are counted in bytes ever allocated, so they only grow and
-// two of them can be compared; the place in memory is the position modulo the size. A block never straddles
-// the end: what is left there is skipped, and counts as part of the block that follows.
+// can be compared; the place in memory is the position modulo the size. A block never straddles the end: the
+// rest is skipped, and counts as part of the block that follows.
 //
 // Only the orchestrator allocates. Schedulers move `tail` up, in task order; a block is free once tail has
 // passed its end.
@@ -31,7 +31,7 @@ class HeapRing {
     if (at + bytes > size_) {  // the rest of this lap is skipped
       const bool empty = tail == top;
       top += size_ - at;
-      if (empty) {  // nobody else moves the tail now: what is skipped can count as released
+      if (empty) {  // no other thread moves the tail now: skipped bytes can count as released
         tail = top;
         header_.heap_tail.store(tail, std::memory_order_release);
         header_.heap_top.store(top, std::memory_order_relaxed);

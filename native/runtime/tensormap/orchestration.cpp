@@ -9,7 +9,7 @@ namespace pto2 {
 
 namespace {
 
-/// What an orchestration sees as PTO2Runtime.
+/// The PTO2Runtime of an orchestration.
 struct Handle : PTO2Runtime {
   TensormapGraph& graph;
   TensorPool& pool;
@@ -39,7 +39,7 @@ void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* pa
   }
 }
 
-/// What `rt_submit_*` gives: a task of one kernel is one for a core, a task of several is mixed.
+/// The result of `rt_submit_*`: a task of one kernel is one for a core, a task of several is mixed.
 uint64_t submit_all(PTO2Runtime* rt, const PTO2Submission& given) {
   auto& handle = *static_cast<Handle*>(rt);
   Args room(given.count);
@@ -94,7 +94,7 @@ void report_fatal(PTO2Runtime* rt, int32_t code, const char* function, const cha
   va_start(rest, format);
   std::vsnprintf(text, sizeof text, format, rest);
   va_end(rest);
-  // Of the numbers there are, the one that it gives; others are told in the text.
+  // The documented numbers are passed on; others are written into the text.
   const bool known = code >= 1 && code <= 11 && code != 6;
   graph_of(rt).give_up(std::string(function) + ": " + text + " (code " + std::to_string(code) + ")",
                        known ? static_cast<ErrorCode>(code) : ErrorCode::ExplicitFatal);

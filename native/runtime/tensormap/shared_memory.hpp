@@ -97,7 +97,7 @@ struct alignas(64) TaskDescriptor {
   uint64_t tensors, inputs;         // arguments that are tensors, and those that are only read, as bits
   uint64_t dep_end;                 // entries of the pool ever taken when this task had been submitted
   uint64_t tensor_end;              // likewise descriptors of tensors
-  int64_t* args;                    // what the kernel gets: a TensorData*, or the scalar
+  int64_t* args;                    // arguments of the kernel: a TensorData*, or the scalar
   const int32_t* cluster_ids;       // of a block task whose blocks are pinned
   Team* team;                       // of blocks that start together
   int32_t kernels[kCoresPerBlock];  // of a mixed task

@@ -12,13 +12,13 @@ constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
 constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
 constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission looks again
-constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show what it needs
+constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show its needs
 constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
 constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
 constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
 constexpr const char* kNoValues =
     ", and there are no values: kernels are not executed (compute=False, --no-compute)";
-constexpr uint64_t kNowhere = 64;  // an address: whoever uses it faults
+constexpr uint64_t kNowhere = 64;  // an address: every access to it faults
 
 struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
 
@@ -45,7 +45,7 @@ void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
     std::memcpy(at + done, &bits, size);
 }
 
-/// Times the steps of a submission, if the run records; in virtual time they take what they cost.
+/// Measures the steps of a submission, if the run records; in virtual time they take their costs.
 class Steps {
  public:
   Steps(Exec& exec, int64_t id) : exec_(exec), recorder_(exec.recorder()), id_(id) {
@@ -65,7 +65,7 @@ class Steps {
   int64_t id_, at_ = 0;
 };
 
-/// Nanoseconds that this thread has had a processor: what a process beside this one does not change.
+/// Return the processor time of this thread in nanoseconds: independent of other processes.
 int64_t thread_ns() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -146,11 +146,11 @@ void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted
   throw Surveyed();
 }
 
-/// What would be a task.
+/// A task before its submission.
 int64_t TensormapGraph::survey(const Submission& submission) {
   exec_.throw_if_failed();
   uint64_t bytes = 0, entries = 0;
-  const int count = submission.count <= kMaxParams ? submission.count : 0;  // nobody has checked it
+  const int count = submission.count <= kMaxParams ? submission.count : 0;  // it is not checked before
   for (int i = 0; i < count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
@@ -230,7 +230,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   if (options_.check_hazards || options_.track_war) find_hazards(submission, task);
   steps.done(Phase::OrchLookup);
 
-  if (records_) {  // before anybody can make it ready
+  if (records_) {  // before the task can become ready
     TaskRecord& record = (*records_)[memory_.slot(id)];
     record = TaskRecord{};
     record.task_id = id;
@@ -263,7 +263,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   return id;
 }
 
-/// What the submission says of the task, but for its parameters.
+/// The options of the submission, without its parameters.
 void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task) {
   const int64_t id = next_id_ - 1;
   task.task_id = id;
@@ -331,7 +331,7 @@ void TensormapGraph::refuse(const Submission& submission, const std::string& wha
                   "): " + what);
 }
 
-/// What no later stage could make sense of.
+/// Refuse a submission that no later stage can handle.
 void TensormapGraph::check(const Submission& submission) {
   if (scopes_.empty()) refuse(submission, "Cannot submit task outside a scope");
   if (!submission.no_core) check_kernels(submission);
@@ -352,7 +352,7 @@ void TensormapGraph::check(const Submission& submission) {
   }
   for (int i = 0; i < submission.dep_count; ++i) {
     if (submission.deps[i] >= next_id_) {
-      refuse(submission, "dependency " + std::to_string(submission.deps[i]) + " is no earlier task");
+      refuse(submission, "dependency " + std::to_string(submission.deps[i]) + " is not an earlier task");
     }
   }
   const TensorData* tested = submission.predicate.tensor;
@@ -364,7 +364,7 @@ void TensormapGraph::check(const Submission& submission) {
     refuse(submission, std::string("a predicate decides whether it runs") + kNoValues);
   }
   if (submission.awaits && exec_.virtual_time() != nullptr) {
-    refuse(submission, "a signal comes without notice: virtual time does not know when");
+    refuse(submission, "cannot wait for a signal in virtual time: its time is unknown");
   }
   check_blocks(submission);
 }
@@ -397,7 +397,7 @@ void TensormapGraph::check_kernels(const Submission& submission) {
   fits(submission.kernel_id, submission.worker_type);
 }
 
-/// How many blocks of a task have a core at one time.
+/// The number of blocks of a task that have a core at one time.
 int TensormapGraph::most_together(const Submission& submission) const {
   const bool clusters = submission.kernels != nullptr || submission.worker_type == 0;
   return cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
@@ -445,7 +445,7 @@ void TensormapGraph::check_blocks(const Submission& submission) {
   }
 }
 
-/// Step 0: see how far tasks have been retired, and take back what they held.
+/// Step 0: read how far tasks have been retired, and take back their resources.
 void TensormapGraph::sync(bool force) {
   if (!force && (next_id_ & 31) != 0) return;  // the watermark is where other threads write
   const int64_t alive_now = alive();
@@ -466,7 +466,7 @@ void TensormapGraph::sync(bool force) {
   forget(teams_);
 }
 
-/// At most window - 1 tasks are alive; and who had the slot before has been seen by the scan.
+/// At most window - 1 tasks are alive; and the scan has seen the previous task of the slot.
 bool TensormapGraph::slot_is_free() {
   const auto window = static_cast<int64_t>(options_.task_window);
   if (next_id_ - seen_alive_ >= window - 1) sync(true);
@@ -484,7 +484,7 @@ int64_t TensormapGraph::take_slot() {
   }
   const auto used = static_cast<uint64_t>(next_id_ - seen_alive_ + 1);
   if (used > stats_.window_peak) stats_.window_peak = used;
-  // The map still lists the entries of who had this slot before, unless they have been cleaned up.
+  // The map still lists the entries of the previous task of this slot, unless they have been cleaned up.
   if (next_id_ - static_cast<int64_t>(options_.task_window) >= map_.cleaned()) sync(true);
   return next_id_++;
 }
@@ -616,7 +616,7 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
   }
   // A task that runs nothing touches nothing, whatever it was given: it only comes between others.
   if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
-  // What the predicate looks at is read as well, as if it were one more parameter.
+  // The element of the predicate is read as well, as if it were one more parameter.
   int count = submission.count;
   uint64_t tracked = tracked_;
   TensorData tested;
@@ -712,8 +712,8 @@ void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) 
   }
 }
 
-/// Step 8, and what is left of step 7: roots are found by the schedulers' scan; who had all its producers
-/// completed while it was being submitted is handed over here.
+/// Step 8, and the rest of step 7: roots are found by the schedulers' scan; a task whose producers all
+/// completed during its submission is handed over here.
 void TensormapGraph::publish(TaskDescriptor& task) {
   ++stats_.tasks;
   if (task.cluster_id >= 0) clusters_.submitted(task.cluster_id);
@@ -756,7 +756,7 @@ void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& fr
     const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
     wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
   }
-  // A kernel may wait for a task that is yet to come in a way that nobody here sees (a flag in memory).
+  // A kernel may wait for a task that is yet to come in a way that is not visible here (a flag in memory).
   const int64_t until = options_.exec.deterministic || !patient ? INT64_MAX : now_ns() + kLongWait;
   const auto enough = [&] {
     return (!patient || alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();

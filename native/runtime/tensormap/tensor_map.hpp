@@ -29,8 +29,7 @@ class TensorMap {
         tasks_(window) {}
 
   /// For every live entry that overlaps `access`: call found(producer, status). With `writes` (INOUT),
-  /// entries that it covers and that came from INOUT are dropped: whoever comes later depends on this task
-  /// instead.
+  /// entries that it covers and that came from INOUT are dropped: later tasks depend on this task instead.
   template <class Found>
   void lookup(const TensorData& access, bool writes, int64_t last_task_alive, Found&& found) {
     int32_t* link = &buckets_[bucket(access.buffer.addr)];
@@ -124,7 +123,7 @@ class TensorMap {
   void unlink(int32_t target) {
     int32_t* link = &buckets_[entries_[static_cast<size_t>(target)].bucket];
     while (*link != target) link = &entries_[static_cast<size_t>(*link)].next_in_bucket;
-    cut(link);  // entries behind it are older, hence retired as well
+    cut(link);  // the following entries are older, hence retired as well
   }
 
   const uint64_t pool_, bucket_mask_, window_mask_;

@@ -1,12 +1,12 @@
 // tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, the tensors they read and write make
 // the edges, schedulers complete them and move the watermark.
 //
-// How a task lives (the lock is the producer's fanout_lock):
+// The life of a task (the lock is the producer's fanout_lock):
 //   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's
 //             lock either joins its list of consumers or sees that it has completed already;
-//   ready     when the last producer has completed: whoever makes fanin_refcount reach fanin_count and turns
-//             the state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent: the
-//             orchestrator writes the count and reads the refcount, schedulers the other way round);
+//   ready     when the last producer has completed: the thread that makes fanin_refcount reach fanin_count and
+//             turns the state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent:
+//             the orchestrator writes the count and reads the refcount, schedulers the other way round);
 //   completed under the lock the state becomes 2 and the list of consumers is final;
 //   consumed  under the lock, when its completion has been handled and scope and consumers have all released
 //             it;
@@ -49,7 +49,7 @@ struct TensormapOptions {
   bool poison = false;     // fresh output memory is filled with 0xFF
 };
 
-/// A parameter of a task. An OUTPUT without an address is given one, and `tensor` is told.
+/// A parameter of a task. An OUTPUT without an address gets one, which is stored in `tensor`.
 struct Arg {
   PTOParamType type = PTOParamType::SCALAR;
   TensorData* tensor = nullptr;
@@ -70,7 +70,7 @@ class Args {
   std::unique_ptr<Arg[]> many_;
 };
 
-/// `tensor[index] op target`: what a task has to find to run.
+/// `tensor[index] op target`: the condition of a task.
 struct Predicate {
   const TensorData* tensor = nullptr;
   uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
@@ -106,7 +106,7 @@ struct BlankRead {
   Site site;
 };
 
-/// What somebody wants to know after a run.
+/// Statistics of a run.
 struct TensormapStats {
   int64_t tasks = 0, edges = 0;
   uint64_t window_peak = 0, heap_peak = 0, dep_peak = 0, map_peak = 0;
@@ -124,7 +124,7 @@ class TensormapGraph final : public Graph {
   void run(const std::function<void()>& orchestrate);
   Failure& failure() { return exec_.failure(); }
 
-  // --- what an orchestration calls; throws Aborted when the run has failed ---
+  // --- calls of an orchestration; they throw Aborted when the run has failed ---
   int64_t submit(const Submission& submission);
   /// `manual`: tasks in it are ordered by explicit edges only.
   void scope_begin(bool manual = false);
@@ -139,7 +139,7 @@ class TensormapGraph final : public Graph {
   void set_callers(Callers callers) { callers_ = std::move(callers); }
   /// The orchestration gives up.
   [[noreturn]] void give_up(const std::string& text, ErrorCode code = ErrorCode::ExplicitFatal);
-  /// Whether the run has failed, and it only looks what the orchestration would have needed.
+  /// True if the run has failed, and a survey of the needs of the orchestration goes on.
   bool surveys() const { return deadlock_ != nullptr; }
 
   // --- Graph ---
@@ -176,13 +176,14 @@ class TensormapGraph final : public Graph {
     int number;
     bool manual;
   };
-  /// What is known of one. After it the orchestration goes on, without the tasks: what it submits is counted
-  /// until it ends, or for a while (a *survey*), so that the report can name sizes that are large enough.
+  /// The description of a deadlock. The orchestration goes on after it, without the tasks: its submissions
+  /// are counted until it ends, or for a while (a *survey*), so that the report can name sizes that are large
+  /// enough.
   struct Deadlock {
     ErrorCode code;
     Resource resource;
     std::string cause, circle;
-    uint64_t used[4];             // by Resource, with what is wanted
+    uint64_t used[4];             // by Resource, with the refused request
     int64_t id;                   // of the next task
     int64_t until, latest, left;  // for the survey: time of the thread, of the clock, calls
   };
@@ -257,7 +258,7 @@ class TensormapGraph final : public Graph {
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
   MpmcQueue orch_ready_;
   MpmcQueue no_core_;  // tasks that can complete and have nothing to run
-  // Those of them that wait for what another rank brings, looked at whenever a thread looks for something to do.
+  // Those of them that wait for data of another rank, polled whenever a thread searches for work.
   mutable std::mutex await_lock_;
   std::vector<int64_t> awaiting_;
   int64_t next_that_holds();  // no longer among them; -1 for none
@@ -301,6 +302,6 @@ class TensormapGraph final : public Graph {
 
 inline constexpr int kBlockShift = 48;  // a ticket is a task id, and from this bit on a block + 1
 inline constexpr int8_t kExplicit = 3;  // kind of an edge: see EdgeRecord
-inline constexpr int8_t kRetain = -1;   // kind of what is no edge: the producer is not waited for, only kept
+inline constexpr int8_t kRetain = -1;   // not an edge: the producer is only kept, not waited for
 
 }  // namespace pto2

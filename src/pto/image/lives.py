@@ -1,8 +1,9 @@
 """Lifetimes of the operands of products in L1, L0A and L0B.
 
-A core of the virtual machine may defer the copies into these memories (native/include/pto/ops/owed.hpp) if
-the function accesses them in no other way. The image then marks the deferred copies that are not needed any
-more, and the operations after which the source of a copy may be overwritten.
+A core of the virtual machine may defer the copies into these memories
+(native/include/pto/ops/deferred_copies.hpp) if the function accesses them in no other way. The image then
+marks the deferred copies that are not needed any more, and the operations after which the source of a copy
+may be overwritten.
 """
 
 from __future__ import annotations

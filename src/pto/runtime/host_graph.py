@@ -2,8 +2,8 @@
 
 Tasks are collected, and started by `run`. A rank runs one task at a time, in submission order; members of a
 group start together. A reader waits for the last writer of its memory. Ranks that run at the same time form a
-company (native/runtime/exec/company.hpp): a kernel that waits for another rank is stuck only if all ranks of
-the company are.
+company (native/runtime/exec/run_groups.hpp): a kernel that waits for another rank is stuck only if all ranks
+of the company are.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def test_a_full_fifo_that_nobody_reads_is_stuck(mixed: Library) -> None:
     status, text = mixed.launch("pto_launch_full", [5])
     assert status == STUCK
     assert text.splitlines() == [
-        "AIC\ta free slot of C2V FIFO 2: all 4 slots hold entries nobody freed",
+        "AIC\ta free slot of C2V FIFO 2: all 4 slots hold entries not freed",
         "AIV0\ta grid barrier (mix): 2 of 3 cores are there",
         "AIV1\ta grid barrier (mix): 2 of 3 cores are there",
     ]

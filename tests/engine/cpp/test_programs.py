@@ -36,9 +36,9 @@ def test_a_ring_that_nobody_frees_is_stuck() -> None:
     (d,) = k.run(x, eye, out, gm).diagnostics
     assert d.code == "PTO-E2104"
     assert d.message == (
-        "the program is stuck: waits for a free slot of C2V FIFO 0: all 4 slots hold entries nobody freed (AIC)"
+        "the program is stuck: waits for a free slot of C2V FIFO 0: all 4 slots hold entries not freed (AIC)"
     )
-    waits = "waits for entry 4 of C2V FIFO 0, which nobody has pushed"
+    waits = "waits for entry 4 of C2V FIFO 0, which was not pushed"
     assert [text for text, _ in d.notes] == [f"AIV0: {waits}", f"AIV1: {waits}"]
     assert d.span is not None and "pto.tpush" in d.span.source.line(d.span.line)
 

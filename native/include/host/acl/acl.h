@@ -1,6 +1,6 @@
-// Host calls of the device runtime, for whole programs that run here: devices are names, device memory is memory that
-// kernels are held to (an access outside of what was allocated is an error), and a stream does what it is given at once.
-// A file with kernels has them launched by `pto ranks`, see pto_host.hpp.
+// Host calls of the device runtime, for whole programs on this machine. A device is a name. Kernels may only
+// access allocated device memory (other accesses are errors), and a stream executes each command at once.
+// `pto ranks` launches the kernels of a file, see pto_host.hpp.
 #pragma once
 
 #include <stddef.h>

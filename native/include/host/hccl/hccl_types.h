@@ -19,7 +19,7 @@ typedef enum HcclResult {
 
 typedef void* HcclComm;
 
-/// Members of a group find each other by what its first one has got and the others have been told.
+/// Members of a group find each other by the data of the first one, which the program passes to the others.
 #define HCCL_ROOT_INFO_BYTES 4108
 typedef struct HcclRootInfo {
   char internal[HCCL_ROOT_INFO_BYTES];

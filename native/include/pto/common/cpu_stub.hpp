@@ -84,7 +84,7 @@ struct CommDeviceContext {
 };
 
 namespace pto::detail {
-/// Such programs print with streams of their own, which may be redirected: what kernels print goes the same way.
+/// Such programs print with streams of their own, which may be redirected: kernels print to the same streams.
 inline const bool kPrintsToStream = [] {
   plain_print = [](const char* text) { std::cout << text; };
   return true;

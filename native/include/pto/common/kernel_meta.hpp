@@ -1,4 +1,4 @@
-// What kernels say of the cores that they run on; here a launch says it.
+// Declarations of kernels about the cores that they run on; here the launch defines that.
 #pragma once
 
 #include "pto/core/macros.hpp"

@@ -1,4 +1,4 @@
-// Lines of tiles: what every family of instructions is written with.
+// Lines of tiles: the basis of every family of instructions.
 //
 // A tile is walked line by line, a line being a row or a column. `Lines<TileT, A>` knows where the elements
 // of each line lie, for all six layouts, inner boxes and compact modes; it hands out a pointer where they lie
@@ -50,7 +50,7 @@ inline constexpr ptrdiff_t kChunk = 256;
 
 // --- memory that other cores work on -----------------------------------------------------------------------
 
-/// *at = f(*at), as one step to everybody else.
+/// *at = f(*at), as one step for all other threads.
 template <class T, class F>
 inline void update(T* at, F&& f) {
   static_assert(bits_of<T> >= 8);
@@ -220,7 +220,7 @@ class Lines {
   using T = typename TileT::DType;
   static constexpr bool is_row = A == Along::row;
   static constexpr bool contiguous = is_row ? row_is_contiguous<TileT> : col_is_contiguous<TileT>;
-  /// Whether values of type C are handed out without a copy.
+  /// True if values of type C are handed out without a copy.
   template <class C>
   static constexpr bool direct = contiguous && std::is_same_v<C, T> && bits_of<T> >= 8;
   /// Elements from the start of a line to that of the next, where lines are contiguous.
@@ -353,16 +353,16 @@ class Lines {
 
 // --- element by element ------------------------------------------------------------------------------------
 
-/// Whether F is a long computation, whose steps wait for one another: four elements go side by side then (or four
-/// vectors), because a processor sees only so many steps ahead.
+/// True if F is a long computation of dependent steps: four elements (or four vectors) are then computed side
+/// by side, because a processor sees only so many steps ahead.
 template <class F>
 inline constexpr bool is_long = false;
 
-/// Whether F, or what it is made of, is an instruction or two.
+/// True if F, or a part of F, is a single instruction or two.
 template <class F>
 inline constexpr bool is_short = false;
 
-/// What computes F for the first of n floats, and says for how many, where a machine has something better than loops.
+/// Computes F for the first of n floats and returns their number, on machines with a faster way than loops.
 template <class F>
 inline constexpr ptrdiff_t (*by_hand)(ptrdiff_t n, float* out, const float* in) = nullptr;
 
@@ -399,7 +399,7 @@ template <class F, class Out, class... In>
     map_run(n, f, out.at + line * out.step, (in.at + line * in.step)...);
 }
 
-/// What F makes of f16 by the machine's own arithmetic, as `of(f, vectors..)`: see elementwise.hpp.
+/// F on f16 by the machine's own arithmetic, as `of(f, vectors..)`: see elementwise.hpp.
 template <class F>
 struct InHalves {
   static constexpr bool any = false;

@@ -5,7 +5,7 @@
 
 namespace pto::detail {
 
-/// Where the order is not named it is the strictest one.
+/// The default order is the strictest one.
 enum Order : int {
   kRelaxed = __ATOMIC_RELAXED,
   kAcquire = __ATOMIC_ACQUIRE,
@@ -27,7 +27,8 @@ template <class T>
 inline T atomic_add(T& at, T value, Order order = kStrict) {
   return __atomic_fetch_add(&at, value, order);
 }
-/// Whether it was `expected` and is now `wanted`; else `expected` becomes what it is. Orders nothing else.
+/// Replace `expected` by `wanted` and return true; otherwise store the value in `expected`. Orders nothing
+/// else.
 template <class T>
 inline bool atomic_replace(T& at, T& expected, T wanted) {
   return __atomic_compare_exchange_n(&at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -47,7 +48,7 @@ class Atomic {
   T exchange(T value, Order order = kStrict) { return __atomic_exchange_n(&value_, value, order); }
   T fetch_add(T value, Order order = kStrict) { return __atomic_fetch_add(&value_, value, order); }
   T fetch_sub(T value, Order order = kStrict) { return __atomic_fetch_sub(&value_, value, order); }
-  /// Whether it was `expected` and is now `wanted`; else `expected` becomes what it is.
+  /// Replace `expected` by `wanted` and return true; otherwise store the value in `expected`.
   bool compare_exchange_strong(T& expected, T wanted) {
     return __atomic_compare_exchange_n(&value_, &expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }

@@ -1,11 +1,10 @@
-// Bounds of global memory: a launch that knows its arrays lets no access leave them.
+// Bounds of global memory: a launch with a list of its arrays lets no access leave them.
 //
-// Whoever touches global memory says first which bytes and what for, once per instruction: `touch(name, data,
-// low, high, use)`, in bytes from `data` on, the last one excluded. Where nobody gave arrays (plain threads,
-// other hosts) or asked for what is used (`Host::used`) that does nothing. An address says nothing about
-// where it came from: one that another array holds is accepted. Where there may be other memory than those
-// arrays (a task of the runtime whose kernel is C++), only an access that starts inside of one and leaves it
-// is wrong.
+// An access to global memory first declares its bytes and its purpose, once per instruction: `touch(name,
+// data, low, high, use)`, in bytes from `data` on, the last one excluded. This is a no-op without arrays
+// (plain threads, other hosts) and without an observer of uses (`Host::used`). The origin of an address is
+// not checked: an address in another array is accepted. If there may be memory besides those arrays (a task
+// of the runtime whose kernel is C++), only an access that starts inside an array and leaves it is an error.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -17,7 +16,7 @@ namespace pto::detail {
 /// Farther than any array, and still far from what 64 bits can hold.
 inline constexpr int64_t kFar = int64_t{1} << 50;
 
-/// How far the last of `count` is from the first, in steps of some size; no farther than kFar.
+/// Return the distance of the last of `count` from the first, in steps of some size; no farther than kFar.
 inline int64_t reach(int64_t count, int64_t step) {
   int64_t far = 0;
   if (__builtin_mul_overflow(count - 1, step, &far)) far = step < 0 ? -kFar : kFar;
@@ -34,7 +33,7 @@ constexpr Use use_of(Atomic op, DType type) {
 /// The type of the elements that are combined with.
 constexpr DType combined_type(Use use) { return static_cast<DType>((static_cast<int>(use) >> 8) - 1); }
 
-/// Whether somebody wants to know what the core does to global memory; whether anybody cares at all.
+/// True if uses of global memory are observed; then, if they are observed or bounded.
 inline bool is_noted(const Core* me) { return me->host != nullptr && me->host->used != nullptr; }
 inline bool is_watched(const Core* me) { return me != nullptr && (me->arrays != nullptr || is_noted(me)); }
 
@@ -42,7 +41,7 @@ PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, 
 /// Its two halves, for bytes of which some are not touched: `note` each run of the others, if `is_noted`.
 PTO_COMMON void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high);
 PTO_COMMON void note(const volatile void* data, int64_t low, int64_t high, Use use);
-/// After the last `note` of what is about to be touched; what is written comes last of all that an instruction touches.
+/// Call after the last `note` for the coming accesses; an instruction notes its writes last.
 inline void settle() {
   if (current->host->settled != nullptr) current->host->settled(*current);
 }
@@ -65,7 +64,8 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
 PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
                           const int64_t* sizes, const int64_t* steps, Use use);
 
-/// The same box again, while the core waits for what others make of it: where its bytes may have to be brought.
+/// Note the same box again while the core waits for other cores to change it: its bytes may have to be
+/// fetched.
 PTO_COMMON void look_again(Core& me, const volatile void* data, int bits, const int64_t* sizes,
                            const int64_t* steps);
 
@@ -83,7 +83,7 @@ inline void now(const T& value) {
   if constexpr (std::is_integral_v<T>) asm volatile("" : : "r"(value));
 }
 
-/// A loop that never ends is no loop: its step is positive.
+/// Check that the step of a loop is positive; other loops never end.
 inline void check_step(int64_t by) {
   if (by <= 0) failf("[PTO-E2102] a loop step of %lld, which must be positive", static_cast<long long>(by));
 }
@@ -99,7 +99,7 @@ PTO_COMMON const char* name_of(const volatile void* data);
 /// The root alone calls a collective: its tensor is no other rank's.
 PTO_COMMON void check_root(const volatile void* data, int member);
 
-/// Where in its source the program is; see `mark` in launch_abi.hpp.
+/// The current source location; see `mark` in launch_abi.hpp.
 PTO_COMMON void mark(int32_t at);
 
 #ifdef PTO_BODY

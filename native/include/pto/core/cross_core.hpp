@@ -39,7 +39,7 @@ inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
   };
   wait_until([&] { return missing() < 0; },
              [&](char* text, size_t size) {
-               std::snprintf(text, size, "cross-core semaphore %d (%s), which nobody has raised", id,
+               std::snprintf(text, size, "cross-core semaphore %d (%s), which no core has raised", id,
                              box_name(missing()));
              });
   for (int box = first; box < first + count; ++box) {
@@ -76,7 +76,7 @@ inline void check_all_are_there(const Core& me) {
   std::snprintf(
       text, sizeof text,
       "a grid barrier in a task of %u blocks that do not start together: they run as cores are free, so "
-      "nothing can wait for all of them; have at most as many blocks as cores, with sync_start, or two "
+      "no core can wait for all of them; have at most as many blocks as cores, with sync_start, or two "
       "tasks",
       me.block_num);
   fail(text);
@@ -135,7 +135,7 @@ __attribute__((visibility("default"))) inline char pto2_kernel_meets = 1;
 inline void meet(int who) {
   asm volatile("" : : "r"(&pto2_kernel_meets));
   Core& me = core();
-  if (me.grid == nullptr) return;  // plain threads: nobody knows how many there are
+  if (me.grid == nullptr) return;  // plain threads: the number of cores is unknown
   if ((who == 0 && me.kind == CoreKind::Cube) || (who == 1 && me.kind == CoreKind::Vector)) return;
   Grid& grid = *me.grid;
   check_all_are_there(me);

@@ -1,5 +1,5 @@
-// What a library says about itself, for callers that have nothing but the library: the target and the kernels
-// (a text that `pto build` gives), and the types of their arguments, which the compiler knows best.
+// The description of a library, for callers that have only the library: the target and the kernels (a text
+// that `pto build` gives), and the types of their arguments, which come from the compiler.
 //
 //   PTO_ABOUT("{...}")                   const char* pto_library()
 //   PTO_ARGUMENTS(vec_add, vec_add)      const char* pto_arguments_vec_add(): "*f32;*f32;i32"

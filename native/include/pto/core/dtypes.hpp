@@ -1,4 +1,4 @@
-// Element types: half, bfloat16_t, the 8- and 4-bit floats, int4b_t, and what the code needs to know of each.
+// Element types: half, bfloat16_t, the 8- and 4-bit floats, int4b_t, and the traits that the code needs.
 //
 // The small floats are one class over their bits. They convert to float exactly and from numbers by rounding
 // to nearest, ties to even; so expressions with them are evaluated in float, as on the hardware. A 4-bit type
@@ -180,7 +180,7 @@ struct CodeOf<64> {
 template <class T>
 using code_t = typename CodeOf<bits_of<T>>::type;
 
-/// Whether T is a float of 16 bits or fewer, which is computed with in f32.
+/// True if T is a float of 16 bits or fewer, which computes in f32.
 template <class T>
 inline constexpr bool is_small_float = is_float_v<T> && bits_of<T> <= 16;
 
@@ -237,7 +237,7 @@ PTO_OF_TARGET code_t<T> pad_code() {
   }
 }
 
-/// What std::numeric_limits says of a small float.
+/// The members of std::numeric_limits of a small float.
 template <DType D>
 struct SmallFloatLimits {
   using T = SmallFloat<D>;

@@ -20,7 +20,7 @@ PTO_INST void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to,
   PTO_TRACE("set_flag: src_pipe dst_pipe event_id", PTO_SAYS(from, to, id));
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
-            "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
+            "set_flag(%d, %d, %d): expected two different pipes and an id of 0..7", from, to, id);
   uint32_t& raised = pto::detail::core().flags[from][to][id];
   PTO_CHECK(raised == 0, "PTO-E0804",
             "set_flag(PIPE_%s, PIPE_%s, %d): the flag is still raised; a wait_flag is missing",
@@ -33,10 +33,10 @@ PTO_INST void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to
   PTO_TRACE("wait_flag: src_pipe dst_pipe event_id", PTO_SAYS(from, to, id));
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
-            "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
+            "wait_flag(%d, %d, %d): expected two different pipes and an id of 0..7", from, to, id);
   uint32_t& raised = pto::detail::core().flags[from][to][id];
   PTO_CHECK(raised != 0, "PTO-E2104",
-            "wait_flag(PIPE_%s, PIPE_%s, %d): nobody has set the flag; the pipe would wait forever",
+            "wait_flag(PIPE_%s, PIPE_%s, %d): the flag is not set; the pipe would wait forever",
             pto::detail::kPipeNames[from], pto::detail::kPipeNames[to], id);
   raised = 0;
 #endif
@@ -53,7 +53,7 @@ constexpr uint64_t sbitset0(uint64_t value, int64_t bit) { return value & ~(uint
 
 namespace pto {
 
-/// What an instruction gives back: assigned to an event it marks that point.
+/// The result of an instruction: assigned to an event it marks that point.
 struct RecordEvent {};
 
 struct EventBaseTag {};
@@ -76,7 +76,7 @@ struct Event : EventBaseTag {
   static constexpr event_t token = EventId;
 #endif
 
-  /// Whether it goes to another core of the block: then an id of its own is needed, Record<id>() and
+  /// True if it goes to another core of the block: it then needs an id of its own, Record<id>() and
   /// Wait<id>().
   static constexpr bool isCrossCore = Src == Op::TMOV_A2V || Src == Op::TMOV_V2M || Src == Op::TEXTRACT_V2M;
   static_assert(!isCrossCore || !AutoToken,

@@ -1,7 +1,8 @@
 // Fibers: flows of control with a stack of their own, switched by hand on one thread.
 //
-// Only the launcher includes this. A switch saves what a call must preserve and changes the stack; where no
-// hand-written switch exists, ucontext does it (slower: it saves the signal mask with a system call).
+// Only the launcher includes this. A switch saves the registers that a call must preserve and changes the
+// stack; without a hand-written switch, ucontext does it (slower: it saves the signal mask with a system
+// call).
 #pragma once
 
 #include <sys/mman.h>
@@ -22,7 +23,7 @@ namespace pto::detail {
 inline constexpr size_t kStack = size_t{1} << 20;
 inline constexpr size_t kGuard = size_t{1} << 16;  // wider than most frames, which could jump over a page
 
-/// A stack with pages below it that nobody may touch; null where there is no memory.
+/// Return a stack with inaccessible pages below it; null if there is not enough memory.
 inline char* make_stack() {
   void* memory = mmap(nullptr, kStack + kGuard, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -33,7 +34,7 @@ inline char* make_stack() {
 
 inline void drop_stack(char* stack) {
   if (stack == nullptr) return;
-#ifdef __SANITIZE_ADDRESS__  // what was on it when it was left says nothing about the next one there
+#ifdef __SANITIZE_ADDRESS__  // earlier poison of this stack is not valid for its next fiber
   __asan_unpoison_memory_region(stack + kGuard, kStack);
 #endif
   munmap(stack, kStack + kGuard);
@@ -96,7 +97,7 @@ pto_fiber_switch:
 
 inline void prepare(Context& context, char* stack, void (*entry)()) {
   auto* top = reinterpret_cast<uint64_t*>(stack + kGuard + kStack);
-  *--top = 0;  // where a return address would be: nobody returns, and unwinding ends here
+  *--top = 0;  // the return address: the function never returns, and unwinding ends here
   *--top = reinterpret_cast<uint64_t>(entry);
   for (int i = 0; i < 6; ++i) *--top = 0;
   uint32_t mxcsr;

@@ -140,11 +140,13 @@ struct GlobalTensor {
   int64_t GetStride(int dim) const { return dim < 0 || dim > 4 ? -1 : strides()[dim]; }
 
   const int64_t (&sizes() const)[5] {
-    static_assert(has_shape, "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
+    static_assert(has_shape,
+                  "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
     return shape_.shape;
   }
   const int64_t (&strides() const)[5] {
-    static_assert(has_shape, "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
+    static_assert(has_shape,
+                  "[PTO] GlobalTensor<T> has no shape; fix: GlobalTensor<T, Shape<..>, Stride<..>>");
     return stride_.stride;
   }
 
@@ -291,7 +293,7 @@ template <class T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = La
 struct TileShape2D : detail::Matrix<T, Rows, Cols, L>::Shape {
   using Parent = typename detail::Matrix<T, Rows, Cols, L>::Shape;
   static_assert(detail::is_blocked_right<T, Rows, Cols, L>,
-                "[PTO][SA-0093] TileShape2D: rows and columns are no multiples of the blocks of this layout "
+                "[PTO][SA-0093] TileShape2D: rows and columns are not multiples of the blocks of this layout "
                 "(NZ: 16 rows, 32 bytes of columns); fix: round them up");
   using Parent::Parent;
   TileShape2D() = default;
@@ -306,7 +308,7 @@ template <class T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = La
 struct BaseShape2D : detail::Matrix<T, Rows, Cols, L>::Stride {
   using Parent = typename detail::Matrix<T, Rows, Cols, L>::Stride;
   static_assert(detail::is_blocked_right<T, Rows, Cols, L>,
-                "[PTO][SA-0007] BaseShape2D: rows and columns are no multiples of the blocks of this layout "
+                "[PTO][SA-0007] BaseShape2D: rows and columns are not multiples of the blocks of this layout "
                 "(NZ: 16 rows, 32 bytes of columns); fix: round them up");
   using Parent::Parent;
   BaseShape2D() = default;

@@ -1,8 +1,8 @@
 // Arithmetic of f16 by the machine's own, eight elements at a time, where an Arm processor has it.
 //
-// What the instruction set defines is a computation in float, rounded to f16. Sums, differences, products and
-// quotients of f16 have the same bits when they are rounded once: floats have more than twice the bits and two
-// more, so the first rounding never leads the second one astray. NaN becomes the canonical one, as it does there.
+// The instruction set defines computations in float, rounded to f16. Sums, differences, products and
+// quotients of f16 have the same bits when they are rounded once: floats have more than twice the bits and
+// two more, so a double rounding does no harm. NaN becomes the canonical one, in both ways.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -32,7 +32,7 @@ inline Vec load(const half* from) { return *reinterpret_cast<const LooseVec*>(fr
 inline void save(half* to, Vec v) { *reinterpret_cast<LooseVec*>(to) = v; }
 inline Vec all(unsigned short code) { return Vec{} + code; }
 
-// Kernels are compiled for processors without these instructions, too: the assembler is told, nobody else.
+// Kernels are also compiled for processors without these instructions: only the assembler gets the option.
 #define PTO_HALVES(name, text)                                                                  \
   PTO_INLINE Vec name(Vec a, Vec b) {                                                           \
     Vec c;                                                                                      \

@@ -1,15 +1,15 @@
-// Tiles that lie in memory which is not theirs: where a program reads what it loads, or takes from a FIFO, soon and
-// only (src/pto/image/loans.py says where), nothing has to be copied.
+// Borrowed tiles: tiles that alias memory of another owner. A load or a pop whose result is read soon, and
+// only read, needs no copy (src/pto/image/loans.py finds them).
 #pragma once
 
 #include "pto/core/bounds.hpp"
 
 namespace pto::detail {
 
-/// What instructions may read behind a tile, in vectors.
+/// The number of bytes that instructions may read after a tile, in vectors.
 inline constexpr size_t kReadBehind = 128;
 
-/// Whether an array goes on behind some bytes of it.
+/// Return true if an array continues after some bytes of it.
 inline bool goes_on_behind(const void* data, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   for (int32_t i = 0; i < current->array_count; ++i) {

@@ -1,11 +1,11 @@
-// The machine a kernel runs on: the state of one core, what the cores of a block share, how a core waits.
+// The machine of a kernel: the state of one core, the state shared by the cores of a block, and waiting.
 //
 // A core is one flow of control: instructions run in program order, so flags and barriers between its own
-// pipes need no action. What waits for another core goes through `wait_until`. Inside a launch (launch.hpp)
-// cores are fibers and waiting means that another one goes on; in plain threads it yields the processor.
+// pipes need no action. A wait for another core uses `wait_until`. Inside a launch (launch.hpp) cores are
+// fibers and a waiting core lets another one go on; in plain threads it yields the processor.
 //
-// Kernels that are compiled in halves (cube and vector) share nothing but these objects, which they reach
-// through `core()`: no state of a launch may live in a C++ static.
+// Kernels that are compiled in halves (cube and vector) share only these objects, which they reach through
+// `core()`: the state of a launch is never in a C++ static.
 #pragma once
 
 #include <sched.h>
@@ -50,11 +50,12 @@ struct Waiting {
   void* state;
   void (*describe)(void* state, char* text, size_t size);
   void* description;
-  bool polls = false;  // it can go on, but what it looks for may need a block that has not started
+  bool polls = false;  // it can go on, but its condition may need a block that has not started
 };
 
-/// What becomes of global memory. The last three combine with what is there: two of a kind may come in either
-/// order. Such a one also says which elements, in its upper byte (`use_of` in bounds.hpp); `kind_of` is without it.
+/// Kinds of access to global memory. The last three combine with the present value: two of a kind may come in
+/// either order. Such a use also has the element type, in its upper byte (`use_of` in bounds.hpp); `kind_of`
+/// is without it.
 enum class Use : uint16_t { read, write, add, max, min };
 constexpr Use kind_of(Use use) { return static_cast<Use>(static_cast<unsigned>(use) & 0xFF); }
 
@@ -64,14 +65,14 @@ struct Used {
   Use use;
 };
 
-/// What runs the cores: set by a launch, null in plain threads.
+/// The hooks of the launch around the cores; null in plain threads.
 struct Host {
   void (*wait)(Core& core, const Waiting& waiting);
   void (*fail)(Core& core, const char* message);  // does not return
   void (*print)(Core& core, const char* text);
-  void (*used)(Core& core, const Used& used) = nullptr;  // global memory; null: nobody wants to know
-  /// All that is used next was told, or what was used last has been done: so a core waits, has signalled, or ends. Null:
-  /// nobody wants to know.
+  void (*used)(Core& core, const Used& used) = nullptr;  // global memory; null: uses are not observed
+  /// All memory used next was announced, or the last use is complete: so a core waits, has signalled, or
+  /// ends. Null: uses are not observed.
   void (*settled)(Core& core) = nullptr;
   /// Write to global memory that is not in reach; false where it is. Null: all of it is.
   bool (*put)(Core& core, void* to, const void* from, size_t bytes) = nullptr;
@@ -79,11 +80,11 @@ struct Host {
 
 // --- semaphores between the cores of a block --------------------------------------------------------------
 
-/// Whose semaphores a signal raises. A2A3: the cube core counts what comes from each vector core apart; A5:
+/// The owner of the semaphores that a signal raises. A2A3: the cube core counts each vector core apart; A5:
 /// it has one row, where AIV1 arrives as id + 16.
 enum Box : uint8_t { kBoxAic, kBoxAicFromAiv0, kBoxAicFromAiv1, kBoxAiv0, kBoxAiv1, kBoxOwn, kBoxes };
 
-/// What the cores of one block share.
+/// The shared state of the cores of one block.
 struct Cluster {
   Atomic<int32_t> semaphores[kBoxes][kSemaphores];
   Atomic<uint32_t> arrived[2][kSemaphores];  // at a barrier among like cores of the block, by kind and id
@@ -93,7 +94,7 @@ struct Cluster {
   Core* cube;        // its cube core, to whose L1 the vector cores may write
 };
 
-/// What all blocks of a launch share; of several ranks each has one.
+/// The shared state of all blocks of a launch; with several ranks, each rank has one.
 struct Grid {
   Cluster* clusters = nullptr;
   uint32_t blocks = 1;
@@ -102,8 +103,8 @@ struct Grid {
   Atomic<uint32_t> here[3] = {};                // cores at a barrier
   Atomic<uint32_t> round[3] = {};               // barriers passed
   Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
-  uint32_t rank = 0, ranks = 0;                 // 0 ranks: there is one, whom nobody calls so
-  bool line_begun = false;                      // of what it prints
+  uint32_t rank = 0, ranks = 0;                 // ranks is 0: there is no notion of ranks
+  bool line_begun = false;                      // of the output of the core
 };
 
 /// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
@@ -119,8 +120,8 @@ struct DmaLoops {
   }
 };
 
-/// Registers that only some vector calls see: the address that squeezed stores go on at, what the last squeeze
-/// kept, both in bytes, and the records that a merge took from each list.
+/// Registers of few vector calls: the next address of squeezed stores, the size of the last squeeze (both in
+/// bytes), and the records that a merge took from each list.
 struct SqueezeRegisters {
   int64_t ar = 0, sqzn = 0;
   uint64_t merged = 0;
@@ -137,20 +138,20 @@ struct CubeRegisters {
 
 struct Core;
 
-/// What a core of a traced build (trace.hpp) has told since it was last asked.
+/// The records of a core of a traced build (trace.hpp) since the last handover.
 struct Trace {
   static constexpr size_t kWords = size_t{1} << 14;
   size_t count = 0;
-  int32_t depth = 0;                     // calls that are told of and not over
+  int32_t depth = 0;                     // traced calls that have not returned
   uint64_t phase = 0;                    // of the product that is called next
   uint32_t events[kPipes][kPipes] = {};  // made so far, by their pipes
   void (*flush)(Core&) = nullptr;        // hands over what there is
   uint64_t words[kWords];
 };
 
-/// The frame of who called the function of a frame, and the address that it goes on at there; null behind the last one.
+/// The caller's frame and the return address of the function of a frame; null after the last one.
 inline const void* caller_of(const void* frame, uint64_t& address) {
-  constexpr uintptr_t kFarthest = uintptr_t{1} << 20;  // what is further apart is another stack
+  constexpr uintptr_t kFarthest = uintptr_t{1} << 20;  // a larger distance is another stack
   const auto* record = static_cast<const uintptr_t*>(frame);
   address = record[1];
   const uintptr_t here = reinterpret_cast<uintptr_t>(frame), next = record[0];
@@ -194,19 +195,20 @@ struct Core {
   CubeRegisters cube;
   int8_t hf32 = -1;  // how f32 operands of products are rounded to 11 bits; -1: not at all
   SqueezeRegisters squeeze;
-  struct OwedCopies* owed = nullptr;  // where it notes copies instead of doing them: ops/owed.hpp
-  bool lends = false;                 // the next pop may leave the entry where it is: core/loans.hpp
-  int32_t mark = -1;                  // place in the source of the program
-  Trace* trace = nullptr;             // where somebody wants to know what it does
-  int64_t task = -1;                  // of a graph of tasks: its number
-  uint64_t touched[2] = {};           // bytes of global memory that are no part of an array
+  struct DeferredCopies* deferred = nullptr;  // null: it copies at once; ops/deferred_copies.hpp
+  bool lends = false;                         // the next pop may leave the entry where it is: core/loans.hpp
+  int32_t mark = -1;                          // place in the source of the program
+  Trace* trace = nullptr;                     // null: the core is not traced
+  int64_t task = -1;                          // of a graph of tasks: its number
+  uint64_t touched[2] = {};                   // range of global memory outside of all arrays
   /// PTO_CHECKED: by source pipe, destination pipe and id, the low bits of the address where a flag was raised; 0 for
   /// one that is not.
   uint32_t flags[kPipes][kPipes][kEventIds] = {};
 };
 
-/// Fresh memory, all zero; pages that nobody touches cost nothing. Guards lie before and behind it, where the system has
-/// the addresses for them: whatever leaves a tile ends there, not in the memory of others. Null: there is no memory.
+/// Map fresh memory, all zero; untouched pages cost nothing. There are guards before and after it, if the
+/// system has addresses for them: an access that leaves a tile ends there, not in memory of others. Null:
+/// there is no memory.
 PTO_COMMON char* map_guarded(size_t bytes);
 PTO_COMMON void unmap_guarded(void* memory);
 /// Such memory as the buffers of a core.
@@ -215,7 +217,7 @@ PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
 /// Zeros again, for another core: writing them is faster than fresh pages.
 PTO_COMMON void clear_spaces(Core& core);
 
-/// Whether a byte is in the memory of a core.
+/// Return true if a byte is in the memory of a core.
 inline bool is_own(const Core& core, const void* data) {
   const auto* at = static_cast<const char*>(data);
   for (int space = 0; space < kSpaces; ++space)
@@ -245,7 +247,7 @@ inline thread_local Core* current = nullptr;
 [[gnu::cold]] PTO_COMMON Core& loose_core(const Rooms& rooms);
 
 #ifdef PTO_CPU_OPEN
-/// Read where it is asked for: the target of the program that runs.
+/// The target of the running program, read at each use.
 struct IsaOfTarget {
   PTO_INLINE operator Isa() const { return current->target->isa; }
 };
@@ -274,7 +276,7 @@ template <class Location>
 inline char* on_chip(Location location, size_t offset) {
   Core& me = core();
   const int space = static_cast<int>(location);
-  use_space(me, space, room(space));  // nobody says how much is written there
+  use_space(me, space, room(space));  // the size of the write is unknown
   return me.space[space] + offset;
 }
 
@@ -291,7 +293,7 @@ inline char* on_chip(Location location, size_t offset) {
 
 [[gnu::cold]] PTO_COMMON void wait_alone(const Core& me, const Waiting& waiting, int seconds);
 
-/// Return once `ready()` holds. `what` is what the core waits for: a text, or a callable (char* text, size_t
+/// Return once `ready()` holds. `what` describes the condition: a text, or a callable (char* text, size_t
 /// size).
 template <class Ready, class What>
 inline void wait_until(Ready&& ready, const What& what) {
@@ -319,8 +321,8 @@ inline void wait_until(Ready&& ready, const What& what) {
   }
 }
 
-/// Let other cores go on, for what this one looks for in memory may be what they write. Where it `polls`, and so
-/// may go on for ever, further blocks are started too.
+/// Let other cores go on: the condition of this one may depend on their writes. If it `polls`, and so may go
+/// on for ever, further blocks are started too.
 inline void step_aside(bool polls) {
   Core& me = core();
   if (me.host == nullptr) {
@@ -335,16 +337,16 @@ inline void step_aside(bool polls) {
   current = &me;
 }
 
-/// Where a program that no launch runs prints to; standard output unless it says otherwise.
+/// The output of a program without a launch; standard output by default.
 inline void (*plain_print)(const char* text) = nullptr;
 
-/// Print what a program prints; a launch may send it elsewhere.
+/// Print text of a program; a launch may redirect it.
 [[gnu::format(printf, 1, 2)]] PTO_COMMON int print(const char* format, ...);
 
 #ifdef PTO_BODY
 /// As far as a tile of elements of 8 bytes reaches that has as many rows or columns as it can.
 inline constexpr size_t kSpaceGuard = size_t{1} << 34;
-/// The page before such memory: what was mapped for it.
+/// The page before such memory, with the extent of the mapping.
 struct Mapped {
   char* memory;
   size_t bytes;
@@ -509,7 +511,7 @@ inline int64_t GetSubBlockNum() { return get_subblockdim(); }
 inline int64_t get_coreid() { return pto::detail::core().block_idx; }
 inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
 
-/// Who reads the same place again and again calls it before each time: another rank may be who writes there.
+/// Must be called before each repeated read of an address that another rank may write.
 inline void dcci(const volatile void*, int, int = 0) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   const pto::detail::Core* me = pto::detail::current;

@@ -32,7 +32,7 @@
 #define OP_TYPE(name)
 
 #define PTO_INLINE inline __attribute__((always_inline))
-// Calls that kernels make. Where somebody asks which line made one, it is a function with a frame.
+// Calls of kernels. If the locations of calls are observed, each is a function with a frame.
 #if defined(PTO_TRACED) || defined(PTO_CHECKED)
 #define PTO_INST [[gnu::noinline]] inline
 #else
@@ -100,8 +100,9 @@ inline constexpr bool kChecked = false;
 #define PTO_INDEPENDENT_MANY
 #endif
 
-// A function whose loops compute exactly what is written: no product and sum with one rounding. All that it
-// calls is inlined, square roots do not set errno. (clang fuses inside one expression only; see numbers.hpp.)
+// A function whose loops compute exactly as written: products and sums are not fused into one rounding. All
+// its calls are inlined, and square roots do not set errno. (clang fuses inside one expression only; see
+// numbers.hpp.)
 #if defined(__GNUC__) && !defined(__clang__)
 #define PTO_EXACT_LOOP __attribute__((noinline, flatten, optimize("fp-contract=off")))
 #elif defined(__GNUC__)

@@ -1,7 +1,7 @@
-// Mathematics, in one place: what every engine computes functions of floats with, the reference engine too
-// (native/kernels/engine.cpp). Results have the same bits on every machine, with every compiler and option but
-// -ffast-math: all is made of operations that IEEE 754 rounds, in an order that is written down here; nothing
-// is asked of the C library but a fused multiply-add where the machine has none.
+// Mathematics, in one place: the functions of floats of every engine, also of the reference engine
+// (native/kernels/engine.cpp). Results have the same bits on every machine, with every compiler and option
+// but -ffast-math: all operations are rounded by IEEE 754, in an order that is fixed here. The C library is
+// used only for a fused multiply-add on machines without one.
 //
 //   exp(float) log(float) pow(float, float)   computed in double and rounded once; no branches, no calls and no
 //                                             tables, so that loops over them vectorise. exp is correctly
@@ -13,8 +13,8 @@
 //                                             in pairs of doubles: within 0.501 units, 1 where the result is
 //                                             subnormal. Those of floats are these, rounded again.
 //
-// Special values are those of C. Square roots vectorise under -fno-math-errno only. A product that is added to
-// something stands in `fma`, or in a function that forbids compilers to fuse it (PTO_EXACT_LOOP).
+// Special values are those of C. Square roots vectorise under -fno-math-errno only. A product that is added
+// to a sum is in `fma`, or in a function that forbids compilers to fuse it (PTO_EXACT_LOOP).
 #pragma once
 
 #include <bit>
@@ -141,8 +141,8 @@ PTO_MATH double sqrt(double x) { return __builtin_sqrt(x); }
 
 PTO_MATH float rsqrt(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
 
-// The remainder of a truncated division, with the sign of a; exact. Quotients of more than 28 bits, and what
-// is no number, are the library's, which has no choice either.
+// Return the remainder of a truncated division, with the sign of a; exact. Quotients of more than 28 bits,
+// and NaN, are left to the library, whose result is the same.
 PTO_MATH float fmod(float a, float b) {
   const double wide = a, count = __builtin_trunc(wide / b);
   const double rest = fma(-count, b, wide);
@@ -179,7 +179,7 @@ PTO_MATH double exp2_of_small(double x) {
          power;
 }
 
-// Whether a float, or half of one, is a whole number.
+// Return true if a float, or half of one, is a whole number.
 PTO_MATH bool is_whole(double y) {
   constexpr double whole = 0x1.8p52;
   return (y + whole - whole == y) | (__builtin_fabs(y) >= 0x1p24);
@@ -237,8 +237,8 @@ PTO_MATH float erf(float x) { return static_cast<float>(erf(static_cast<double>(
 
 #define PTO_MATH_BODY PTO_BODY PTO_EXACT_LOOP
 
-// The sum of two doubles, the second less than half a unit in the last place of the first: some 104 bits. Series
-// converge fast enough here, and need no coefficients: speed is no aim.
+// The sum of two doubles, the second less than half a unit in the last place of the first: some 104 bits.
+// Series converge fast enough here, and need no coefficients: the goal is not speed.
 struct Pair {
   double high, low;
 };
@@ -317,7 +317,7 @@ PTO_MATH Logarithm logarithm_of(double x) {
   return {small ? p.e - 54 : p.e, Pair{2 * half.high, 2 * half.low}};
 }
 PTO_MATH Pair pair_of(Logarithm l) { return Pair{l.e, 0} * kLn2 + l.pair; }
-// What has no logarithm, or one that is no number.
+// Return true if x has no finite logarithm.
 PTO_MATH bool is_odd_for_log(double x) { return !(x > 0 && x < kEndless); }
 PTO_MATH double odd_log(double x) { return x > 0 || x != x ? x : x == 0 ? -kEndless : kNoNumber; }
 

@@ -1,8 +1,8 @@
-// How elements compute: the operators that the meanings of the instruction table are written with.
+// Arithmetic of elements: the operators in the meanings of the instruction table.
 //
 // Floats up to 32 bits compute in float and the store rounds. Integers compute as in C, those below 32 bits
-// in int32_t (`wide_t`), and wrap; division truncates; what the instruction set leaves undefined is the same
-// as in the reference engine: an integer over or modulo zero is 0, a shift by more than the width shifts all
+// in int32_t (`wide_t`), and wrap; division truncates. Undefined cases of the instruction set are the same as
+// in the reference engine: an integer over or modulo zero is 0, a shift by more than the width shifts all
 // out. `mul` is a product that is not fused with a following sum: the reference rounds it.
 //
 //   compute<M>(dst, src...)             dst = M::of(src...) on the valid region of dst
@@ -193,8 +193,8 @@ PTO_INLINE auto log(A a) {
     return math::log(static_cast<float>(a));
   }
 }
-/// A square root. By itself it is that of a float, which is also the one of a double, rounded; what is
-/// computed from it rounds once, so there it is in double.
+/// A square root. The plain result is that of a float, which is also that of a double, rounded; an expression
+/// with it rounds once, so there it is in double.
 struct Root {
   float of;
 };
@@ -255,8 +255,8 @@ inline D cast_to_int(double value) {
   return static_cast<D>(low);
 }
 
-/// A number that is given for an element of type T. Of a float outside an integer type a cast makes what the machine
-/// likes; here it is the same everywhere, and in the reference engine.
+/// Convert a number to an element of type T. For a float outside an integer type, a C cast depends on the
+/// machine; the result here is the same everywhere, and in the reference engine.
 template <class T>
 struct Cast {
   using Given = T;
@@ -303,7 +303,7 @@ PTO_INLINE constexpr compute_t<D> saturated(A a) {
   }
 }
 
-/// What M makes of its values: T is the type that computes, D that of the destination.
+/// The result of M on its values: T is the type that computes, D that of the destination.
 template <class M, class T, class D, class... Wide>
 PTO_INLINE constexpr compute_t<D> evaluate(Wide... values) {
   if constexpr (M::converts && !std::is_same_v<T, D>) {
@@ -325,7 +325,7 @@ struct FirstOf {
 template <class... Ts>
 using first_t = typename FirstOf<Ts...>::type;
 
-// What is computed depends on element types only, so that tiles of all shapes share the loops.
+// The computation depends on element types only, so that tiles of all shapes share the loops.
 template <class M, class T, class D, class... S>
 struct Meaning {
   PTO_INLINE auto operator()(compute_t<S>... values) const {
@@ -361,7 +361,7 @@ inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
 
 // --- operands ----------------------------------------------------------------------------------------------
 
-/// What follows the operands: scratch tiles, at most `Scratch` of them and ignored here, then events.
+/// The arguments after the operands: scratch tiles, at most `Scratch` of them and ignored here, then events.
 template <int Scratch, class... Rest>
 PTO_INLINE void finish_call(Rest&... rest) {
   static_assert(((is_tile_data_v<Rest> || is_event<Rest>::value) && ...),
@@ -380,7 +380,7 @@ inline constexpr bool kAnyType = kIsa == Isa::cpu;
 inline constexpr bool kAnyType = false;
 #endif
 
-/// Whether the element type of a tile is in a set, a bit for each DType.
+/// True if the element type of a tile is in a set, a bit for each DType.
 template <class TileT>
 constexpr bool is_one_of(uint32_t types) {
   return kAnyType || types >> static_cast<int>(dtype_of<typename TileT::DType>) & 1;

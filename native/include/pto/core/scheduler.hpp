@@ -1,9 +1,9 @@
-// Who runs when in a launch: the cores of a block as fibers on one thread, blocks over several threads.
+// The scheduler of a launch: the cores of a block as fibers on one thread, blocks over several threads.
 //
-// A core runs until it ends or has to wait; then the next one that can goes on. A thread starts a further
-// block only when none of its cores can run. When no thread has anything to do and cores are left, the launch
-// is stuck. Ranks are grids beside each other: the first block of each starts at once, since one rank may look for
-// what another writes without ever waiting.
+// A core runs until it ends or has to wait; then the next runnable one goes on. A thread starts a further
+// block only if none of its cores can run. If no thread can run a core and cores are left, the launch is
+// stuck. Ranks are grids beside each other: the first block of each starts at once, since one rank may poll
+// for writes of another without ever waiting.
 #pragma once
 
 #include "pto/core/launch_abi.hpp"
@@ -25,7 +25,7 @@ struct Role {
   Body body;
 };
 
-/// `checked`: as PTO_CHECKED says; `tracer`: who is told what happens, or null.
+/// `checked`: the value of PTO_CHECKED; `tracer`: the receiver of records, or null.
 [[gnu::cold]] PTO_COMMON int run_launch(pto_launch* given, const Role* roles, int count, int argc,
                                         const Rooms& rooms, bool checked, pto_tracer* tracer);
 inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
@@ -81,7 +81,7 @@ struct Launch {
   Grid* grids = nullptr;  // one per rank
   uint32_t ranks = 1;
   uint32_t blocks = 1;              // of one rank
-  pto_array* arrays = nullptr;      // what each rank reaches, for one after another; null: as given
+  pto_array* arrays = nullptr;      // reachable arrays of each rank, one after another; null: as given
   int32_t* array_counts = nullptr;  // of each
   Thread* workers = nullptr;
   Atomic<uint64_t> next_block{0};  // block b of rank r is b * ranks + r
@@ -203,7 +203,7 @@ inline struct sigaction old_actions[kSignalCount];
   const auto* at = static_cast<const char*>(info->si_addr);
   if (signal == SIGFPE) {
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");
-  } else if (signal == SIGTRAP) {  // what a check of the compiler ends in, where the processor has none
+  } else if (signal == SIGTRAP) {  // a failed compiler check, on processors without a trap instruction
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or the code traps");
   } else if (signal == SIGILL) {
     std::snprintf(text, sizeof text, "[PTO-E2102] the code traps, or has an instruction that is none here");
@@ -238,7 +238,7 @@ inline struct sigaction old_actions[kSignalCount];
 
 // --- telling -----------------------------------------------------------------------------------------------
 
-/// Hand over what a core has told; whether the launch is to end.
+/// Hand over the records of a core; return true if the launch is to end.
 [[gnu::cold]] inline bool hand_over(const Launch& launch, const Core& core, bool last) {
   Trace& trace = *core.trace;
   const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
@@ -311,7 +311,7 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
 [[gnu::cold]] inline void far_settled(Core& core) {
   const char* problem = far_of(core).settled();
   if (problem == nullptr) return;
-  // Who looks for what a core waits for is not that core.
+  // The condition of a core may be tested on the fiber of another core.
   if (static_cast<Fiber*>(core.fiber)->thread->running == core.fiber) {
     host_fail(core, problem);
   } else {
@@ -325,7 +325,7 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
 }
 inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, far_settled, far_put};
 
-/// A flag that nobody waited for would be found by the next kernel.
+/// Report flags that were set and not waited for: the next kernel would find them.
 [[gnu::cold]] inline void check_flags_left(Core& core) {
   for (int at = 0; at < kPipes * kPipes * kEventIds; ++at) {
     const int from = at / kEventIds / kPipes, to = at / kEventIds % kPipes, id = at % kEventIds;
@@ -389,7 +389,7 @@ inline void resume(Thread& thread, Fiber& fiber) {
   }
 }
 
-/// What a thread keeps for its next launch: making stacks and memory takes longer than many kernels.
+/// State that a thread keeps for its next launch: making stacks and memory takes longer than many kernels.
 struct Pool {
   static constexpr int kMost = 3;
   Fiber* fibers = nullptr;
@@ -420,7 +420,7 @@ inline thread_local Pool pool;
   Fiber* fiber = list;
   if (fiber != nullptr) {
     list = fiber->next;
-    clear_spaces(fiber->core);  // nobody may see what the core before left
+    clear_spaces(fiber->core);  // leave no data of the previous core
   } else {
     fiber = new (std::nothrow) Fiber;
     if (fiber == nullptr) return nullptr;
@@ -513,7 +513,7 @@ inline bool turn(Thread& thread) {
   return went;
 }
 
-/// Say what every core waits for. Called by the last thread that found nothing to do.
+/// Report the condition that each core waits for. Called by the last thread that found nothing to run.
 [[gnu::cold]] inline void report_stuck(Launch& launch) {
   char text[4096];
   size_t at = 0;
@@ -537,7 +537,7 @@ inline bool turn(Thread& thread) {
   give_up(launch, 2, text, first);
 }
 
-/// Whether all threads have looked in this epoch and found nothing that can run.
+/// Return true if all threads have looked in this epoch and found nothing that can run.
 [[gnu::cold]] inline bool all_idle(const Launch& launch, uint64_t epoch) {
   for (int t = 0; t < launch.threads; ++t) {
     const uint64_t idle = launch.workers[t].idle.load();
@@ -586,7 +586,8 @@ inline bool turn(Thread& thread) {
   return nullptr;
 }
 
-/// The grids of all ranks, and what each rank reaches: what is its own first. False where there is no memory.
+/// Make the grids of all ranks and their lists of reachable arrays, own arrays first. False if there is no
+/// memory.
 [[gnu::cold]] inline bool make_grids(Launch& launch, const Grid& like) {
   const auto& given = *launch.given;
   launch.grids = launch.ranks > 1 ? new (std::nothrow) Grid[launch.ranks] : &launch.only;

@@ -5,9 +5,9 @@
 
 namespace pto::detail {
 
-/// What `old` would have done, while the handler that calls this stays.
+/// Do the action of `old`, while the handler that calls this stays.
 inline void pass_signal_on(const struct sigaction& old, int signal, siginfo_t* info, void* context) {
-  const bool sent = info->si_code <= 0;  // by somebody; else by an instruction
+  const bool sent = info->si_code <= 0;  // by a process; else by an instruction
   if ((old.sa_flags & SA_SIGINFO) != 0) {
     if (old.sa_sigaction != nullptr) old.sa_sigaction(signal, info, context);
   } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {

@@ -126,8 +126,8 @@ struct TileSize<T, DYNAMIC, DYNAMIC> {
   size_t GetSizeInBytes() const { return bytes_of<T>(static_cast<size_t>(Numel)); }
 };
 
-/// Of a window, how much of a line is its own; 0: all. It has the lines of the tile it lies in, which are longer than what
-/// is valid of it.
+/// The used part of each line of a window; 0: all. A window has the lines of its tile, which are longer than
+/// its valid region.
 template <bool Whole>
 struct TileLine {
   int Line = 0;
@@ -137,8 +137,8 @@ struct TileLine<true> {
   static constexpr int Line = 0;
 };
 
-/// Where a tile lies. One that lies nowhere yet gives no address away: kernels change the valid region of a tile with
-/// `tile = TileT(rows)`, and an address that was never written is nothing that a compiler copies.
+/// The address of a tile. A tile without one copies none: kernels change the valid region of a tile with
+/// `tile = TileT(rows)`, and compilers do not copy an address that was never written.
 template <class T>
 struct TileAddress {
   T* at = nullptr;
@@ -200,9 +200,9 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   using TileDType = DType*;
 
   static constexpr TileType Loc = Loc_;
-  /// Whether the size is known at run time only: in the kernels of the virtual machine.
+  /// True if the size is known at run time only: in the kernels of the virtual machine.
   static constexpr bool isOpen = Rows_ == DYNAMIC;
-  /// Whether all of it is valid, as its type says.
+  /// True if all of it is valid, by its type.
   static constexpr bool isWhole = !isOpen && RowValid_ == Rows_ && ColValid_ == Cols_;
   static constexpr int ValidRow = RowValid_, ValidCol = ColValid_;
   static constexpr BLayout BFractal = BFractal_;
@@ -232,11 +232,11 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
                 "[PTO][SA-0065] Tile: rows and columns must be positive and the valid region inside them; "
                 "fix: make the tile larger or the valid region smaller");
   static_assert(isOpen || Cols_ % InnerCols == 0,
-                "[PTO][SA-0066] Tile: the columns are no multiple of the columns of the inner box; "
+                "[PTO][SA-0066] Tile: the columns are not a multiple of the columns of the inner box; "
                 "fix: round the columns up");
   static_assert(isOpen || Rows_ % InnerRows == 0 || Loc_ == TileType::Vec || SFractalSize_ == 32 ||
                     Rows_ == 1,
-                "[PTO][SA-0067] Tile: the rows are no multiple of the rows of the inner box; "
+                "[PTO][SA-0067] Tile: the rows are not a multiple of the rows of the inner box; "
                 "fix: round the rows up");
   static_assert(
       isOpen || isBoxedLayout || (isRowMajor ? Cols_ : Rows_) * sizeof(DType) % TileConfig::alignedSize == 0,
@@ -320,7 +320,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
 #else
-  /// May be written to, which binds the tile: so nothing is asked here.
+  /// May be written to, which binds the tile: so there is no check here.
   TileDType& data() {
     detail::keep_order();
     return data_.at;

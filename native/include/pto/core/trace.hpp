@@ -1,20 +1,22 @@
-// What a traced build (-DPTO_TRACED) tells of every call: the calls themselves, their operands, and where they stand.
+// The records of a traced build (-DPTO_TRACED): all calls, their operands, and their locations.
 //
-// A call that changes something begins with
+// A call that changes state begins with
 //
 //   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
 //
-// which names a row of the table, its operands in the order they follow, and after the colon its attributes: `name`,
-// `name@Tag` for a number of that tag of the micro level, `name=word`, `#name` for how many members of a group there are. A register that is a result is `>name`, and given
-// as PTO_RESULT: what it holds when the call is over is told as well. Without a text nothing is told. Each core
-// collects records, and the launch hands them to who asked for them (`pto_launch::trace`): the reference engine, which
-// executes them under watch (src/pto/engine/traced). What a traced call calls itself is part of it and not told. Calls
-// are functions of their own in such a build, and have frames, so that the place of a call is the address that it
-// returns to. In every other build all of this is nothing.
+// which names a row of the table, its operands in the order they follow, and after the colon its attributes:
+// `name`, `name@Tag` for a number of that tag of the micro level, `name=word`, `#name` for the number of
+// members of a group. A register that is a result is `>name`, and given as PTO_RESULT: its value after the
+// call is recorded as well. A call without a text is not recorded. Each core collects records, and the launch
+// hands them to the receiver (`pto_launch::trace`): the reference engine, which executes them with observers
+// (src/pto/engine/traced). Calls made by a traced call are part of it and not recorded. Calls are functions
+// with frames in such a build, so that the location of a call is its return address. In every other build all
+// of this is empty.
 //
-// A record is made of 64-bit words: how many there are; the text of the call; five return addresses, innermost first;
-// how many operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each operand; then the values of
-// the operands, as many words as the type says. What comes before the values is the same whenever the same call is made.
+// A record is made of 64-bit words: their number; the text of the call; five return addresses, innermost
+// first; the numbers of operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each
+// operand; then the values of the operands, as many words as the type requires. The words before the values
+// are equal for repeated calls.
 #pragma once
 
 #include "pto/core/macros.hpp"
@@ -33,7 +35,8 @@
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
 #define PTO_RESULT(...) ::pto::detail::traced_result(__VA_ARGS__)
-/// A call that changes memory and that nobody can execute from what it tells: it is named, unless it is part of another.
+/// A call that changes memory and cannot be executed from its record: it is named, unless it is part of
+/// another call.
 #define PTO_UNTOLD(name) ::pto::detail::untold(name)
 #define PTO_VECTOR_SCOPE if (const ::pto::detail::TracedScope pto_scope_{}; true)
 #define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
@@ -43,7 +46,7 @@
   const ::pto::detail::Tracing pto_tracing_ =                                             \
       condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first) \
                 : ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ second)
-/// What a call waits for whose own call is not told of: its events.
+/// The waits of a call that is not recorded itself: its events.
 #define PTO_TRACE_WAITS(...) ::pto::detail::await_events(__VA_ARGS__)
 /// The phase of the product that is called next.
 #define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
@@ -68,10 +71,9 @@
 namespace pto::detail {
 
 #ifdef __PTO_AUTO__
-/// Addresses of the storage that tiles have in auto mode, as the reference engine gives them to tiles that nobody
-/// placed: behind the capacity of their memory. Those given back are taken again once there are many, so that loops do
-/// not need more and more, and so late that what a tile leaves is not taken for data of the next. A traced launch is
-/// one thread.
+/// Addresses for the storage of tiles in auto mode: beyond the capacity of their memory, as in the reference
+/// engine. Freed addresses are reused once there are many, so that loops need a bounded number, and so late
+/// that old data of one tile is not taken for data of the next. A traced launch is one thread.
 class TracedPlaces {
  public:
   void add(const char* at, TileType loc, size_t bytes) {
@@ -95,7 +97,7 @@ class TracedPlaces {
     free_[{found->second.space, found->second.size}].push_back(found->second.place);
     held_.erase(found);
   }
-  /// The address of a byte of some storage, or not far behind it; what lies elsewhere is `otherwise`.
+  /// Return the address of a byte in a storage or shortly after it, or else `otherwise`.
   uint64_t of(const char* byte, uint64_t otherwise) const {
     auto found = held_.upper_bound(reinterpret_cast<uintptr_t>(byte));
     if (found == held_.begin()) return otherwise;
@@ -106,7 +108,7 @@ class TracedPlaces {
 
  private:
   static constexpr uint64_t kAlignment = 512;
-  static constexpr uint64_t kFifos = 1 << 20;  // the slots of FIFOs that nobody placed come first
+  static constexpr uint64_t kFifos = 1 << 20;  // slots of FIFOs without an address come first
   static constexpr size_t kWaiting = 16;
   static constexpr uint64_t kBehind = 1 << 16;
   struct Held {
@@ -122,10 +124,10 @@ inline TracedPlaces traced_places;
 
 /// Kinds of operands.
 enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask, group };
-/// Members of a group that are told.
+/// Recorded members of a group.
 inline constexpr int kTracedMembers = 64;
 
-/// What is the same for all operands of a type.
+/// The common description of all operands of a type.
 struct TracedType {
   Traced kind;
   int32_t dtype;  // a DType; -1: none
@@ -363,10 +365,10 @@ inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
   return at;
 }
 
-/// A call that is told of, for as long as it lasts.
+/// A traced call, for its duration.
 class Tracing {
  public:
-  /// Of what this call calls nothing is told.
+  /// Calls within this call are not recorded.
   Tracing() : me_(core()) {
     if (me_.trace != nullptr) ++me_.trace->depth;
   }
@@ -410,7 +412,8 @@ class Tracing {
     }
   }
 
-  /// What a call makes, and where in the record it is told once it is made: nobody takes the record before.
+  /// The result of a call, and its place in the record: it is filled in after the call, before the record is
+  /// handed over.
   struct Result {
     uint64_t* to;
     const void* from;

@@ -84,7 +84,7 @@ alignas(64) inline constexpr Constant kLog[] = {-1.0,        kLogTail[5], kLogTa
 PTO_MATH Two part_at(const LogPart* parts, std::uint32_t bytes) {
   return *reinterpret_cast<const Two*>(reinterpret_cast<const char*>(parts) + bytes);
 }
-/// Where one is not normal, or negative.
+/// The lanes that are not normal, or negative.
 [[gnu::noinline]] inline void log_beyond(std::ptrdiff_t n, float* out, const float* in) {
   for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = log(in[i]);
 }

@@ -76,7 +76,7 @@ PTO_MATH void exp_step(float* out, const float* in, DoubleBits low, DoubleBits h
   narrowed(out, a);
   narrowed(out + 8, b);
 }
-/// Where one is large, infinite or no number.
+/// The lanes that are large, infinite or NaN.
 [[gnu::noinline]] inline void exp_beyond(float* out, const float* in) {
   PTO_INDEPENDENT
   for (int i = 0; i < kStep; ++i) out[i] = exp(in[i]);
@@ -94,7 +94,7 @@ struct LogTable {
     }
   }
 };
-/// Of two tables of eight, what the last four bits of an index say.
+/// Select from two tables of eight, by the last four bits of an index.
 PTO_MATH Doubles chosen(DoubleBits index, Doubles low, Doubles high) {
   __asm__("vpermi2pd %2, %1, %0" : "+v"(index) : "v"(low), "v"(high));
   return std::bit_cast<Doubles>(index);
@@ -120,7 +120,7 @@ PTO_MATH void log_step(float* out, const float* in, const LogTable& table) {
   narrowed(out, a);
   narrowed(out + 8, b);
 }
-/// Whether one is zero or less, infinite, or no number.
+/// True if a lane is zero or less, infinite, or NaN.
 PTO_MATH bool has_no_log(Floats x) {
 #ifdef __AVX512DQ__
   return __builtin_ia32_fpclassps512_mask(x, 0xDF, -1) != 0;  // all classes but that of small numbers
@@ -128,7 +128,7 @@ PTO_MATH bool has_no_log(Floats x) {
   return any_from(std::bit_cast<FloatBits>(x) - 1, 0x7F7FFFFF);
 #endif
 }
-/// Where one is zero or less, infinite, or no number.
+/// The lanes that are zero or less, infinite, or NaN.
 [[gnu::noinline]] inline void log_beyond(float* out, const float* in) {
   PTO_INDEPENDENT
   for (int i = 0; i < kStep; ++i) out[i] = log(in[i]);

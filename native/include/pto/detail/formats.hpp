@@ -1,4 +1,4 @@
-// Element types of the native module: what is needed to convert them, nothing more.
+// Element types of the native module, as far as conversions need them.
 //
 // Meaning and decisions are documented in src/pto/isa/encoding.py.
 #pragma once
@@ -31,7 +31,7 @@ constexpr std::size_t code_bytes(DType t) { return info(t).bits < 8 ? 1 : info(t
 inline constexpr std::string_view kRounds[] = {"RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"};
 
 #ifdef PTO_HAVE_AVX2
-// Whether this machine has what the loops of the avx2 instruction set use.
+// True if this machine has the instructions of the loops for avx2.
 inline bool has_avx2() {
   static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   return found;

@@ -1,8 +1,8 @@
 // vcvt: lanes of other element types, with rounding and saturation.
 //
-// Where the width changes, a conversion works on one lane of each group that shares the wider element: the
-// part. What does not fit saturates as CTRL says (bit 60: globally, unless 59 or 48 are set), else as the tag
-// does.
+// If the width changes, a conversion works on one lane of each group that shares the wider element: the part.
+// A value that does not fit saturates as CTRL requires (bit 60: globally, unless 59 or 48 are set), else by
+// the tag.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -87,7 +87,7 @@ inline D converted(S from, Conversion how) {
   }
 }
 
-/// Whether a pair saturates: always, never, or as it is told.
+/// Saturation of a pair: always, never, or by the argument.
 template <class D, class S>
 inline bool saturates(bool told) {
   constexpr bool from_int = std::is_integral_v<S>, to_int = std::is_integral_v<D>;

@@ -67,7 +67,8 @@ struct Window {
   int64_t from, to;     // fractals of a column block
 };
 
-/// Where fractal (i, j) of an operand lies: column blocks of `high` fractals, on A2 and A3 rows of `wide` in L0A.
+/// The offset of fractal (i, j) of an operand: column blocks of `high` fractals, on A2 and A3 rows of `wide`
+/// in L0A.
 inline int64_t fractal_at(TileType space, int64_t high, int64_t wide, int64_t i, int64_t j) {
   return space == TileType::Left && !left_by_columns() ? i * wide + j : j * high + i;
 }
@@ -189,7 +190,7 @@ PTO_INST void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint6
                            bits(word, 46, 6), bits(word, 52, 6), bits(word, 58, 1) != 0, bits(word, 60, 4),
                            bits(strides, 0, 40), bits(strides, 40, 21));
 }
-/// Of A2 and A3: blocks and gaps.
+/// A2 and A3: blocks and gaps.
 template <class Pad>
 PTO_INST void copy_gm_to_cbuf(__cbuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap, Pad /*mode*/) {

@@ -39,7 +39,7 @@ inline constexpr int TROW_PROD_LOOP_B16 = 7, TROW_PROD_LOOP_B32 = 6, PAD_SHIFT_L
 inline constexpr uint16_t PTO_TIME_1 = 1, PTO_TIME_2 = 2, PTO_TIME_4 = 4, PTO_IDX_0 = 0, PTO_IDX_1 = 1,
                           PTO_IDX_2 = 2, PTO_IDX_3 = 3;
 
-/// How many elements a mask has one of, and where a row begins that takes the i-th of them.
+/// The number of elements per bit of a mask, and the begin of the row that takes the i-th of them.
 template <MaskPattern Mask>
 constexpr int GetTimesByMask() {
   return Mask == MaskPattern::P1111 ? 1 : Mask == MaskPattern::P0101 || Mask == MaskPattern::P1010 ? 2 : 4;

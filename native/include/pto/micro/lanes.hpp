@@ -1,4 +1,5 @@
-// What every vector call does alike: lanes that a mask turns on, results in lanes, bytes of the unified buffer.
+// Common parts of all vector calls: lanes that a mask turns on, results in lanes, bytes of the unified
+// buffer.
 #pragma once
 
 #include "pto/core/numbers.hpp"
@@ -92,7 +93,7 @@ PTO_INLINE void clear(V& r) {
   std::memset(static_cast<void*>(&r), 0, sizeof r);
 }
 
-/// What a meaning makes of lanes; registers, and numbers that are the same in every lane.
+/// The lanes of a meaning; registers, and numbers that are the same in every lane.
 template <class V>
 PTO_INLINE auto lane_number(const V& from, int i) {
   if constexpr (IsRegister<V>) {
@@ -166,8 +167,8 @@ inline Place place(const volatile void* pointer) {
   failf("[PTO-E2101] %s: the pointer is none into %s", name, kSpaceNames[static_cast<int>(TileType::Vec)]);
 }
 
-/// The bytes that a call accesses: `size` of them, `offset` bytes behind a pointer. Plain programs, which nobody launches,
-/// may have their buffers anywhere.
+/// Return the address of the accessed bytes: `size` of them, `offset` bytes after a pointer. In plain
+/// programs, without a launch, buffers may be anywhere.
 inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size,
                       int align) {
   PTO_UNTOLD(name);

@@ -81,7 +81,7 @@ struct MadOperand {
   }
 };
 
-/// Where sums go, and what joins them.
+/// The destination of sums, and the values that they are added to.
 template <class C>
 struct MadResult {
   C* acc;
@@ -90,7 +90,7 @@ struct MadResult {
   const C* bias;
 
   C* at(ptrdiff_t r, ptrdiff_t c) const { return acc + (c / 16 * high + r) * 16 + c % 16; }
-  /// Where sums of f32 go straight, and what joins them.
+  /// The direct destination of f32 sums, and the values that they are added to.
   gemm::Floats floats() const {
     if constexpr (std::is_same_v<C, float>) return {acc, 16, high * 16, 4};
     return {};

@@ -1,4 +1,4 @@
-// Public calls on registers that no row of the table stands for.
+// Public calls on registers that have no row in the table.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -17,7 +17,7 @@ constexpr T floored_rest(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-/// How far two numbers are apart.
+/// The distance of two numbers.
 template <class T>
 PTO_INLINE T distance(const T& a, const T& b) {
   if constexpr (std::is_integral_v<T>) {

@@ -31,7 +31,7 @@ inline void separate_lanes(V& low, V& high, const V& a, const V& b) {
   low = first;
   high = second;
 }
-/// A window over an older register and a newer one behind it.
+/// A window over an older register followed by a newer one.
 template <class V>
 inline void slide(V& r, const V& newer, const V& older, int amount) {
   if (amount < 0 || amount > V::kLanes)

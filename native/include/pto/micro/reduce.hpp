@@ -51,7 +51,7 @@ inline T identity() {
     return T(Largest ? -__builtin_inff() : __builtin_inff());
   }
 }
-/// Whether a comes before b as the extreme.
+/// Return true if a comes before b as the extreme.
 template <bool Largest, class A>
 inline bool beats(A a, A b) {
   if constexpr (std::is_floating_point_v<A>) {

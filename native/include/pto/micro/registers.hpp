@@ -2,7 +2,7 @@
 //
 // A register is 256 bytes of lanes. Registers are different classes that may be read as one another:
 // (vector_u32&)x, or (vector_u32)x for a copy. A mask has a bit for every byte of a register: lane i of
-// elements of w bytes is on where bit i * w is set; makers set that bit only, and nobody reads the others.
+// elements of w bytes is on if bit i * w is set; makers set that bit only, and the others are never read.
 #pragma once
 
 #include <cstring>

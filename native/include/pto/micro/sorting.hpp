@@ -8,7 +8,7 @@ namespace pto::detail::micro {
 /// 8 bytes: the score, then the index.
 inline constexpr int kRecord = 8;
 
-/// What scores are sorted by: NaN last, -0 equal to +0.
+/// The order of scores: NaN last, -0 equal to +0.
 template <class T>
 inline float score_at(const char* at) {
   T found;

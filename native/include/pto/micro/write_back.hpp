@@ -1,9 +1,10 @@
 // The fix-pipe by pointers: a matrix in L0C on its way to L1, global memory or UB.
 //
 // Each number is quantised, rectified, clipped and converted, in this order; the matrix is written by rows
-// (nz2nd), by columns (nz2dn) or in blocks. Registers hold what the words of a call have no room for. Numbers
-// of quantisation modes are those of QuantMode_t; from 2 on, one of each pair has a word in FB per column.
-// CTRL: with bit 60 clear the call says itself whether overflow saturates (bit 48 clear), and NaN stays (50).
+// (nz2nd), by columns (nz2dn) or in blocks. Registers hold parameters that do not fit into the words of a
+// call. Numbers of quantisation modes are those of QuantMode_t; from 2 on, one of each pair has a word in FB
+// per column. CTRL: with bit 60 clear the call itself chooses whether overflow saturates (bit 48 clear), and
+// NaN stays (50).
 #pragma once
 
 #include "pto/ops/bursts.hpp"
@@ -19,7 +20,7 @@ struct FixWords {
   bool second = false;  // to UB: the second vector core
 };
 
-/// What a call does to the number of a column.
+/// The effect of a call on the number of a column.
 template <class S, class T>
 class Outgoing {
  public:
@@ -203,7 +204,7 @@ inline void touch_rows(const char* name, const char* to, const FixWords& w, Use 
   if (is_noted(current)) settle();
 }
 
-/// Where the parts of a matrix go: to one place, or half of it to the UB of each vector core.
+/// The destinations of the parts of a matrix: one place, or half of it to the UB of each vector core.
 template <class T>
 inline int fix_parts(const char* name, TileType space, const void* dst, const FixWords& w, int64_t skip,
                      FixPart (&parts)[2]) {
@@ -299,8 +300,8 @@ inline void set_fpc(uint64_t word) { pto::detail::core().cube.parameters = word;
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-// What follows the layout of a call is for units that this machine has not: a second quantisation, sums with
-// another matrix, broadcast.
+// The arguments after the layout are for units that this machine does not have: a second quantisation, sums
+// with another matrix, broadcast.
 #define PTO_FIX_REST_ uint64_t, uint64_t, bool, bool, uint64_t, bool, bool, bool, bool, bool, bool by_columns
 #define PTO_FIX_CALLS_(name, qualifier, space)                                                               \
   template <class T, class S>                                                                                \

@@ -19,7 +19,7 @@ namespace pto::detail {
 /// Below that, an address is an offset into its buffer.
 inline constexpr int64_t kOffsets = 1 << 22;
 
-/// An address of a buffer as an offset into it; what is none is negative.
+/// Return an address of a buffer as an offset into it; negative for other addresses.
 inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
   if (address < kOffsets) return address;
@@ -35,8 +35,8 @@ inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
         static_cast<long long>(capacity(static_cast<int>(space))), kSpaceNames[static_cast<int>(space)]);
 }
 
-/// The bytes behind an on-chip pointer, of which a call touches those from `low` to `high`. Plain programs, which nobody
-/// launches, may have their buffers anywhere.
+/// Return the address for an on-chip pointer, of which a call touches the bytes from `low` to `high`. In
+/// plain programs, without a launch, buffers may be anywhere.
 inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileType space, int64_t low,
                            int64_t high) {
   PTO_UNTOLD(name);
@@ -82,7 +82,7 @@ struct Burst {
   uint64_t count, length, from, to;  // strides in bytes
 };
 
-/// What stands before and behind each burst, up to the next one: elements of a value. All in bytes.
+/// The padding before and after each burst, up to the next one: elements of a value. All in bytes.
 struct Padding {
   bool any = false;
   uint64_t size = 1, value = 0, left = 0, right = 0;
@@ -152,7 +152,7 @@ inline void touch_bursts(const char* name, const void* data, const Burst& burst,
 }
 
 #ifdef PTO_TRACED
-/// What a pointer of on-chip memory means, as an address.
+/// The address that a pointer of on-chip memory means.
 template <class E>
 inline const E* traced_pointer(const void* pointer, TileType space) {
   return reinterpret_cast<const E*>(core().space[static_cast<int>(space)] + on_chip_offset(pointer, space));
@@ -203,7 +203,7 @@ inline void bursts_in(const char* name, const void* to, TileType space, const vo
 
 // --- atomic updates of global memory -----------------------------------------------------------------------
 
-/// What CTRL says about stores to global memory: the type of their elements in bits 8..6, 0 for plain stores;
+/// The bits of CTRL for stores to global memory: the type of their elements in bits 8..6, 0 for plain stores;
 /// add, max or min in bits 10..9.
 inline int atomic_type() { return static_cast<int>(core().ctrl >> 6 & 7); }
 inline AtomicType atomic_operation() {
@@ -240,7 +240,7 @@ inline Use use_of_stores() {
   return type == 0 ? Use::write : use_of(atomic_operation(), update_of(type).type);
 }
 
-/// Updates are of whole elements: what is copied, from where and how far apart.
+/// Check that updates are of whole elements: sizes, addresses and distances.
 inline void whole_elements(const char* name, const void* to, const void* from, const Burst& burst,
                            const DmaLoops& loops, size_t size) {
   uint64_t all = burst.length | reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
@@ -398,7 +398,7 @@ PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* fro
                            bits(word, 60, 4), bits(strides, 0, 40), bits(strides, 40, 21));
 }
 
-// Of A2 and A3: blocks and gaps; the aligned ones count bytes of global memory.
+// A2 and A3: blocks and gaps; the aligned ones count bytes of global memory.
 PTO_INST void copy_gm_to_ubuf(__ubuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;

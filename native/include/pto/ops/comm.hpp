@@ -74,7 +74,7 @@ inline Extents extents_of(const Global& tensor) {
   return found;
 }
 
-/// Whether every index of `part` is one of `whole`.
+/// Return true if every index of `part` is one of `whole`.
 inline bool holds(const Extents& whole, const Extents& part) {
   for (int d = 0; d < 5; ++d) {
     if (whole.at[d] < part.at[d]) return false;
@@ -93,7 +93,7 @@ inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use
 /// A row of a box.
 struct Row {
   int64_t a, b, c, d;
-  /// Where it begins in a tensor, in elements; the box begins at a row of the tensor.
+  /// Its begin in a tensor, in elements; the box begins at a row of the tensor.
   template <class Global>
   int64_t in(const Global& tensor, int64_t first = 0) const {
     return a * tensor.GetStride(0) + b * tensor.GetStride(1) + c * tensor.GetStride(2) +
@@ -111,8 +111,8 @@ inline void walk_rows(const Extents& box, Each&& row) {
     }
   }
 }
-/// Call row(to, from) with their offsets, where `from` is read and `to` is written or combined with; what is written is
-/// told last.
+/// Call row(to, from) with their offsets; `from` is read and `to` is written or combined with. The write is
+/// reported last.
 template <class To, class From, class Each>
 inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
                      Use use, Each&& row) {
@@ -159,7 +159,7 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   });
 }
 
-/// Where some ranks are on other machines: what goes there is sent from where it is, and not copied before.
+/// With ranks on other machines: data for them is sent from its present place, and not copied before.
 template <class To, class From>
 [[gnu::cold]] inline void copy_far(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row) {
   using T = typename To::DType;
@@ -320,7 +320,7 @@ inline bool BuildAsyncSession(const void*, uint32_t peer, AsyncSession& session,
 
 namespace detail {
 
-/// What a core moves of two tensors.
+/// The part of two tensors that a core moves.
 template <class Dst, class Src>
 struct Share {
   Dst to;
@@ -452,8 +452,8 @@ PTO_INST void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... eve
 
 namespace detail {
 
-/// Whether every signal of a tensor compares as asked. Nothing is noted: those who wait ask again and again,
-/// and not on the core itself.
+/// Return true if every signal of a tensor compares as requested. Nothing is noted: waiting cores poll again
+/// and again, and on other fibers.
 template <class Global>
 inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] a signal is an int32_t");
@@ -477,13 +477,13 @@ inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   return all;
 }
 
-/// Whether a signal that compares so has been given; others may be as they were at first.
+/// Return true if a signal that compares so has been given; others may have their initial value.
 inline bool is_given(int32_t value, WaitCmp cmp) {
   return cmp == WaitCmp::GE || cmp == WaitCmp::GT || (cmp == WaitCmp::EQ && value != 0) ||
          (cmp == WaitCmp::NE && value == 0);
 }
 
-/// What the signals of a tensor hold, in words, where that is short.
+/// Return the values of the signals of a tensor, as text, if that is short.
 struct Held {
   char text[128] = "";
   template <class Global>
@@ -513,7 +513,7 @@ PTO_INST bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... event
   WaitAllEvents(events...);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const bool all = detail::all_signals(signal, value, cmp);
-  // A test that finds what somebody has given orders as a wait does, and a trace has no answers.
+  // A test that finds a given value orders as a wait does, and a trace has no answers.
   PTO_TRACE_EITHER(all && detail::is_given(value, cmp),
                    ("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value),
                    ("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value));

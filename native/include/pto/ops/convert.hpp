@@ -2,7 +2,8 @@
 //
 // Floats to floats and integers to floats round to nearest even whatever the mode; a saturating conversion
 // holds values in the range of the destination first. Floats to integers round by the mode; without
-// saturation what does not fit is what a C cast on x86 makes of it, on hardware the low bits of an i32.
+// saturation a value that does not fit becomes the result of a C cast on x86, on hardware the low bits of an
+// i32.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -204,7 +205,7 @@ PTO_INLINE void convert(Dst& dst, const Src& src, RoundMode mode, bool saturate)
   }
 }
 
-/// What a conversion does where the program does not say: the hardware saturates, but for a few pairs.
+/// The default of a conversion: the hardware saturates, but for a few pairs.
 template <class D, class S>
 constexpr bool wraps_by_default() {
   constexpr DType s = dtype_of<S>, d = dtype_of<D>;

@@ -8,7 +8,7 @@
 //   put_row(place, r, c, n, from), take_row(...)       runs of a row
 #pragma once
 
-#include "pto/ops/owed.hpp"
+#include "pto/ops/deferred_copies.hpp"
 #include "pto/ops/place.hpp"
 #include "pto/ops/transpose.hpp"
 
@@ -81,7 +81,7 @@ template <class Code>
   }
 }
 
-/// What copies of elements of one size are made of, so that all sizes share the ways through memory.
+/// The parts of copies of elements of one size, so that all sizes share the ways through memory.
 struct Copier {
   ptrdiff_t size;
   void (*across)(void* to, const Axis& to_rows, const Axis& to_cols, const void* from, const Axis& from_rows,
@@ -135,8 +135,9 @@ inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t row
                  code_t<T> code) {
   using Code = std::conditional_t<bits_of<T> == 4, int4b_t, code_t<T>>;
 #ifdef PTO_CPU_OPEN
-  if (OwedCopies* owed = owed_copies(); owed != nullptr && bits_of<T> >= 8 && rows > 0 && cols > 0)
-    make_way(*owed, {reinterpret_cast<char*>(to.data), to.rows, to.cols}, bits_of<T> / 8, row + rows,
+  if (DeferredCopies* deferred = deferred_copies();
+      deferred != nullptr && bits_of<T> >= 8 && rows > 0 && cols > 0)
+    make_way(*deferred, {reinterpret_cast<char*>(to.data), to.rows, to.cols}, bits_of<T> / 8, row + rows,
              col + cols);
 #endif
   const auto value = __builtin_bit_cast(Code, code);
@@ -274,10 +275,10 @@ PTO_BODY void copy_matrix(const Copier& copier, void* to_data, const Axis& to_ro
                           const void* from_data, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
                           ptrdiff_t cols) {
 #ifdef PTO_CPU_OPEN
-  if (OwedCopies* owed = owed_copies(); owed != nullptr) {
+  if (DeferredCopies* deferred = deferred_copies(); deferred != nullptr) {
     const AnyPlace to{static_cast<char*>(to_data), to_rows, to_cols};
     const AnyPlace from{static_cast<char*>(const_cast<void*>(from_data)), from_rows, from_cols};
-    if (owe(*owed, copier, to, from, rows, cols)) return;
+    if (defer_copy(*deferred, copier, to, from, rows, cols)) return;
   }
 #endif
   copy_now(copier, to_data, to_rows, to_cols, from_data, from_rows, from_cols, rows, cols);

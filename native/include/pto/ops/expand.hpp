@@ -70,7 +70,7 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   const auto have0 = static_cast<ptrdiff_t>(src0.GetValidCol()),
              have1 = static_cast<ptrdiff_t>(src1.GetValidCol());
   if (rows == 0 || cols == 0) return;
-  // one column repeats as a number; the types tell where that cannot be, or nothing else can
+  // one column repeats as a number; types exclude or require that at compile time
   constexpr bool may0 = Src0::ValidCol == DYNAMIC || Src0::ValidCol == 1;
   constexpr bool may1 = Src1::ValidCol == DYNAMIC || Src1::ValidCol == 1;
   constexpr bool always1 = Src1::ValidCol == 1 && Dst::ValidCol != DYNAMIC && Src0::ValidCol != DYNAMIC &&

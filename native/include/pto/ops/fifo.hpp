@@ -4,8 +4,8 @@
 // memory of the ring. A pop copies the lane's part of it into the consumer's tile, which lies in the
 // consumer's buffer of that direction. Lane 1 of a `nosplit` pipe finds zeros.
 //
-// Where a pop makes a copy for good (A2A3, and pipes through global memory on A5) it gives the slot back and
-// TFREE has nothing left to do.
+// If a pop makes a real copy (A2A3, and pipes through global memory on A5) it gives the slot back, and TFREE
+// is a no-op.
 #pragma once
 
 #include "pto/core/bounds.hpp"
@@ -15,8 +15,7 @@
 
 namespace pto {
 
-// --- what a push may do to the elements of an accumulator
-// ---------------------------------------------------
+// --- operations of a push on the elements of an accumulator ---
 
 // The numbers of the field. Two modes of i32 share theirs with modes of f32 that newer cores have.
 enum QuantMode_t {
@@ -110,7 +109,7 @@ inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, p
   }
 }
 
-/// Where an entry lies. Elements of 4 bits never lie in global memory.
+/// The location of an entry. Elements of 4 bits never lie in global memory.
 inline char* entry_of(const Fifo& fifo, int64_t index, int bits) {
   const bool global = fifo.global != nullptr && bits >= 8 && !fifo.tiles_in_ring;
   const int64_t slot = index % fifo.count;
@@ -128,13 +127,13 @@ struct Part {
   int64_t index = 0;
   int lane = 0;
 
-  /// It is about to be touched; the ring's own memory is no global memory.
+  /// Announce an access; the ring's own memory is not global memory.
   void touch(const char* name, const Fifo& fifo, int bits, Use use) const {
     if (rows <= 0 || cols <= 0) return;
     const int64_t first = row * pitch + col, last = (row + rows - 1) * pitch + col + cols - 1;
     if (!in_ring(fifo, at)) return touch_elements(name, at, bits, first, last, use);
     if (bytes_of(bits, first, last).high > fifo.memory + 2 * fifo.count * fifo.size - at) [[unlikely]]
-      failf("[PTO-E2101] %s: touches bytes behind the slots of %s FIFO %d", name, fifo.name(), fifo.flag);
+      failf("[PTO-E2101] %s: touches bytes after the slots of %s FIFO %d", name, fifo.name(), fifo.flag);
   }
 };
 
@@ -172,7 +171,7 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   return false;
 }
 
-/// Wait for a slot, and say where in it this lane's part goes; false where it stands aside.
+/// Wait for a slot, and set the offset of this lane's part in it; false if the lane has no part.
 [[gnu::noinline]] inline bool start_push(const Fifo& fifo, PipeProducer& prod, FifoSlot about, int split,
                                          int lane_given, bool vector, Part& part) {
   if (fifo.stands_aside(split, vector)) return false;
@@ -216,7 +215,7 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   return true;
 }
 
-/// What an entry with so many elements of a type is like.
+/// The properties of an entry with so many elements of a type.
 template <class T>
 inline FifoSlot entry_with(ptrdiff_t rows, ptrdiff_t cols) {
   FifoSlot about;
@@ -257,7 +256,7 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   }
 }
 
-/// Wait for an entry; false where this lane stands aside.
+/// Wait for an entry; false if this lane has no part.
 [[gnu::noinline]] inline bool start_pop(const Fifo& fifo, PipeConsumer& cons, int split, int lane_given,
                                         bool vector, Part& part) {
   cons.direction = fifo.direction;
@@ -297,7 +296,7 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   return true;
 }
 
-/// What the types of a tile and a pipe say about a pop.
+/// The properties of a pop that follow from the types of a tile and a pipe.
 struct PopFacts {
   int32_t rows, cols;
   uint32_t bytes;  // of the tile
@@ -333,7 +332,7 @@ struct Popped {
   return pop;
 }
 
-/// This lane's part of an entry into a tile, zeros where it stands aside.
+/// Load this lane's part of an entry into a tile, zeros if it has no part.
 template <class T>
 [[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, Popped& pop, const Place<T>& to,
                                 ptrdiff_t rows, ptrdiff_t cols) {
@@ -352,7 +351,7 @@ template <class T>
 }
 
 #ifdef PTO_CPU_OPEN
-/// Where an entry lies as the tile would, or null. The slot stays taken until TFREE.
+/// The address of an entry that has the layout of the tile, or null. The slot stays taken until TFREE.
 [[gnu::noinline]] inline char* lent_entry(const Fifo& fifo, const PipeConsumer& cons, const Popped& pop,
                                           const PopFacts& facts, DType dtype, int bits) {
   if (!pop.takes_part || bits < 8) return nullptr;

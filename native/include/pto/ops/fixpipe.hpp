@@ -54,7 +54,7 @@ constexpr float max_finite() {
   return 0;
 }
 
-/// Whether a word changes numbers of type S on their way to elements of type T.
+/// Return true if a word changes numbers of type S on their way to elements of type T.
 template <class S, class T>
 inline constexpr bool kQuantises =
     (std::is_same_v<S, float> &&
@@ -62,13 +62,13 @@ inline constexpr bool kQuantises =
     (std::is_same_v<S, int32_t> && (is_float_v<T> || std::is_same_v<T, int8_t> ||
                                     std::is_same_v<T, uint8_t> || std::is_same_v<T, int16_t>));
 
-/// Whether the mode of a number (QuantMode_t) has words, and one per column: from 2 on they come in pairs.
+/// True if the mode of a number (QuantMode_t) has words, and one per column: from 2 on they come in pairs.
 constexpr bool quantises(int mode) { return mode > 1 && mode != 16; }
 constexpr bool quantises_by_column(int mode) { return quantises(mode) && (mode < 16) == (mode % 2 == 0); }
 
 // --- words ------------------------------------------------------------------------------------------------
 
-/// Whether infinities saturate and NaN becomes 0 in conversions to f16 and bf16: bit 48 of the control
+/// Return true if infinities saturate and NaN becomes 0 in conversions to f16 and bf16: bit 48 of the control
 /// register, which programs for the CPU also give as the cookie of a task.
 inline bool saturates() {
   const Core& me = core();

@@ -91,8 +91,8 @@ inline void gather(Dst& dst, const Src& src) {
   }
 }
 
-/// Indices of the elements of each row that compare true, packed to the left, and how many there are.
-/// `limit(r)` is what the elements of row r are compared with, an element of src.
+/// Store the indices of the elements of each row that compare true, packed to the left, and their number. The
+/// elements of row r are compared with `limit(r)`, an element of src.
 template <CmpMode Mode, class Dst, class Src, class Limit, class Count>
 inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, int32_t offset) {
   using T = typename Src::DType;
@@ -189,7 +189,7 @@ inline void scatter(Dst& dst, const Src& src) {
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-/// What an index names, where the call does not say: an element where the indices have the shape of the data.
+/// The default meaning of an index: an element if the indices have the shape of the data.
 enum class Names : uint8_t { automatic, row, element };
 constexpr Names names_of(Coalesce mode) { return mode == Coalesce::Row ? Names::row : Names::element; }
 
@@ -306,7 +306,7 @@ inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names,
   if (Dst::Loc == TileType::Mat && !table.by_row) fill_around(dst, rows, cols, code_t<T>{0});
 }
 
-/// What an atomic operation leaves; max and min keep the old one unless the new one is beyond it.
+/// The result of an atomic operation; max and min keep the old one unless the new one is beyond it.
 template <ScatterAtomicOp Op, class T>
 inline T combined(T old, T next) {
   using W = wide_t<T>;

@@ -2,11 +2,11 @@
 //
 //     multiply(m, n, k, part, pack_a, pack_b, sink)
 //
-// Operands are packed as floats by whoever knows their layout (matmul_operands.hpp); the sums leave through
-// the sink, a few short lines at a time.
+// The caller, with the layout (matmul_operands.hpp), packs operands as floats; the sums leave through the
+// sink, a few short lines at a time.
 //
-// Every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain of steps that round once: bit
-// for bit what the reference engine computes. Where the machine has no such step, the C library has it.
+// Every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain of steps that round once:
+// the bits of the reference engine. On machines without such a step, the C library has it.
 #pragma once
 
 #include <cstddef>
@@ -114,7 +114,7 @@ struct Sink {
   void (*take)(const void* context, bool first, int row, int rows, int col, const float (*sums)[kWidth],
                int count);
   const void* context;
-  // Where whole blocks go straight, if known, and what joins them there.
+  // The direct destination of whole blocks, if known, and the values that they are added to.
   Floats out{}, in{};
 };
 
@@ -216,7 +216,8 @@ PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int
   }
 }
 
-// Where the lines of a block lie, `row` floats apart: in runs of as many columns as every layout has side by side.
+// The addresses of the lines of a block, `row` floats apart: in runs of as many columns as every layout has
+// side by side.
 inline constexpr int kRuns = kWidth > 16 ? kWidth / 16 : 1, kInRun = kVectors / kRuns;
 struct Spot {
   float* at[kRuns];

@@ -155,7 +155,8 @@ inline void window_padding(Conv& src) {
 
 // --- TIMG2COL ---------------------------------------------------------------------------------------------
 
-/// Row m of dst is an output position, column k a tap of the filter in a channel: what the filter sees there.
+/// Row m of dst is an output position, column k a tap of the filter in a channel: the input of the filter
+/// there.
 template <class TileT, class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
 PTO_INST RecordEvent TIMG2COL(TileT& dst, Conv& src, uint16_t pos_m = 0, uint16_t pos_k = 0,
                               Events&... events) {

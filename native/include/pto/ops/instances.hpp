@@ -1,6 +1,5 @@
 // Instances of templates that many kernels share, in the library that the engine links them with: see
-// PTO_INSTANCE in core/macros.hpp. What an instance does may depend on element types, and on nothing that a
-// target or a check changes.
+// PTO_INSTANCE in core/macros.hpp. An instance may depend on element types, and not on targets or checks.
 #pragma once
 
 #include "pto/ops/copy.hpp"

@@ -13,7 +13,7 @@ namespace detail {
 
 template <class T>
 inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols, Use use) {
-  // How many rows and columns a tensor has follows from its layout: no rule of a row can say it.
+  // The numbers of rows and columns of a tensor follow from its layout: no rule of a row can express it.
   PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PTO-E2102",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
             static_cast<long long>(rows), static_cast<long long>(cols),
@@ -36,7 +36,7 @@ inline void store_atomic(T* at, T value) {
   });
 }
 
-/// A place whose elements are combined with, not written; for `deliver`.
+/// A place whose elements are combined with, not overwritten; for `deliver`.
 template <AtomicType How, class Element>
 struct Combining {
   using T = Element;

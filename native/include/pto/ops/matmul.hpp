@@ -6,9 +6,9 @@
 
 #include "pto/core/access.hpp"
 #include "pto/core/events.hpp"
+#include "pto/ops/deferred_copies.hpp"
 #include "pto/ops/legality.hpp"
 #include "pto/ops/matmul_operands.hpp"
-#include "pto/ops/owed.hpp"
 
 namespace pto {
 
@@ -19,12 +19,12 @@ namespace detail {
 struct NoAddend {
   static constexpr bool any = false;
 };
-/// What joins a sum: an element of the accumulator, or of the only row of the bias.
+/// The addend of a sum: an element of the accumulator, or of the only row of the bias.
 template <class TileT, bool OneRow>
 struct Addend {
   static constexpr bool any = true;
   using T = typename TileT::DType;
-  /// Whether 16 columns lie side by side.
+  /// True if 16 columns lie side by side.
   static constexpr bool in_runs =
       TileT::form == Form::ND || (TileT::form == Form::NZ && TileT::InnerCols == 16);
   Lines<TileT> lines;
@@ -89,7 +89,7 @@ inline void put_sums(const Lines<Dst>& to, const Add& addend, bool first, ptrdif
   }
 }
 
-/// Where the sums, and what joins them, are floats in rows or in boxes of 16 columns.
+/// Sums and their addends, if they are floats in rows or in boxes of 16 columns.
 template <class TileT>
 inline gemm::Floats floats_of(const Lines<TileT>& lines, bool one_row = false) {
   if constexpr (!std::is_same_v<typename TileT::DType, float> || !Addend<TileT, false>::in_runs) {
@@ -108,7 +108,7 @@ inline gemm::Floats floats_of(NoAddend) { return {}; }
 
 // --- products ---------------------------------------------------------------------------------------------
 
-/// f32(acc + product), rounded once: an even last bit of the sum in double moves towards what it lost.
+/// f32(acc + product), rounded once: an even last bit of the sum in double moves towards the lost part.
 inline float fused_step(float acc, double product) {
   const double sum = acc + product, part = sum - acc;
   const double lost = (acc - (sum - part)) + (product - part);

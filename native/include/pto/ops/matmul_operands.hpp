@@ -36,8 +36,8 @@ inline float shortened_by(float x, int kept, RoundMode mode) {
   return static_cast<float>(__builtin_ldexp(made, unit));
 }
 
-/// How elements of type T become numbers to multiply; HF32 and TF32 mode shorten f32 on hardware, and on the
-/// CPU where an instruction says so itself, which clears bit 60.
+/// The conversion of elements of type T to numbers to multiply; HF32 and TF32 mode shorten f32 on hardware,
+/// and on the CPU only if an instruction requests it itself, which clears bit 60.
 template <class T>
 struct Operand {
   bool tf32 = false, away = false;
@@ -129,7 +129,7 @@ struct Hif4Scale {
 
 // --- packing ----------------------------------------------------------------------------------------------
 
-/// Lines that are asked for while one is read: those of global memory are far apart, and processors do not foresee them.
+/// Prefetched lines: those of global memory are far apart, and processors do not foresee them.
 inline constexpr ptrdiff_t kAhead = 8, kFarApart = 512;
 
 /// Lines of n elements that lie side by side, `step` elements apart, as lines of numbers, `pitch` apart.
@@ -285,7 +285,7 @@ template <class T>
     }
     return;
   }
-  // Where the elements lie along columns, squares of them are transposed.
+  // Elements along columns are transposed in squares.
   constexpr bool in_eights = sizeof(T) == 2 && is_small_float<T>;
   if constexpr (in_eights) {
     if (pack_boxes(to, pitch, from, rows, first, cols)) return;

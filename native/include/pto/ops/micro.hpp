@@ -1,4 +1,4 @@
-// What lies below tiles, beside burst copies: buffer tokens, vector scopes, and printf.
+// Calls below tiles, besides burst copies: buffer tokens, vector scopes, and printf.
 #pragma once
 
 #include <cstring>
@@ -31,7 +31,7 @@ namespace pto::detail {
 inline constexpr struct BlockIndex {
   operator int64_t() const { return get_block_idx(); }
 } block_idx{};
-/// How many blocks there are, likewise.
+/// The number of blocks, likewise.
 inline constexpr struct BlockCount {
   operator int64_t() const { return get_block_num(); }
 } block_num{};
@@ -45,7 +45,7 @@ inline int64_t get_sys_cnt() {
 
 /// Asks for code to be near before it runs.
 inline void preload(const void* /*from*/, int64_t /*size*/ = 0) {}
-/// Whether it is still on its way.
+/// True if it is still on its way.
 inline int64_t get_icache_prl_st() { return 0; }
 
 /// A word of global memory past the caches, some bytes behind a pointer. Who asks for one may be waiting for

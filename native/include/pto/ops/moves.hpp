@@ -83,7 +83,7 @@ inline void alias(Dst& dst, Src& src, size_t bytes) {
                   bytes_of<typename Dst::DType>(static_cast<size_t>(dst.Numel)));
 }
 
-/// A cast, and then ReLU on what it gave, which lets NaN pass.
+/// A cast, then ReLU on its result, which lets NaN pass.
 template <class T, class C>
 inline T cast_rectified(C x) {
   const T found = cast_to<T>(x);
@@ -321,7 +321,8 @@ PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
 /// Another name for the bytes of a tile.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
-  static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>, "[PTO][SA-0063] TRESHAPE: an operand is no tile");
+  static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>,
+                "[PTO][SA-0063] TRESHAPE: an operand is not a tile");
   PTO_LEGAL(check_treshape<Dst, Src>());
   TSYNC(events...);
   detail::alias(dst, src, 0);
@@ -356,8 +357,8 @@ inline uint64_t GetScaleAddr(T* data) {
 /// Scale exponents lie in a buffer of their own, at a sixteenth of the address of the data they scale.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
-  static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is no tile");
-  static_assert(is_tile_data_v<Dst>, "[PTO][SA-0090] TGET_SCALE_ADDR: the destination is no tile");
+  static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is not a tile");
+  static_assert(is_tile_data_v<Dst>, "[PTO][SA-0090] TGET_SCALE_ADDR: the destination is not a tile");
   PTO_LEGAL(check_tget_scale_addr<Dst, Src>(dst, src));
   TSYNC(events...);
 #ifdef __PTO_AUTO__

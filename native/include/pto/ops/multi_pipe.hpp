@@ -3,12 +3,12 @@
 //
 // Two semaphores of the block: FlagID counts entries, FlagID + 1 space. The consumer gives one entry of space
 // when the pipe is made, the producer takes one back when it ends. A push takes space, writes to slot
-// `tile_id % FiFoDepth` and tells of the entry; a pop waits for an entry, reads the same slot and gives
-// space. A program that keeps several entries on the way switches single steps off (setAllocateStatus and
-// the like), says which entry it means (setTileId), and where in it a lane or a piece lies (setEntryOffset).
+// `tile_id % FiFoDepth` and signals the entry; a pop waits for an entry, reads the same slot and gives space.
+// A program with several entries in flight switches single steps off (setAllocateStatus and the like), and
+// sets the entry (setTileId), and the offset of a lane or a piece in it (setEntryOffset).
 //
 // GM_FIFO: slots in global memory, made of blocks as wide as the narrower of the two tiles. VEC_FIFO and
-// MAT_FIFO: slots in the consumer's buffer, where a pop finds them without a copy and TFREE gives space.
+// MAT_FIFO: slots in the consumer's buffer, which a pop uses without a copy and TFREE gives back.
 #pragma once
 
 #include "pto/core/cross_core.hpp"
@@ -22,7 +22,7 @@ enum class FIFOType : uint8_t { GM_FIFO = 0, VEC_FIFO = 1, MAT_FIFO = 2, CTRL_FI
 /// Vector cores that take part.
 enum class VecCubeRatio : uint8_t { V1C1_VEC0 = 0, V1C1_VEC1 = 1, V2C1_VECS = 2 };
 
-/// What a pipe was made with.
+/// The parameters of a pipe.
 template <class T, FIFOType Type, int Depth, int Period, int LocalDepth = 0>
 struct DataFIFO {
   using DType = T;
@@ -41,7 +41,7 @@ template <class T>
 inline constexpr bool is_multi_pipe_v = std::is_base_of_v<MultiPipeTag, std::remove_cv_t<T>>;
 
 #ifdef PTO_TRACED
-/// What the calls below tell of a semaphore: the signal that a program would write there itself.
+/// Trace the semaphore of the calls below: the signal that a program would write there itself.
 [[gnu::noinline]] inline void tell_signal(pipe_t pipe, int id) {
   if constexpr (kIsa == Isa::a5) {
     PTO_TRACE("set_intra_block: pipe event_id", PTO_SAYS(pipe, id));
@@ -68,7 +68,7 @@ struct PipeFlags {
     return me.kind != CoreKind::Vector || (lane >= first && lane < first + lanes(me));
   }
 #ifdef PTO_TRACED
-  /// Of an A5 the cube core names the semaphores of its vector cores one by one.
+  /// On an A5 the cube core names the semaphores of its vector cores one by one.
   static void tell(void (*one)(pipe_t, int), const Core& me, pipe_t pipe, int id) {
     const bool each = kIsa == Isa::a5 && me.kind != CoreKind::Vector && vectors_of(me) > 0;
     if (!each) return one(pipe, id);
@@ -145,11 +145,11 @@ struct TMPipe : detail::MultiPipeTag {
   using Flags = detail::PipeFlags<VCRatio>;
   static constexpr int ProdM = TileDataProd::Rows, ProdN = TileDataProd::Cols;
   static constexpr int ConsM = TileDataCons::Rows, ConsN = TileDataCons::Cols;
-  /// What writes entries, and what reads them.
+  /// The writer of entries, and the reader.
   static constexpr pipe_t from_pipe = is_c2v ? PIPE_FIX : PIPE_MTE3;
   static constexpr pipe_t to_pipe = in_global ? PIPE_MTE2 : is_c2v ? PIPE_V : PIPE_MTE1;
 
-  /// Whether this core is the consumer; one that is no core of its own is both.
+  /// True if this core is the consumer; a core without a side of its own is both.
   static bool on_side(bool consumer) {
     const detail::CoreKind kind = detail::core().kind;
     if (kind == detail::CoreKind::Mix) return true;
@@ -207,7 +207,7 @@ struct TMPipe : detail::MultiPipeTag {
   TMPipe& operator=(const TMPipe&) = delete;
   ~TMPipe() { prod.allocate(); }
 
-  // --- what the instructions below are made of ---
+  // --- parts of the instructions below ---
 
   void push(TileDataProd& tile) {
     if constexpr (!in_global) {

@@ -17,7 +17,7 @@ inline Extent common_extent(const A& a, const B& b) {
   return {ar < br ? ar : br, ac < bc ? ac : bc};
 }
 
-/// What is copied: zeros, over them src0, over them src1. With in-place sources only what changes is written.
+/// The copied values: zeros, over them src0, over them src1. With in-place sources only changes are written.
 template <class Dst, class Src0, class Src1>
 inline void copy_parts(Dst& dst, const Src0& src0, const Src1& src1, Extent a, Extent b) {
   using T = typename Dst::DType;

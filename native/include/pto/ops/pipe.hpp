@@ -6,8 +6,8 @@
 // and 1: with a split each has its half of the entry; without one only lane 0 takes part, unless the pipe is
 // `nosplit`, where lane 1 goes through the same motions and finds zeros.
 //
-// Where a pop makes a copy for good (A2A3, and pipes through global memory on A5) it gives the slot back and
-// TFREE has nothing left to do.
+// If a pop makes a real copy (A2A3, and pipes through global memory on A5) it gives the slot back, and TFREE
+// is a no-op.
 #pragma once
 
 #if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
@@ -42,7 +42,7 @@ enum Direction : uint8_t {
   DIR_BOTH_GM = 7,
 };
 
-/// What a pipe was made with.
+/// The parameters of a pipe.
 template <int SlotSize, int SlotNum, int LocalSlotNum>
 struct RingFIFO {
   static constexpr uint32_t SLOT_SIZE = SlotSize, SLOT_NUM = SlotNum, LOCAL_SLOT_NUM = LocalSlotNum;
@@ -86,7 +86,7 @@ struct FifoMemory : FifoRing {
   alignas(64) char data[SlotNum][2 * SlotSize];
 };
 
-/// Holds a ring for a few instructions; nobody waits meanwhile.
+/// Lock of a ring for a few instructions; no wait happens meanwhile.
 struct Holding {
   FifoRing& ring;
   explicit Holding(FifoRing& r) : ring(r) {
@@ -110,7 +110,7 @@ struct Fifo {
   bool no_split;
   bool tiles_in_ring;  // even if there are slots in global memory
   void* state;
-  void (*note)(void* state);  // null, or what tests of the simulator look at
+  void (*note)(void* state);  // null, or state for tests of the simulator
 
   FifoSlot& slot(int64_t index) const { return slots[index % count]; }
   const char* name() const { return direction == 0 ? "C2V" : "V2C"; }
@@ -128,7 +128,7 @@ struct Fifo {
     const bool both = split != TILE_NO_SPLIT || (no_split && kIsa != Isa::a5);
     return both ? lanes(split) : 1;
   }
-  /// Whether the second vector core stands aside.
+  /// True if the second vector core has no part.
   bool stands_aside(int split, bool vector) const {
     if (split != TILE_NO_SPLIT || !vector || get_subblockid() == 0) return false;
     if (direction == 1 || !no_split || kIsa == Isa::a5) return true;
@@ -146,7 +146,7 @@ struct Fifo {
   const int64_t index = ring.heads[lane];
   wait_until([&] { return index - atomic_load(ring.freed, kAcquire) < count; },
              [&](char* text, size_t bytes) {
-               std::snprintf(text, bytes, "a free slot of %s FIFO %d: all %u slots hold entries nobody freed",
+               std::snprintf(text, bytes, "a free slot of %s FIFO %d: all %u slots hold entries not freed",
                              name(), flag, count);
              });
   Holding hold(ring);
@@ -174,7 +174,7 @@ struct Fifo {
   const int64_t index = ring.tails[lane];
   wait_until([&] { return atomic_load(ring.published, kAcquire) > index; },
              [&](char* text, size_t bytes) {
-               std::snprintf(text, bytes, "entry %lld of %s FIFO %d, which nobody has pushed",
+               std::snprintf(text, bytes, "entry %lld of %s FIFO %d, which was not pushed",
                              static_cast<long long>(index), name(), flag);
              });
   Holding hold(ring);
@@ -227,7 +227,7 @@ struct PipeConsumer {
   void setEntryOffset(int offset) { entryOffset = offset; }
 };
 
-/// What both sides of a pipe see, begins with this.
+/// The shared state of both sides of a pipe begins with this.
 struct PipeState {
   Atomic<uint32_t> made{0};
   uint32_t size = 0;
@@ -258,7 +258,7 @@ struct PipeState {
   }
 }
 
-/// Whether the core is one of the vector cores; plain threads are what their tiles say.
+/// Return true if the core is one of the vector cores; in plain threads the tiles decide that.
 inline bool on_vector(bool vector_tile) {
   const Core& me = core();
   return me.host == nullptr ? vector_tile : me.kind == CoreKind::Vector;
@@ -288,11 +288,11 @@ struct TPipe : detail::PipeTag {
   using RingFiFo = RingFIFO<SlotSize, SlotNum, LocalSlotNum>;
   using Ring = detail::FifoMemory<SlotSize, SlotNum>;
 
-  /// What both sides see.
+  /// The shared state of both sides.
   struct SharedState : detail::PipeState {
     Ring rings[2];
 #ifdef __CPU_SIM
-    // What tests of the simulator look at; kept up to date, read by nobody here.
+    // Read by tests of the simulator; kept up to date, not read here.
 #ifdef PTO_CPU_LEAN
     pthread_mutex_t mutex;  // of the same size: the two sides of a pipe may be compiled differently
 #else
@@ -343,7 +343,7 @@ struct TPipe : detail::PipeTag {
                              [](void* memory) -> detail::PipeState* { return ::new (memory) SharedState; }));
   }
 
-  /// Plain threads: forget what is in the pipe.
+  /// Plain threads: forget the content of the pipe.
   static void reset_for_cpu_sim() {
     SharedState& state = GetSharedState();
     for (Ring& ring : state.rings) {
@@ -366,11 +366,11 @@ struct TPipe : detail::PipeTag {
     cons.direction = is_c2v ? 0 : 1;
   }
 
-  // --- what the instructions below are made of ---
+  // --- parts of the instructions below ---
 
   static constexpr uint32_t local_slots() { return LocalSlotNum; }
 
-  /// The direction a core produces for, 0 C2V or 1 V2C; `cube` says what the tile tells.
+  /// Return the direction a core produces for, 0 C2V or 1 V2C; `cube` follows from the tile.
   static int outgoing(bool cube) {
     if constexpr (!is_both) return is_c2v ? 0 : 1;
     const detail::CoreKind kind = detail::core().kind;

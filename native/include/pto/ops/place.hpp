@@ -32,7 +32,7 @@ struct Axis {
   void add(ptrdiff_t n, ptrdiff_t s);
 
   ptrdiff_t at(ptrdiff_t i) const;
-  /// How many there are from the i-th on, one step apart.
+  /// Return the number of elements from the i-th on that are one step apart.
   ptrdiff_t left(ptrdiff_t i) const;
   bool side_by_side() const { return step[0] == 1; }
 
@@ -40,7 +40,7 @@ struct Axis {
   void span(ptrdiff_t n, int64_t& low, int64_t& high) const;
 };
 
-/// Goes along an axis by parts of what is left of its first digit.
+/// Iterate along an axis by parts of the rest of its first digit.
 struct Walk {
   const Axis& axis;
   ptrdiff_t i, at, left;
@@ -77,7 +77,7 @@ inline Place<T> turned(const Place<T>& place) {
 
 // --- tiles ------------------------------------------------------------------------------------------------
 
-/// What the type of a tile says about it.
+/// The layout of a tile that follows from its type.
 struct TileFacts {
   Form form;
   int32_t box_rows, box_cols, width;
@@ -142,7 +142,7 @@ constexpr ViewMap view_map(Layout layout) {
     case Layout::NZ: return {034, 0125};
     case Layout::NC1HWC0:
     case Layout::GNC1HWC0: return {0134, 025};
-    case Layout::NDC1HWC0: return {0145, 023};  // and C0, which is no dimension
+    case Layout::NDC1HWC0: return {0145, 023};  // and C0, which is not a dimension
     case Layout::FRACTAL_Z:
     case Layout::FRACTAL_Z_3D:
     case Layout::FRACTAL_Z_S16S8: return {01235, 04};
@@ -159,7 +159,7 @@ constexpr ViewMap view_map(Layout layout) {
   }
 }
 
-/// A view of five dimensions; `inner`: elements side by side that are no dimension.
+/// A view of five dimensions; `inner`: contiguous elements that are not a dimension.
 PTO_COMMON void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, const int64_t* steps,
                               Axis& rows, Axis& cols);
 

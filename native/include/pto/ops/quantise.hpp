@@ -97,7 +97,7 @@ PTO_INLINE int group_exponent(float largest) {
   }
 }
 
-/// What the elements of a group are multiplied with: 2**(127 - exponent).
+/// The factor for the elements of a group: 2**(127 - exponent).
 PTO_INLINE float group_scaling(int exponent, float largest) {
   if (exponent == kNanExponent) return largest;
   const uint32_t bits = exponent == 254 ? 0x400000 : static_cast<uint32_t>(254 - exponent) << 23;

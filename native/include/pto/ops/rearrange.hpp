@@ -165,7 +165,7 @@ inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
   take(Lines<Src1>(src1), cols);
 }
 
-/// Of one source, twice as wide.
+/// From one source, twice as wide.
 template <class Dst1, class Dst0, class Src>
 inline void separation(Dst1& dst1, Dst0& dst0, Src& src) {
   const Region region = valid_region(dst0);

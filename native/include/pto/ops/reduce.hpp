@@ -25,7 +25,7 @@ struct Fold {
   static constexpr Acc start = Product ? 1 : 0;
   static constexpr bool rounds = is_small_float<D> && !Wide;
 
-  /// Of numbers or of vectors of them.
+  /// On numbers or on vectors of them.
   template <class V>
   static PTO_INLINE V step(V acc, V value) {
     if constexpr (Product) return static_cast<V>(acc * value);
@@ -42,7 +42,7 @@ struct Fold {
   static D element(Acc acc) { return element_of<D>(static_cast<compute_t<D>>(acc)); }
 };
 
-/// Whether x takes the place of the best one so far; false where one of them is NaN.
+/// Return true if x replaces the best one so far; false if one of them is NaN.
 template <bool Largest, class C>
 PTO_INLINE constexpr auto is_better(C x, C best) {
   if constexpr (Largest) {
@@ -56,7 +56,7 @@ PTO_INLINE constexpr auto is_better(C x, C best) {
 
 constexpr Along other(Along a) { return a == Along::row ? Along::col : Along::row; }
 
-/// Whether the lines of a tile are better folded element by element with those beside them.
+/// True if the lines of a tile are better folded element by element with those beside them.
 template <class TileT, Along A>
 inline constexpr bool folds_across =
     Lines<TileT, other(A)>::contiguous || (A == Along::col && !Lines<TileT, A>::contiguous);
@@ -112,7 +112,7 @@ template <class T>
     for (int k = 0; k < kTogether; ++k) to[i * kTogether + k] = from[k * step + i];
 }
 
-/// Whether a square of elements is transposed and folded in registers.
+/// True if a square of elements is transposed and folded in registers.
 template <class F>
 inline constexpr bool folds_squares =
     sizeof(typename F::Acc) == sizeof(typename F::From) && !F::rounds &&
@@ -164,7 +164,7 @@ inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t leng
         x = in.template read<From>(line, i, n, buffer);
         step = in.step();
       } else {
-        for (ptrdiff_t k = 0; k < kTogether; ++k) {  // the last line stands for those that are missing
+        for (ptrdiff_t k = 0; k < kTogether; ++k) {  // the last line replaces the missing ones
           From* to = buffer + k * kStrip;
           const From* found = in.template read<From>(line + (k < count ? k : count - 1), i, n, to);
           if (found != to) std::memcpy(to, found, static_cast<size_t>(n) * sizeof(From));
@@ -321,7 +321,7 @@ inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t le
   return 0;
 }
 
-/// Where nothing is stored.
+/// No store.
 struct Nowhere {};
 
 /// The best element of each line into `value`, its index into `index`; each may be Nowhere.

@@ -1,10 +1,10 @@
-// What the checks of ops/legality.hpp and the calls of ops/calls.hpp are written with.
+// Building blocks of the checks of ops/legality.hpp and the calls of ops/calls.hpp.
 #pragma once
 
 #include "pto/core/numbers.hpp"
 
-// What is legal for a call, by its row: PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1)). Emitted code
-// has been verified, and is compiled with -DPTO_CPU_VERIFIED: only its values are left to check.
+// Check the legality of a call, by its row: PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1)). Emitted
+// code has been verified, and is compiled with -DPTO_CPU_VERIFIED: only its values are left to check.
 #ifdef PTO_CHECKED
 #undef PTO_CPU_VERIFIED
 #endif
@@ -23,12 +23,12 @@ enum class Kind { largest, smallest };
 template <class T>
 inline constexpr bool never = sizeof(T) == 0;
 
-/// Whether elements of two types are copied bit for bit.
+/// True if elements of two types are copied bit for bit.
 template <class A, class B>
 inline constexpr bool same_kind =
     bits_of<A> == bits_of<B> && is_float_v<A> == is_float_v<B> && (!is_float_v<A> || std::is_same_v<A, B>);
 
-/// Whether the element type of an operand is in a set, a bit for each DType.
+/// True if the element type of an operand is in a set, a bit for each DType.
 template <class Operand>
 constexpr bool is_among(uint32_t types) {
   return types >> static_cast<int>(dtype_of<typename Operand::DType>) & 1;
@@ -64,7 +64,8 @@ constexpr bool fitting_valid(const A& a, const B& b) {
   return v_row(a) <= v_row(b) && v_col(a) <= v_col(b);
 }
 
-/// Whether an instruction of several tiles meets empty ones only: it does nothing then, whatever its rules say.
+/// True if all tiles of an instruction with several are empty: it is then a no-op, whatever its rules
+/// require.
 template <class T>
 inline constexpr bool is_tile = requires(const T& tile) { tile.GetValidRow(); };
 template <class T>

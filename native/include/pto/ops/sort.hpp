@@ -8,7 +8,7 @@
 
 namespace pto {
 
-/// How many records of each list a merge has taken.
+/// The numbers of records that a merge has taken from each list.
 struct MrgSortExecutedNumList {
   uint16_t mrgSortList0, mrgSortList1, mrgSortList2, mrgSortList3;
 };

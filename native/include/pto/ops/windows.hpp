@@ -149,7 +149,7 @@ PTO_INST RecordEvent TINSERT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
-/// How the hardware splits the transfer has no effect on the data.
+/// The split of the transfer by the hardware has no effect on the data.
 template <detail::InsertMode Mode, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {

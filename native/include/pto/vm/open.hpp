@@ -1,5 +1,5 @@
-// What the functions of the virtual machine's library work on: tiles and views whose sizes, and a target that, are
-// known at run time only. Every value of a program has a place in the frame of its core.
+// Operands of the functions of the virtual machine's library: tiles and views whose sizes, and a target that,
+// are known at run time only. Every value of a program has a place in the frame of its core.
 #pragma once
 
 #define PTO_CPU_LEAN
@@ -42,7 +42,8 @@ struct OpenPipe : detail::PipeTag {
     const detail::CoreKind kind = detail::core().kind;
     return kind == detail::CoreKind::Vector ? 0 : kind == detail::CoreKind::Cube ? 1 : cube ? 1 : 0;
   }
-  /// What both sides see: two rings, each with its slots and their memory, of twice the size as in TPipe.
+  /// The shared state of both sides: two rings, each with its slots and their memory, of twice the size as in
+  /// TPipe.
   detail::Fifo side(int direction, void* global = nullptr) const {
     const size_t ring = 64 + sizeof(detail::FifoRing) / 64 * 64,
                  slots = (slot_num * sizeof(detail::FifoSlot) + 63) / 64 * 64;

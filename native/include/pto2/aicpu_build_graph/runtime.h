@@ -1,4 +1,4 @@
-// What the orchestration of a graph that is built next to the schedulers includes.
+// Header for the orchestration of a graph that is built next to the schedulers.
 //
 //   extern "C" int NAME(Runtime* runtime);
 //
@@ -35,7 +35,7 @@ static_assert(RUNTIME_MAX_FUNC_ID <= 64 && RUNTIME_MAX_ORCH_ARGS <= 64,
 
 class __attribute__((abi_tag("aicpu_build_graph"))) Runtime;
 
-/// A function pointer that also tells the runtime where it was called.
+/// A function pointer that also passes the location of the call to the runtime.
 struct __attribute__((abi_tag("aicpu_build_graph"))) AddTaskFunction {
   using Pointer = int (*)(Runtime*, uint64_t* args, int num_args, int func_id, CoreType,
                           uint64_t function_bin_addr);
@@ -90,7 +90,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   /// For the runtime.
   TaskGraph& graph() { return *this; }
 
-  /// The id of the new task, which nobody sees before it is published; -1 if it was refused.
+  /// Return the id of the new task, which is not visible before it is published; -1 if it was refused.
   int add_task(uint64_t* args, int num_args, int func_id, CoreType core_type = CoreType::AIC,
                uint64_t function_bin_addr = 0, const char* file = __builtin_FILE(),
                int line = __builtin_LINE()) {
@@ -111,7 +111,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   }
   void add_successor(int from_task, int to_task) { add_successor_conditional(from_task, to_task); }
 
-  /// Memory of the graph that outlives the orchestration; the runtime frees what is recorded.
+  /// Memory of the graph that outlives the orchestration; the runtime frees recorded memory.
   void record_device_alloc(void* dev_ptr) { allocs_.push({dev_ptr}); }
   DeviceAlloc* get_device_allocs() { return allocs_.data(); }
   int get_device_alloc_count() const { return allocs_.size(); }
@@ -138,7 +138,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   const void* get_aicpu_orch_so_data() const { return orch_so_.begin(); }
   size_t get_aicpu_orch_so_size() const { return static_cast<size_t>(orch_so_.size()); }
 
-  /// Where the next task is added from.
+  /// The source location of the next added task.
   void set_site(const char* file, int line) {
     site_file_ = file;
     site_line_ = line;

@@ -1,4 +1,4 @@
-// Read behind an orchestration whose entry takes ChipTaskArgs: the entry that the runtime calls.
+// Included after an orchestration whose entry takes ChipTaskArgs: the entry that the runtime calls.
 //
 // The source was compiled with its entry and its configuration called pto2_chip_entry and pto2_chip_config, as
 // the runtime wants a function of the usual name.
@@ -9,7 +9,7 @@
 #undef aicpu_orchestration_entry
 
 extern "C" {
-// Either may be missing: a configuration need not be there, and of an entry the compiler of sources tells.
+// Either may be missing: a configuration is optional, and the compiler of sources reports a missing entry.
 __attribute__((weak)) void pto2_chip_entry(const ChipTaskArgs& args);
 __attribute__((weak)) PTO2OrchestrationConfig pto2_chip_config(const ChipTaskArgs& args);
 

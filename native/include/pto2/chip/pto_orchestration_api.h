@@ -1,4 +1,4 @@
-// What an orchestration includes whose entry takes ChipTaskArgs.
+// Header for an orchestration whose entry takes ChipTaskArgs.
 //
 //   extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs& args);  // optional
 //   extern "C" void aicpu_orchestration_entry(const ChipTaskArgs& args);
@@ -78,7 +78,7 @@ class ChipTaskArgs {
 /// orchestration sees its own.
 class GraphTaskArgs : public CoreTaskArgs {};
 
-/// What became of such a part. Here it is submitted anew every time: playing it again is a matter of time only.
+/// The state of such a part. Here it is submitted anew every time: a replay only saves time.
 struct GraphSubmitResult {
   bool recording = false, execute_block = true, cache_hit = false;
 };

@@ -219,7 +219,7 @@ inline bool place_in_buffer(const ChipTensor& tensor, TensorData& data, const ch
   return fits && left == 0;
 }
 
-/// A handle with what the value says.
+/// Return a handle with the fields of the value.
 inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   if (tensor.ndims == 0 || tensor.ndims > static_cast<uint32_t>(MAX_TENSOR_DIMS)) {
     assert_fail(file, line, "the ChipTensor is empty: it was never made, or has %u dimensions", tensor.ndims);
@@ -231,7 +231,7 @@ inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   TensorData& data = made.data(file, line);
   data.manual_dep = tensor.manual_dep ? 1 : 0;
   data.owner_scope = tensor.owner_scope;
-  data.owner_task = static_cast<int64_t>(tensor.owner_task_id.raw + 1);  // 0: nobody
+  data.owner_task = static_cast<int64_t>(tensor.owner_task_id.raw + 1);  // 0: no owner
   if (tensor.numel() == 0) return made;
   if (!place_in_buffer(tensor, data, file, line)) {
     // It starts in the middle of a row of its own: compared with others as bytes, from the first on.
@@ -246,7 +246,7 @@ inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   return made;
 }
 
-/// What a submission has made, as a value.
+/// The result of a submission, as a value.
 inline void show(const Tensor& tensor, ChipTensor& as, const char* file, int line) {
   const TensorData& data = tensor.data(file, line);
   as.init_external(reinterpret_cast<void*>(data.buffer.addr), data.buffer.size, data.shapes,

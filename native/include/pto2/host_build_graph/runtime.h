@@ -1,9 +1,9 @@
-// What the orchestration of a graph that the host builds includes: a table of tasks and edges between them.
+// Header for the orchestration of a graph that the host builds: a table of tasks and edges between them.
 //
 //   extern "C" int NAME(Runtime* runtime, uint64_t* args, int arg_count);
 //
-// runs on the host before anything is launched; args are host pointers and scalars. It allocates what kernels
-// use (`host_api`), copies to it, adds tasks and edges, and records which memory is copied back.
+// runs on the host before the launch; args are host pointers and scalars. It allocates memory of kernels
+// (`host_api`), copies to it, adds tasks and edges, and records which memory is copied back.
 #pragma once
 
 #define PTO2_SITES 1  // add_task takes file and line of its caller

@@ -1,7 +1,7 @@
 // Assertions of orchestration code: debug_assert (gone under NDEBUG) and always_assert.
 //
-// A failed assertion throws AssertionError, which names the condition and the place. Nothing is printed and
-// nobody exits: the runtime catches it, releases what the run holds, and reports it to the caller.
+// A failed assertion throws AssertionError, which names the condition and the place. It neither prints nor
+// exits: the runtime catches it, releases the resources of the run, and reports it to the caller.
 #pragma once
 
 #include <stdarg.h>
@@ -99,7 +99,7 @@ class AssertionError : public std::runtime_error {
   throw AssertionError(condition, file, line);
 }
 
-/// The same for a condition that is best told as a sentence, with numbers.
+/// The same for a condition that is better described by a sentence with numbers.
 [[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 3, 4)]] inline void assert_fail(const char* file,
                                                                                           int line,
                                                                                           const char* format,

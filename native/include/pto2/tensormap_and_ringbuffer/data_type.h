@@ -22,7 +22,7 @@ enum class DataType : uint32_t {
   DATA_TYPE_NUM = 15,
 };
 
-/// Bytes of one element; 0 for a value that is no type.
+/// Bytes of one element; 0 for an unknown type.
 inline constexpr uint64_t get_element_size(DataType dtype) {
   switch (dtype) {
     case DataType::INT8:
@@ -45,7 +45,7 @@ inline constexpr uint64_t get_element_size(DataType dtype) {
   return 0;
 }
 
-/// Whether its integers may be negative.
+/// Return true if its integers may be negative.
 inline constexpr bool is_signed(DataType dtype) {
   return dtype != DataType::UINT8 && dtype != DataType::UINT16 && dtype != DataType::UINT32 &&
          dtype != DataType::UINT64 && dtype != DataType::BOOL;

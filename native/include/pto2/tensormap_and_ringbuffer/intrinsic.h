@@ -1,4 +1,4 @@
-// What a kernel asks about its task: which block it is, of how many, and which vector core of its cluster.
+// Queries of a kernel about its task: its block, the number of blocks, and its vector core in the cluster.
 //
 // They take the slots of the kernel, as they do elsewhere; here the core knows.
 #pragma once
@@ -21,8 +21,7 @@ static inline int32_t get_sub_block_id(const int64_t*) {
 /// Engines that copy on their own.
 enum DmaWorkspaceKind { DMA_WORKSPACE_SDMA = 0, DMA_WORKSPACE_URMA = 1, DMA_WORKSPACE_KIND_COUNT = 2 };
 
-/// Memory of such an engine, which nobody looks into: copies are over when the call returns. None of an engine that
-/// is not there.
+/// Opaque memory of such an engine: copies are over when the call returns. Null for a missing engine.
 static inline uint8_t* get_dma_workspace(const int64_t*, int kind) {
   alignas(64) static uint8_t workspace[64];
   return kind == DMA_WORKSPACE_SDMA ? workspace : nullptr;

@@ -1,4 +1,4 @@
-// The end of a kernel: what it stores is in memory when the scalar unit goes on.
+// The end of a kernel: its stores are in memory when the scalar unit goes on.
 #pragma once
 
 #include "pto/core/machine.hpp"

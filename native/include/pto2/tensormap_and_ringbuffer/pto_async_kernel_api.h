@@ -1,4 +1,4 @@
-// Kernels whose task is over when a counter says so, not when they return.
+// Kernels whose task is over when a counter reaches its target, not when they return.
 //
 // A device gives the core away meanwhile. Here the kernel waits where it registers the counter, as a kernel that
 // calls TWAIT does: other cores go on, and the task is over at the same time.
@@ -24,7 +24,7 @@ struct AsyncCtx {
   PTO2TaskId task_token{0};
 };
 
-/// A counter of 32 bits, and what it has to reach.
+/// A counter of 32 bits, and its target.
 struct CompletionToken {
   uint64_t addr;
   uint32_t expected_value;
@@ -38,8 +38,8 @@ static inline bool async_ctx_is_deferred(const AsyncCtx&) { return true; }
 
 static inline bool register_completion_condition(AsyncCtx& ctx, const CompletionToken& token) {
   if (token.completion_type != COMPLETION_TYPE_COUNTER || token.addr == 0) {
-    pto::detail::failf("a completion that is no counter (type %d at 0x%llx): there are no other ones here",
-                       token.completion_type, static_cast<unsigned long long>(token.addr));
+    pto::detail::failf("expected a counter as completion, got type %d at 0x%llx", token.completion_type,
+                       static_cast<unsigned long long>(token.addr));
   }
   if (ctx.registered >= MAX_COMPLETIONS_PER_TASK) {
     pto::detail::failf("a task waits for %d completions at most", MAX_COMPLETIONS_PER_TASK);

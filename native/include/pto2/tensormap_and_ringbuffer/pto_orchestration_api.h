@@ -1,4 +1,4 @@
-// What an orchestration includes: submit tasks, open and close scopes, hold clusters, write log lines.
+// Header for orchestrations: submit tasks, open and close scopes, hold clusters, write log lines.
 //
 // An orchestration is a shared object that exports
 //
@@ -43,7 +43,7 @@ struct PTO2RuntimeOps {
   __attribute__((format(printf, 2, 3))) void (*log_always)(const char* func, const char* fmt, ...);
   TensorPool* (*get_tensor_pool)(PTO2Runtime* rt);
 
-  /// Where in the source the next call comes from. The string lives as long as the shared object.
+  /// Set the source location of the next call. The string must outlive the shared object.
   void (*set_site)(PTO2Runtime* rt, const char* file, int line);
   int32_t (*allocate_cluster)(PTO2Runtime* rt);
   void (*free_cluster)(PTO2Runtime* rt, int32_t cluster_id);
@@ -80,13 +80,13 @@ extern "C" __attribute__((weak, used, visibility("default"))) void pto2_bind_run
 
 static inline PTO2Runtime* current_runtime(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   PTO2Runtime* rt = pto2_detail::bound_runtime();
-  if (rt == nullptr) assert_fail(file, line, "there is no runtime: only an orchestration has one");
+  if (rt == nullptr) assert_fail(file, line, "missing runtime: only an orchestration has one");
   return rt;
 }
 
 // The places of calls come from default arguments: leave them out.
 
-/// Submit a task. Its dependencies follow from the tensors: it waits for the tasks that wrote what it reads.
+/// Submit a task. Its dependencies follow from the tensors: it waits for the tasks that wrote its inputs.
 /// OUTPUT tensors without an address get one here. The tensors move out of `params`.
 static inline void pto2_rt_submit_task(PTO2Runtime* rt, int32_t kernel_id, PTO2WorkerType worker_type,
                                        PTOParam* params, int32_t num_params,
@@ -107,7 +107,8 @@ static inline void pto2_rt_scope_end(PTO2Runtime* rt) { rt->ops->scope_end(rt); 
 /// The runtime does this when the entry returns.
 static inline void pto2_rt_orchestration_done(PTO2Runtime* rt) { rt->ops->orchestration_done(rt); }
 
-/// Where tensors live. The runtime has done this already when it calls the entry; doing it again is harmless.
+/// Bind the storage of tensors. The runtime has done this already when it calls the entry; a repetition is
+/// harmless.
 static inline void pto2_rt_init_tensor_pool(PTO2Runtime* rt) {
   TensorPool::set_instance(rt->ops->get_tensor_pool(rt));
 }
@@ -159,7 +160,7 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
 // --- the same without a runtime argument, and what only comes so (pto_task_args.h) ---
 
 namespace pto2_detail {
-/// How many manual scopes are open, in this shared object.
+/// The number of open manual scopes, in this shared object.
 __attribute__((visibility("hidden"))) inline int& manual_scopes() {
   static int open = 0;
   return open;
@@ -317,7 +318,7 @@ static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster
 
 namespace pto2_detail {
 
-/// The place of an element, checked; the runtime is told where the call comes from.
+/// The address of an element, checked; the runtime receives the location of the call.
 struct Place {
   uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
   template <class Index>

@@ -35,7 +35,7 @@ typedef enum {
   PTO2_TASK_CONSUMED = 4,
 } PTO2TaskState;
 
-// What a run failed with.
+// Error codes of a run.
 #define PTO2_ERROR_NONE 0
 #define PTO2_ERROR_SCOPE_DEADLOCK 1
 #define PTO2_ERROR_HEAP_RING_DEADLOCK 2

@@ -29,7 +29,7 @@ using PTO2ArgTensor = Tensor;
 #endif
 
 namespace pto2_detail {
-// What pto2/chip/tensor.h has for its tensors, for handles.
+// The tensor functions of pto2/chip/tensor.h, for handles.
 inline const Tensor& handle_of(const Tensor& tensor, const char*, int) { return tensor; }
 inline void show(const Tensor& tensor, Tensor& as, const char*, int) { as = tensor; }
 inline uint64_t creator_of(const Tensor&) { return UINT64_MAX; }
@@ -39,7 +39,7 @@ inline bool is_untracked(const Tensor&) { return false; }
 inline constexpr int32_t INVALID_KERNEL_ID = -1;
 inline constexpr uint32_t PTO2_MAX_TASK_ARGS = 64;  // tensors and scalars of one task
 
-/// Whether tensors order the tasks of a scope, or only dependencies that are given.
+/// True if tensors order the tasks of a scope; false if only given dependencies do.
 enum class PTO2ScopeMode : uint8_t { AUTO = 0, MANUAL = 1 };
 
 /// Kernels of one task, for the cores of one cluster; at least one of them.
@@ -69,7 +69,7 @@ struct PTO2Predicate {
 using CorePredicateOperand = PTO2PredicateOperand<PTO2ArgTensor>;
 using CoreTaskPredicate = PTO2Predicate<PTO2ArgTensor>;
 
-/// How many blocks a task has, and whether all of them have a core at one time.
+/// The number of blocks of a task, and whether all of them have a core at one time.
 class PTO2LaunchSpec {
  public:
   int16_t block_num() const { return block_num_; }
@@ -99,7 +99,7 @@ class TensorCreateInfo {
     for (uint32_t d = 0; d < ndims; d++) shapes_[d] = static_cast<uint64_t>(shapes[d]);
   }
 
-  /// What every element is before the task runs: the bits of one.
+  /// The initial value of every element: the bits of one.
   template <class Value>
   void set_initial_value(Value value) {
     static_assert(sizeof(Value) <= 8 && std::is_trivially_copyable<Value>::value, "an element");
@@ -128,7 +128,7 @@ class TensorCreateInfo {
   int line;
 };
 
-/// What the runtime is given: see CoreTaskArgs.
+/// The arguments as passed to the runtime: see CoreTaskArgs.
 struct PTO2Submission {
   const int32_t* kernels;  // for AIC, AIV0, AIV1; null: the task runs nothing
   PTOParam* params;
@@ -142,10 +142,11 @@ struct PTO2Submission {
   const PTO2Predicate<Tensor>* predicate;
 };
 
-/// What a tensor is to a task, as arguments of an orchestration are told apart.
+/// The direction of a tensor of a task.
 enum class TensorArgType : int32_t { INPUT = 0, OUTPUT = 1, INOUT = 2, OUTPUT_EXISTING = 3, NO_DEP = 4 };
 
-/// What an explicit edge is for. Here every task that is waited for keeps its memory as long as it is needed.
+/// The purpose of an explicit edge. Here every task that is waited for keeps its memory as long as it is
+/// needed.
 enum DepFlags : uint8_t { DEP_NONE = 0, DEP_WAIT = 1, DEP_RETAIN = 2 };
 constexpr DepFlags operator|(DepFlags a, DepFlags b) {
   return static_cast<DepFlags>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
@@ -210,7 +211,7 @@ class CoreTaskArgs {
     deps_ = count > 0 ? deps : nullptr;
     dep_count_ = count;
   }
-  /// Kinds tell how long memory is kept (DepFlags).
+  /// Kinds define how long memory is kept (DepFlags).
   void set_dependencies_with_kinds(const PTO2TaskId* deps, const DepFlags* kinds, uint32_t count) {
     if (count > 0 && kinds == nullptr) set_error("set_dependencies_with_kinds: no kinds at a null pointer");
     set_dependencies(deps, count);
@@ -221,7 +222,7 @@ class CoreTaskArgs {
   }
   void set_predicate(const CoreTaskPredicate& predicate) { predicate_ = predicate; }
   const CoreTaskPredicate& predicate() const { return predicate_; }
-  // Of time only: they change nothing here.
+  // Hints for timing only: they have no effect here.
   void set_allow_early_resolve(bool early = true) { early_ = early; }
   bool allow_early_resolve() const { return early_; }
   void set_task_timing_slot(int32_t slot) {
@@ -321,7 +322,7 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
   CoreTaskArgsWithDeps(const CoreTaskArgsWithDeps&) = delete;  // the dependencies are in here
   CoreTaskArgsWithDeps& operator=(const CoreTaskArgsWithDeps&) = delete;
 
-  /// The task waits for them; invalid ones are nobody.
+  /// The task waits for them; invalid ids are ignored.
   template <class... Ids>
   void add_dep(Ids... ids) {
     (add_one_dep(ids), ...);
@@ -347,7 +348,7 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
   uint32_t kept_count_ = 0;
 };
 
-/// What a submission gave: the task, and the tensors that were made for it.
+/// The result of a submission: the task, and the tensors that were made for it.
 class TaskOutputTensors {
  public:
   bool empty() const { return count_ == 0; }
@@ -355,7 +356,7 @@ class TaskOutputTensors {
   const PTO2ArgTensor& get_ref(uint32_t index, const char* file = __builtin_FILE(),
                                int line = __builtin_LINE()) const& {
     if (index >= count_)
-      assert_fail(file, line, "the task made %u tensors, there is no number %u", count_, index);
+      assert_fail(file, line, "expected the number of one of %u tensors of the task, got %u", count_, index);
     return tensors_[index];
   }
   const PTO2ArgTensor& get_ref(uint32_t index) const&& = delete;

@@ -18,7 +18,7 @@ enum class PTOParamType : int32_t {
   OUTPUT = 1,
   INOUT = 2,
   SCALAR = 3,
-  PIPE_IN = INPUT,    // what is in a FIFO of the cluster, as a tensor of one element: popped by the task,
+  PIPE_IN = INPUT,    // content of a FIFO of the cluster, as a tensor of one element: popped by the task,
   PIPE_OUT = OUTPUT,  // or pushed
 };
 
@@ -65,7 +65,7 @@ inline PTOParam make_output_param(const Tensor& tensor, const char* file = __bui
   return PTOParam(PTOParamType::OUTPUT, tensor, 0);
 }
 
-/// A FIFO between tasks of a cluster (TPUSH, TPOP): a tensor of minimal shape stands for what is in it, so that
+/// A FIFO between tasks of a cluster (TPUSH, TPOP): a tensor of minimal shape stands for its content, so that
 /// the task that pops waits for the one that pushes. The data goes through the FIFO.
 inline Tensor make_pipe() {
   const uint64_t shape[] = {1};

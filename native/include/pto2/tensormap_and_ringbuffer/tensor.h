@@ -11,7 +11,7 @@
 #include "data_type.h"
 #include "tensor_data.h"
 
-#ifdef __CPU_SIM  // what a kernel is given, by the name that it has in orchestrations of pto2/chip
+#ifdef __CPU_SIM  // kernel arguments, by their name in orchestrations of pto2/chip
 using ChipTensor = TensorData;
 #endif
 
@@ -28,8 +28,8 @@ using ChipTensor = TensorData;
 #include "tensor_pool.h"
 
 /// Copies share the descriptor, so an address that the runtime gives to an output is seen through all of
-/// them. view, reshape, transpose and copy make descriptors of their own: take them of an intermediate tensor
-/// after the task that writes it was submitted, before that there is no address to share.
+/// them. view, reshape, transpose and copy make descriptors of their own: use them on an intermediate tensor
+/// after the task that writes it was submitted, since it has no address before.
 struct Tensor {
   int32_t index = 0;  // in the TensorPool; 0: empty
 
@@ -114,7 +114,7 @@ struct Tensor {
     return count == numel();
   }
 
-  /// The same elements with other extents. Of a part, only if its elements lie one after the other; the
+  /// The same elements with other extents. A part can be reshaped only if its elements are contiguous; the
   /// result starts where the part starts.
   Tensor reshape(const uint64_t new_shapes[], uint64_t new_ndims, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) const {

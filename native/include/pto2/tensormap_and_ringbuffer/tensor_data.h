@@ -1,15 +1,15 @@
 // The descriptor of a tensor as kernels read it, and the question whether two of them share memory.
 //
-// raw_shapes are the extents of the buffer, shapes those of the region looked at, offsets where it starts,
-// dimension by dimension, all in elements; strides follow from raw_shapes in row-major order. Fields up to
-// `dtype` have the places that kernels were compiled against; what this implementation adds comes after them.
+// raw_shapes are the extents of the buffer, shapes those of the region, offsets its start, dimension by
+// dimension, all in elements; strides follow from raw_shapes in row-major order. Fields up to `dtype` have
+// the places that kernels were compiled against; additions of this implementation come after them.
 //
-// Where this is stricter or more exact than the documented runtime:
+// Stricter or more exact than in the documented runtime:
 // - `start_offset` is always right, not only after dispatch, and never written by a scheduler.
 // - a reshape of a region that does not start at element 0 keeps its place (`base_offset`): the documented
 //   runtime moves it to the start of the buffer.
-// - a transposed descriptor remembers which dimension is which in memory (`permutation`), so its start is the
-//   first element and not what the exchanged extents would give. Kernels still see exchanged extents only.
+// - a transposed descriptor records which dimension is which in memory (`permutation`), so its start is the
+//   first element and not that of the exchanged extents. Kernels still see exchanged extents only.
 #pragma once
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct PTOBufferHandle {
   uint64_t size;
 };
 
-/// Of the region a task accesses, against a region that an earlier task wrote.
+/// A region that a task accesses, compared with a region that an earlier task wrote.
 enum class OverlapStatus {
   NO_OVERLAP,
   COVERED,  // the later region contains the whole earlier one
@@ -122,7 +122,7 @@ struct TensorData {
     view(view_shapes, view_offsets);
   }
 
-  /// Look at a part of what this looks at: offsets add up, the buffer stays.
+  /// Narrow the region to a part: offsets add up, the buffer stays.
   void view(const uint64_t view_shapes[], const uint64_t view_offsets[]) {
     for (uint64_t d = 0; d < ndims; d++) {
       shapes[d] = view_shapes[d];
@@ -170,8 +170,8 @@ struct TensorData {
   /// The dimension of the buffer that dimension d of this descriptor walks along.
   uint64_t memory_dim(uint64_t d) const { return ((permutation >> (4 * d)) & 15u) ^ d; }
 
-  /// Whether the elements lie one after the other: all dimensions but the first are whole. Of a transposed
-  /// descriptor the first must be whole too, its rows are not neighbours.
+  /// Return true if the elements are contiguous: all dimensions but the first are whole. In a transposed
+  /// descriptor the first must be whole too, because its rows are not neighbours.
   bool is_contiguous() const {
     for (uint64_t d = permutation == 0 ? 1 : 0; d < ndims; d++) {
       if (shapes[d] != raw_shapes[d]) return false;
@@ -188,8 +188,8 @@ struct TensorData {
 
   bool is_same_memref(const TensorData& other) const { return buffer.addr == other.buffer.addr; }
 
-  /// Of this access against what an earlier task wrote. Dimension by dimension, with the rank of this: right
-  /// for two views of one tensor; use tensor_overlap where either may have been reshaped or transposed.
+  /// Compare this access with the write of an earlier task. Dimension by dimension, with the rank of this:
+  /// right for two views of one tensor; use tensor_overlap if either may have been reshaped or transposed.
   OverlapStatus is_overlap(const TensorData& pre_task_output) const {
     if (!is_same_memref(pre_task_output)) return OverlapStatus::NO_OVERLAP;
     if (version < pre_task_output.version) version_went_back(pre_task_output);
@@ -266,7 +266,7 @@ inline Segment tensor_bytes(const TensorData& tensor) {
   return {tensor.start_offset * size, (last + 1) * size};
 }
 
-/// Whether comparing offsets and shapes dimension by dimension compares elements.
+/// Return true if a comparison of offsets and shapes dimension by dimension compares elements.
 inline bool same_geometry(const TensorData& a, const TensorData& b) {
   if (a.ndims != b.ndims || a.permutation != b.permutation || a.base_offset != b.base_offset) return false;
   if (a.dtype != b.dtype && get_element_size(a.dtype) != get_element_size(b.dtype)) return false;

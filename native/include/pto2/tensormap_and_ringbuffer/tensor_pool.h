@@ -1,9 +1,9 @@
-// Where tensor descriptors live: a table of TensorData with stable addresses, reference counted.
+// Storage of tensor descriptors: a table of TensorData with stable addresses, reference counted.
 //
-// Who touches what: one thread, the orchestrator, allocates, retains and releases; schedulers and cores only
-// read descriptors of tasks that have been published to them. A runtime therefore releases the parameters of
-// a finished task on the orchestrator's side (when it uses the slot again, or when the pool asks through
-// `set_reclaim`), never where the task completes. There is no lock and no atomic here.
+// Threads: the orchestrator alone allocates, retains and releases; schedulers and cores only read descriptors
+// of tasks that have been published to them. A runtime therefore releases the parameters of a finished task
+// on the orchestrator's side (when it uses the slot again, or when the pool asks through `set_reclaim`),
+// never at completion of the task. There is no lock and no atomic here.
 //
 // Memory is mapped for the whole capacity and touched only as far as it was ever used. Index 0 means "no
 // tensor". A free entry has ref_count 0 and holds the next free index in `version`.
@@ -36,7 +36,7 @@ class TensorPool {
   /// The pool that tensors of this shared object live in; null before a runtime has bound one.
   static TensorPool* instance() { return current(); }
   static void set_instance(TensorPool* pool) { current() = pool; }
-  /// The same, for who needs one.
+  /// The same; required.
   static TensorPool& required(const char* file, int line) {
     TensorPool* pool = current();
     if (__builtin_expect(pool == nullptr, 0)) {

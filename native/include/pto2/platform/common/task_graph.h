@@ -1,15 +1,15 @@
 // The task table that host_build_graph and aicpu_build_graph share: storage that grows, edges, and errors.
 //
-// The documented runtimes keep fixed arrays (290 MB). Here tasks and edges take what they need; a task never
-// moves, so pointers and references to it stay good. Limits are the documented ones: what exceeds them is
-// reported by a log line and a return value as documented, and is also counted, so that a graph that lost a
-// task or an edge is not run.
+// The documented runtimes keep fixed arrays (290 MB). Here tasks and edges grow on demand; a task never
+// moves, so pointers and references to it stay valid. Limits are the documented ones: an excess is reported
+// by a log line and a return value as documented, and is also counted, so that a graph that lost a task or an
+// edge is not run.
 //
-// Concurrency. One thread, the builder, adds tasks and edges; others may use a task once they have been told
-// its id in a way that orders memory. `pending` of a task is the number of edges into it that have not been
-// satisfied, plus one until it is released: whoever brings it to zero starts the task, so exactly one does.
-// An edge is added, and a completed task walks its edges, under the lock of the earlier task: an edge is
-// either seen by that walk or finds `completed` set and is not counted.
+// Concurrency. One thread, the builder, adds tasks and edges; others may use a task once its id was passed to
+// them in a way that orders memory. `pending` of a task is the number of unsatisfied edges into it, plus one
+// until it is released: the thread that brings it to zero starts the task, so exactly one does. Edges are
+// added, and walked at completion, under the lock of the earlier task: an edge is either seen by that walk or
+// finds `completed` set and is not counted.
 #pragma once
 
 #include <sched.h>
@@ -57,7 +57,7 @@ struct alignas(64) Handshake {
   volatile uint32_t physical_core_id;
 };
 
-/// What to copy back to the host, and to free, when a run is over.
+/// Memory to copy back to the host, and to free, when a run is over.
 struct TensorPair {
   void* host_ptr;
   void* dev_ptr;
@@ -154,14 +154,14 @@ struct Task {
 
 namespace pto2_detail {
 
-/// What the two runtimes have in common.
+/// The common parts of the two runtimes.
 class TaskGraph {
  public:
   explicit TaskGraph(int max_functions) : max_functions_(max_functions) {}
   TaskGraph(const TaskGraph&) = delete;
   TaskGraph& operator=(const TaskGraph&) = delete;
 
-  /// Null for an id that is no task.
+  /// Null for an unknown id.
   Task* get_task(int task_id) { return known(task_id) ? &tasks[task_id] : nullptr; }
   const Task* get_task(int task_id) const { return known(task_id) ? &tasks[task_id] : nullptr; }
   int get_task_count() const { return count_.load(std::memory_order_acquire); }
@@ -210,7 +210,7 @@ class TaskGraph {
 
   // --- for the runtime ---
 
-  /// How many calls were refused, and what the first of them was told.
+  /// Number of refused calls, and the first error.
   int get_error_count() const { return error_count_; }
   const char* get_first_error() const { return first_error_; }
 
@@ -261,7 +261,7 @@ class TaskGraph {
     }
   }
 
-  /// Whether this call was the first to publish the task.
+  /// Return true if this call was the first to publish the task.
   bool mark_published(int task_id) {
     if (!known(task_id)) return refuse("[Runtime] Invalid task ID %d to publish", task_id) == 0;
     return tasks[task_id].published.exchange(1) == 0;

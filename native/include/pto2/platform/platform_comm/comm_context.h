@@ -1,4 +1,4 @@
-// What a kernel knows of its rank and its peers: a layout that programs embed as numbers.
+// The description of a rank and its peers for kernels: a layout that programs embed as numbers.
 #pragma once
 
 #include <stddef.h>

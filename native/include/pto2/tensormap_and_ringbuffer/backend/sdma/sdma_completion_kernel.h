@@ -11,7 +11,7 @@ inline constexpr uint32_t SDMA_SCRATCH_ALIGNMENT = pto::comm::sdma::UB_ALIGN_SIZ
 
 enum class SdmaOp : uint8_t { TGET = 0, TPUT = 1 };
 
-/// A copy that is asked for.
+/// Request a copy.
 template <class Dst, class Src, class Scratch>
 struct SdmaRequestDescriptor {
   SdmaOp op;
@@ -36,7 +36,7 @@ inline SdmaRequestDescriptor<Dst, Src, Scratch> SdmaTput(const Dst& dst, const S
   return {SdmaOp::TPUT, dst, src, scratch, workspace, sync_id};
 }
 
-/// False where there is no engine to ask: get_dma_workspace gave nothing.
+/// Return false if there is no engine: get_dma_workspace returned null.
 template <class Dst, class Src, class Scratch>
 inline bool send_request_entry(AsyncCtx& ctx, SdmaRequestDescriptor<Dst, Src, Scratch> request) {
   pto::comm::AsyncSession session;
