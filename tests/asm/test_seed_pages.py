@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.each import each
 
 import pto
+from pto import driver
 from pto.asm.text import parse_source
 from pto.diag import Diagnostic, Source
 from pto.isa import errors
@@ -69,8 +70,8 @@ def test_overview_layout_words_are_honoured_or_refused() -> None:
             ("ColMajor, RowMajor, NZ", ""),
             ("RowMajor, ColMajor, ZN", ""),
             ("ColMajor, RowMajor, None", ""),
-            ("ColMajor, RowMajor, ZN", "ZN is another layout"),
-            ("RowMajor, NoneBox, NZ", "NZ is another layout"),
+            ("ColMajor, RowMajor, ZN", "ZN contradicts blayout and slayout"),
+            ("RowMajor, NoneBox, NZ", "NZ contradicts blayout and slayout"),
             ("ColMajor, RowMajor, FR", "no layout is defined for FR"),
             ("ColMajor, RowMajor, RN", "no layout is defined for RN"),
         ],
@@ -125,6 +126,7 @@ def test_tassign_forms_of_manual_mode() -> None:
         "pto.tassign %tile, @tile(0x1000)",
         "tassign %tile, 0x1000",
         f"pto.tassign %tile, 4096 : {type}, index",
+        f"pto.tassign %tile, 4096 : {type}, i32",
     ]
 
     def check(line: str) -> None:
@@ -141,6 +143,16 @@ def test_tassign_of_a_tile_that_was_used_before() -> None:
     found = problems(assigned("pto.tassign %tile, @tile(0x1000)", before=use))
     assert [d.code for d in found] == ["PTO-E0901"]
     assert "pto.tassign before its first use" in found[0].help
+
+
+def test_tassign_has_no_effect_in_auto_mode() -> None:
+    """As the page says: a warning, and the assembler places the tile."""
+    type = "!pto.tile_buf<vec, 16x16xf32>"
+    line = f"%same = pto.tassign %tile, %addr : {type} -> {type}\n pto.tabs ins(%same : {type}) outs(%b : {type})"
+    done = driver.lowered(pto.parse(assigned(line)), options=driver.Options(level="level2"))
+    assert [(d.code, d.severity) for d in done.diagnostics] == [("PTO-E0903", "warning")]
+    names = [op.name for op in done.module.walk()]
+    assert "pto.tassign" not in names and names.count("pto.tabs") == 2
 
 
 def test_tassign_ids_and_recipe() -> None:

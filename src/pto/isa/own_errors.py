@@ -349,8 +349,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0903",
         "tassign in auto mode",
-        "tassign binds addresses, but in auto mode the assembler does this.",
-        "Use --pto-level=level3.",
+        "tassign binds addresses, but in auto mode the assembler places all tiles. PTOAS refuses such a program.",
+        "Use --pto-level=level3, or drop it.",
     ),
     (
         "PTO-E0904",

@@ -20,10 +20,11 @@ from types import ModuleType
 from ..diag import has_errors
 from ..ir.attrs import IntAttr
 from ..ir.core import Module, Operation, Value
+from ..ir.facts import places_tile
 from ..ir.types import I64
 from ..isa.profiles import LOCATIONS
 from .aliases import Aliases, AllocatedStorage
-from .edit import constant, function_name, make
+from .edit import constant, function_name, make, operations, replace_values, rewrite
 from .liveness import Liveness
 from .memory.accumulate import Accumulators
 from .memory.placements import MemoryPlan
@@ -35,6 +36,7 @@ __all__ = ["MemoryPlan", "components", "run"]
 
 def run(ctx: PassContext) -> None:
     """Give every tile an address."""
+    _drop_assignments(ctx.module)
     plan = MemoryPlan(ctx.module, ctx.profile)
     placed: dict[AllocatedStorage, int] = {}
     for functions, callees in components(ctx.module):
@@ -57,6 +59,18 @@ def run(ctx: PassContext) -> None:
         _write(placed)
         if any(space.sharing != "none" for f in plan.functions.values() for space in f.spaces.values()):
             _reports().warn_of_sharing(ctx, plan)
+
+
+def _drop_assignments(module: Module) -> None:
+    """Remove `pto.tassign` of tiles, which has no effect in auto mode: its result is the tile."""
+    same: dict[Value, Value] = {}
+    for function in module.functions:
+        for region in function.regions:
+            found = [op for op in operations(region) if places_tile(op)]
+            same.update((result, op.operands[0]) for op in found for result in op.results)
+            if found:
+                rewrite(region, lambda op: [] if places_tile(op) else None)
+                replace_values(region, same)
 
 
 def _reports() -> ModuleType:

@@ -1,4 +1,4 @@
-"""Tile types and where tiles live: construction rules, capacity and alignment, auto and manual mode."""
+"""Tile types and places of tiles: construction rules, capacity and alignment, auto and manual mode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINE = {"cols": "a row", "rows": "a column"}
 
 
 def construction_problems(t: TileBufType, profile: Profile, window: bool = False) -> Iterator[Problem]:
-    """Everything that makes a tile type illegal in itself."""
+    """Yield the problems that make a tile type itself illegal."""
     if t.rows <= 0 or t.cols <= 0:
         yield (
             "SA-0064",
@@ -84,7 +84,7 @@ def construction_problems(t: TileBufType, profile: Profile, window: bool = False
             )
     else:
         name, n = ("cols", t.cols) if t.blayout == "row_major" else ("rows", t.rows)
-        if n * t.bits % 256 and not window:  # the lines of a window are those of the tile it is of
+        if n * t.bits % 256 and not window:  # the lines of a window are those of its tile
             step = 256 // t.bits
             yield (
                 "SA-0006",
@@ -122,10 +122,10 @@ def _multiple(name: str, n: int, step: int) -> str:
 
 
 def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> Iterator[Problem]:
-    """SA-0351 .. SA-0354: the space exists, the tile fits, at its address, aligned; with the documented way
-    out."""
+    """Yield SA-0351 .. SA-0354: the space exists, the tile fits at its address, aligned; with the documented
+    help."""
     for code, message, expected, got, help in _placement(t, addr, profile):
-        from ..isa.errors import entry  # costly, and seldom needed
+        from ..isa.errors import entry  # costly, and rarely needed
 
         yield code, message, expected, got, f"{help} ({entry(code).recipe})"
 
@@ -183,7 +183,7 @@ def _placement(t: TileBufType, addr: int | None, profile: Profile) -> Iterator[P
 
 
 def check_tiles(context: Context) -> None:
-    """Tile types at the places that create them, addresses, and the rules of auto and manual mode."""
+    """Check tile types where tiles are created, addresses, and the rules of auto and manual mode."""
     module, profile = context.module, context.profile
     manual = is_manual(module, context.level)
     seen: set[tuple[int, int | None, bool]] = set()
@@ -225,7 +225,7 @@ def check_tiles(context: Context) -> None:
 
 
 def _created(op: Operation) -> Iterator[Value]:
-    """Tiles whose type is fixed here: results of alias and alloc operations, function arguments."""
+    """Yield tiles whose type is fixed here: results of alias and alloc operations, function arguments."""
     if op.name == "func.func":
         for block in op.regions[0].blocks[:1]:
             yield from (a for a in block.args if isinstance(a.type, TileBufType))
@@ -258,10 +258,12 @@ def _tassign(context: Context, op: Operation, manual: bool) -> None:
         context.report(
             op,
             "PTO-E0903",
-            "is only supported when --pto-level=level3",
-            help="in auto mode tiles are placed by the assembler",
+            "has no effect in auto mode",
+            severity="warning",
+            help="use --pto-level=level3, or drop it to have the tile placed",
         )
-    elif context.insert_sync:
+        return
+    if context.insert_sync:
         context.report(
             op,
             "PTO-E0904",

@@ -54,7 +54,7 @@ ROWS = (
     alias(
         "tassign", opcode=0x1200, pipe="", rebinds="tile",
         by_hand="binds a tile to an address: what it does is in core/assign.hpp",
-        operands="tile=tile|conv_tile|view:inout addr=i64|index|ptr", results="result=tile|conv_tile|view?",
+        operands="tile=tile|conv_tile|view:inout addr=i64|i32|index|ptr", results="result=tile|conv_tile|view?",
         format=(
             "$tile, $addr attr-dict : type($tile) -> type($result)",
             "$tile, $addr attr-dict : type($tile), type($addr)",
