@@ -1,4 +1,4 @@
-"""One access to memory: which place, which bytes of it, read or written."""
+"""Accesses of instructions to memory: the place, its bytes, and whether they are read or written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = Tile | View | ConvTile | Pointer | Register
 
 
 def start_of(place: Place) -> tuple[int, int, int]:
-    """First byte, bits per element and first nibble of a place."""
+    """Return the first byte, the bits per element and the first nibble of a place."""
     if isinstance(place, Tile):
         if place.address is None:
             raise LookupError(place.name)
@@ -29,7 +29,7 @@ def start_of(place: Place) -> tuple[int, int, int]:
 
 
 def first_bytes(place: Place, where: Region | Array) -> Array:
-    """The first byte of every element."""
+    """Return the first byte of every element."""
     if isinstance(where, Region):
         at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
         return where.base + (at + where.nibble) * where.bits // 8
@@ -38,8 +38,8 @@ def first_bytes(place: Place, where: Region | Array) -> Array:
 
 
 class Access:
-    """Elements of a place that an instruction reads or writes: a region, or those `at` offsets from its
-    start. Those of `scratch` are written with nobody knows what."""
+    """Elements of a place that an instruction reads or writes: a region, or elements at offsets `at` from its
+    start. Scratch elements get unspecified contents."""
 
     __slots__ = ("at", "place", "region", "scratch", "write")
 
@@ -54,19 +54,19 @@ class Access:
 
     @property
     def space(self) -> str:
-        """Where it is: `gm`, `vec`, `mat`, .."""
+        """Return the space of the place: `gm`, `vec`, `mat`, .."""
         return self.place.buffer.space
 
     @property
     def where(self) -> Region | Array:
-        """The region, or the offsets."""
+        """Return the region, or the offsets."""
         found = self.region if self.region is not None else self.at
         assert found is not None
         return found
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first byte of the buffer that it touches and the one after the last; equal where none."""
+        """Return the first touched byte of the buffer and the byte after the last; equal without any."""
         if self.region is not None:
             return self.region.bounds
         base, bits, nibble = start_of(self.place)
@@ -77,7 +77,7 @@ class Access:
         return base + (int(at.min()) + nibble) * bits // 8, last + max(8, bits) // 8
 
     def bytes(self) -> Array:
-        """Every byte that it touches, in no particular order."""
+        """Return every touched byte, in no particular order."""
         if self.region is not None:
             return self.region.byte_offsets()
         assert self.at is not None

@@ -1,4 +1,4 @@
-"""Arguments of a launch: what a caller gives, checked, as the values the program sees."""
+"""Arguments of a launch: check the values of the caller, and convert them to those of the program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .ranks import RankContext, Window, World
 
 
 class Windows:
-    """The windows of all ranks in the memory of a launch. `base` is where kernels find those of rank 0."""
+    """The windows of all ranks in the memory of a launch. `base` is the address of rank 0 for kernels."""
 
     def __init__(self, world: World, gm: GlobalMemory, base: int = WINDOWS_BASE) -> None:
         self.world = world
@@ -33,7 +33,7 @@ class Windows:
                 self._buffers[window, rank] = made
 
     def named(self, window: Window, rank: int, name: str) -> Buffer:
-        """The window of a rank, which goes by the name of the argument that it is given for."""
+        """Return the window of a rank, named after its argument."""
         found = self._buffers[window, rank]
         if found.name.startswith("window"):
             found.name = name
@@ -41,7 +41,7 @@ class Windows:
 
 
 class Binding:
-    """Arguments of a launch as the values the program sees; of several ranks, those of one."""
+    """Arguments of a launch as values of the program; with several ranks, those of one rank."""
 
     def __init__(
         self, kernel: Launchable, gm: GlobalMemory, windows: Windows | None = None, rank: int = 0
@@ -80,8 +80,8 @@ class Binding:
         return []
 
     def _spread(self, first: list[Any]) -> None:
-        """The values of every function of the kernel, from those of the first: in order, but for those that
-        the launch fills in, of which each function takes what it names."""
+        """Spread the values of the first function to all functions, in order. Each function takes the values
+        that the launch fills in by name."""
         named = [(p.name, value) for p, value in zip(self.kernel.args, first, strict=True)]
         of = {name: value for name, value in named if name in SPMD}
         given = [value for name, value in named if name not in SPMD]
@@ -105,7 +105,7 @@ class Binding:
         return Diagnostic(code, self._told(message), span, **facts)
 
     def _told(self, message: str) -> str:
-        """A message; of several ranks it says whose."""
+        """Add the rank to a message if there are several ranks."""
         return f"{message} (rank {self.rank})" if self._windows is not None else message
 
     def _value(self, param: Value, value: Any) -> Any:
@@ -148,7 +148,7 @@ class Binding:
         return self.gm.add(name, array)
 
     def _of_ranks(self, value: Any) -> Any:
-        """What a rank is given for a window, or for the structure of its communicator."""
+        """Return the value of a rank for a window, or for the structure of its communicator."""
         if self._windows is not None and isinstance(value, Window) and value.world is self._windows.world:
             return value[self.rank]
         if self._windows is not None and isinstance(value, RankContext):
@@ -236,7 +236,7 @@ def bound(
     args: Sequence[Any], gm: GlobalMemory, world: World | None, base: int,
     make: Callable[[GlobalMemory, Windows | None, int], Binding],
 ) -> list[Binding]:  # fmt: skip
-    """The arguments of every rank, or of a launch without ranks; raises where some are wrong."""
+    """Return the arguments of every rank, or of a launch without ranks; raise if some are wrong."""
     if world is None:
         bindings, given = [make(gm, None, 0)], [args]
     else:
@@ -257,7 +257,7 @@ def _same_memory(a: Array, b: Array) -> bool:
 
 
 def fits(have: np.dtype[Any], dtype: str) -> bool:
-    """Whether an array of `have` can stand for elements of a type: the same, or its raw bits."""
+    """Return True if an array of type `have` can hold elements of a type: the same type, or its raw bits."""
     info = DTYPES[dtype]
     right = ARRAY_DTYPES.get(dtype)
     if right is not None and have == right:

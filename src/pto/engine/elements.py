@@ -1,10 +1,10 @@
-"""Element codes as arrays: the NumPy twin of `pto.isa.encoding`, with the native module behind it.
+"""Element codes as arrays: the NumPy twin of `pto.isa.encoding`, with compiled loops from the native module.
 
 Codes are unsigned arrays (`code_dtype`); a 4-bit element takes one byte here, and `pack4`/`unpack4` go to and
 from storage with two per byte, low nibble first. Values are float32 (float64 for f64) or integer arrays.
 
 Every function takes `compiled`: True asks for the compiled loops, False for NumPy, None (default) for the
-compiled loops when the module is there. Both give the same codes, and so does `pto.isa.encoding`; the tests
+compiled loops if the module is available. Both give the same codes, and so does `pto.isa.encoding`; the tests
 prove it.
 """
 
@@ -25,13 +25,13 @@ try:
 except ImportError:
     _native = None
 
-#: Element types that were added since the module was compiled: NumPy does them until then.
+#: Element types added after the module was compiled: NumPy computes them until the next build.
 _NEWER = frozenset(DTYPES if _native is None else set(DTYPES) - {name for name, _ in _native.dtypes()})
 
 Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 
-#: Element types that NumPy or ml_dtypes has; hif8, the fp4 types and s4 go through tables here.
+#: Element types of NumPy or ml_dtypes; hif8, the fp4 types and s4 use tables.
 ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
     d.name: np.dtype(getattr(np if hasattr(np, d.array) else ml_dtypes, d.array))
     for d in DTYPES.values()
@@ -43,7 +43,7 @@ _INT_NAMES = {t: n for n, t in ARRAY_DTYPES.items() if t.kind in "iu"}
 
 
 def _quiet(f: Callable[P, Array]) -> Callable[P, Array]:
-    """Without NumPy's warnings: NaN and overflow are ordinary values here."""
+    """Suppress warnings of NumPy: NaN and overflow are ordinary values here."""
 
     @wraps(f)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> Array:
@@ -54,13 +54,13 @@ def _quiet(f: Callable[P, Array]) -> Callable[P, Array]:
 
 
 def has_compiled() -> bool:
-    """Whether the compiled module is importable."""
+    """Return True if the compiled module can be imported."""
     return _native is not None
 
 
 def loops(compiled: bool | None, *dtypes: str) -> Any:
-    """The compiled module if `compiled` allows it and it is there with these element types, else None; see
-    the module docstring."""
+    """Return the compiled module if `compiled` allows it and it has these element types, else None; see the
+    module docstring."""
     there = _native is not None and (not _NEWER or _NEWER.isdisjoint(dtypes))
     if compiled and not there:
         raise ImportError(
@@ -71,17 +71,17 @@ def loops(compiled: bool | None, *dtypes: str) -> Any:
 
 @cache
 def code_dtype(dtype: str) -> np.dtype[Any]:
-    """Array type of the codes of `dtype`: the unsigned integer of its size, one byte for 4 bits and less."""
+    """Return the array type of codes of `dtype`: the unsigned integer of its size, at least one byte."""
     return np.dtype(f"u{max(8, DTYPES[dtype].bits) // 8}")
 
 
 def decode(dtype: str, codes: Array, to: Any = None, *, compiled: bool | None = None) -> Array:
-    """Values of `codes`: float32 (f64: float64) or the integer type; or `to`, a float type that is exact."""
+    """Return the values of `codes`: float32 (f64: float64), integers, or `to`, a float type that is exact."""
     wide = _WIDE.get(dtype)
     if wide is not None and to is None and compiled is not False and _native is not None:
         if codes.dtype != code_dtype(dtype):
             raise _unfit(dtype, codes)
-        if codes.ndim == 1:  # a short way for short arrays
+        if codes.ndim == 1:  # fast path for short arrays
             return _native.decode(dtype, codes if codes.flags.c_contiguous else codes.copy(), wide)
         return _native.decode(dtype, codes.ravel(), wide).reshape(codes.shape)
     d = DTYPES[dtype]
@@ -106,7 +106,7 @@ def encode(
     *,
     compiled: bool | None = None,
 ) -> Array:
-    """Codes of float or integer `values`; see `pto.isa.encoding.encode`."""
+    """Return the codes of float or integer `values`; see `pto.isa.encoding.encode`."""
     values = np.asarray(values)
     if values.dtype in (_F32, _F64):
         mode = _rounding(dtype, mode, nan)
@@ -129,7 +129,7 @@ def encode(
 def encode_row(
     dtype: str, values: Array, mode: str = "NONE", saturate: bool = False, nan: str = "max"
 ) -> Array:
-    """`encode` of float32 or float64 values in one dimension: a short way for short arrays."""
+    """Encode float32 or float64 values in one dimension: a fast path for short arrays."""
     if _native is None:
         return encode(dtype, values, mode, saturate, nan)
     return _native.encode(dtype, values, _rounding(dtype, mode, nan), saturate, nan)
@@ -145,7 +145,7 @@ def convert(
     *,
     compiled: bool | None = None,
 ) -> Array:
-    """Codes in `dst` of the values that `codes` have in `src`; see `pto.isa.encoding.convert`."""
+    """Return the codes in `dst` of the values that `codes` have in `src`; see `pto.isa.encoding.convert`."""
     s, d = DTYPES[src], DTYPES[dst]
     codes = _codes(s, codes)
     mode = _rounding(dst, mode, nan)
@@ -156,7 +156,7 @@ def convert(
 
 
 def pack4(codes: Array, *, compiled: bool | None = None) -> Array:
-    """Bytes holding two 4-bit codes each, low nibble first; an odd count leaves the last high nibble zero."""
+    """Pack two 4-bit codes into each byte, low nibble first; an odd count leaves the last nibble zero."""
     flat = np.ascontiguousarray(codes, np.uint8).ravel()
     if fast := loops(compiled):
         return fast.pack4(flat)
@@ -166,7 +166,7 @@ def pack4(codes: Array, *, compiled: bool | None = None) -> Array:
 
 
 def unpack4(data: Array, count: int, *, compiled: bool | None = None) -> Array:
-    """The first `count` 4-bit codes of `data`, one per byte."""
+    """Return the first `count` 4-bit codes of `data`, one per byte."""
     flat = np.ascontiguousarray(data, np.uint8).ravel()
     if not 0 <= count <= 2 * flat.size:
         raise ValueError(f"{flat.size} bytes hold {2 * flat.size} nibbles, asked for {count}")
@@ -177,7 +177,7 @@ def unpack4(data: Array, count: int, *, compiled: bool | None = None) -> Array:
 
 @_quiet
 def round_integral(values: Array, mode: str) -> Array:
-    """Float `values` rounded to integers (still floats); `NONE` truncates. NaN and infinities stay."""
+    """Round float `values` to integers (still floats); `NONE` truncates. NaN and infinities stay."""
     if mode == "RINT":
         return np.rint(values)
     if mode == "FLOOR":
@@ -195,13 +195,13 @@ def round_integral(values: Array, mode: str) -> Array:
     raise ValueError(f"unknown rounding mode {mode!r}")
 
 
-#: Float types by whether their values are f64.
+#: Float types; the key is True for f64 values.
 _WIDE = {name: d.bits == 64 for name, d in DTYPES.items() if d.is_float and name not in _NEWER}
 
 
 @cache
 def _rounding(dtype: str, mode: str, nan: str) -> str:
-    """The rounding that a mode stands for, where it and the rule for NaN are known."""
+    """Return the rounding of a mode, if the mode and the rule for NaN are known."""
     found = encoding.rounding(DTYPES[dtype], mode)
     if nan not in encoding.NAN_RULES:
         raise ValueError(f"unknown NaN rule {nan!r}: expected one of {', '.join(encoding.NAN_RULES)}")
@@ -227,13 +227,14 @@ def _value_dtype(d: DType) -> np.dtype[Any]:
 
 @cache
 def _values(d: DType) -> Array:
-    """Value of every code of a small type."""
+    """Return the value of every code of a small type."""
     return np.array([encoding.decode(d, c) for c in range(1 << d.bits)], _value_dtype(d))
 
 
 @cache
 def _magnitudes(d: DType) -> tuple[Array, Array]:
-    """Non-negative values of a small float type in rising order (infinity included), and their codes."""
+    """Return the non-negative values of a small float type, ascending (infinity included), and their
+    codes."""
     half = _values(d)[: 1 << (d.bits - 1)].astype(np.float64)
     order = np.argsort(half)
     return half[order], order.astype(np.uint8)
@@ -274,7 +275,7 @@ def _encode(d: DType, values: Array, mode: str, saturate: bool, nan: str) -> Arr
 
 
 def _representable(d: DType, values: Array, mode: str, saturate: bool, nan: str) -> Array:
-    """`values` (float64) rounded to numbers that `d` has."""
+    """Round `values` (float64) to numbers that `d` has."""
     if d.name == "f64":
         return np.clip(values, -d.max_finite, d.max_finite) if saturate else values
     finite = np.isfinite(values)
@@ -303,7 +304,7 @@ def _representable(d: DType, values: Array, mode: str, saturate: bool, nan: str)
 
 
 def _exact_codes(d: DType, values: Array) -> Array:
-    """Codes of values that `d` represents."""
+    """Return the codes of values that `d` represents."""
     if d.name in ARRAY_DTYPES:
         codes = values.astype(ARRAY_DTYPES[d.name]).view(code_dtype(d.name))
     else:
@@ -336,7 +337,7 @@ def _to_int(d: DType, values: Array, mode: str, saturate: bool, nan: str) -> Arr
 
 
 def _whole_to_u64(whole: Array) -> Array:
-    """Whole numbers in [-2**63, 2**64) to their low 64 bits."""
+    """Convert whole numbers in [-2**63, 2**64) to their low 64 bits."""
     large = whole >= 2.0**63
     small = np.where(large, 0.0, whole).astype(np.int64).view(np.uint64)
     return np.where(large, np.where(large, whole, 0.0).astype(np.uint64), small)
@@ -351,7 +352,7 @@ def _int_to_int(s: DType, d: DType, values: Array, saturate: bool) -> Array:
 
 
 def _round_to_odd(values: Array) -> Array:
-    """64-bit integers as doubles, with a lost remainder kept as a sticky last bit.
+    """Convert 64-bit integers to doubles, with a lost remainder kept as a sticky last bit.
 
     A later rounding to 24 bits or fewer then gives what rounding the integer itself would give.
     """

@@ -1,4 +1,4 @@
-"""A kernel of a program, whatever executes it: which function runs, on which cores, with which arguments."""
+"""Kernels of programs for all engines: the functions to run, their cores, and their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .result import LaunchResult, sound
 if TYPE_CHECKING:
     from .debug.stop import Stop
 
-#: Says in `special` of pto_launch that an argument is dealt out, behind the numbers of `SPMD`.
+#: Marks an argument in `special` of pto_launch as dealt out; follows the numbers of `SPMD`.
 DEALT = len(SPMD) + 1
 
 
@@ -26,7 +26,7 @@ class Launchable:
 
     #: Name of the engine, as the registry has it.
     engine: str = ""
-    #: Where no engine was named: the same kernel on others, by name, made when a launch has their options.
+    #: If no engine was named: the same kernel on other engines by name, made for launches with their options.
     others: Mapping[str, Callable[[], Launchable]] = {}
 
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
@@ -39,19 +39,19 @@ class Launchable:
             raise DiagnosticError([p for p in problems if p.severity == "error"])
         self.name, self.functions = find_entry(module, entry)
         self.roles = find_roles(module, self.functions)
-        #: Vector cores of a mixed kernel, unless a launch says otherwise.
+        #: Vector cores of a mixed kernel, unless a launch overrides it.
         self.subblocks = vector_cores(module)
-        #: Arguments, by position, of which every block is given a part of its own.
+        #: Positions of arguments of which each block gets its own part.
         self.dealt = dealt(self.functions)
 
     def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
-        """What the driver makes of the program, which has been verified; raises where that is impossible."""
+        """Lower the verified program with the driver; raise if that is impossible."""
         options = Options(check="none", passes=passes, insert_sync=insert_sync)
         return lowered(self.module, self.profile, options).sound()
 
     def lowered_as_run(self) -> Lowered:
-        """Return the program for emission with ordered pipes: one that leaves tiles and flags to the tools
-        gets both, as on the reference engine."""
+        """Return the program for emission with ordered pipes. Tiles and flags left to the tools are added, as
+        on the reference engine."""
         return self.lowered("always", insert_sync=not any(complete(self.module)))
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Launchable:
 
     @property
     def args(self) -> list[Value]:
-        """The arguments a caller gives, in order."""
+        """Return the arguments of the caller, in order."""
         return list(self.functions[0].regions[0].blocks[0].args)
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
@@ -68,10 +68,10 @@ class Launchable:
     def debug(
         self, *args: Any, breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
     ) -> Iterator[Stop]:
-        """One launch as an iterator of its stops: before the lines of `breaks` (14, "14:3" the third time,
-        "k.pto:14", "14 if %i == 2"), after writes to what `watch` names ("%acc[0, 1]"), at what sanitizers
-        find, at faults and deadlocks; with `entry` before the first operation, too. Options are those of
-        `run`; arrays hold what the program has written so far. Leaving the loop ends the launch."""
+        """Run one launch as an iterator of its stops. It stops before the lines of `breaks` (14, "14:3" the
+        third time, "k.pto:14", "14 if %i == 2"), after writes to values of `watch` ("%acc[0, 1]"), at
+        findings of sanitizers, at faults and deadlocks, and with `entry` before the first operation. Options
+        are those of `run`; arrays hold the data written so far. Leaving the loop ends the launch."""
         kernel = self if "debug" in registry.ENGINES[self.engine].options else self.other({"debug": True})
         if kernel is None:
             self.refuse({"debug": True})
@@ -81,21 +81,21 @@ class Launchable:
         )
 
     def other(self, options: Mapping[str, Any]) -> Launchable | None:
-        """The kernel on another engine, for a launch with options that this one lacks, if there is one."""
+        """Return the kernel on another engine for a launch with options that this one lacks, or None."""
         if not self.others or not registry.lacking(self.engine, options):
             return None
         able = (make() for name, make in self.others.items() if not registry.lacking(name, options))
         return next(able, None)
 
     def refuse(self, options: Mapping[str, Any]) -> None:
-        """Options of a launch that only other engines have, as an error that names them."""
+        """Raise an error that names the options of a launch that only other engines have."""
         unknown = next((name for name in options if name not in registry.options()), None)
         if unknown is not None:
             raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
         registry.refuse(self.engine, options)
 
     def __call__(self, *args: Any, **options: Any) -> LaunchResult:
-        """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
+        """Run, and raise `DiagnosticError` on any error; see `run`."""
         return sound(self.run(*args, **options))
 
 
@@ -103,7 +103,7 @@ def check_options(
     blocks: Any, subblocks: Any, schedule: Any = None, max_steps: Any = None, memory_map: Any = False,
     timeout: Any = None,
 ) -> None:  # fmt: skip
-    """Options that a caller may get wrong, as errors that name them."""
+    """Check options of the caller, with errors that name them."""
     for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
@@ -147,7 +147,7 @@ def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]
 
 
 def find_roles(module: Module, functions: list[Operation]) -> list[tuple[str, int, Operation]]:
-    """(kind of core, sub-block, function) for every core of a block."""
+    """Return (kind of core, sub-block, function) for every core of a block."""
     if len(functions) == 2:
         aic, aiv = functions
         return _mixed(aic, aiv)
@@ -163,14 +163,14 @@ def _mixed(cube: Operation, vector: Operation) -> list[tuple[str, int, Operation
 
 
 def _kinds(module: Module, function: Operation) -> set[str]:
-    """Kinds of core a function names: its own or its module's, its sections', those of what it calls."""
+    """Return the kinds of core that a function names: its own, or its module's, sections' and callees'."""
     functions = {str(f.attr("sym_name")): f for f in module.functions}
     found: set[str] = set()
     waiting = [function]
     while waiting:
         at = waiting.pop()
         own = at.attr("pto.kernel_kind")
-        if own is None and at.outer is not None:  # a module may say it for all its functions
+        if own is None and at.outer is not None:  # a module may declare it for all its functions
             own = at.outer.attr("pto.kernel_kind")
         if own is not None:
             found.add(str(own))
@@ -186,13 +186,13 @@ def _kinds(module: Module, function: Operation) -> set[str]:
 
 
 def vector_cores(module: Module) -> int:
-    """Vector cores of a block, unless a launch says otherwise."""
+    """Return the vector cores of a block, unless a launch overrides it."""
     return 1 if _one_lane(module) else SUBBLOCKS
 
 
 def _one_lane(module: Module) -> bool:
-    """Whether a mixed kernel is written for one vector core: its FIFOs split nothing, and it never asks which
-    of two it runs on."""
+    """Return True if a mixed kernel is written for one vector core: its FIFOs split nothing, and it never
+    reads the number of its vector core."""
     splits = [
         op.attr("split") or 0
         for op in module.walk()
@@ -206,9 +206,9 @@ def _one_lane(module: Module) -> bool:
 
 
 def dealt(functions: list[Operation]) -> frozenset[int]:
-    """The slots of FIFOs in global memory of a pair that takes its block as an argument. The compiler that
-    writes such pairs leaves it to the launch to give each block slots of its own; who asks for the block with
-    an instruction deals them out himself."""
+    """Return the FIFO slots in global memory of a pair that takes its block as an argument. The compiler of
+    such pairs expects the launch to give each block its own slots; a program that reads the block with an
+    instruction deals them out itself."""
     bodies = [f.regions[0].blocks[0].args for f in functions]
     if len(functions) != 2 or not any(a.name in SPMD[:2] for args in bodies for a in args):
         return frozenset()
@@ -220,8 +220,8 @@ def dealt(functions: list[Operation]) -> frozenset[int]:
 
 
 def _slots(op: Operation) -> Value | None:
-    """What the FIFO that an operation makes has its slots in, if they are as far from its start in all
-    blocks."""
+    """Return the slots of the FIFO that an operation makes, if all blocks have them at the same distance from
+    its start."""
     if op.name not in ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"):
         return None
     value = op.get("gm_slot_buffer")

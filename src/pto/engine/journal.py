@@ -1,7 +1,7 @@
-"""Events of programs, for listeners: parsed, lowered, run, findings.
+"""Events of programs for listeners: parsed, lowered, run, findings.
 
-`pto python` listens, to say at the end what was found; tests of ours do, too. Without a listener only
-findings are reported, on stderr, each once.
+`pto python` listens and prints a summary at the end; tests listen, too. Without a listener only findings are
+reported, on stderr, each once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..isa.record import Record
 
 
 class JournalEvent(Record):
-    """`what` is reading, parsed, lowered, run or finding, and `program` is what was called; or it is device,
-    and `program` the requested platform."""
+    """One event: `what` is reading, parsed, lowered, run or finding, and `program` the called program; or
+    `what` is device, and `program` the requested platform."""
 
     what: str
     program: str

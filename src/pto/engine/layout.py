@@ -1,11 +1,10 @@
 """Tile storage: a matrix of element codes to and from the bytes of a tile, for every tile layout.
 
 The index arrays come from `pto.isa.tile.offset`, which is a sum of a row part and a column part; the native
-module has its own formulas, and the tests compare the two. `compiled` means what it means in
-`pto.engine.elements`.
+module has its own formulas, and the tests compare the two. `compiled` is as in `pto.engine.elements`.
 
     form = TileForm("NZ", rows=32, cols=32, bits=16, box=(16, 16))
-    data = pack(form, codes)              # bytes, zero where nothing is stored
+    data = pack(form, codes)              # bytes, zero in unused places
     codes = unpack(form, data, (30, 32))  # the valid 30 x 32 part
 """
 
@@ -24,7 +23,7 @@ from .elements import Array
 
 @dataclass(frozen=True, slots=True)
 class TileForm:
-    """How a tile lies in memory: its layout and physical shape, never its contents.
+    """Layout and physical shape of a tile in memory, without its contents.
 
     `column_pitch` is the number of rows between two column blocks (compact modes); None means `rows`.
     """
@@ -52,7 +51,7 @@ class TileForm:
 
 
 def size_bytes(form: TileForm, valid: tuple[int, int] | None = None) -> int:
-    """Bytes from the start of the tile to the end of its last valid element; raises if elements overlap."""
+    """Return the bytes from the start to the end of the last valid element; raise if elements overlap."""
     rows, cols = _check(form, valid)
     if not rows or not cols:
         return 0
@@ -93,7 +92,7 @@ def pack(form: TileForm, matrix: Array, into: Array | None = None, *, compiled: 
 def unpack(
     form: TileForm, storage: Array, valid: tuple[int, int] | None = None, *, compiled: bool | None = None
 ) -> Array:
-    """The codes of the valid part (default: everything) of a stored tile, as an unsigned matrix."""
+    """Return the codes of the valid part (default: all) of a stored tile, as an unsigned matrix."""
     rows, cols = _check(form, valid)
     storage = np.ascontiguousarray(storage)
     _check_storage(storage, size_bytes(form, (rows, cols)))
@@ -107,7 +106,7 @@ def unpack(
 
 
 def _check(form: TileForm, valid: tuple[int, int] | None) -> tuple[int, int]:
-    """The valid shape, after making sure that it fits and that no two elements share a place."""
+    """Return the valid shape; raise if it does not fit, or if two elements share a place."""
     rows, cols = (form.rows, form.cols) if valid is None else valid
     if not (0 <= rows <= form.rows and 0 <= cols <= form.cols):
         raise ValueError(f"valid part {rows} x {cols} does not fit a {form.rows} x {form.cols} tile")
@@ -129,13 +128,13 @@ def _check_storage(storage: Array, need: int) -> None:
 
 
 def _typed(storage: Array, item: int) -> Array:
-    """The whole elements of byte storage."""
+    """Return the whole elements of byte storage."""
     return storage[: storage.size // item * item].view(f"u{item}")
 
 
 @lru_cache(maxsize=256)
 def _offsets(form: TileForm) -> tuple[Array, Array]:
-    """Row part and column part of every element's offset."""
+    """Return the row part and the column part of every offset."""
 
     def at(r: int, c: int) -> int:
         return tile.offset(form.layout, form.rows, form.cols, form.box, r, c, form.column_pitch)

@@ -1,4 +1,4 @@
-"""Kernels of engines: made of a program, C++, a library, images or an object by the first engine that can."""
+"""Kernels of engines, made of a program, C++, a library, images or an object by the first capable engine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from .registry import Engine, Request, named
 if TYPE_CHECKING:
     from .entry import Launchable
 
-#: What an engine reports where it lacks an instruction, or a compiler for what it would have to compile:
-#: another engine may run the program.
+#: Codes for a missing instruction or a missing compiler: another engine may run the program.
 ELSEWHERE = ("PTO-E2003", "PTO-E2401")
 
 
@@ -25,7 +24,7 @@ def make(engine: Engine, request: Request) -> Launchable:
         raise
     except Exception:
         if not isinstance(request.program, str):
-            from ..driver import refuse_illegal  # which a launch from the cache does not need
+            from ..driver import refuse_illegal  # a launch from the cache does not need it
 
             refuse_illegal(request.program, request.target)
         raise

@@ -1,8 +1,9 @@
 """Memory as a program sees it: global memory, the on-chip buffers of a core, and the handles into them.
 
 A `Buffer` is a run of bytes with a name. Global memory is one buffer per array, each at an address of its own
-with unmapped space between; an on-chip buffer starts at address 0 and is as large as the profile says. Tiles,
-views and pointers are descriptors of places in a buffer: two tiles on the same bytes see each other's data.
+with unmapped space between them; an on-chip buffer starts at address 0 and has the size of the profile.
+Tiles, views and pointers are descriptors of places in a buffer: two tiles on the same bytes see each other's
+data.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from . import elements
 from .elements import Array
 from .region import Axis, Region, blocked, scattered
 
-#: Where the first array of global memory lies, and the least distance between two.
+#: Address of the first array of global memory, and the least distance between two.
 GM_BASE = 0x1000_0000
 GM_GAP = 0x1_0000
-#: Where the windows of ranks lie, behind everything else.
+#: Address of the windows of ranks, after all arrays.
 WINDOWS_BASE = 0x1000_0000_0000
 
 
@@ -43,8 +44,8 @@ class MemoryFault(Exception):
 
 
 class Buffer:
-    """Bytes. `base` is the address of the first; `limit` is the capacity a program may use (an on-chip buffer
-    has more bytes behind it, for tiles that no one placed)."""
+    """Bytes with a name. `base` is the address of the first byte; `limit` is the capacity for a program (an
+    on-chip buffer has more bytes after it, for tiles without an address)."""
 
     __slots__ = ("base", "data", "given", "limit", "name", "of", "rank", "shadows", "space", "unplaced")
 
@@ -55,23 +56,23 @@ class Buffer:
         self.base = base
         self.limit = data.size if limit is None else limit
         self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
-        #: What sanitizers keep beside the data, by their own keys.
+        #: Data of sanitizers, by their own keys.
         self.shadows: dict[str, Any] = {}
-        #: Whether what it holds came from outside, and so is taken as defined.
+        #: True if the contents came from outside, and thus count as defined.
         self.given = space == "gm"
-        #: Of a window of a rank: the memory where pointers that leave it find those of other ranks.
+        #: For a window of a rank: the memory in which pointers that leave it find the windows of other ranks.
         self.of: GlobalMemory | None = None
         self.rank: int | None = None
 
     def grow(self, size: int) -> None:
-        """Make sure that `size` bytes are there."""
+        """Make sure that there are `size` bytes."""
         if size > self.data.size:
             more = np.zeros(max(size, 2 * self.data.size), np.uint8)
             more[: self.data.size] = self.data
             self.data = more
 
     def reserve(self, size: int) -> int:
-        """An address behind the capacity, for a tile without one."""
+        """Return an address after the capacity, for a tile without one."""
         at = self.unplaced
         self.unplaced = -(-(at + max(size, 1)) // MOST_ALIGN) * MOST_ALIGN
         self.grow(self.unplaced)
@@ -82,7 +83,7 @@ class Buffer:
 
 
 class GlobalMemory:
-    """The arrays a launch works on, each a buffer with an address."""
+    """The arrays of a launch, each a buffer with an address."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
@@ -96,7 +97,7 @@ class GlobalMemory:
         return buffer
 
     def add_window(self, name: str, array: Array, offset: int, rank: int) -> Buffer:
-        """Map a window of a rank so many bytes behind the start of all windows."""
+        """Map a window of a rank at `offset` bytes after the start of all windows."""
         buffer = self._map(name, array, WINDOWS_BASE + offset)
         buffer.of, buffer.rank = self, rank
         return buffer
@@ -110,7 +111,7 @@ class GlobalMemory:
         return buffer
 
     def find(self, address: int) -> Buffer | None:
-        """The buffer an address lies in, or just behind."""
+        """Return the buffer that contains an address, or ends at it."""
         at = bisect_right(self._bases, address) - 1
         if at < 0:
             return None
@@ -119,7 +120,7 @@ class GlobalMemory:
 
 
 def core_buffers(profile: Profile, core: str) -> dict[str, Buffer]:
-    """Zeroed on-chip buffers of one core, by tile location."""
+    """Return zeroed on-chip buffers of one core, by tile location."""
     return {
         loc: Buffer(f"{title} of {core}" if core else title, loc, np.zeros(size, np.uint8), 0, size)
         for loc, title in LOCATIONS.items()
@@ -128,8 +129,8 @@ def core_buffers(profile: Profile, core: str) -> dict[str, Buffer]:
 
 
 class Storage(NamedTuple):
-    """What placed the bytes of a tile: an alloc_tile or tassign, the bytes, its name and its kind.
-    Tiles made from it share it."""
+    """Origin of the bytes of a tile: an alloc_tile or tassign, the bytes, a name and a kind. Derived tiles
+    share it."""
 
     op: Any
     low: int
@@ -139,7 +140,7 @@ class Storage(NamedTuple):
 
 
 class Home(NamedTuple):
-    """The bytes of the tile that a pointer was made from, and that tile."""
+    """The tile that a pointer was made from, and its bytes."""
 
     low: int
     high: int
@@ -152,8 +153,8 @@ class Home(NamedTuple):
 
 
 class Pointer:
-    """A typed pointer: a byte offset in a buffer. `home` are the bytes of the tile it was made from, and the
-    name of the tile."""
+    """A typed pointer: a byte offset in a buffer. `home` has the bytes and the name of the tile that it was
+    made from."""
 
     __slots__ = ("buffer", "dtype", "home", "name", "offset")
 
@@ -172,11 +173,11 @@ class Pointer:
         return self.buffer.base + self.offset
 
     def moved(self, count: int) -> Pointer:
-        """`count` elements further."""
+        """Return the pointer moved by `count` elements."""
         return self.at(self.offset + count * DTYPES[self.dtype].bits // 8)
 
     def at(self, offset: int, dtype: str = "") -> Pointer:
-        """Another byte of the buffer, as elements of a type; from a window one may get into another."""
+        """Return a pointer to another byte of the buffer, or of another window, with a type."""
         of = self.buffer.of
         if of is not None and not 0 <= offset <= self.buffer.data.size:
             other = of.find(self.buffer.base + offset)
@@ -186,16 +187,16 @@ class Pointer:
         return Pointer(self.buffer, offset, dtype or self.dtype, self.name, self.home)
 
     def region(self, rows: int, cols: int) -> Region:
-        """`rows` x `cols` elements, dense and row by row, from here."""
+        """Return `rows` x `cols` elements from here, dense and row by row."""
         return Region(self.offset, *_dense(rows, cols), DTYPES[self.dtype].bits)
 
     def spacing(self, cols: int) -> tuple[int, int] | None:
-        """Elements from row to row and from column to column of such a region, if it has only these."""
+        """Return the elements from row to row and from column to column of such a region, if constant."""
         return cols, 1
 
 
 class DealtPointer(Pointer):
-    """A pointer that a launch deals out: every block is given as many words of 4 bytes, in order."""
+    """A pointer that a launch deals out: each block gets the same number of 4-byte words, in order."""
 
     __slots__ = ()
 
@@ -205,7 +206,7 @@ class DealtPointer(Pointer):
 
 @lru_cache(maxsize=1024)
 def _dense(rows: int, cols: int) -> tuple[Axis, Axis]:
-    """Axes of rows one behind the other."""
+    """Return the axes of rows that follow each other."""
     return blocked(0, rows, 1, cols, 0), blocked(0, cols, 1, 1, 0)
 
 
@@ -213,7 +214,7 @@ def _dense(rows: int, cols: int) -> tuple[Axis, Axis]:
 def tile_steps(
     layout: str, rows: int, cols: int, box: tuple[int, int], pitch: int
 ) -> tuple[int, int, int, int]:
-    """Element strides of a tile layout: from row block to row block, row to row, and the same for columns."""
+    """Return the element strides of a layout: row block to row block, row to row; the same for columns."""
     ir, ic = box
 
     def at(r: int, c: int) -> int:
@@ -234,7 +235,7 @@ def _tile_axes(
     r: int,
     c: int,
 ) -> tuple[Axis, Axis]:
-    """Row and column part of the offsets of a rectangle of a tile."""
+    """Return the row part and the column part of the offsets of a rectangle of a tile."""
     between = tiles.compact_pitch(compact, pitch[0], v_row, tiles.block_height(layout, box))
     block_row, row, block_col, col = tile_steps(layout, *pitch, box, between)
     return blocked(r, rows, box[0], block_row, row), blocked(c, cols, box[1], block_col, col)
@@ -243,7 +244,7 @@ def _tile_axes(
 class Tile:
     """A tile: a typed window of an on-chip buffer with a valid region.
 
-    `pitch` is the (rows, cols) of the storage the tile lies in, which a subview shares with its source.
+    `pitch` is the (rows, cols) of the storage of the tile, which a subview shares with its source.
     """
 
     __slots__ = (
@@ -269,12 +270,12 @@ class Tile:
         self.address = address
         self.nibble = 0
         self.name = name
-        self.storage: Storage | None = None  # where the program placed it
-        self.slot: Any = None  # what a FIFO instruction bound it to
+        self.storage: Storage | None = None  # the address from the program
+        self.slot: Any = None  # the data that a FIFO instruction bound to it
         self.edge: tuple[Tile, int, int] | None = (
-            None  # of a window that leaves its source: where it lies there
+            None  # for a window that leaves its source: its position there
         )
-        #: The region asked for last, and all that it follows from: instructions ask for the same again.
+        #: The last requested region and the facts from it: instructions often request the same again.
         self.cut: tuple[tuple[Any, ...], Region] | None = None
 
     @property
@@ -287,7 +288,7 @@ class Tile:
 
     @property
     def size(self) -> int:
-        """Bytes of the whole tile."""
+        """Return the bytes of the whole tile."""
         return tiles.size_bytes(self.rows, self.cols, self.bits)
 
     def copy(self) -> Tile:
@@ -297,13 +298,13 @@ class Tile:
         return new
 
     def placed_by(self, op: Any) -> None:
-        """An operation gave it its address."""
+        """Record the operation that gave the tile its address."""
         assert self.address is not None
         kind = (self.dtype, self.shape, self.layout, self.valid)
         self.storage = Storage(op, self.address, self.size, self.name, kind)
 
     def element_at(self, offset: int) -> tuple[int, int] | None:
-        """The element at a storage offset, in elements from the start; None where there is none."""
+        """Return the element at a storage offset, in elements from the start; None if there is none."""
         found = self.region(self.rows, self.cols)
         rows, cols = found.rows.offsets, found.cols.offsets
         if found.cols.stride == 1 and found.rows.stride:
@@ -313,7 +314,7 @@ class Tile:
         return (int(at[0][0]), int(at[0][1])) if len(at) else None
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
-        """`rows` x `cols` elements from element (r, c)."""
+        """Return `rows` x `cols` elements from element (r, c)."""
         if self.address is None:
             raise LookupError(self.name)
         shape = self.layout, self.pitch, self.box, self.compact, self.v_row, rows, cols, r, c
@@ -327,7 +328,7 @@ class Tile:
         return made
 
     def element_offset(self, r: int, c: int) -> int:
-        """Storage offset of one element, in elements from the start of the tile."""
+        """Return the storage offset of an element, in elements from the start of the tile."""
         height = tiles.block_height(self.layout, self.box)
         pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row, height)
         return tiles.offset(self.layout, *self.pitch, self.box, r, c, pitch)
@@ -339,7 +340,7 @@ class Tile:
 
 @dataclass(slots=True)
 class ConvFields:
-    """What a convolution tile carries beside its elements; pads are left, right, top, bottom."""
+    """Fields of a convolution tile beside its elements; pads are left, right, top, bottom."""
 
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     fmap: tuple[int, int] = (0, 0)  # height and width; 0 = those of the tile
@@ -381,7 +382,7 @@ class ConvTile:
         return new
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0) -> Region:
-        """The tile as a matrix whose columns are its last dimension; `rows` rows from row r."""
+        """Return the tile as a matrix whose columns are its last dimension; `rows` rows from row r."""
         if self.address is None:
             raise LookupError(self.name)
         pitch = self.dims[-1]
@@ -402,10 +403,10 @@ class View:
         self.dims = dims
         self.strides = strides
         self.dtype = dtype
-        self.layout = layout  # as declared, upper case; None leaves it to the shape
+        self.layout = layout  # as declared, upper case; None derives it from the shape
         self.name = name
         self.whole_of = whole_of or dims  # extents of the view that a window is taken from
-        #: `dims5` of a layout, and the region asked for last with all that it follows from.
+        #: `dims5` of a layout, and the last requested region with the facts from it.
         self.five: tuple[str | None, tuple[tuple[int, ...], tuple[int, ...]]] | None = None
         self.cut: tuple[tuple[Any, ...], Region] | None = None
 
@@ -431,7 +432,7 @@ class View:
 
     @property
     def dims5(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents and strides in five dimensions, ones in front; scales as they are packed."""
+        """Return extents and strides in five dimensions, leading ones filled with 1; scales are packed."""
         five = self.five
         if five is None or five[0] != self.layout:
             five = self.five = self.layout, self._five()
@@ -448,7 +449,7 @@ class View:
         return (1,) * lack + self.dims, (first,) * lack + self.strides
 
     def effective_layout(self, layout: str | None = None) -> str:
-        """The declared layout, else the one that shape and strides of the whole view say."""
+        """Return the declared layout, else the layout that shape and strides of the whole view give."""
         return layout or self.layout or self.strided.layout
 
     @property
@@ -456,7 +457,7 @@ class View:
         return views.strided(self.whole_of, self.strides, self.bits)
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0, layout: str | None = None) -> Region:
-        """`rows` x `cols` elements of the view seen as a matrix of its layout, from element (r, c)."""
+        """Return `rows` x `cols` elements from (r, c) of the view, seen as a matrix of its layout."""
         of = self.offset, self.layout, layout, rows, cols, r, c
         cut = self.cut
         if cut is not None and cut[0] == of:
@@ -469,7 +470,7 @@ class View:
         return made
 
     def whole(self) -> Region:
-        """Every element in index order, one row per index of all but the last dimension."""
+        """Return every element in index order, one row per index of all but the last dimension."""
         last = self.dims[-1] if self.dims else 1
         at = np.zeros(1, np.intp)
         for d, s in zip(self.dims[:-1], self.strides[:-1], strict=True):
@@ -492,7 +493,7 @@ def _view_axes(
     r: int,
     c: int,
 ) -> tuple[Axis, Axis]:
-    """Row and column part of `pto.isa.view.element_offset` for a rectangle."""
+    """Return the row part and the column part of `pto.isa.view.element_offset` for a rectangle."""
     if layout == "ND" and r + rows <= shape[3]:
         return blocked(r, rows, 1, strides[3], 0), blocked(c, cols, 1, strides[4], 0)
     if layout == "DN" and c + cols <= shape[4]:
@@ -504,12 +505,12 @@ def _view_axes(
 
 
 def stored_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
-    """Extents of the array that holds so many elements: of those below a byte several share one."""
+    """Return the extents of an array for elements of a shape: several elements below a byte share one."""
     bits = DTYPES[dtype].bits
     return (*shape[:-1], -(-shape[-1] * bits // 8)) if bits < 8 and shape else tuple(shape)
 
 
 @cache
 def array_of(dtype: str) -> np.dtype[Any]:
-    """Array type elements are stored as: their own, or their codes where NumPy has none."""
+    """Return the array type of stored elements: their own, or that of their codes if NumPy lacks the type."""
     return elements.ARRAY_DTYPES.get(dtype) or elements.code_dtype(dtype)

@@ -1,12 +1,12 @@
-"""Recording what operands hold: a watcher that keeps, for every instruction, what it read and what it wrote.
+"""Recording operand values: a watcher that keeps the data that each instruction read and wrote.
 
     kept = Keeper(budget=8 << 20)
     result = kernel.run(a, b, timeline=True, watchers=[kept])
     kept.values  # for the page of the timeline
 
-What is read is taken when the instruction begins, what is written when it is through. Contents are kept
-within a budget (`perf.explorer.values`). Registers of vecscopes are not kept, what they load and store is
-memory of other instructions.
+It records inputs when the instruction begins, and outputs when it ends, within a budget
+(`perf.explorer.values`). It keeps no registers of vecscopes; their loads and stores touch memory of other
+instructions.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Keeper(Watcher):
         else:
             try:
                 codes, kind = _contents(value)
-            except ExpressionError:  # an address that is no memory: the instruction itself says so
+            except ExpressionError:  # an invalid address: the instruction itself reports it
                 return
             label = f"%{value.name}" if value.name else name
             decode = partial(_decoded, value.dtype)
@@ -75,7 +75,7 @@ def _decoded(dtype: str, codes: Any) -> Any:
 
 
 def _contents(place: Tile | View | ConvTile) -> tuple[Any, str]:
-    """Bits of what is valid, as a matrix of at most so many elements, and what it is in words."""
+    """Return the valid bits as a matrix of limited size, and a description in words."""
     matrix = ValueMatrix(place)
     rows, cols = matrix.valid if matrix.valid is not None else matrix.shape
     cols = min(cols, MOST_ELEMENTS)

@@ -1,14 +1,14 @@
-"""Several ranks in one process: windows that each of them has, and what their kernels are given to reach the
-windows of the others.
+"""Several ranks in one process: a window in each rank, and a structure with which kernels reach the windows
+of other ranks.
 
     world = pto.ranks(4)
-    x = world.window((1, 256), "f32")  # every rank has one, at the same place of its memory, zero at first
+    x = world.window((1, 256), "f32")  # one per rank, at the same place of its memory, zero at first
     world.run(kernel, lambda rank: [inputs[rank], x, world.context, outputs[rank]])
-    x[2]                               # what rank 2 has in it
+    x[2]                               # the window of rank 2
 
-A kernel finds the others as on hardware: by a structure that holds its rank, the number of ranks and where
-the window of each begins (`CONTEXT_WORDS`). A pointer into a window plus the distance to another rank's is a
-pointer into that rank's.
+A kernel finds the others as on hardware: with a structure of its rank, the number of ranks and the address of
+each window (`CONTEXT_WORDS`). A pointer into a window, plus the distance to the window of another rank,
+points into the latter.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from .entry import Launchable
     from .result import LaunchResult
 
-#: Bytes that windows of one rank may take together, unless said otherwise. Pages nobody touches cost nothing.
+#: Default limit for the windows of one rank together, in bytes. Untouched pages cost nothing.
 WINDOW_BYTES = 200 << 20
-#: Where windows begin inside the memory of their rank.
+#: Offset of windows in the memory of their rank.
 WINDOW_ALIGN = 32
 
-#: The structure as words of 8 bytes: two of a work space, rank and number of ranks (4 bytes each), bytes of
-#: a window, then where the window of each rank begins, once for reading and once for writing.
+#: Size of the structure in words of 8 bytes: two of a work space, rank and number of ranks (4 bytes each),
+#: bytes of a window, then the address of each window, once for reading and once for writing.
 CONTEXT_WORDS = 4 + 2 * MOST_RANKS
 _RANK, _BYTES, _FIRST = 2, 3, 4
 
 
 class RankContext:
-    """Stands for the structure of a rank among arguments: each rank is given its own."""
+    """Placeholder for the structure of a rank among arguments: each rank gets its own."""
 
     def __repr__(self) -> str:
         return "<the context of a rank>"
 
 
 class Window:
-    """Memory that every rank has at the same place, and that the others reach."""
+    """Memory at the same place of every rank, which the other ranks can reach."""
 
     def __init__(self, world: World, offset: int, shape: tuple[int, ...], dtype: str) -> None:
         self.world = world
@@ -60,7 +60,7 @@ class Window:
         self.dtype = dtype
 
     def __getitem__(self, rank: int) -> Array:
-        """The array of a rank."""
+        """Return the array of a rank."""
         if not 0 <= rank < self.world.ranks:
             raise IndexError(f"rank {rank} of {self.world.ranks}")
         kind = array_of(self.dtype)
@@ -68,7 +68,7 @@ class Window:
 
     @property
     def size(self) -> int:
-        """Bytes for one rank."""
+        """Return the bytes for one rank."""
         return self[0].nbytes
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class Window:
 
 
 def context(rank: int, starts: Sequence[int], window: int) -> Array:
-    """The structure of a rank among those whose windows, of so many bytes, begin there."""
+    """Return the structure of a rank among ranks whose windows of `window` bytes begin at `starts`."""
     words = np.zeros(CONTEXT_WORDS, np.int64)
     words[_RANK] = len(starts) << 32 | rank
     words[_BYTES] = window
@@ -94,16 +94,16 @@ class Member(Protocol):
 
     @property
     def first(self) -> bool:
-        """Whether it is the first rank on its machine."""
+        """Return True for the first rank on its machine."""
         ...
 
     @property
     def far(self) -> Far | None:
-        """The ranks on other machines, if there are any."""
+        """Return the ranks on other machines, if there are any."""
         ...
 
     def share(self, make: Callable[[], int]) -> int:
-        """A file that the first rank on a machine makes, for all ranks there."""
+        """Return a file for all ranks of a machine, made by the first of them."""
         ...
 
     def all(self, mine: bytes, most: int = SHORT) -> list[bytes]:
@@ -114,7 +114,7 @@ class Member(Protocol):
 
 class World:
     """A number of ranks that run together, and their windows, which stay from launch to launch. With `member`
-    this process is one of them: every process makes the same world, and the same launches in it."""
+    this process is one of the ranks: every process makes the same world, with the same launches."""
 
     def __init__(self, ranks: int, window_bytes: int = WINDOW_BYTES, member: Member | None = None) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
@@ -127,7 +127,7 @@ class World:
         self.member = member
         #: Bytes of the windows of a rank.
         self.used = 0
-        #: Of windows that are on several machines.
+        #: The same for windows on several machines.
         self.number = 0
         self._memory: Any = None
         if member is not None and member.far is not None:
@@ -137,7 +137,7 @@ class World:
             self._memory = self.room(ranks * self.stride)
 
     def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
-        """Memory of that shape for every rank."""
+        """Return memory of a shape for every rank."""
         found = SPELLINGS.get(str(dtype).lower())
         if found is None:
             raise ValueError(f"unknown element type {dtype!r}")
@@ -154,8 +154,8 @@ class World:
         return made
 
     def room(self, size: int) -> mmap.mmap:
-        """Memory that the processes of all ranks on this machine have in common, zero at first."""
-        if self.member is None:  # those that are forked
+        """Return memory that the processes of all ranks on this machine share, zero at first."""
+        if self.member is None:  # for forked processes
             return mmap.mmap(-1, size)
         file = self.member.share(lambda: unnamed("pto-windows", size))
         try:
@@ -164,24 +164,24 @@ class World:
             os.close(file)
 
     def memory(self, rank: int) -> memoryview:
-        """The bytes of all windows of a rank."""
+        """Return the bytes of all windows of a rank."""
         return memoryview(self._memory).cast("B")[rank * self.stride : (rank + 1) * self.stride]
 
     @property
     def address(self) -> int:
-        """Where the memory of rank 0 lies in this process."""
+        """Return the address of the memory of rank 0 in this process."""
         return np.frombuffer(self._memory, np.uint8).ctypes.data
 
     def context_of(self, rank: int, base: int) -> Array:
-        """The structure that a rank is given, where the memory of rank 0 lies at `base`."""
+        """Return the structure of a rank if the memory of rank 0 begins at `base`."""
         return context(rank, [base + n * self.stride for n in range(self.ranks)], self.stride)
 
     def run(
         self, kernel: Launchable, args: Sequence[Sequence[Any]] | Callable[[int], Sequence[Any]],
         **options: Any,
     ) -> LaunchResult:  # fmt: skip
-        """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that gives them:
-        arrays and numbers of its own, windows, and `context` for the structure. Options are those of
+        """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that returns
+        them: arrays and numbers of the rank, windows, and `context` for the structure. Options are those of
         `kernel.run`."""
         given = [args(rank) for rank in range(self.ranks)] if callable(args) else list(args)
         if len(given) != self.ranks:
@@ -193,5 +193,5 @@ class World:
 
 
 def ranks(count: int, window_bytes: int = WINDOW_BYTES) -> World:
-    """Ranks to launch kernels on; see `World`."""
+    """Make ranks to launch kernels on; see `World`."""
     return World(count, window_bytes)

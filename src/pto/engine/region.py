@@ -2,7 +2,7 @@
 
 The storage offset of element (r, c) of every tile layout and of every global tensor layout is a sum of a row
 part and a column part. A `Region` keeps these two parts (`Axis`), so one load and one store serve tiles and
-global memory, plain and boxed layouts, data and the shadows that lie beside it.
+global memory, plain and boxed layouts, data and its shadows.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .elements import Array
 
 
 class Axis:
-    """Element offsets along one direction. `stride` is set where they are evenly spaced; `box` is
-    (blocks, block stride, inner, inner stride) where they fill whole blocks."""
+    """Element offsets along one direction. `stride` is set if they are evenly spaced; `box` is (blocks, block
+    stride, inner, inner stride) if they fill whole blocks."""
 
     __slots__ = ("box", "first", "offsets", "size", "span", "stride")
 
@@ -27,13 +27,13 @@ class Axis:
         self.first = int(offsets[0]) if self.size else 0
         self.stride = stride
         self.box = box
-        #: Least and greatest offset.
+        #: Smallest and largest offset.
         self.span: tuple[int, int] = (int(offsets.min()), int(offsets.max())) if self.size else (0, 0)
 
 
 @lru_cache(maxsize=4096)
 def blocked(start: int, size: int, inner: int, block_stride: int, inner_stride: int) -> Axis:
-    """Indices start, start + 1, .. of an axis cut into blocks of `inner` elements."""
+    """Return indices start, start + 1, .. of an axis cut into blocks of `inner` elements."""
     i = np.arange(start, start + size, dtype=np.intp)
     offsets = i // inner * block_stride + i % inner * inner_stride
     if inner == 1 or size <= 1:
@@ -46,7 +46,7 @@ def blocked(start: int, size: int, inner: int, block_stride: int, inner_stride: 
 
 
 def scattered(offsets: Array) -> Axis:
-    """Any offsets."""
+    """Return an axis of any offsets."""
     steps = np.diff(offsets)
     even = len(steps) == 0 or bool((steps == steps[0]).all())
     return Axis(
@@ -55,9 +55,8 @@ def scattered(offsets: Array) -> Axis:
 
 
 class Region:
-    """`rows` x `cols` elements of `bits` bits from byte `base` (and nibble `nibble`) of an array. It does not
-    change; what follows from it is computed when it is first asked for and kept: those who watch ask often.
-    """
+    """`rows` x `cols` elements of `bits` bits from byte `base` (and nibble `nibble`) of an array. It is
+    immutable; derived facts are computed at first use and cached, because watchers use them often."""
 
     __slots__ = ("_bounds", "_dense", "_key", "_seen", "base", "bits", "cols", "first", "nibble", "rows")
 
@@ -73,7 +72,7 @@ class Region:
         self._bounds: tuple[int, int] | None = None
         self._dense: bool | None = None
         self._key: tuple[Any, ...] | None = None
-        #: The array that was looked at last, the element type, and its elements there.
+        #: The last viewed array, its element type, and its elements.
         self._seen: tuple[Any, Any, Array] | None = None
 
     @property
@@ -82,7 +81,7 @@ class Region:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """First byte and the byte after the last one; equal where the region is empty."""
+        """Return the first byte and the byte after the last; equal if the region is empty."""
         found = self._bounds
         if found is None:
             found = self._bounds = self._extent()
@@ -97,7 +96,7 @@ class Region:
 
     @property
     def dense(self) -> bool:
-        """Whether every byte of `bounds` belongs to the region."""
+        """Return True if every byte of `bounds` belongs to the region."""
         found = self._dense
         if found is None:
             low, high = self.bounds
@@ -106,14 +105,14 @@ class Region:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal for regions of the same bytes in the same order."""
+        """Return a key that is equal for regions of the same bytes in the same order."""
         found = self._key
         if found is None:
             found = self._key = (self.base, self.rows, self.cols, self.bits, self.nibble)
         return found
 
     def byte_offsets(self) -> Array:
-        """Every byte of the region, in no particular order."""
+        """Return every byte of the region, in no particular order."""
         at = (self.rows.offsets[:, None] + self.cols.offsets[None, :]).ravel()
         if self.bits == 4:
             return np.unique(self.base + (at + self.nibble) // 2)
@@ -121,7 +120,7 @@ class Region:
         return (self.base + at[:, None] * item + np.arange(item)).ravel()
 
     def view(self, data: Array, dtype: Any) -> Array | None:
-        """The elements in place, as an array of the given element type; None where no strides reach them."""
+        """Return the elements in place, as an array of an element type; None if no strides reach them."""
         seen = self._seen
         if seen is not None and seen[0] is data and seen[1] is dtype:
             return seen[2]
@@ -159,7 +158,7 @@ class Region:
         return np.ndarray(shape, dtype, data, start, steps)
 
     def load(self, data: Array, dtype: Any) -> Array:
-        """The elements as a matrix; it may share memory with `data`."""
+        """Return the elements as a matrix; it may share memory with `data`."""
         found = self.view(data, dtype)
         if found is not None:
             return found if found.ndim == 2 else found.reshape(self.shape)
@@ -173,7 +172,7 @@ class Region:
         return load_at(data, self.base, at, self.bits, dtype, self.nibble)
 
     def store(self, data: Array, values: Array) -> None:
-        """Write a matrix of the region's shape."""
+        """Write a matrix with the shape of the region."""
         found = self.view(data, values.dtype)
         if found is not None:
             found[...] = values if found.ndim == 2 else values.reshape(found.shape)
@@ -187,7 +186,7 @@ class Region:
         store_at(data, self.base, at, self.bits, values, self.nibble)
 
     def _pairs(self) -> Region | None:
-        """The bytes of a region of 4-bit elements, where it has whole ones, as a region."""
+        """Return the bytes of a region of 4-bit elements as a region, if it has whole bytes."""
         if self.bits != 4 or self.nibble or not self.rows.size or not self.cols.size:
             return None
         axes = _whole_bytes(self.rows, self.cols)
@@ -204,7 +203,7 @@ class Region:
 
 @lru_cache(maxsize=1024)
 def _whole_bytes(rows: Axis, cols: Axis) -> tuple[Axis, Axis] | None:
-    """Axes in bytes of a matrix of 4-bit elements whose neighbours in a row, or in a column, share bytes."""
+    """Return byte axes of a matrix of 4-bit elements, if neighbors in a row, or in a column, share bytes."""
     pair, other = _paired(cols), _even(rows)
     if pair is not None and other is not None:
         return other, pair
@@ -213,7 +212,7 @@ def _whole_bytes(rows: Axis, cols: Axis) -> tuple[Axis, Axis] | None:
 
 
 def _paired(axis: Axis) -> Axis | None:
-    """Every second offset, in bytes, where it and the next one share a byte."""
+    """Return every second offset in bytes, if it shares a byte with the next one."""
     at = axis.offsets
     if len(at) % 2 or (at[::2] % 2).any() or (at[1::2] != at[::2] + 1).any():
         return None
@@ -222,7 +221,7 @@ def _paired(axis: Axis) -> Axis | None:
 
 
 def _even(axis: Axis) -> Axis | None:
-    """The offsets in bytes, where each begins one."""
+    """Return the offsets in bytes, if each begins a byte."""
     if (axis.offsets % 2).any():
         return None
     box = axis.box and (axis.box[0], axis.box[1] // 2, axis.box[2], axis.box[3] // 2)
@@ -230,14 +229,14 @@ def _even(axis: Axis) -> Axis | None:
 
 
 def _halves(values: Array, pairs: Region) -> tuple[Array, Array]:
-    """The elements of a matrix in the lower and in the upper halves of the bytes."""
+    """Return the elements of a matrix in the lower and in the upper halves of the bytes."""
     if values.shape[0] == pairs.rows.size:
         return values[:, ::2], values[:, 1::2]
     return values[::2], values[1::2]
 
 
 def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: int = 0) -> Array:
-    """Elements at any element offsets from byte `base`."""
+    """Return elements at any element offsets from byte `base`."""
     if bits == 4:
         place = at + nibble
         _check_nibbles(base, place)
@@ -246,7 +245,7 @@ def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: in
 
 
 def store_at(data: Array, base: int, at: Array, bits: int, values: Array, nibble: int = 0) -> None:
-    """Write elements at any element offsets; where offsets repeat, the last value stays."""
+    """Write elements at any element offsets; if an offset repeats, the last value stays."""
     if bits == 4:
         place = (at + nibble).ravel()
         _check_nibbles(base, place)
@@ -260,17 +259,17 @@ def store_at(data: Array, base: int, at: Array, bits: int, values: Array, nibble
 
 
 def _check_nibbles(base: int, place: Array) -> None:
-    """Bytes before the memory would be taken from its end."""
+    """Reject bytes before the memory, which NumPy would take from its end."""
     if place.size and base + (int(place.min()) >> 1) < 0:
         raise IndexError(f"a nibble before byte 0, from byte {base}")
 
 
 def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
-    """The memory from `base` on as elements; offsets may not be negative."""
+    """Return the memory from `base` on as elements; offsets may not be negative."""
     item = bits // 8
     if not at.size:
         return np.empty(0, dtype)
-    # taken without a sign, what is negative is beyond everything else
+    # without a sign, negative offsets are out of range, too
     top = int((at.view(np.uintp) if at.dtype == np.intp else at.astype(np.int64).view(np.uint64)).max())
     if base < 0 or base + (top + 1) * item > data.size:
         raise IndexError(f"element {int(at.max())} from byte {base} of a memory of {data.size}")

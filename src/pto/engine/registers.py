@@ -1,8 +1,8 @@
 """Vector registers, masks and alignment state as small buffers of their own.
 
-A register is a place like a tile: instructions read and write it through the same port, so whatever watches
-memory (undefined data, the float64 shadow) follows values through registers without a rule of its own. Every
-execution of an instruction gives fresh registers, as every SSA value is a new one.
+A register is a place like a tile: instructions read and write it through the same port, so observers of
+memory (undefined data, the float64 shadow) follow values through registers without extra rules. Every
+execution of an instruction makes fresh registers, because every SSA value is new.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from .elements import Array
 from .memory import Buffer, Pointer, array_of
 from .region import Region, blocked
 
-#: Bytes of a vector register, and bits of a mask: one for each of them.
+#: Bytes of a vector register, and bits of a mask: one bit per byte.
 WIDTH = 256
-#: The name of the space that registers are in, and of the one for hidden registers, which the pipes of a core
-#: share.
+#: The space of registers, and that of hidden registers, which the pipes of a core share.
 SPACE = "register"
 SPECIAL = "special"
 
-#: Bytes that one lane of a mask covers, by granularity.
+#: Bytes per lane of a mask, by granularity.
 GRANULES = {"b8": 1, "b16": 2, "b32": 4}
 
 
@@ -38,8 +37,7 @@ class Register:
     """`lanes` elements in one row. A vector register has 256 bytes; a mask keeps one byte, 0 or 1, for each
     of its 256 bits.
 
-    Where nothing watches, an instruction takes and gives the whole `array`; else it goes through `buffer`,
-    the same bytes.
+    Without observers an instruction uses the whole `array`; else it uses `buffer`, the same bytes.
     """
 
     __slots__ = ("_array", "_buffer", "active", "dtype", "granule", "lanes", "name", "past", "space")
@@ -54,16 +52,16 @@ class Register:
         self.space = space
         self._array: Array | None = None
         self._buffer: Buffer | None = None
-        #: Of a mask: bytes of the elements that it was last used for, and which of them are on.
+        #: For a mask: the element size of its last use, and the elements that are on.
         self.active: tuple[int, Array] | None = None
-        #: Bytes that one lane covers, of a mask whose maker says so; else 0.
+        #: Bytes per lane of a mask, if its maker defines it; else 0.
         self.granule = 0
-        #: The loads of the interval that the contents come from, as bits of a number; for the hazard checker.
+        #: The loads of the interval with these contents, as bits of a number; for the hazard checker.
         self.past = 0
 
     @property
     def array(self) -> Array:
-        """The elements; not to be written into."""
+        """Return the elements; not to be written into."""
         found = self._array
         if found is None:
             found = self._array = np.zeros(self.lanes, array_of(self.dtype))
@@ -71,14 +69,14 @@ class Register:
 
     @array.setter
     def array(self, codes: Array) -> None:
-        # what was loaded shares its bytes with memory, which may change
+        # loaded arrays share bytes with memory, which may change
         codes = codes if codes.flags.owndata else codes.copy()
         want = array_of(self.dtype)
         self._array = codes if codes.dtype == want else codes.view(want)
         self._buffer = self.active = None
 
     def keep(self, codes: Array) -> None:
-        """Take over an array of the register's type that shares no bytes with memory."""
+        """Take over an array with the type of the register that shares no bytes with memory."""
         self._array = codes
         self._buffer = self.active = None
 
@@ -108,20 +106,20 @@ class Register:
 
 
 class Align(Register):
-    """State of an unaligned stream: the bytes of a store stream that wait for the rest of their block, and
-    where the stream goes on."""
+    """State of an unaligned stream: for a store stream, the bytes of an incomplete block; and the next
+    address."""
 
     __slots__ = ("kind", "pending", "position")
 
     def __init__(self, name: str = "") -> None:
         super().__init__("u8", 32, name)
-        self.kind = ""  # load, store, or flushed; empty before anything was stored
+        self.kind = ""  # load, store, or flushed; empty before the first store
         self.position: Pointer | None = None
-        self.pending = 0  # bytes of the register that are not in memory yet
+        self.pending = 0  # bytes of the register that are not yet in memory
 
 
 def maker(type: Type, name: str) -> Callable[[], Register]:
-    """What makes new registers for a value of a type that is one of registers."""
+    """Return a maker of registers for values of a register type."""
     if isinstance(type, VRegType):
         return partial(Register, type.elem.counted, type.lanes, name)
     if isinstance(type, MaskType):

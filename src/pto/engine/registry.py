@@ -1,8 +1,8 @@
-"""The engines: what each takes, what it can do, how it is made and how `pto doctor` looks after it.
+"""The engines: their inputs, their options, how they make kernels, and their checks in `pto doctor`.
 
-A new engine is an entry here and a module with its kernels. `pto run` (its choices, its help and what it
-refuses), `pto.kernel`, `pto doctor` and the documentation follow from the entry. Nothing of an engine is
-imported before it is asked for.
+A new engine is an entry here and a module with its kernels. `pto run` (choices, help, refusals),
+`pto.kernel`, `pto doctor` and the documentation follow from the entry. The modules of an engine are imported
+at first use.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
-#: What a kernel can be made of, with a word for several of the kind.
+#: Inputs of a kernel, each with its plural.
 INPUTS = {
     "module": "programs",
     "C++": "C++",
@@ -30,44 +30,44 @@ INPUTS = {
     "object": "objects",
 }
 
-#: What holds the program that it was made of.
+#: Inputs that contain the program they were made of.
 HOLDING = ("image", "object")
-#: Options that change no result: an engine that lacks them does without.
+#: Options without effect on results: an engine may lack them.
 ONLY_FASTER = ("threads",)
 
 
 class Request(Record):
-    """What a kernel is made of and how. `program` is a module, or the path of C++, a library, images or an
+    """Input and options of a kernel. `program` is a module, or the path of C++, a library, images or an
     object."""
 
     program: Module | str
     entry: str | None = None
     target: str | Profile | None = None
-    check: bool = True  # whether legality is checked, and what the program leaves to the tools done
-    insert_sync: bool = False  # flags also for a program with addresses, where the engine heeds flags
-    checked: bool = False  # run-time checks compiled in
+    check: bool = True  # check legality, and do the work that the program leaves to the tools
+    insert_sync: bool = False  # flags also for a program with addresses, if the engine heeds flags
+    checked: bool = False  # compile run-time checks in
     capacity: Mapping[str, int] = {}  # for C++ and libraries, which name their target themselves
-    auto: bool = False  # for C++: tiles that nobody assigned have storage of their own
+    auto: bool = False  # for C++: tiles without an address have storage of their own
 
 
 class Engine(Record):
-    """One entry. `options` are those of a launch that not every engine has, by their names in Python, and
-    `checked` where a kernel can be compiled with checks; `subblocks` are vector cores of a mixed kernel."""
+    """One entry. `options` are launch options that not every engine has, by their names in Python; `checked`
+    means that a kernel can be compiled with checks; `subblocks` are vector cores of a mixed kernel."""
 
     name: str
-    doc: str  # how it executes, for the help of `pto run --engine`
+    doc: str  # the way of execution, for the help of `pto run --engine`
     made_by: str  # "module:function", called with a `Request`
     takes: tuple[str, ...] = ("module",)
     options: tuple[str, ...] = ("subblocks",)
     compiles: bool = False
-    required: bool = False  # whether the tools are of little use without
+    required: bool = False  # True if the tools are of little use without it
     remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
-    remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
-    #: What it does instead of an option that it does not have.
+    remark: str = ""  # "module:function": the addition of `pto doctor` to a kernel that ran
+    #: Replacements for options that it does not have.
     instead: Mapping[str, str] = {}
 
     def debugged(self, kernel: object, args: Sequence[Any], **options: Any) -> Any:
-        """A launch as its stops, of an engine that has the option `debug`."""
+        """Return the stops of a launch, for an engine with the option `debug`."""
         return named("pto.engine.debug.session:debugged")(kernel, args, **options)
 
     def remarks(self) -> str:
@@ -81,18 +81,18 @@ def named(place: str) -> Callable[..., Any]:
 
 
 def _debuggable(engine: Engine) -> Engine:
-    """Who can be watched can be debugged: the debugger is a watcher."""
+    """Add the option `debug` to an engine with watchers: the debugger is a watcher."""
     return engine.replace(options=(*engine.options, "debug")) if "watchers" in engine.options else engine
 
 
-#: Options of launches that the reference engine executes, whatever they are made from.
+#: Launch options of the reference engine, for all inputs.
 _WATCHED = (
     "subblocks", "sanitize", "schedule", "shadow", "memory_map", "max_steps", "timeout", "semantics",
     "watchers",
 )  # fmt: skip
 
-#: By name; of those that take an input and need no compiler, the first that has what is asked for is the one
-#: for it, unless another is named.
+#: The engines by name. The default for an input is the first engine that takes the input, needs no compiler
+#: and has the requested options.
 ENGINES: dict[str, Engine] = {
     engine.name: _debuggable(engine)
     for engine in (
@@ -138,35 +138,35 @@ ENGINES: dict[str, Engine] = {
 
 
 def options() -> tuple[str, ...]:
-    """Options that not every launch has, by their names in Python."""
+    """Return the options that not every launch has, by their names in Python."""
     return tuple(dict.fromkeys(name for engine in ENGINES.values() for name in engine.options))
 
 
 def flag(option: str) -> str:
-    """An option as `pto run` spells it."""
+    """Return an option in the spelling of `pto run`."""
     return f"--{option.replace('_', '-')}"
 
 
 def those_with(option: str) -> str:
-    """Names of the engines that have an option."""
+    """Return the names of the engines that have an option."""
     return ", ".join(e.name for e in ENGINES.values() if option in e.options)
 
 
 def those_for(kind: str) -> list[Engine]:
-    """The engines that take a kind of input, or the program that a file of that kind holds."""
+    """Return the engines for a kind of input, or for the program in a file of that kind."""
     able = [e for e in ENGINES.values() if kind in e.takes]
     return able + [e for e in those_for("module") if e not in able] if kind in HOLDING else able
 
 
 def by_default(kind: str) -> list[Engine]:
-    """The engines for a kind of input where none is named, the usual one first. A compiler is needed only
-    where nothing else will do."""
+    """Return the default engines for a kind of input, the usual one first. Engines that need a compiler are
+    included only without alternatives."""
     able = those_for(kind)
     return [e for e in able if not e.compiles] or able
 
 
 def kind_of(path: Any) -> str:
-    """What a path leads to, by name or content: C++, library, image, object; empty for anything else."""
+    """Return the kind of a file by name or content: C++, library, image, object; empty for anything else."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         return ""
@@ -182,15 +182,14 @@ def kind_of(path: Any) -> str:
 
 
 def refuse(engine: str, given: Mapping[str, Any]) -> None:
-    """Options of a launch that an engine does not have, as an error that names them; those that are left as
-    they are pass."""
+    """Report options of a launch that an engine lacks, in an error that names them; default values pass."""
     names = lacking(engine, given)
     if names:
         raise DiagnosticError([refusal(engine, names, f"{instead_of(names)} for that")])
 
 
 def lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
-    """Those of the given options that an engine does not have, but for those that are left as they are."""
+    """Return the given options that an engine lacks, except those with their default value."""
     has = (*ENGINES[engine].options, *ONLY_FASTER)
     return [name for name, value in given.items() if name not in has and _asked(value)]
 
@@ -200,7 +199,7 @@ def refusal(engine: str, names: Iterable[str], help: str) -> Diagnostic:
 
 
 def instead_of(names: Sequence[str]) -> str:
-    """Which engine to use for options that another does not have."""
+    """Return help that names an engine for options that another lacks."""
     able = [e.name for e in ENGINES.values() if set(names) <= set(e.options)]
     return f"use the {' or '.join(able)} engine" if able else "no engine has all of them: leave some out"
 

@@ -1,7 +1,7 @@
-"""Recording a launch for its timeline: a watcher that keeps who issued what, what it costs and who waits.
+"""Recording a launch for its timeline: a watcher that keeps the instructions, their costs and their waits.
 
-Costs follow from operands as they are at issue (`isa/costs`), so data-dependent loops and extents count as
-they happen. Nothing is asked of memory: contents do not matter, which is why a launch may be *dry*.
+Costs follow from operands at issue (`isa/costs`), so data-dependent loops and extents count as they happen.
+Contents of memory do not matter, so a launch may be *dry*.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class _Facts(NamedTuple):
-    """What the costs of a row want to know of its instructions."""
+    """The inputs of the costs of a row."""
 
-    names: tuple[str, ...]  # operands that decide on its cost, or are memory
+    names: tuple[str, ...]  # operands that affect its cost, or are memory
     roles: dict[str, tuple[bool, bool]]  # (reads, writes), by operand
     attrs: tuple[str, ...]
 
@@ -56,24 +56,24 @@ def _facts(row: Row, isa: str) -> _Facts:
     return _Facts(names, roles, attrs)
 
 
-#: What is recorded of an event: core, pipe, site, kind, charge.
+#: The record of an event: core, pipe, site, kind, charge.
 _Row = tuple[int, int, int, int, int]
 
 
 class _Cost(NamedTuple):
-    """What an instruction costs, what that was made of, and the bytes it touches."""
+    """The cost of an instruction, the parts of the cost, and the touched bytes."""
 
     charge: Charge
     made: tuple[Row, Mapping[str, Any]]
     touched: tuple[Range, ...]
 
 
-#: Bits, values that are read and whether a round before gave them, values that are written.
+#: Bits, read values (True if the previous iteration wrote them), written values.
 _Flow = tuple[int, tuple[tuple[Value, bool], ...], tuple[Value, ...]]
 
 
 class _Plan:
-    """What is known of an instruction of a program, whatever launch it is of."""
+    """Facts about an instruction of a program, for all launches."""
 
     __slots__ = ("attrs", "costs", "flow", "names", "roles", "row", "rows", "site")
 
@@ -82,16 +82,16 @@ class _Plan:
         self.row = op.row
         self.names, self.roles = facts.names, facts.roles
         self.attrs = {name: op.attr(name) for name in facts.attrs}
-        #: Of one of a vecscope: bits of its elements, and the registers that it reads and writes.
+        #: For an instruction of a vecscope: bits of its elements, and the registers that it reads and writes.
         self.flow: _Flow | None = None
-        #: By what its operands are.
+        #: Costs by operands.
         self.costs: dict[Any, _Cost] = {}
-        #: By core, pipe and kind: what is recorded of events without operands.
+        #: Records of events without operands, by core, pipe and kind.
         self.rows: dict[Any, _Row] = {}
 
 
 class _TimedProgram:
-    """What is known of the instructions of a program that is timed on a machine."""
+    """Facts about the instructions of a program on the timed machine."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -107,12 +107,12 @@ class _TimedProgram:
         return mine is machine or (mine.isa == machine.isa and mine.values == machine.values)
 
 
-#: The same kernel is launched often: by its module, for the machine it was timed on last.
+#: The program of a module on its last timed machine, because the same kernel is launched often.
 _programs: WeakKeyDictionary[Module, _TimedProgram] = WeakKeyDictionary()
 
 
 class TimeRecorder(Watcher):
-    """Makes a `Trace` of a launch, and its `Timeline` when it ends."""
+    """Makes a `Trace` of a launch, and a `Timeline` when it ends."""
 
     memory = False
 
@@ -120,9 +120,9 @@ class TimeRecorder(Watcher):
         self.machine = machine
         self.trace = Trace()
         self.trace.dry = dry
-        #: Of every event: columns of the trace when the launch has ended.
+        #: One row per event: columns of the trace when the launch has ended.
         self._rows: list[_Row] = []
-        #: By instruction, core, pipe and operands: what is recorded, and the bytes that are touched.
+        #: By instruction, core, pipe and operands: the record and the touched bytes.
         self._found: dict[Any, tuple[_Row, tuple[Range, ...]]] = {}
         self._cores: dict[WatchedCore, int] = {}
         self._index = self.trace.numbers = [0]  # by number of an event
@@ -164,7 +164,7 @@ class TimeRecorder(Watcher):
             trace.core, trace.pipe, trace.site, trace.kind, trace.charge = map(
                 list, zip(*self._rows, strict=True)
             )
-        # what the launch itself writes and reads again is still near
+        # bytes that the launch itself writes and reads again are still near
         trace.footprint = sum(b.data.size for b in self._read - self._written)
         seen = dict.fromkeys(self._meetings, 0)
         for e, kind in enumerate(trace.kind if seen else ()):
@@ -215,7 +215,7 @@ class TimeRecorder(Watcher):
         rows.append(same)
 
     def _pipe(self, name: str) -> int:
-        """The number of a pipe; what has none is of the scalar unit."""
+        """Return the number of a pipe; without a pipe, that of the scalar unit."""
         return self._pipes.setdefault(name, len(self._pipes)) if name else 0
 
     def took(self, event: Event) -> None:
@@ -228,7 +228,7 @@ class TimeRecorder(Watcher):
             self.trace.waits[index[event.number]] = found
 
     def barrier(self, core: WatchedCore, op: Operation, pipe: str) -> None:
-        """Instructions that drain all pipes before they begin are told like this, ahead of their event."""
+        """Record an instruction that drains all pipes before it begins; this call precedes its event."""
         if pipe != "ALL" or self._drains.pop(core, None) is op:
             return
         if op not in self._plans:
@@ -253,7 +253,7 @@ class TimeRecorder(Watcher):
     # -- vecscopes -------------------------------------------------------------------------------------
 
     def _inside(self, scope: Event, plan: _Plan, op: Operation) -> None:
-        """An instruction of a vecscope. Masks are made beside the units, and count nothing."""
+        """Record an instruction of a vecscope. Masks are made outside its units and cost nothing."""
         if plan.row is None or (plan.row.effect != "memory" and not _registers(op.results)):
             return
         function = self._scopes.get(scope)
@@ -267,12 +267,12 @@ class TimeRecorder(Watcher):
         function = self._scopes.pop(event, None) or VectorFunction()
         busy, fill = function.cycles
         after = self.machine.vector_start + fill
-        evidence = function.evidence if self.machine.isa == "a5" else GUESSED  # that is whose core it is
+        evidence = function.evidence if self.machine.isa == "a5" else GUESSED  # the vector core of a5
         charge = Charge(busy, after, evidence, flops=64.0 * function.computed)
         at = self._index[event.number]
         self._rows[at] = (*self._rows[at][:4], self._number(charge))
 
-    # -- what instructions are -------------------------------------------------------------------------
+    # -- instructions ------------------------------------------------------------------------------------
 
     def _plan(self, op: Operation) -> _Plan:
         span = self._launch.span(op)
@@ -328,7 +328,7 @@ def _registers(values: Sequence[Value]) -> list[Value]:
 
 
 def _flow(op: Operation) -> _Flow:
-    """What an instruction on registers reads and writes."""
+    """Return the registers that an instruction reads and writes."""
     written = _registers(op.results)
     read = _registers(op.operands)
     bits = next((DTYPES[str(v.type.elem)].bits for v in (*written, *read)), 32)  # type: ignore[attr-defined]
@@ -337,8 +337,8 @@ def _flow(op: Operation) -> _Flow:
 
 
 def _sources(value: Value, carried: bool = False, depth: int = 8) -> list[tuple[Value, bool]]:
-    """Instructions' values that a value may be: of an argument of a loop, what it begins with and what the
-    round before left; of a result of a region, what it ends with."""
+    """Return the instruction values that a value may be. For a loop argument, these are the initial value and
+    the value of the previous iteration; for a result of a region, the value at its end."""
     if not depth:
         return []
     op = value.op
@@ -366,7 +366,7 @@ def _sources(value: Value, carried: bool = False, depth: int = 8) -> list[tuple[
 
 
 def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What decides on cost and bytes of an instruction."""
+    """Return the facts that decide the cost and the bytes of an instruction."""
     key: list[Any] = []
     for name in names:
         value: Any = args.get(name)
@@ -384,13 +384,13 @@ def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(key)
 
 
-#: An operand of which we cannot say what matters of it.
+#: An operand of unknown kind, whose costs are not cached.
 _OTHER = object()
 
 
 def _whole(value: Any) -> Any:
-    """All of an operand that its cost (`_seen`) and the bytes it touches (`_bounds`) follow from, whatever
-    launch it is of."""
+    """Return the facts of an operand that decide its cost (`_seen`) and its bytes (`_bounds`) in all
+    launches."""
     match value:
         case Tile():
             v = value
@@ -431,7 +431,7 @@ def _touched(row: Row, plan: _Plan, args: Mapping[str, Any]) -> tuple[Range, ...
 
 
 def _seen(value: Any) -> Any:
-    """An operand as costs see it."""
+    """Return an operand in the form for costs."""
     match value:
         case Tile():
             return Shape(
@@ -456,7 +456,7 @@ def _seen(value: Any) -> Any:
 
 
 def _bounds(place: Any) -> tuple[str, int, int] | None:
-    """The buffer of a place and the bytes of it: all of a tile, all of an array in global memory."""
+    """Return the buffer of a place and its bytes: a whole tile, or a whole array in global memory."""
     if isinstance(place, Tile) and place.address is not None:
         low, high = place.address, place.address + place.size
         if place.pitch != place.shape:

@@ -1,7 +1,7 @@
-"""How a launch is spoken of where somebody looks at it: in the words of what was written.
+"""The vocabulary of reports about a launch: the words of its source language.
 
-Programs have those of the ISA. Kernels in C++ have others (`traced/spelling.py`); a launch says which are its
-own (`Grid.words`).
+Programs use those of the ISA. Kernels in C++ have others (`traced/spelling.py`); a launch has its own in
+`Grid.words`.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from ..ir.multi_tiles import told_as
 
 
 class Words:
-    """Those of programs."""
+    """The words of programs."""
 
-    #: Before names of values.
+    #: Prefix of names of values.
     sign = "%"
 
     def operation(self, op: Operation) -> str:
-        """The name of an operation."""
+        """Return the name of an operation."""
         return told_as(op)
 
     def call(self, op: Operation) -> str:
-        """An operation in a line that says what is at work."""
+        """Return the text of an operation for a line about current work."""
         return self.operation(op)
 
     def function(self, name: str) -> str:
         return f"@{name}"
 
     def plain(self, text: str) -> str:
-        """What the debugger says, in which names of values stand."""
+        """Return text of the debugger, which contains names of values."""
         return text
 
     def told(self, found: Diagnostic) -> Diagnostic:
-        """What somebody who watches has found."""
+        """Return a finding of a watcher."""
         return found

@@ -1,4 +1,4 @@
-"""Watching a launch: hooks that an engine calls, and what it tells there.
+"""Watching a launch: hooks that an engine calls, and their arguments.
 
 A launch has a list of watchers: sanitizers, pictures, or one of your own.
 
@@ -11,15 +11,14 @@ A launch has a list of watchers: sanitizers, pictures, or one of your own.
 
     kernel.run(a, b, watchers=[count := Count()])
 
-Whatever a pipe performs is an *event*: an instruction, a vecscope, a wait, a barrier. The scalar unit issues
-it (`issued`), the pipe gets what it waits for (`took`), begins it (`started`), touches memory (`loaded`,
-`storing`, `stored`), gives what others wait for (`gave`), and is through (`finished`). Instructions of a
-vecscope are events between `vecscope_started` and `vecscope_ended`, and know it as their `scope`. What faults
-does not finish. Scalar arithmetic, descriptors and control flow are no events: who wants to know of them has
-`reached`.
+An *event* is the work of a pipe: an instruction, a vecscope, a wait, a barrier. The scalar unit issues it
+(`issued`), the pipe ends its waits (`took`), begins it (`started`), touches memory (`loaded`, `storing`,
+`stored`), ends waits of others (`gave`), and finishes it (`finished`). Instructions of a vecscope are events
+between `vecscope_started` and `vecscope_ended`, which is their `scope`. An event that faults does not finish.
+Scalar arithmetic, descriptors and control flow are not events; they have the hook `reached`.
 
-An engine knows no watcher by name: it tells `Watchers`, which has for every hook those who want it. Where
-nobody watches there is no `Watchers`, and nothing is made or called.
+An engine calls `Watchers`, which has the watchers of every hook. A launch without watchers makes no
+`Watchers`, no events and no calls.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
 
 class WatchedCore(Protocol):
-    """A core, as far as watchers know it: `kind` is cube, vector or mix, `name` AIC, AIV0, AIV1 or empty;
-    `block` counts in its rank, `index` over all of the launch."""
+    """A core, for watchers: `kind` is cube, vector or mix; `name` is AIC, AIV0, AIV1 or empty; `block` counts
+    in its rank, `index` over the whole launch."""
 
     profile: Profile
     rank: int
@@ -54,16 +53,16 @@ class WatchedCore(Protocol):
     name: str
 
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
-        """A report about an operation that runs on this core."""
+        """Return a diagnostic about an operation on this core."""
         ...
 
 
 class WatchedLaunch(Protocol):
-    """A launch, as far as watchers know it."""
+    """A launch, for watchers."""
 
     profile: Profile
     gm: GlobalMemory
-    blocks: int  # of each rank
+    blocks: int  # per rank
     ranks: int
 
     @property
@@ -74,52 +73,52 @@ class WatchedLaunch(Protocol):
 
     @property
     def cores(self) -> int:
-        """Cores of all blocks."""
+        """Return the cores of all blocks."""
         ...
 
     def span(self, op: Operation) -> Span | None:
-        """Where an operation is written."""
+        """Return the source location of an operation."""
         ...
 
     def nesting(self, op: Operation) -> list[BlockStatement]:
-        """The statements around an operation up to its function, innermost first, itself included."""
+        """Return the statements around an operation up to its function, itself included, innermost first."""
         ...
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:
-        """Whether one is in a block that the other is not in, which the module does not show."""
+        """Return True if `inner` is in a block without `outer`, which the module does not show."""
         ...
 
 
-#: Asynchronous transfers of a session are what a pipe does, too: this is its name, before a number.
+#: The pipe of asynchronous transfers of a session, before a number.
 SESSION = "SDMA"
 
-#: What a pipe performs: an instruction, a vecscope, something that only gives or only waits, a barrier.
+#: Kinds of events: an instruction, a vecscope, a mere signal, a mere wait, a barrier.
 INSTRUCTION, VECSCOPE, GIVE, TAKE, BARRIER = "instruction", "vecscope", "give", "take", "barrier"
 
 
-#: What no event has of its own until it is told.
+#: The initial value of dictionaries of an event.
 _NONE: dict[Any, Any] = {}
 
 
 class Event:
-    """Something that a pipe performs."""
+    """One unit of work of a pipe."""
 
     #: In the order of issue, over the whole launch.
     number = 0
     #: Operands of an instruction by name, and those of its scalar operands that are undefined.
     args: Mapping[str, Any] = _NONE
     poison: Mapping[tuple[str, int | None], Any] = _NONE
-    #: What it waited for, from `took` on.
+    #: The ended waits, from `took` on.
     waits: Sequence[Given] = ()
-    #: Those of `accesses` that are scratch.
+    #: The scratch part of `accesses`.
     scratch: Sequence[Access] = ()
-    #: Whether its stores are atomic updates because a mode register says so, and not the operation.
+    #: True if its stores are atomic updates because of a mode register, and not of the operation.
     atomic = False
     result: Any = None
-    #: Where a scalar result comes from that a watcher found undefined; the engine carries this with it.
+    #: The origin of a scalar result that a watcher found undefined; the engine carries it along.
     undefined: Any = None
     began = False
-    #: What the engine keeps with it until it is finished.
+    #: Data of the engine until the event is finished.
     inner: Any = None
 
     def __init__(
@@ -133,17 +132,17 @@ class Event:
         scope: Event | None = None,
     ) -> None:
         self.core: WatchedCore = core
-        #: The pipe without PIPE_; S is the scalar unit, ALL stands for an instruction that has all of them.
+        #: The pipe without PIPE_; S is the scalar unit, ALL an instruction that occupies all pipes.
         self.pipe = pipe
         self.op = op
         self.what = what
-        #: What it gives or waits for where that is all it does, as `Given` names it.
+        #: For a mere signal or wait: its kind, as in `Given`.
         self.kind = kind
         self.key = key
-        self.scope = scope  # the vecscope that it belongs to
-        #: Memory it touched so far, registers left out; whole once finished.
+        self.scope = scope  # its vecscope
+        #: Memory touched so far, without registers; complete once finished.
         self.accesses: list[Access] = []
-        #: What watchers keep with it, each by its own key.
+        #: Data of watchers, each with its own key.
         self.keeps: dict[Any, Any] = {}
 
     @property
@@ -152,7 +151,7 @@ class Event:
 
 
 class Given:
-    """One thing given that others wait for.
+    """One signal that others wait for.
 
     | kind | key | given by | waited for by |
     | --- | --- | --- | --- |
@@ -173,22 +172,22 @@ class Given:
         self.key = key
         self.core, self.pipe, self.op = event.core, event.pipe, event.op
         self.number = event.number  # of the event that gave it
-        #: Where cores meet over semaphores: what each of them gave, this stands for all.
+        #: If cores meet over semaphores: the signals of all of them, which this one represents.
         self.of = of
-        #: What watchers keep with it, each by its own key.
+        #: Data of watchers, each with its own key.
         self.keeps: dict[Any, Any] = {}
 
 
 class Watcher:
-    """Wants to know nothing; those who do replace hooks."""
+    """Base class of watchers: observes nothing; subclasses replace hooks."""
 
-    #: Whether it wants loads and stores. Where nobody does, vector instructions run as fast as unwatched.
+    #: True for loads and stores. If no watcher has it, vector instructions run at full speed.
     memory = True
-    #: Whether it wants those of vector registers, too.
+    #: True for those of vector registers, too.
     registers = False
-    #: Which events it wants to be told of, by what they are.
+    #: The kinds of events to receive.
     wants: Sequence[str] = (INSTRUCTION, VECSCOPE, GIVE, TAKE, BARRIER)
-    #: Whether it finds scalars undefined: the engine then says where they are used.
+    #: True if it finds undefined scalars: the engine then reports their uses.
     tracks = False
 
     # -- the launch ------------------------------------------------------------------------------------
@@ -196,28 +195,28 @@ class Watcher:
     def launch_started(self, launch: WatchedLaunch) -> None: ...
 
     def launch_ended(self, result: LaunchResult) -> None:
-        """Also where the program stopped with an error; findings may be added to the result."""
+        """Called also after an error stopped the program; findings may be added to the result."""
 
     def core_started(self, core: WatchedCore) -> None:
-        """All cores of a block start before any of them does something."""
+        """Called for all cores of a block before any of them begins to work."""
 
     def core_ended(self, core: WatchedCore) -> None: ...
 
     # -- events ----------------------------------------------------------------------------------------
 
     def issued(self, event: Event) -> None:
-        """The scalar unit hands it to its pipe, or (pipe S) begins to wait for it itself."""
+        """The scalar unit passes an event to its pipe, or (pipe S) begins to wait itself."""
 
     def took(self, event: Event) -> None:
-        """The pipe has all that it waits for: `event.waits`."""
+        """The pipe has ended all waits: `event.waits`."""
 
     def started(self, event: Event) -> None: ...
 
     def finished(self, event: Event) -> None: ...
 
     def reached(self, core: WatchedCore, op: Operation) -> None:
-        """The scalar unit, or a vecscope, comes to what is no event: arithmetic, a descriptor, control flow.
-        A program is lowered anew for those who want to know."""
+        """The scalar unit, or a vecscope, comes to an operation without an event: arithmetic, a descriptor,
+        control flow. Programs are lowered anew for watchers with this hook."""
 
     def vecscope_started(self, event: Event) -> None: ...
 
@@ -226,36 +225,36 @@ class Watcher:
     # -- memory ----------------------------------------------------------------------------------------
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
-        """`data` may be memory itself: copy what is to be kept."""
+        """`data` may be memory itself: copy data to be kept."""
 
     def storing(self, event: Event, access: Access, data: Array) -> None:
-        """Before a store."""
+        """Called before a store."""
 
     def stored(self, event: Event, access: Access) -> None: ...
 
     def left_undefined(self, event: Event, access: Access) -> None:
-        """What the instruction leaves unspecified, although it may have written there."""
+        """The instruction leaves these places unspecified, although it may have written there."""
 
-    # -- who waits for whom ----------------------------------------------------------------------------
+    # -- order -----------------------------------------------------------------------------------------
 
     def gave(self, event: Event, given: Given) -> None: ...
 
     def barrier(self, core: WatchedCore, op: Operation, pipe: str) -> None:
-        """What the pipe did is over before what comes next: on that pipe, or on all (S, ALL)."""
+        """Earlier work of the pipe, or of all pipes (S, ALL), is over before the next work there."""
 
     def memory_barrier(self, core: WatchedCore, op: Operation, kind: str) -> None:
         """A `mem_bar` of a vecscope."""
 
     def met(self, cores: list[Any]) -> None:
-        """Cores that wait for each other at a grid barrier are all there."""
+        """All cores that wait at a grid barrier have arrived."""
 
     def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
-        """A signal in global memory was set to a value, or that was added to it."""
+        """A signal in global memory was set to a value, or the value was added to it."""
 
     def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
-        """All words of a signal in global memory compare with a number as an instruction wants it."""
+        """All words of a signal in global memory satisfy the comparison of an instruction with a number."""
 
-    # -- what descriptors say --------------------------------------------------------------------------
+    # -- descriptors -----------------------------------------------------------------------------------
 
     def allocated(self, core: WatchedCore, op: Operation, place: Any) -> None:
         """A tile gets its address."""
@@ -274,14 +273,14 @@ class Watcher:
         """A partition leaves its view."""
 
     def undefined_use(self, core: WatchedCore, op: Operation, origin: Any, what: str) -> None:
-        """A scalar that a watcher found undefined (`Event.undefined`) decides on something."""
+        """An undefined scalar (`Event.undefined`) decides something."""
 
     def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
-        """Some of the indices that an operand holds lie outside of what is valid of the place `of`: those
-        that are not `inside`. `extent` says in words how large that is."""
+        """Some indices in an operand are outside the valid region of the place `of`: those that are not
+        `inside`. `extent` describes that region in words."""
 
     def other_granularity(self, event: Event, mask: Register, size: int) -> None:
-        """A mask is used for elements of `size` bytes, and was made for others."""
+        """A mask that was made for other elements is used for elements of `size` bytes."""
 
 
 #: Names of the hooks.
@@ -292,12 +291,12 @@ Hooks = tuple[Callable[..., None], ...]
 
 @cache
 def _replaced(kind: type[Watcher]) -> tuple[str, ...]:
-    """The hooks that a class of watchers has of its own."""
+    """Return the hooks that a class of watchers replaces."""
     return tuple(name for name in HOOKS if getattr(kind, name) is not getattr(Watcher, name))
 
 
 class Watchers:
-    """The watchers of a launch, as an engine sees them: by hook those who have it, in their order."""
+    """The watchers of a launch, for an engine: by hook, in their order."""
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         for watcher in watchers:
@@ -306,7 +305,7 @@ class Watchers:
         self.watchers = tuple(watchers)
         self.memory = any([w.memory for w in watchers])
         self.tracks = any([w.tracks for w in watchers])
-        #: By hook those who have it.
+        #: The watchers by hook.
         self._with: dict[str, list[Watcher]] = {name: [] for name in HOOKS}
         for watcher in watchers:
             for name in _replaced(type(watcher)):
@@ -317,14 +316,14 @@ class Watchers:
         self._took = self._by_event("took")
         self._started = self._by_event("started")
         self._finished = self._by_event("finished")
-        self.events = 0  # so many were issued
+        self.events = 0  # number of issued events
 
     def of(self, hook: str, registers: bool = False) -> Hooks:
-        """Who has a hook: with `registers` of those who want registers."""
+        """Return the functions of a hook; with `registers` only of watchers for registers."""
         return tuple([getattr(w, hook) for w in self._with[hook] if w.registers or not registers])
 
     def _by_event(self, hook: str) -> dict[str, list[Callable[[Event], None]]]:
-        """Who has a hook, by what the events are that they want."""
+        """Return the functions of a hook by the kinds of events that they receive."""
         found: dict[str, list[Callable[[Event], None]]] = {what: [] for what in Watcher.wants}
         for watcher in self._with[hook]:
             hear = getattr(watcher, hook)
@@ -337,7 +336,7 @@ class Watchers:
         for watcher in self._with[hook]:
             getattr(watcher, hook)(*facts)
 
-    # -- the way of an event ---------------------------------------------------------------------------
+    # -- steps of an event -----------------------------------------------------------------------------
 
     def issue(self, event: Event) -> Event:
         self.events += 1

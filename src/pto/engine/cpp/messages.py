@@ -61,7 +61,7 @@ def diagnostics(output: str, sources: Mapping[str, Source], exact: bool = True) 
         _point_at_type(d)
     if not found:
         last = [line for line in output.splitlines() if line.strip()][-6:]
-        d = Diagnostic("PTO-E2402", "the C++ compiler failed", help="see the output of the compiler below")
+        d = Diagnostic("PTO-E2402", "cannot compile the C++", help="see the output of the compiler below")
         d.notes.extend((line.strip(), None) for line in last)
         return [d]
     if len(found) > _LIMIT:

@@ -1,7 +1,6 @@
-"""What the prompt understands: one table, from which its help, its completion and the documentation follow.
+"""Commands of the prompt: one table, from which help, completion and documentation follow.
 
-A command is a method with `@command(..)`. Text of users is answered, never with a traceback: `run` turns what
-is wrong with it into a line.
+A command is a method with `@command(..)`. `run` turns errors in user input into a line of text.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .points import Breakpoint, PointError, Watchpoint, same_file
 from .session import DebugSession
 from .stop import END, STEP, Named, Stop, label, number, text_of
 
-#: Lines that `list` shows, and numbers that `x` shows if it is not told how many, and at most.
+#: Lines that `list` shows; default and limit of the numbers that `x` shows.
 LISTED = 11
 SHOWN, MOST_SHOWN = 8, 1024
 
@@ -34,7 +33,7 @@ class Command(NamedTuple):
     doc: str
     group: str
     method: str
-    completes: str  # what its argument is: names, points, info, cores, or nothing
+    completes: str  # kind of its argument: names, points, info, cores, or nothing
 
     @property
     def name(self) -> str:
@@ -55,7 +54,7 @@ def command(
     return add
 
 
-#: What `info` can tell: topic -> a line.
+#: Topics of `info`: topic -> a line.
 TOPICS = {
     "breakpoints": "breakpoints and watchpoints, and how often each was hit",
     "names": "the values that the operation sees",
@@ -75,17 +74,17 @@ class Quit(Exception):
 
 
 class CommandInterpreter:
-    """Commands of a session. `write` shows a line."""
+    """Commands of a session. `write` prints a line."""
 
     def __init__(self, session: DebugSession, write: Callable[[str], None]) -> None:
         self.session = session
         self.write = write
         self.displays: list[Expression] = []
-        self._core: Core | None = None  # looked at instead of the one that stopped
+        self._core: Core | None = None  # the core to show, if not the one that stopped
         self._listed: tuple[str, int] | None = None
         self._last = ""
 
-    # -- where we are ----------------------------------------------------------------------------------
+    # -- position --------------------------------------------------------------------------------------
 
     @property
     def stop(self) -> Stop:
@@ -95,7 +94,7 @@ class CommandInterpreter:
         return found.on(self._core) if self._core is not None else found
 
     def show(self, stop: Stop | None) -> None:
-        """A new stop."""
+        """Show a new stop."""
         self._core = self._listed = None
         if stop is None:
             return
@@ -113,8 +112,8 @@ class CommandInterpreter:
     # -- running commands ------------------------------------------------------------------------------
 
     def run(self, text: str, repeat: bool = False) -> bool:
-        """One command; whether the session goes on. An empty line repeats the one before where that is
-        wanted."""
+        """Run one command; return True if the session goes on. With `repeat` an empty line repeats the last
+        command."""
         text = text.strip()
         if not text or text.startswith("#"):
             if text or not repeat or not self._last:
@@ -148,7 +147,7 @@ class CommandInterpreter:
         return session.go(session.order(kind, self._core))
 
     def _times(self, argument: str, move: Callable[[], Stop | None], stepping: bool = True) -> None:
-        """Move, and again, as long as nothing else stops the launch; the last stop is shown."""
+        """Move so many times, unless another reason stops the launch; show the last stop."""
         if argument and not argument.isdigit():
             raise PointError(f"'{argument[:40]}' is no number of times")
         stop = move()
@@ -431,7 +430,7 @@ class CommandInterpreter:
         frames = stop.frames
         for name, given, type in stop.grid.arguments(stop.rank):
             yield f"{stop.spelled(name)}: {stop.shown(Named(name, given, type))}"
-        if self.session.places.open:  # what else its code has are operands of calls
+        if self.session.places.open:  # further values of its code are operands of calls
             return
         for value in frames[0].code.function.regions[0].blocks[0].args if frames else ():
             now = frames[0].regs[frames[0].code.slots[value]]
@@ -505,7 +504,7 @@ class CommandInterpreter:
         for n, (name, place, what) in enumerate(stop.stack):
             self.write(f"#{n}  {name} at {place}{f': {what}' if what else ''}")
         kernel = self.session.kernel.name
-        if self.session.places.open and stop.stack[-1][0] != kernel:  # it was put into its caller
+        if self.session.places.open and stop.stack[-1][0] != kernel:  # it was inlined into its caller
             self.write(f"    called by {kernel}, or by what it calls")
         for text in state.loops(stop):
             if "no loop" not in text:
@@ -613,7 +612,7 @@ class CommandInterpreter:
     # -- completion ------------------------------------------------------------------------------------
 
     def completions(self, text: str) -> list[str]:
-        """Whole lines that a line may become."""
+        """Return the completions of a line, as whole lines."""
         head, _, last = text.rpartition(" ")
         if not head:
             return sorted(c.name + (" " if c.usage else "") for c in COMMANDS if c.name.startswith(text))
@@ -642,12 +641,12 @@ class CommandInterpreter:
 
 
 def shown_line(stop: Stop, found: Any) -> str:
-    """What an expression gave at a stop, in one line."""
+    """Return the value of an expression at a stop in one line."""
     return stop.shown(found) if isinstance(found, Named) else values.scalar(found)
 
 
 def find(word: str) -> Command:
-    """A command by its name, one of its short names, or the beginning of its name."""
+    """Return a command by its name, a short name, or the beginning of its name."""
     for c in COMMANDS:
         if word in c.names:
             return c

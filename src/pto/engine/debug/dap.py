@@ -1,10 +1,10 @@
 """The Debug Adapter Protocol: a session for editors.
 
-Requests and stops come through one queue, so a launch that runs can be interrupted. Whatever a client sends
-is answered. `inspection` shows values. Any user of the machine may be the client on a port: it gets nothing
-before it has presented a token (`admits`).
+Requests and stops come through one queue, so a running launch can be interrupted. Each message of a client
+gets an answer. `inspection` shows values. Any user of the machine may connect to a port; a client must first
+present a token (`admits`).
 
-| request | what it does here |
+| request | effect |
 | --- | --- |
 | launch | `program`, `args`, and every option of `pto run` by its name; `stopOnEntry`, `token` |
 | setBreakpoints | `condition`, `hitCondition` (3, >= 3, % 4), `logMessage` with {expressions} |
@@ -34,9 +34,9 @@ from .session import DebugSession, Stops
 from .stop import BREAK, END, ENTRY, FAULT, FINDING, PAUSE, STUCK, WATCH, Stop, number
 from .wire import Bad, Bounded, Sender, read
 
-#: Lines that are given at a time.
+#: Lines per answer.
 MOST_LOCATIONS = 5000
-#: Bytes that are read of a client before it has presented its token.
+#: Bytes to read from a client before it has presented its token.
 MOST_UNKNOWN = 1 << 16
 
 _REASONS = {
@@ -64,17 +64,17 @@ CAPABILITIES: dict[str, Any] = {
 
 
 class Launching(Protocol):
-    """A kernel with its arguments, as the launcher of a client has made it."""
+    """A kernel with its arguments, made by the launcher of a client."""
 
     def stops(self) -> Stops: ...
 
     def left(self, result: LaunchResult) -> list[Diagnostic]:
-        """Save what a launch left; what is to be told of it."""
+        """Save the results of a launch; return findings to report."""
         ...
 
 
 class _OutputEvents:
-    """Where the program prints: events."""
+    """Events for the output of the program."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
@@ -86,7 +86,7 @@ class _OutputEvents:
 
 
 class Adapter:
-    """Serves one client. `begin` makes what the arguments of a launch request say; raises
+    """Serves one client. `begin` makes a kernel from the arguments of a launch request; raises
     `DiagnosticError`."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Adapter:
         self._ended = False
         self._open = True
         self._lines_from = 1
-        #: By file what a client wants there; also before there is a program.
+        #: Requested breakpoints by file; also before there is a program.
         self._wanted: dict[str, list[dict[str, Any]]] = {}
         self._functions: list[Breakpoint] = []
         self._logs: dict[Breakpoint, str] = {}
@@ -187,7 +187,7 @@ class Adapter:
         seq, command = message.get("seq"), message.get("command")
         arguments: Any = message.get("arguments") or {}
         if message.get("type") != "request":
-            return  # responses to nothing that was asked
+            return  # responses without a request
         head = _head(message)
         after: Callable[[], None] | None = None
         try:
@@ -247,7 +247,7 @@ class Adapter:
         self._told(session.came(posted))
 
     def _told(self, stop: Stop) -> None:
-        """Tell the client of a stop; log points are only written."""
+        """Report a stop to the client; log points are only written."""
         self._looking.forget()
         session = self.session
         if stop.reason == END:
@@ -290,7 +290,7 @@ class Adapter:
         return re.sub(r"\{([^{}]*)\}", shown, text)
 
     def _leave(self) -> None:
-        """The launch is over: save what it left, and say so."""
+        """End the launch: save its results, and report the end."""
         result = self.session.result
         found: list[Diagnostic] = []
         if result is not None and self._launching is not None:
@@ -404,7 +404,7 @@ class Adapter:
         return {"breakpoints": self._set(path)}
 
     def _set(self, path: str) -> list[dict[str, Any]]:
-        """Make breakpoints of what is wanted in a file; those that are there already keep their counts."""
+        """Make the requested breakpoints of a file; existing ones keep their counts."""
         session = self.session
         points = session.points
         try:
@@ -576,7 +576,7 @@ class Adapter:
 
 
 def _head(message: dict[str, Any]) -> dict[str, Any]:
-    """Say which request a response is for."""
+    """Return the fields that name the request of a response."""
     seq = message.get("seq")
     command = str(message.get("command"))[:100]
     return {"request_seq": seq if isinstance(seq, int) else 0, "command": command}

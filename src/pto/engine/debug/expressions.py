@@ -1,10 +1,10 @@
-"""What users write at a prompt, in a condition, in an editor: `%acc[0:4, 0:8]`, `%i * 2 > 7 and not %last`.
+"""Expressions at a prompt, in a condition, in an editor: `%acc[0:4, 0:8]`, `%i * 2 > 7 and not %last`.
 
 A name is a value of the program at the stop, with or without its `%` (which divides where a space follows);
-`'x[i % 2]'` is one of C++, which may be any text. `$dst` is the operand `dst` of the instruction at the stop;
-`$block`, `$rank`, `$sub` and `$core` are those of the core. Numbers are computed with as in
-Python; tiles, views, pointers and registers can be indexed, and an element of one is a number. Text is
-bounded in length and depth, and so is the work it makes.
+`'x[i % 2]'` is a name of C++, which may be any text. `$dst` is the operand `dst` of the instruction at the
+stop; `$block`, `$rank`, `$sub` and `$core` are those of the core. Arithmetic is as in Python; tiles, views,
+pointers and registers can be indexed, and an element of one is a number. Length and depth of text, and its
+work, are bounded.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-#: Characters of an expression, and how deep it may nest.
+#: Limits for the characters and the depth of an expression.
 LONGEST = 1000
 DEEPEST = 40
-#: Bits of a number that is computed with.
+#: Bits of a computed number.
 _WIDEST = 1024
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, in words."""
+    """An error in an expression, in words."""
 
 
 class Slice(NamedTuple):
-    """`3`, `2:8`, `:4`, `:`; `single` where it is one index."""
+    """`3`, `2:8`, `:4`, `:`; `single` for one index."""
 
     start: int | None
     stop: int | None
@@ -40,7 +40,7 @@ class Index(NamedTuple):
     slices: tuple[Slice, ...]
 
 
-#: What a name with its indices stands for: a number, or anything else that can be shown.
+#: The value of a name with its indices: a number, or another value that can be shown.
 Read = Callable[[Index], Any]
 Compute = Callable[[Read], Any]
 
@@ -58,8 +58,8 @@ _CONSTANTS = {"true": 1, "false": 0, "nan": float("nan"), "inf": float("inf")}
 
 
 class Expression:
-    """A text that was read; `compute` gives its value where a function reads names. One that is a name and
-    nothing more has it as `index`."""
+    """A parsed text; `compute` returns its value, with a function that reads names. A mere name has
+    `index`."""
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -198,7 +198,7 @@ class Expression:
     # -- computing -------------------------------------------------------------------------------------
 
     def number(self, read: Read) -> int | float:
-        """Its value, which has to be a number."""
+        """Return a value, which must be a number."""
         return _number(self.compute(read))
 
     def __repr__(self) -> str:

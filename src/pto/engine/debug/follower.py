@@ -1,10 +1,10 @@
-"""The watcher that stops a launch: it counts what cores come to, and asks where to stop.
+"""The watcher that stops a launch: it counts moments, and compares them with the points to stop at.
 
-A *moment* is something a core comes to, or has done: the scalar unit (or a vecscope) reaches an operation, a
-pipe starts one, a pipe finishes one. A launch is deterministic, so a moment is a number, and a second launch
-passes through the same ones. Stops are before an operation: when the scalar unit gets to it or, for what a
-pipe does, when the pipe starts it, which under a schedule may be much later. A wait starts when it has what
-it waits for. Writes and findings stop after the instruction.
+A *moment* is a step of a core: the scalar unit (or a vecscope) reaches an operation, a pipe starts one, a
+pipe finishes one. A launch is deterministic, so a moment is a number, and a second launch has the same
+moments. Stops are before an operation: when the scalar unit reaches it or, for work of a pipe, when the pipe
+starts it, which under a schedule may be much later. A wait starts when its condition holds. Writes and
+findings stop after the instruction.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ CONTINUE, STEP_LINE, STEP_OP, NEXT, FINISH, GOTO, SEARCH = (
 
 
 class Resume(NamedTuple):
-    """How to go on: by a step of a core (`core` None: of any), over what is inside of `op`, out of `op`, to a
-    moment; or looking for the last stop before a moment."""
+    """The way to go on: by a step of a core (`core` None: any), over the inside of `op`, out of `op`, to a
+    moment; or a search for the last stop before a moment."""
 
     kind: str
     core: Core | None = None
     op: Operation | None = None
     depth: int = 0
     moment: int = 0
-    #: For a search: the way to go on that would have stopped there; with the number of the core.
+    #: For a search: the way to go on that would have stopped there, and the number of the core.
     way: str = CONTINUE
     who: int = -1
 
 
 class Left(BaseException):
-    """Nobody wants the rest of the launch."""
+    """Ends a launch whose rest is not needed."""
 
 
 def depth_of(core: Core) -> int:
-    """How deep in calls a core is; a vecscope is deeper than all of them."""
+    """Return the depth of calls of a core; a vecscope is deeper than all of them."""
     return len(core.frames) + (1 << 20 if core.interval is not None else 0)
 
 
 class Stay:
-    """A core on a line: what it has done there. A line may have many operations, in any order, as those of
-    Python and C++ do; one of them once more is the next execution of the line. In a recorded program every
-    execution has operations of its own: there it is the same instruction at the same place."""
+    """The work of a core on a line. In Python and C++ a line may have many operations, in any order; a
+    repeated operation begins the next execution of the line. In a recorded program each execution has its own
+    operations; there, the same instruction at the same place counts as repeated."""
 
     __slots__ = ("calls", "line", "ops", "source")
 
@@ -73,7 +73,7 @@ class Stay:
         self.calls: set[tuple[int, str, str]] = set()
 
     def goes_on(self, op: Operation, event: Event | None) -> bool:
-        """Whether an operation belongs to the same execution of the line; it is noted."""
+        """Record an operation; return True if it belongs to the same execution of the line."""
         if op in self.ops:
             return False
         self.ops.add(op)
@@ -86,7 +86,7 @@ class Stay:
 
 
 class Follower(Watcher):
-    """Stops a launch where `points` and the order say; `halt` is called with the stop, and gives the next
+    """Stops a launch at `points` and by the order; `halt` is called with the stop, and returns the next
     order."""
 
     def __init__(self, points: Points, halt: Callable[[Stop], Resume], order: Resume) -> None:
@@ -94,9 +94,9 @@ class Follower(Watcher):
         self.memory = any(w.enabled for w in points.watches)
         self._halt = halt
         self.now = 0
-        #: By core the moment and the operation it came to last.
+        #: By core: the last moment and its operation.
         self.last: dict[Core, tuple[int, Operation]] = {}
-        #: Who did something last, and what.
+        #: The last active core, and its action.
         self.core: Core | None = None
         self.op: Operation | None = None
         self.event: Event | None = None
@@ -113,10 +113,10 @@ class Follower(Watcher):
         self._broken: Any = None
         self._old: dict[tuple[Event, Watchpoint], list[tuple[ValueMatrix, range, range, Array]]] = {}
         self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
-        #: Where what is watched was last: by core, and (None) in global memory.
+        #: Last places of watched values: by core, and (None) in global memory.
         self._homes: dict[tuple[Core | None, Watchpoint], tuple[ValueMatrix, range, range]] = {}
         self._ended: Core | None = None
-        #: By function and name the registers of values that have it, and how many values there were.
+        #: By function and name: the registers of values with that name, and the number of values.
         self._slots: dict[tuple[Any, str], tuple[int, list[tuple[int, Any]]]] = {}
         self.follow(order)
 
@@ -125,7 +125,7 @@ class Follower(Watcher):
         self.refresh()
 
     def refresh(self) -> None:
-        """Breakpoints have changed, or the order has."""
+        """Update after a change of breakpoints or of the order."""
         self._marks.clear()
         order = self.order
         self._any = bool(self.points.breaks)
@@ -135,7 +135,7 @@ class Follower(Watcher):
         self._alarm = order.moment if order.kind in (GOTO, SEARCH) else 0
 
     def pause(self) -> None:
-        """Stop at the next opportunity; another thread asks."""
+        """Stop at the next opportunity; called by another thread."""
         self._paused = self._always = True
 
     # -- the launch ------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ class Follower(Watcher):
     def core_ended(self, core: Any) -> None:
         if self.order.core is core:
             self.follow(self.order._replace(core=None, op=None, kind=STEP_LINE))
-        if self._ended is not None:  # the last one may be gone back to; a core has a lot of memory
+        if self._ended is not None:  # the user may go back to the last one; a core has a lot of memory
             self.last.pop(self._ended, None)
         self._ended = core
         self._stays.pop(core, None)
@@ -174,7 +174,7 @@ class Follower(Watcher):
         self.last[core] = now, op
 
     def _fresh(self, core: Core, op: Operation, event: Event | None) -> bool:
-        """Whether an operation begins an execution of its line; one that is written nowhere does not."""
+        """Return True if an operation begins an execution of its line; False without a line."""
         source = op.source
         if source is None:
             return False
@@ -206,7 +206,7 @@ class Follower(Watcher):
         self._settle(stop)
 
     def _findings(self) -> Diagnostic | None:
-        """What sanitizers, or the rules of instructions, found since the last time; the first of several."""
+        """Return the first new finding of sanitizers, or of the rules of instructions."""
         found: Diagnostic | None = None
         if not self.points.findings:
             return None
@@ -221,7 +221,7 @@ class Follower(Watcher):
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """All that was found so far."""
+        """Return all findings so far."""
         if self.grid is None:
             return []
         found = list(self._reports.found.values()) if self._reports is not None else []
@@ -232,7 +232,7 @@ class Follower(Watcher):
     # -- deciding --------------------------------------------------------------------------------------
 
     def _on(self, op: Operation) -> tuple[Breakpoint, ...]:
-        """Breakpoints on the line of an operation."""
+        """Return the breakpoints on the line of an operation."""
         source = op.source
         if source is None:
             return ()
@@ -305,7 +305,7 @@ class Follower(Watcher):
         return made
 
     def _settle(self, stop: Stop) -> None:
-        """Stop; one that is on its way to a moment stops there only, and a search notes where it would."""
+        """Stop. A launch on its way to a moment stops only there; a search records the moment."""
         order = self.order
         if order.kind in (GOTO, SEARCH) and stop.moment < order.moment:
             self.found = stop.moment
@@ -330,7 +330,7 @@ class Follower(Watcher):
                     known.append((matrix, rows, cols, matrix.numbers(rows, cols).copy()))
 
     def _places(self, core: Core, watch: Watchpoint) -> list[tuple[ValueMatrix, range, range]]:
-        """What a core knows under the name that is watched, and what was known of global memory."""
+        """Return the places of a watched name on a core, and its known places in global memory."""
         found: list[tuple[ValueMatrix, range, range]] = []
         for value in self._named(core, watch.index.name):
             if isinstance(value[0], PLACES):
@@ -347,7 +347,7 @@ class Follower(Watcher):
         return found
 
     def _named(self, core: Core, name: str) -> list[tuple[Any, Any]]:
-        """Values of a name in the functions at work on a core, and their types."""
+        """Return values of a name in the active functions of a core, and their types."""
         found: list[tuple[Any, Any]] = []
         for code, regs in [(core.code, core.regs), *((f[0], f[2]) for f in reversed(core.frames))]:
             known, slots = self._slots.get((code, name), (-1, []))
@@ -358,7 +358,7 @@ class Follower(Watcher):
         return found
 
     def _writes(self, event: Event) -> list[Write]:
-        """What an event has written to what is watched."""
+        """Return the writes of an event to watched places."""
         writes: list[Write] = []
         for key in [k for k in self._old if k[0] is event]:
             watch = key[1]
@@ -374,7 +374,7 @@ class Follower(Watcher):
         return writes
 
     def _poll(self, core: Core, op: Operation, event: Event | None) -> Stop | None:
-        """Scalars that are watched: seen when the core comes to what follows."""
+        """Return a stop for a changed watched scalar, when the core reaches the next operation."""
         writes: list[Write] = []
         for watch in self.points.watches:
             if not watch.enabled or watch.index.slices:
@@ -395,7 +395,7 @@ class Follower(Watcher):
 
 
 def _indices(matrix: ValueMatrix, row: int, col: int) -> str:
-    """The indices of an element, as users write them."""
+    """Return the indices of an element in the spelling of users."""
     found: list[int] = [col]
     for size in reversed(matrix.dims[:-1]):
         row, index = divmod(row, size)
@@ -410,12 +410,12 @@ def _inside(op: Operation, outer: Operation | None, itself: bool = False) -> boo
 
 
 def _touches(access: Access, matrix: ValueMatrix, rows: range, cols: range) -> bool:
-    """Whether an access has bytes in common with a part of a place."""
+    """Return True if an access shares bytes with a part of a place."""
     if access.place.buffer is not matrix.place.buffer:
         return False
     try:
         mine = matrix.bytes(rows, cols)
-    except LookupError:  # it lies nowhere yet
+    except LookupError:  # it has no address yet
         return False
     first, last = access.bounds
     inside = mine[(mine >= first) & (mine < last)]

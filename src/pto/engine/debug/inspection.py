@@ -1,7 +1,7 @@
-"""What an editor may look at while a launch stands still: threads, stacks, scopes, variables, memory.
+"""Data of a stop for an editor: threads, stacks, scopes, variables, memory.
 
-References of frames and variables are those of one stop. Tiles are given in pages: rows, and the elements of
-a row, as many as a client asks for.
+References of frames and variables are valid for one stop. Tiles come in pages: rows, and elements of a row,
+as many as the client requests.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .requests import Arguments, RefusedRequest, arg, request
 from .session import DebugSession
 from .stop import Named, Stop, label, number
 
-#: Children that are given at a time where a client does not say how many it wants, and at most.
+#: Default and limit of the children in one answer.
 CHILDREN, MOST_CHILDREN = 100, 5000
-#: Bytes of memory at a time.
+#: Bytes of memory in one answer.
 MOST_BYTES = 1 << 20
 
-#: Some children of a variable: from which one on, how many, and whether as bits.
+#: Some children of a variable: the first one, their number, and True for bits.
 Children = Callable[[int, int, bool], list[dict[str, Any]]]
 
 
 class Looking:
-    """Answers the requests that change nothing. `standing` gives the session and its stop, `line` a line as
-    the client counts."""
+    """Answers the read-only requests. `standing` returns the session and its stop, `line` a line in the count
+    of the client."""
 
     def __init__(
         self, standing: Callable[[], tuple[DebugSession, Stop | None]], line: Callable[[int], int]
@@ -46,7 +46,7 @@ class Looking:
         self._last_threads: list[dict[str, Any]] = []
 
     def forget(self) -> None:
-        """The launch stands somewhere else."""
+        """Drop references after the launch has moved."""
         self._refs.clear()
         self._parents.clear()
         self._frames.clear()
@@ -63,7 +63,7 @@ class Looking:
         return found
 
     def core(self, arguments: Arguments) -> Core | None:
-        """The core that a request names; None for the one that stopped."""
+        """Return the core that a request names; None for the one that stopped."""
         wanted = arg(arguments, "threadId", int, 0)
         stop = self.stop
         if not wanted or wanted == number(stop.at) + 1:
@@ -74,7 +74,7 @@ class Looking:
         raise RefusedRequest(f"thread {wanted} is not at work")
 
     def expression(self, parent: int, name: str) -> str:
-        """A child of a variable, as an expression."""
+        """Return a child of a variable as an expression."""
         of, inner = self._parents.get(parent, ""), name.strip("[]")
         if not of:
             return name.rpartition("= ")[2]
@@ -279,7 +279,7 @@ class Looking:
         return {"result": values.scalar(stop.evaluate(expression), hex=hex), "variablesReference": 0}
 
     def _typed(self, text: str) -> str | None:
-        """What a command of the prompt says; None for what is no command."""
+        """Return the output of a command of the prompt; None for other text."""
         word = re.split(r"[\s/]", text.strip(), maxsplit=1)[0]
         try:
             command = find(word)
@@ -345,7 +345,7 @@ class Looking:
 
 
 def _around(op: Any) -> list[Any]:
-    """Loops, vecscopes and sections around an operation, from the inside out."""
+    """Return the loops, vecscopes and sections around an operation, innermost first."""
     found: list[Any] = []
     at = op.outer
     while at is not None and at.name != "func.func":

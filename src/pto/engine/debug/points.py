@@ -1,4 +1,4 @@
-"""Breakpoints and watchpoints: how they are written, where they are, and when they stop a launch.
+"""Breakpoints and watchpoints: their text, their places, and their conditions.
 
     14            before every execution of line 14
     14:3          before the third
@@ -30,16 +30,16 @@ _NO_STEPS = ("func.func", "builtin.module")
 
 
 class PointError(Exception):
-    """What is wrong with a breakpoint or a watchpoint, in words."""
+    """An error in a breakpoint or a watchpoint, in words."""
 
 
 def line_of(op: Operation) -> int:
-    """The line an operation begins on; 0 where it is written nowhere."""
+    """Return the first line of an operation; 0 if it has none."""
     return op.source.place(op.start)[0] if op.source is not None else 0
 
 
 def _rank(op: Operation) -> int:
-    """0 for constants and synchronisation, 1 for scalars, descriptors and control flow, 2 for the rest."""
+    """Return 0 for constants and synchronization, 1 for scalars, descriptors and control, 2 for others."""
     row = op.row
     if op.name == "arith.constant" or (row is not None and sync.orders(row.name)):
         return 0
@@ -49,9 +49,10 @@ def _rank(op: Operation) -> int:
 
 
 class BreakPlaces:
-    """The files and lines that operations of a program stand on. A line without a file is one of `main`.
+    """The files and lines of the operations of a program. A line without a file belongs to `main`.
 
-    Of C++ nobody knows before a launch which lines make calls: any line of any file may be one (`open`)."""
+    In C++ the lines with calls are unknown before a launch: any line of any file may have one (`open`).
+    """
 
     def __init__(
         self,
@@ -61,14 +62,14 @@ class BreakPlaces:
         first_calls: Callable[[], dict[str, tuple[str, int]]] | None = None,
     ) -> None:
         self.open = module is None
-        #: Before names of values.
+        #: Prefix of names of values.
         self.sign = "" if module is None else "%"
         self._names = {v.name for v in _values(module)} if module is not None else None
         self._lines: dict[str, list[int]] = {}
         self._first: dict[str, tuple[str, int]] = {}
-        #: Of C++: what finds the first call of every function.
+        #: For C++: finds the first call of every function.
         self._first_calls = first_calls
-        #: By line what its operations are at most, see `_rank`.
+        #: By line: the highest `_rank` of its operations.
         self._ranks: dict[tuple[str, int], int] = {}
         found: dict[str, set[int]] = {}
         for op in module.walk() if module is not None else ():
@@ -91,13 +92,13 @@ class BreakPlaces:
         return list(self._lines)
 
     def counts(self, op: Operation, line: int) -> bool:
-        """Whether coming to an operation is coming to its line. Of several on one line the instructions do:
-        passes and compilers put flags, constants and descriptors around what was written."""
+        """Return True if an operation counts as its line. Only the highest rank of a line counts: passes and
+        compilers add flags, constants and descriptors to the written line."""
         assert op.source is not None
         return _rank(op) >= self._ranks.get((op.source.name, line), 0)
 
     def file(self, given: str) -> str:
-        """The name of a file as places have it, from any spelling of it."""
+        """Return the name of a file in places, from any spelling of it."""
         if not given or (self.open and same_file(self.main, given)):
             return self.main
         if self.open:
@@ -115,7 +116,7 @@ class BreakPlaces:
         raise PointError(f"no operation comes from '{given}'; {hint or f'files are {known}'}")
 
     def line(self, file: str, wanted: int) -> int:
-        """The first line from `wanted` on that has an operation."""
+        """Return the first line from `wanted` on that has an operation."""
         if self.open:
             return wanted
         lines = self._lines.get(file, [])
@@ -128,21 +129,21 @@ class BreakPlaces:
         return lines[at]
 
     def lines(self, file: str, first: int, last: int) -> list[int]:
-        """Lines of a range that have operations."""
+        """Return the lines of a range that have operations."""
         if self.open:
             return list(range(first, min(last, first + 1000) + 1))
         found = self._lines.get(file, [])
         return found[bisect_left(found, first) : bisect_left(found, last + 1)]
 
     def check_name(self, name: str) -> None:
-        """Raises where no value of the program has a name."""
+        """Raise if no value of the program has a name."""
         if self._names is not None and name not in self._names:
             hint = did_you_mean(name, sorted(self._names))
             raise PointError(f"no value %{name} in the program" + (f"; {hint}" if hint else ""))
 
     @property
     def functions(self) -> dict[str, tuple[str, int]]:
-        """Functions by name: the file and line of the first operation of each."""
+        """Return functions by name: the file and line of the first operation of each."""
         if not self._first and self._first_calls is not None:
             self._first = self._first_calls()
         return self._first
@@ -167,13 +168,13 @@ def _values(module: Module) -> Iterator[Value]:
 
 
 def same_file(name: str, given: str) -> bool:
-    """Whether a user may mean a file by a path, or the end of one."""
+    """Return True if a user may mean a file by a path, or by the end of a path."""
     a, b = os.path.normpath(name), os.path.normpath(given)
     return a == b or a.endswith(os.sep + b) or os.path.realpath(a) == os.path.realpath(b)
 
 
 class Hits:
-    """Which executions count: `3` is the third, `>= 3` all from then on, `% 4` every fourth."""
+    """Selected executions: `3` is the third, `>= 3` all from then on, `% 4` every fourth."""
 
     def __init__(self, text: str) -> None:
         m = _HITS.match(text)
@@ -193,7 +194,7 @@ class Hits:
 
 
 class Breakpoint:
-    """A line to stop before. `since` is the moment it was made at; executions from then on count."""
+    """A line to stop before. `since` is the moment of its creation; executions from then on count."""
 
     def __init__(
         self, file: str, line: int, condition: str = "", hits: str = "", temporary: bool = False
@@ -212,11 +213,11 @@ class Breakpoint:
         self.enabled = True
         self.since = 0
         self.hits = 0
-        self.asked = line  # the line that was written
+        self.asked = line  # the line from the user
 
     @classmethod
     def parsed(cls, text: str, places: BreakPlaces, file: str = "", temporary: bool = False) -> Breakpoint:
-        """A breakpoint as users write it; a line without a file is one of `file`, or of the program's own."""
+        """Parse a breakpoint of a user; the default of its file is `file`, then that of the program."""
         place, _, condition = text.strip().partition(" if ")
         if place.startswith("if "):
             place, condition = "", text.strip()[3:]
@@ -262,7 +263,7 @@ class Watchpoint:
         self.number = 0
         self.index: Index = found.index
         self.text = found.text
-        #: The name as it is written, without indices.
+        #: The name as written, without indices.
         self.name = f"'{found.index.name}'" if found.text.startswith("'") else found.text.partition("[")[0]
         self.enabled = True
         self.hits = 0
@@ -272,14 +273,14 @@ class Watchpoint:
 
 
 class Points:
-    """The breakpoints and watchpoints of a session, numbered as they come."""
+    """The breakpoints and watchpoints of a session, in order of their numbers."""
 
     def __init__(self, places: BreakPlaces) -> None:
         self.places = places
         self.breaks: list[Breakpoint] = []
         self.watches: list[Watchpoint] = []
         self._last = 0
-        #: Whether what sanitizers find stops the launch.
+        #: True if findings of sanitizers stop the launch.
         self.findings = True
 
     def add(self, point: Breakpoint | Watchpoint, now: int = 0) -> Breakpoint | Watchpoint:
@@ -306,7 +307,7 @@ class Points:
             self.watches.remove(point)
 
     def reset(self) -> None:
-        """A launch begins: nothing was executed."""
+        """Reset counts for a new launch."""
         for point in (*self.breaks, *self.watches):
             point.hits = 0
 

@@ -1,4 +1,4 @@
-"""Commands from a terminal, from a list, from a file: what was typed, and what the debugger says."""
+"""Commands from a terminal, a list or a file, and the output of the debugger."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PROMPT = "(pto) "
 
 
 class Prompt:
-    """A session by commands. Those of a list are shown before what they say; behind the last one a terminal
-    is asked for more, and without a terminal the launch goes on to its end, stop after stop."""
+    """A session by commands. Commands of a list are echoed. After the list, a terminal gives more; without a
+    terminal the launch continues to its end, stop after stop."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Prompt:
         self._out.flush()
 
     def run(self, entry: bool = False) -> bool:
-        """Begin the launch, and go on as long as somebody wants; whether it got to its end."""
+        """Begin the launch, and go on until the user leaves; return True if it reached its end."""
         session = self._session
         with session:
             self._interpreter.show(session.start(entry))
@@ -56,7 +56,7 @@ class Prompt:
         return stop is not None and stop.over
 
     def _ask(self) -> None:
-        """Commands of a terminal, to the end of its input. Ctrl-C interrupts a launch that runs."""
+        """Run commands of a terminal to the end of its input. Ctrl-C interrupts a running launch."""
         self._complete()
         session, usual = self._session, signal.getsignal(signal.SIGINT)
 
@@ -91,7 +91,7 @@ class Prompt:
             return None
 
     def _complete(self) -> None:
-        """Completion with the tab key, where the terminal's library is there."""
+        """Enable completion with the tab key, if the library for it is available."""
         try:
             import readline
         except ImportError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 Arguments = dict[str, Any]
-#: What a request gives: the body of its response, and perhaps what is to be done once that is sent.
+#: The result of a request: the body of its response, and perhaps a function to call after sending it.
 Answer = Any
 Handler = Callable[[Any, Arguments], Answer]
 
@@ -14,11 +14,11 @@ _NAME = "_pto_request"
 
 
 class RefusedRequest(Exception):
-    """What is wrong with a request, in words."""
+    """The reason for refusing a request, in words."""
 
 
 def request(name: str) -> Callable[[Handler], Handler]:
-    """The method answers requests of that name."""
+    """Mark a method that answers requests of a name."""
 
     def mark(method: Handler) -> Handler:
         setattr(method, _NAME, name)
@@ -28,13 +28,13 @@ def request(name: str) -> Callable[[Handler], Handler]:
 
 
 def handlers(of: object) -> dict[str, Callable[[Arguments], Answer]]:
-    """The methods of an object that answer requests, by name."""
+    """Return the methods of an object that answer requests, by name."""
     marked = ((getattr(method, _NAME, ""), name) for name, method in vars(type(of)).items())
     return {request: getattr(of, name) for request, name in marked if request}
 
 
 def arg(arguments: Arguments, name: str, kind: Any, default: Any = None) -> Any:
-    """An argument of a request, of a type; absent ones and null are the default."""
+    """Return an argument of a request, of a type; absent ones and null give the default."""
     found = arguments.get(name)
     if found is None:
         return default

@@ -1,8 +1,7 @@
-"""A launch that is debugged: it runs on a thread of its own, and stands still while somebody looks at it.
+"""A debugged launch: it runs on its own thread, and pauses at stops.
 
-To go back is to go there again: arrays are as they were before the launch, a second launch passes the same
-moments, and stops at the one that is wanted. That takes as long as the launch took so far, whatever was
-executed; what the program printed is not printed again.
+To go back, the session restores the arrays, and a second launch passes the same moments up to the requested
+one. That takes as long as the launch took so far; output is not printed again.
 
     with Session(kernel, [a, b], {"blocks": 2}) as session:
         session.points.add(Breakpoint.parsed("14", session.places))
@@ -46,13 +45,13 @@ from .points import BreakPlaces, Breakpoint, PointError, Points, Watchpoint
 from .stop import END, FAULT, STUCK, Stop, at_of, number
 
 _DEADLOCK = "PTO-E2104"
-#: Seconds after which who waits for a stop looks whether a signal has come.
+#: Seconds between two checks for signals while a thread waits for a stop.
 _LOOK = 0.2
 
 
 class Debuggable(Protocol):
-    """A kernel of the reference engine, whatever it was written in. One of a program has it as `prepared`,
-    one of a file has its `text`."""
+    """A kernel of the reference engine, in any source language. A kernel of a program has it as `prepared`, a
+    kernel of a file has its `text`."""
 
     functions: list[Operation]
     name: str
@@ -61,7 +60,7 @@ class Debuggable(Protocol):
 
 
 class _Once:
-    """Where a program prints: what a launch before it has printed is left out."""
+    """Output of a program, without the output of earlier launches."""
 
     def __init__(self, session: DebugSession) -> None:
         self._session = session
@@ -73,7 +72,7 @@ class _Once:
         if len(text) > skip:
             self._session.printed = self._written
             self._session.out.write(text[skip:])
-            self._session.out.flush()  # before what a stop says
+            self._session.out.flush()  # before the text of a stop
 
     def flush(self) -> None: ...
 
@@ -110,14 +109,14 @@ class _Run:
             self.session.result = result
         except Left:
             return
-        except BaseException as e:  # a bug of ours: whoever waits for the stop is told
+        except BaseException as e:  # a bug of pto: report it to the thread that waits for the stop
             found = e
         finally:
             self.ended = True
             self.session.posted(self, found)
 
     def _last(self, result: LaunchResult) -> Stop:
-        """The stop behind which there is nothing more."""
+        """Return the last stop, after which nothing runs."""
         follower, grid = self.follower, self.launch.grid
         moment = follower.now + 1
         if grid.active and result.diagnostics:
@@ -131,7 +130,7 @@ class _Run:
             return stop
         core = follower.core
         if core is None:
-            raise DiagnosticError([Diagnostic("PTO-E2002", "the launch executed nothing")])
+            raise DiagnosticError([Diagnostic("PTO-E2002", "cannot debug: the launch executed nothing")])
         stop = Stop(END, moment, grid, core, None)
         stop.note = "The launch has ended: ok" if result.ok else "The launch has ended, with errors"
         never = [
@@ -142,7 +141,7 @@ class _Run:
         return stop
 
     def _waiting(self, why: Diagnostic) -> tuple[Core, Operation | None, Event | None]:
-        """Who waits, of those whom a deadlock is told of."""
+        """Return the first waiting core, operation and event of a deadlock."""
         active = self.launch.grid.active
         for core in active:
             for queue_ in core.queues.values():
@@ -158,7 +157,7 @@ class _Run:
         self._orders.put(order)
 
     def leave(self) -> None:
-        """End the launch where it stands, and its thread."""
+        """End the launch at its stop, and its thread."""
         if self.thread.ident is None:
             return
         self.follower.pause()
@@ -168,7 +167,7 @@ class _Run:
 
 class DebugSession:
     """A launch to be debugged. `options` are those of a launch; time at a stop does not count, so `timeout`
-    is left out. Watchers of the caller's own see a launch once: with them there is no way back."""
+    is left out. Watchers of the caller see a launch only once, so with them there is no way back."""
 
     def __init__(
         self,
@@ -198,7 +197,7 @@ class DebugSession:
         self.result: LaunchResult | None = None
         self._saved = [(array, array.copy()) for array in self._arrays()]
         self._stops: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        #: Who is told of stops; without, they are waited for.
+        #: Receivers of stops; without them, callers wait for stops.
         self.post: Callable[[Stop | BaseException | None], None] | None = None
         self._run: _Run | None = None
         self._found: list[Diagnostic] = []
@@ -211,7 +210,7 @@ class DebugSession:
         self.close()
 
     def _arrays(self) -> Iterator[Any]:
-        """What a launch may write to."""
+        """Yield arrays that a launch may write to."""
         world = self.options.get("ranks")
         given = [a for rank in self.args for a in rank] if world is not None else self.args
         for value in given:
@@ -226,7 +225,7 @@ class DebugSession:
 
     @property
     def known(self) -> list[Source]:
-        """Files that operations come from, as far as the launch has come: C++ includes others."""
+        """Return the files of operations so far: C++ includes others."""
         found = {source.name: source for source in self.sources}
         if self._run is not None and self.module is None:
             for op in self._run.launch.grid.module.walk():
@@ -236,14 +235,14 @@ class DebugSession:
 
     @property
     def findings(self) -> list[Diagnostic]:
-        """What was found so far, by whatever launch: going back does not undo it."""
+        """Return the findings so far, of all launches: going back keeps them."""
         return (self._run.follower.findings if self._run is not None else []) or self._found
 
     # -- running ---------------------------------------------------------------------------------------
 
     @property
     def now(self) -> int:
-        """The moment the launch has come to."""
+        """Return the current moment of the launch."""
         return self._run.follower.now if self._run is not None else 0
 
     @property
@@ -255,7 +254,7 @@ class DebugSession:
         return self._run is not None
 
     def start(self, entry: bool = False, wait: bool = True) -> Stop | None:
-        """Begin, and go to the first stop; with `entry` that is before the first operation."""
+        """Begin, and go to the first stop; with `entry`, it is before the first operation."""
         self._launch(Resume(STEP_OP if entry else CONTINUE))
         return self._wait() if wait else None
 
@@ -264,7 +263,7 @@ class DebugSession:
         self._run.thread.start()
 
     def posted(self, run: _Run, stop: Stop | BaseException | None) -> None:
-        """The launch stands still, or is over; its thread says so."""
+        """Record that the launch pauses or is over; called by its thread."""
         if run is not self._run:
             return
         if self.post is not None and not self._quiet:
@@ -274,13 +273,13 @@ class DebugSession:
 
     def _wait(self) -> Stop:
         while True:
-            try:  # a signal that comes just before a wait without end would be seen only behind it
+            try:  # an endless wait would delay a signal that comes just before it
                 return self.came(self._stops.get(timeout=_LOOK))
             except queue.Empty:
                 continue
 
     def came(self, stop: Stop | BaseException | None) -> Stop:
-        """Take a stop that was posted."""
+        """Take a posted stop."""
         if isinstance(stop, BaseException):
             raise stop
         assert stop is not None
@@ -294,7 +293,7 @@ class DebugSession:
             self._run.follower.pause()
 
     def order(self, kind: str, core: Core | None = None) -> Resume:
-        """A way to go on from the stop, on its core or another."""
+        """Return a way to go on from the stop, on its core or another."""
         stop = self.stop
         if stop is None or kind == CONTINUE:
             return Resume(CONTINUE)
@@ -307,12 +306,12 @@ class DebugSession:
         return Resume(kind, at.at)
 
     def go(self, order: Resume) -> Stop:
-        """Go on, to the next stop."""
+        """Go on to the next stop."""
         self.resume(order)
         return self._wait()
 
     def resume(self, order: Resume) -> None:
-        """Go on; the stop is posted."""
+        """Go on without waiting for the next stop."""
         run = self._run
         if run is None or run.ended:
             raise PointError("the launch has ended; reverse-step and reverse-continue go back into it")
@@ -320,14 +319,14 @@ class DebugSession:
         run.go(order)
 
     def _left(self) -> None:
-        """The stop is none any more."""
+        """Invalidate the stop."""
         if self.stop is not None:
             self.stop.leave()
         self.stop = None
 
     def changed(self) -> Stop | None:
-        """Breakpoints or watchpoints were changed at a stop. A first watchpoint needs a launch that tells of
-        stores: one is made, and goes to the same moment."""
+        """Apply changes of breakpoints or watchpoints at a stop. A first watchpoint needs a launch that
+        reports stores: a new launch goes to the same moment."""
         run = self._run
         if run is None:
             return self.stop
@@ -340,8 +339,8 @@ class DebugSession:
     # -- going back ------------------------------------------------------------------------------------
 
     def back(self, way: str = STEP_LINE, core: Core | None = None) -> Stop:
-        """To the last stop before this one: of a step of a core, or (`CONTINUE`) of a breakpoint, watchpoint
-        or finding. Where there is none, to the beginning."""
+        """Go to the last stop before this one: of a step of a core, or (`CONTINUE`) of a breakpoint,
+        watchpoint or finding. If there is none, go to the beginning."""
         stop, run = self.stop, self._run
         assert stop is not None and run is not None
         who = core or stop.at
@@ -360,7 +359,7 @@ class DebugSession:
 
     @property
     def _one_each(self) -> bool:
-        """Whether every line has one operation at most: steps of lines are those of operations."""
+        """Return True if every line has at most one operation: steps of lines then step operations."""
         if self.module is None:
             return False
         seen: set[tuple[str, int]] = set()
@@ -373,7 +372,7 @@ class DebugSession:
         return True
 
     def _search(self, before: int, way: str, core: Core) -> int:
-        """The last moment before one at which a way to go on would have stopped; 0 where there is none."""
+        """Return the last moment before `before` where a way to go on would have stopped, or 0."""
         stop = self.stop
         assert stop is not None
         here = self.order(way, core)
@@ -389,7 +388,7 @@ class DebugSession:
         return run.follower.found
 
     def to(self, moment: int) -> Stop:
-        """To a moment, in either direction."""
+        """Go to a moment, in either direction."""
         return self._to(moment)
 
     def _to(self, moment: int, like: Stop | None = None) -> Stop:
@@ -406,7 +405,7 @@ class DebugSession:
         return self.came(found)
 
     def _again(self, order: Resume) -> None:
-        """Launch once more, from the beginning."""
+        """Launch again from the beginning."""
         if self.watchers:
             names = ", ".join(type(w).__name__ for w in self.watchers)
             raise PointError(f"no way back: {names} would see the launch twice")
@@ -415,7 +414,7 @@ class DebugSession:
         self._launch(order)
 
     def restart(self) -> None:
-        """Back to before the beginning."""
+        """Go back to before the beginning."""
         self._end()
         for array, saved in self._saved:
             array[...] = saved
@@ -423,7 +422,7 @@ class DebugSession:
         self.result = None
 
     def close(self) -> None:
-        """End the launch where it stands."""
+        """End the launch at its stop."""
         if self.stop is not None:
             self.stop.leave()
         self._end()
@@ -449,11 +448,11 @@ class Stops:
 
     @property
     def result(self) -> LaunchResult | None:
-        """What the launch left, once it has ended."""
+        """Return the result of the launch, once it has ended."""
         return self.session.result
 
     def __iter__(self) -> Iterator[Stop]:
-        """A new launch, stop after stop; a fault or a deadlock is the last one."""
+        """Start a new launch, and yield its stops; a fault or a deadlock is the last one."""
         self.session.restart()
         try:
             stop = self.session.start(self._entry)
@@ -470,15 +469,15 @@ class Stops:
             self.session.close()
 
     def step(self) -> None:
-        """Let the next stop be at the next line of the same core."""
+        """Request a stop at the next line of the same core."""
         self._then(STEP_LINE)
 
     def next(self) -> None:
-        """The same, over the bodies of loops, calls and vecscopes."""
+        """Request a stop at the next line, past the bodies of loops, calls and vecscopes."""
         self._then(NEXT)
 
     def finish(self) -> None:
-        """Let the next stop be behind the innermost loop, vecscope or call."""
+        """Request a stop after the innermost loop, vecscope or call."""
         self._then(FINISH)
 
     def _then(self, kind: str) -> None:
@@ -486,16 +485,16 @@ class Stops:
         self._next = lambda: session.go(session.order(kind))
 
     def back(self, way: str = STEP_LINE) -> None:
-        """Let the next stop be the one before this: by a step, or (`"continue"`) at a breakpoint."""
+        """Request the stop before this one: by a step, or (`"continue"`) at a breakpoint."""
         self._next = lambda: self.session.back(way)
 
     def add(self, point: int | str) -> None:
-        """A further breakpoint."""
+        """Add a breakpoint."""
         self.session.points.add(Breakpoint.parsed(str(point), self.session.places), self._now)
         self.session.changed()
 
     def watch(self, text: str) -> None:
-        """A further watchpoint."""
+        """Add a watchpoint."""
         self.session.points.add(Watchpoint(text))
         self.session.changed()
 
@@ -515,7 +514,7 @@ def debugged(
     entry: bool = False,
     **options: Any,
 ) -> Stops:
-    """The stops of a launch; see `Launchable.debug`."""
+    """Return the stops of a launch; see `Launchable.debug`."""
     session = DebugSession(kernel, args, options, options.get("out"))
     given = [breaks] if isinstance(breaks, int | str) else list(breaks)
     watches = [watch] if isinstance(watch, str) else list(watch)

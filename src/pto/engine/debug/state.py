@@ -1,5 +1,5 @@
-"""The state of a launch that stands still, in words: cores, pipes and their queues, flags, FIFOs, who waits
-for whom. Each function gives lines."""
+"""The state of a paused launch, in words: cores, pipes and their queues, flags, FIFOs, waits. Each function
+gives lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .stop import Stop, at_of, label, number
 if TYPE_CHECKING:
     from ..reference.grid import Grid
 
-#: Items of a queue, cores and entries that are shown.
+#: Limits for the items of a queue, cores and entries.
 MOST = 16
 
 
@@ -26,12 +26,12 @@ def _written(op: Operation, grid: Grid) -> str:
 
 
 def all_cores(grid: Grid) -> list[Core]:
-    """The cores that are at work, in order."""
+    """Return the active cores, in order."""
     return sorted(grid.active, key=number)
 
 
 def doing(core: Core) -> str:
-    """What the scalar unit of a core does."""
+    """Return the current action of the scalar unit of a core."""
     if core.done:
         return "its scalar unit has ended" + (", pipes have not" if core.queued else "")
     at = at_of(core)
@@ -45,7 +45,7 @@ def doing(core: Core) -> str:
 
 
 def cores(stop: Stop, mine: Core) -> Iterator[str]:
-    """All cores at work, the one that is looked at with a star."""
+    """Yield lines for all active cores; a star marks the shown one."""
     grid = stop.grid
     active = all_cores(grid)
     for core in active[: 4 * MOST]:
@@ -62,7 +62,7 @@ def cores(stop: Stop, mine: Core) -> Iterator[str]:
 
 
 def pipes(core: Core) -> Iterator[str]:
-    """What is queued on each pipe of a core."""
+    """Yield the queued instructions of each pipe of a core."""
     any_queued = False
     for pipe, queue in core.queues.items():
         if not queue:
@@ -81,7 +81,7 @@ def pipes(core: Core) -> Iterator[str]:
 
 
 def flags(core: Core) -> Iterator[str]:
-    """Flags, tokens and semaphores that are set."""
+    """Yield the set flags, tokens and semaphores."""
     found = False
     for key, given in sorted(core.flags.items()):
         if given:
@@ -105,7 +105,7 @@ def _by(given: Any) -> str:
 
 
 def fifos(core: Core) -> Iterator[str]:
-    """The FIFOs of a block: what is in them."""
+    """Yield the FIFOs of a block with their entries."""
     found: dict[Any, Fifo] = core.cluster.fifos
     for fifo in found.values():
         pushed = max(fifo.heads.values(), default=0)
@@ -127,7 +127,7 @@ def fifos(core: Core) -> Iterator[str]:
 
 
 def waits(stop: Stop) -> Iterator[str]:
-    """Who waits for whom, over all cores at work."""
+    """Yield the waits and their causes, over all active cores."""
     found = False
     for core in all_cores(stop.grid):
         for pipe, queue in core.queues.items():

@@ -1,4 +1,4 @@
-"""A launch that stands still: which core, before what, with which operands; names, calls, loops, lines."""
+"""A paused launch: the core, the next operation and its operands; names, calls, loops, lines."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .points import Breakpoint, Watchpoint, line_of
 if TYPE_CHECKING:
     from ..reference.grid import Grid
 
-#: Why a launch stands still.
+#: Reasons of a stop.
 ENTRY, BREAK, WATCH, STEP, PAUSE, FINDING, FAULT, STUCK, END = (
     "entry", "breakpoint", "watchpoint", "step", "pause", "finding", "fault", "stuck", "end",
 )  # fmt: skip
-#: Those behind which there is nothing more to execute.
+#: The stops with nothing more to execute.
 OVER = (FAULT, STUCK, END)
 
 
 class Named(NamedTuple):
-    """A value of the program: its name, what it is now, its type; `stale` where it was computed before the
-    operations in front of the stop, in an earlier iteration."""
+    """A value of the program: its name, its current value, its type; `stale` if it was computed in an earlier
+    iteration, before the operations in front of the stop."""
 
     name: str
     value: Any
@@ -40,7 +40,7 @@ class Named(NamedTuple):
 
 
 class StackFrame(NamedTuple):
-    """A function at work, or one that has called another: the operation it is at, and its registers."""
+    """An active function: its current operation and its registers."""
 
     code: Code
     op: Operation
@@ -48,17 +48,17 @@ class StackFrame(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A write to what is watched: the element, before and after."""
+    """A write to a watched element, with the values before and after."""
 
     watch: Watchpoint
     what: str
     old: Any
     new: Any
-    more: int = 0  # further elements that were written
+    more: int = 0  # number of further written elements
 
 
 def label(core: Core) -> str:
-    """A core in words."""
+    """Return the text for a core."""
     grid: Grid = core.grid
     parts = [f"rank {core.rank}"] if grid.ranks > 1 else []
     if grid.blocks > 1:
@@ -74,30 +74,30 @@ def number(core: Core) -> int:
 
 
 def at_of(core: Core) -> Operation | None:
-    """What the scalar unit of a core comes to next; nothing where it has ended, or not begun."""
+    """Return the next operation of the scalar unit of a core; None if it has ended, or not begun."""
     if core.done or core.code is None or core.pc >= len(core.code.ops):
         return None
     return core.code.ops[core.pc]
 
 
-_LARGEST = 16 << 20  # bytes of a source that is read to be shown
+_LARGEST = 16 << 20  # limit for the bytes of a displayed source
 
 
 def text_of(source: Source) -> Source:
-    """The text of a file; one that is known by name only is read."""
+    """Return the text of a file; read it if only its name is known."""
     if source.text:
         return source
-    try:  # a program names any file, also one that never ends
+    try:  # a program can name any file, even an endless one
         if os.path.isfile(source.name) and os.path.getsize(source.name) <= _LARGEST:
             with open(source.name, encoding="utf-8", errors="replace") as f:
                 return Source(source.name, f.read())
-    except (OSError, ValueError):  # the latter of a name with a zero in it
+    except (OSError, ValueError):  # ValueError: a name with a zero byte
         pass
     return source
 
 
 class Stop:
-    """Where a launch stands still. `moment` counts what cores have come to; a session can go back to it."""
+    """The position of a paused launch. `moment` counts the steps of cores; a session can go back to it."""
 
     def __init__(
         self,
@@ -119,13 +119,13 @@ class Stop:
         self.writes: list[Write] = []
         self.diagnostic: Diagnostic | None = None
         self.note = ""
-        #: Whether the operation is done: what was written, or found, is seen afterwards.
+        #: True if the operation is done: writes and findings stop afterwards.
         self.after = False
-        self._gone = ""  # what it was, once the launch has gone on
-        #: Before names; those of C++ stand for themselves.
+        self._gone = ""  # the result, once the launch has gone on
+        #: Prefix of names; C++ has none.
         self.sign = sign
 
-    # -- where -----------------------------------------------------------------------------------------
+    # -- position --------------------------------------------------------------------------------------
 
     @property
     def core(self) -> str:
@@ -141,7 +141,7 @@ class Stop:
 
     @property
     def pipe(self) -> str:
-        """The pipe that is about to do it; S is the scalar unit."""
+        """Return the pipe that will execute the operation; S is the scalar unit."""
         return self.event.pipe if self.event is not None else "S"
 
     @property
@@ -150,7 +150,7 @@ class Stop:
 
     @property
     def call(self) -> str:
-        """The operation with what it names itself, as flags and pipes."""
+        """Return the operation with its own parameters, as flags and pipes."""
         return self.grid.words.call(self.op) if self.op is not None else ""
 
     @property
@@ -163,7 +163,7 @@ class Stop:
 
     @property
     def source_line(self) -> str:
-        """The line as it is written."""
+        """Return the source line."""
         if self.op is None or self.op.source is None:
             return ""
         source = text_of(self.op.source)
@@ -182,11 +182,11 @@ class Stop:
 
     @property
     def queued(self) -> bool:
-        """Whether the instruction had to wait in its pipe: the scalar unit may be far ahead."""
+        """Return True if the instruction had to wait in its pipe: the scalar unit may be far ahead."""
         return self.event is not None and self.at.at_work is not None and self.at.at_work.event is self.event
 
     def leave(self) -> None:
-        """The launch goes on: what is known of it here is only where it stood."""
+        """Keep only the position: the launch goes on."""
         self._gone = self._gone or self.headline()
 
     def _stands(self) -> None:
@@ -194,30 +194,30 @@ class Stop:
             raise ExpressionError("the launch has gone on since: look at a stop while it stands there")
 
     def on(self, core: Core) -> Stop:
-        """The same moment, seen from another core."""
+        """Return the same moment, seen from another core."""
         if core is self.at:
             return self
         return self.at_op(at_of(core), core)
 
     def at_op(self, op: Operation | None, core: Core | None = None) -> Stop:
-        """The same moment, seen from another operation."""
+        """Return the same moment, seen from another operation."""
         return Stop(self.reason, self.moment, self.grid, core or self.at, op, sign=self.sign)
 
     def spelled(self, name: str) -> str:
-        """A name, as users write it."""
+        """Return a name in the spelling of users."""
         if name.startswith("$"):
             return name
         return f"{self.sign}{name}" if self.sign or name.isidentifier() else f"'{name}'"
 
     def shown(self, found: Named, hex: bool = False) -> str:
-        """A value in one line."""
+        """Return a value in one line."""
         return self.grid.words.plain(values.line(found.value, found.type, hex))
 
     # -- names -----------------------------------------------------------------------------------------
 
     @property
     def frames(self) -> list[StackFrame]:
-        """Functions at work, the innermost first."""
+        """Return the active functions, innermost first."""
         self._stands()
         core = self.at
         if self.op is None or core.code is None:
@@ -228,7 +228,7 @@ class Stop:
         return found
 
     def names(self, frame: int = 0) -> Iterator[Named]:
-        """What a function has computed, as far as its operation sees it: the nearest first."""
+        """Yield the values of a function that its operation can use, nearest first."""
         frames = self.frames
         if frame >= len(frames):
             return
@@ -248,7 +248,7 @@ class Stop:
                 yield Named(name, given, type)
 
     def _operands(self) -> dict[Value, Any]:
-        """Operands of the instruction as they were when it was issued."""
+        """Return operands of the instruction as they were when it was issued."""
         event = self.event
         if event is None or event.op.row is None:
             return {}
@@ -262,7 +262,7 @@ class Stop:
         return found
 
     def find(self, name: str) -> Named:
-        """A value by its name, also of the functions that called this one."""
+        """Return a value by its name, also from callers of the function."""
         if name.startswith("$"):
             own = {"$block": self.block, "$rank": self.rank, "$sub": self.at.sub, "$core": number(self.at)}
             if name in own:
@@ -282,8 +282,8 @@ class Stop:
 
     @property
     def operands(self) -> dict[str, Any]:
-        """Operands of the operation at the stop by name: numbers, and arrays of what tiles, views and
-        registers hold; None for what lies nowhere yet, or is very large."""
+        """Return operands of the operation at the stop by name: numbers, and arrays of the elements of tiles,
+        views and registers; None without an address, or if very large."""
         found: dict[str, Any] = {}
         for name, value in self.shown_operands():
             try:
@@ -293,7 +293,7 @@ class Stop:
         return found
 
     def shown_operands(self) -> list[tuple[str, Named]]:
-        """Operands of the operation: the name that its row gives each, and the value."""
+        """Return operands of the operation: the name from its row, and the value."""
         op = self.op
         if op is None or self.reason == END:
             return []
@@ -313,11 +313,11 @@ class Stop:
     # -- reading ---------------------------------------------------------------------------------------
 
     def read(self, text: str) -> Any:
-        """What an expression stands for: a number, or an array of elements."""
+        """Return the value of an expression: a number, or an array of elements."""
         return self._array(self.evaluate(Expression(text)))
 
     def evaluate(self, expression: Expression) -> Any:
-        """A number, or for a name that is no number what is known of it."""
+        """Return a number or, for a name without a number, its value and type."""
         if expression.index is None:
             return expression.number(self._number)
         found = self.find(expression.index.name)
@@ -366,7 +366,7 @@ class Stop:
             try:
                 got: Array = matrix.numbers(rows, cols).copy()
             except ExpressionError:
-                return None  # it lies nowhere yet
+                return None  # it has no address yet
             return got.reshape(matrix.dims) if len(matrix.dims) != 2 else got
         return found.value
 
@@ -374,8 +374,8 @@ class Stop:
 
     @property
     def stack(self) -> list[tuple[str, str, str]]:
-        """Functions at work, the innermost first: name, place, and what the core does there, if that is an
-        operation. Of C++ they are those that the call returns to."""
+        """Return the active functions, innermost first: name, place, and the operation there. For C++, these
+        are the functions that the call returns to."""
         words = self.grid.words
         calls = self.grid.callers(self.op) if self.op is not None else ()
         if calls:
@@ -395,7 +395,7 @@ class Stop:
 
     @property
     def loops(self) -> list[tuple[str, int, int, Operation]]:
-        """Counters of the loops around the operation, outermost first: name, value, bound, the loop."""
+        """Return counters of loops around the operation, outermost first: name, value, bound, loop."""
         found: list[tuple[str, int, int, Operation]] = []
         for code, op, regs in reversed(self.frames):
             mine = [(o, code.counters[o]) for o in enclosing(op) if o in code.counters]
@@ -405,7 +405,7 @@ class Stop:
         return found
 
     def headline(self) -> str:
-        """Why and where, in one line."""
+        """Return the reason and the place in one line."""
         if self._gone:
             return self._gone
         where = self.core if self.event is None or self.pipe == "S" else f"{self.core}, PIPE_{self.pipe}"
@@ -441,8 +441,7 @@ class Stop:
         }.get(self.reason, "")
 
     def report(self, hex: bool = False) -> list[str]:
-        """All that a stop says by itself: the line, operands with their first elements, what was written or
-        found."""
+        """Return the text of a stop: the line, operands with their first elements, writes or findings."""
         out = [self.headline()]
         if self.note and self.reason != END:
             out.append(f"  {self.note}")
@@ -476,7 +475,7 @@ class Stop:
         return f"<Stop {self.headline()}>"
 
 
-#: Elements that are read at a time.
+#: Elements to read at a time.
 _LARGEST = 1 << 24
 _INDEX = ScalarType("index")
 
@@ -486,7 +485,7 @@ def _at(span: Any) -> str:
 
 
 def _given(given: Given) -> str:
-    """What a wait got, and from whom."""
+    """Return the text for the end of a wait: its cause and source."""
     if given is None:
         return "what it waited for"
     key = given.key
@@ -502,8 +501,7 @@ def _given(given: Given) -> str:
 
 
 def visible(op: Operation) -> Iterator[tuple[Value, bool]]:
-    """The values that an operation may use, from the nearest outwards, and whether each is computed behind
-    it."""
+    """Yield the values that an operation may use, nearest first; True if computed after the operation."""
     at: Operation | None = op
     while at is not None and at.name != "func.func":
         block = at.parent

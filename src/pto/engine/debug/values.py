@@ -1,7 +1,7 @@
-"""How values are shown: numbers, tiles, views, pointers, vector registers, masks; in a line, or as a matrix.
+"""Text for values: numbers, tiles, views, pointers, vector registers, masks; in a line, or as a matrix.
 
-A place with elements is a matrix here (`ValueMatrix`), of which a part is read. Elements are shown by their
-type or as bits; those outside of the valid region of a tile lie behind a bar.
+A place with elements is a matrix (`ValueMatrix`), of which a part is read. Elements are printed by their type
+or as bits; elements outside the valid region of a tile follow a bar.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ..region import load_at
 from ..registers import GRANULES, WIDTH, Align, Register
 from .expressions import ExpressionError, Slice
 
-#: Rows and columns of a matrix that nobody asked a part of, and elements that are shown at most.
+#: Default rows and columns of a matrix, and the limit for displayed elements.
 ROWS, COLS = 8, 8
 MOST = 4096
-#: Rows and columns of what a stop shows of every operand.
+#: Rows and columns of every operand at a stop.
 CORNER = 2, 4
 
 PLACES = (Tile, View, ConvTile, Pointer, Register)
 
 
 class ValueMatrix:
-    """The elements of a place as rows and columns. A view of more dimensions has a row for every index of all
-    but the last; a pointer is one row, up to the end of its memory."""
+    """The elements of a place as rows and columns. A view of more dimensions has one row for each index of
+    all but the last; a pointer is one row, up to the end of its memory."""
 
     def __init__(self, place: Place, type: Type | None = None) -> None:
         self.place = place
@@ -62,7 +62,7 @@ class ValueMatrix:
         return prod(self.dims[:-1]), self.dims[-1]
 
     def codes(self, rows: range, cols: range) -> Array:
-        """Bits of elements; raises where there is no memory behind them."""
+        """Return bits of elements; raise if they are outside memory."""
         place = self.place
         kind = elements.code_dtype(self.dtype)
         try:
@@ -96,7 +96,8 @@ class ValueMatrix:
     # -- parts -----------------------------------------------------------------------------------------
 
     def part(self, slices: Sequence[Slice]) -> tuple[range, range]:
-        """The rows and columns that indices name; the first of several leading ones count for all rows."""
+        """Return the rows and columns of indices; of several leading indices, the first counts for all
+        rows."""
         rows, cols = self.shape
         if not slices:
             return range(rows), range(cols)
@@ -136,7 +137,7 @@ class ValueMatrix:
         return range(min(start, size), min(stop, size))
 
     def element(self, slices: Sequence[Slice]) -> tuple[int, int]:
-        """The one element that indices name."""
+        """Return the one element that indices name."""
         if not slices and self.shape == (1, 1):
             return 0, 0
         if not slices or not all(s.single for s in slices):
@@ -147,7 +148,7 @@ class ValueMatrix:
         return rows.start, cols.start
 
     def bytes(self, rows: range, cols: range) -> Array:
-        """Every byte of a part, in no particular order."""
+        """Return every byte of a part, in no particular order."""
         place = self.place
         if isinstance(place, Tile | ConvTile):
             return place.region(len(rows), len(cols), rows.start, cols.start).byte_offsets()
@@ -156,7 +157,7 @@ class ValueMatrix:
         return (at[:, None] + np.arange(max(8, self.bits) // 8)).ravel()
 
     def byte(self, row: int, col: int) -> tuple[Buffer, int, int]:
-        """Where an element lies: its buffer, its first byte and the one after its last."""
+        """Return the location of an element: its buffer, its first byte and the byte after its last."""
         place = self.place
         if isinstance(place, Tile | ConvTile):
             if place.address is None:
@@ -175,7 +176,7 @@ class ValueMatrix:
 
 
 def kind_of(value: Any, type: Type | None = None) -> str:
-    """What a value is, in words, without its elements."""
+    """Return the kind of a value in words, without its elements."""
     if isinstance(value, Tile):
         at = "nowhere yet" if value.address is None else f"at {value.address:#x}"
         valid = "" if value.valid == value.shape else f", valid {value.v_row}x{value.v_col}"
@@ -198,7 +199,7 @@ def kind_of(value: Any, type: Type | None = None) -> str:
 
 
 def _place(value: View | Pointer) -> str:
-    """Where a view or a pointer begins."""
+    """Return the start of a view or a pointer."""
     buffer = value.buffer
     name = buffer.name if buffer.space == "gm" else f"{buffer.space}:"
     if buffer.space == "gm":
@@ -207,7 +208,7 @@ def _place(value: View | Pointer) -> str:
 
 
 def line(value: Any, type: Type | None = None, hex: bool = False) -> str:
-    """A value in one line: what it is, and the corner of its elements."""
+    """Return a value in one line: its kind, and the corner of its elements."""
     if value is None:
         return "not computed yet"
     if isinstance(value, Register) and isinstance(type, MaskType):
@@ -241,7 +242,7 @@ def _float(value: float) -> str:
 
 
 def corner(value: Any, type: Type | None = None, hex: bool = False) -> str:
-    """The first elements, in one line."""
+    """Return the first elements in one line."""
     try:
         matrix = ValueMatrix(value, type)
         rows, cols = matrix.shape
@@ -266,7 +267,7 @@ def texts(matrix: ValueMatrix, rows: range, cols: range, hex: bool) -> list[list
 
 
 def lanes(mask: Register, type: Type | None) -> str:
-    """Which lanes of a mask are on, as ranges."""
+    """Return the lanes of a mask that are on, as ranges."""
     matrix = ValueMatrix(mask, type)
     on = np.flatnonzero(matrix.codes(range(1), range(matrix.dims[0]))[0])
     if not on.size:
@@ -279,7 +280,7 @@ def lanes(mask: Register, type: Type | None) -> str:
 
 
 def element(value: Any, slices: Sequence[Slice], type: Type | None = None, hex: bool = False) -> str:
-    """One element; where indices name more of them, these as a matrix."""
+    """Return one element; if indices name several, return these as a matrix."""
     matrix = ValueMatrix(value, type)
     rows, cols = matrix.part(slices)
     if len(rows) != 1 or len(cols) != 1:
@@ -292,8 +293,8 @@ def element(value: Any, slices: Sequence[Slice], type: Type | None = None, hex: 
 def table(
     value: Any, slices: Sequence[Slice] = (), type: Type | None = None, hex: bool = False, name: str = ""
 ) -> list[str]:
-    """A place as a matrix with the numbers of its rows and columns. Without indices its first rows and
-    columns; what lies outside of the valid region is behind `|` and below a line."""
+    """Return a place as a matrix with row and column numbers. Without indices these are its first rows and
+    columns; elements outside the valid region are after `|` and below a line."""
     matrix = ValueMatrix(value, type)
     rows, cols = matrix.part(slices)
     head = f"{name}: {kind_of(value, type)}" if name else kind_of(value, type)

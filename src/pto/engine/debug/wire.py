@@ -1,7 +1,7 @@
 """Messages of the Debug Adapter Protocol on a stream: headers, then JSON.
 
-What cannot be read is told as such, and reading goes on behind it where that is possible: a stream never
-makes a reader raise, wait for a length that is not given, or keep more than `LARGEST` bytes.
+Malformed messages are reported, and reading continues after them if possible: a stream never makes a reader
+raise, wait for a length that is not given, or keep more than `LARGEST` bytes.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import json
 import threading
 from typing import Any, BinaryIO, NamedTuple
 
-#: Bytes of a message, and of its headers.
+#: Limits for a message and its headers, in bytes.
 LARGEST = 1 << 24
 LONGEST_HEADERS = 1 << 14
 
 
 class Bad(NamedTuple):
-    """Something that is no message; `last` where nothing can follow."""
+    """A malformed message; `last` if nothing can follow."""
 
     why: str
     last: bool = False
 
 
 def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
-    """The next message; None at the end of the stream."""
+    """Return the next message; None at the end of the stream."""
     headers = _headers(stream)
     if headers is None or isinstance(headers, Bad):
         return headers
@@ -73,7 +73,7 @@ def _headers(stream: BinaryIO | Bounded) -> dict[str, str] | Bad | None:
 
 
 class Bounded:
-    """A stream that ends after so many bytes."""
+    """A stream that ends after a number of bytes."""
 
     def __init__(self, stream: BinaryIO, left: int) -> None:
         self._stream, self._left = stream, left
@@ -91,7 +91,7 @@ class Bounded:
 
 
 class Sender:
-    """Writes messages, each with its number; from several threads."""
+    """Writes numbered messages; from several threads."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -108,7 +108,7 @@ class Sender:
             try:
                 self._stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
                 self._stream.flush()
-            except (OSError, ValueError):  # nobody listens any more
+            except (OSError, ValueError):  # the client has closed the stream
                 self.gone = True
 
     def event(self, name: str, **body: Any) -> None:

@@ -125,7 +125,9 @@ def file_of(module: Module, done: Lowered, name: str) -> ImageFile:
     made = images(module, done)
     if not made:
         help = "give it a func.func with a body"
-        raise DiagnosticError([Diagnostic("PTO-E2001", "the program has no function to run", help=help)])
+        raise DiagnosticError(
+            [Diagnostic("PTO-E2001", "cannot make an image: no function to run", help=help)]
+        )
     return _file(module, made, name)
 
 

@@ -144,7 +144,7 @@ def scales(words: Array, vector: bool) -> Array:
     low = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     if not vector:
         return low.view(np.float32)
-    # Every code except zero has a leading one: there are no denormals, and only overflow gives infinity.
+    # Every code except zero has a leading one: without denormals, only overflow gives infinity.
     exponent, mantissa = low >> 23 & 0xFF, low >> 13 & 0x3FF
     size = np.ldexp(1.0 + mantissa / 1024.0, exponent.astype(np.int32) - 127)
     value = np.where((exponent | mantissa) == 0, 0.0, np.where(low >> 31 == 1, -size, size))

@@ -65,7 +65,7 @@ class Port:
 
     #: Values are the elements themselves; False in a float64 shadow run.
     exact = True
-    #: There are no observers, so register accesses need not go through the port.
+    #: Register accesses bypass the port, because there are no observers.
     plain = False
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:

@@ -1,7 +1,7 @@
 """Differences between the manual of the vector instructions and the hardware: two presets of switches.
 
 `hw` follows the A5 headers and the documentation of the vendor, `doc` the formulas of the manual. If a
-formula of the manual cannot be executed as written, there is no switch, and both presets follow the hardware.
+formula of the manual cannot be executed as written, both presets follow the hardware.
 """
 
 from __future__ import annotations
