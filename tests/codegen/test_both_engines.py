@@ -452,7 +452,7 @@ def test_a_memref_that_stands_for_a_tile_becomes_one() -> None:
 def test_a_memref_whose_lines_no_tile_has_is_refused() -> None:
     odd = APART.replace("[16, 1]", "[64, 2]")
     program = f"func.func @k(%m: {odd}) {{\n  pto.tneg ins(%m : {odd}) outs(%m : {odd})\n  return\n}}\n"
-    refused(program, "a3", "has no place in C++ as a tile", "pto.bind_tile")
+    refused(program, "a3", "as a C++ tile", "pto.bind_tile")
 
 
 # -- entries, views that are handed on, forms without words --------------------------------------------------
@@ -483,7 +483,7 @@ func.func @k(%a: !pto.ptr<f32>) attributes {{pto.entry}} {{
   return
 }}
 """
-    refused(program, "a3", "a view of layout DN that is handed on")
+    refused(program, "a3", "cannot pass on a view of layout DN")
     assert "GlobalTensor<" in emit(program.replace("%c1, %c8]", "%c16, %c1]").replace("<dn>", "<nd>"))
 
 

@@ -1,4 +1,4 @@
-"""The text of ops/calls.hpp: the call frames of tile instructions whose meaning is written by hand.
+"""The text of ops/calls.hpp: the call frames of tile instructions with a hand-written meaning.
 
     template <class Dst, class Src, class Offsets, class... Rest>
     PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
@@ -30,24 +30,24 @@ from .conditions import type_of
 from .cpp.template import attribute_class
 from .generated import filled, head
 
-#: Headers with what the frames call.
+#: Headers of the functions that the frames call.
 _FAMILIES = ("compare", "convert", "elementwise", "expand", "fixpipe", "gather", "generate", "img2col",
              "load_store", "matmul", "moves", "part", "quantise", "rearrange", "reduce", "sort")  # fmt: skip
-#: C++ types of scalar operands; that of others is the element type of the first tile that is read.
+#: C++ types of scalar operands; the default is the element type of the first tile that is read.
 _SCALARS = {"float": "float", "int": "int64_t", "index": "uint16_t", "i64": "uint64_t"}
 _PLAIN = {"bool": "bool", "int": "int"}
 
 
 class CallOverload(Record):
-    """An overload: forms of a row with the same arguments, and template arguments that go together."""
+    """An overload: forms of a row with the same arguments and compatible template arguments."""
 
     row: Row
     check: Check
     forms: tuple[tuple[Form, Call], ...]
-    args: tuple[str, ...]  # without scratch that may follow
-    scratch: int  # how many scratch tiles may follow
-    overloaded: bool  # the name has calls with other arguments
-    fewest: int  # arguments of a call of this name
+    args: tuple[str, ...]  # without trailing scratch
+    scratch: int  # the largest number of trailing scratch tiles
+    overloaded: bool  # the name also has calls with other arguments
+    fewest: int  # all argument lists of this name
 
     @property
     def call(self) -> Call:
@@ -59,20 +59,20 @@ class CallOverload(Record):
 
     @cached_property
     def template_list(self) -> list[str]:
-        """The longest list of template arguments; the others are its beginnings."""
+        """Return the longest list of template arguments; the others are its beginnings."""
         return max((_words(call.types) for _, call in self.forms), key=len)
 
     def is_scratch(self, name: str) -> bool:
         return name in self.operands and self.operands[name].role == "tmp" and not self.forms[0][0].scratch
 
 
-# ---- which overloads there are ----
+# ---- overloads ----
 
 
 def written() -> Iterator[CallOverload]:
-    """The overloads whose frame is generated, and whose meaning is written by hand."""
+    """Yield the overloads with a generated frame and a hand-written meaning."""
     found = [(row, check) for row in all_rows() for check in checks_of(row)]
-    every: dict[str, set[tuple[str, ...]]] = defaultdict(set)  # arguments of the calls of a name
+    every: dict[str, set[tuple[str, ...]]] = defaultdict(set)  # argument lists by name
     for row, check in found:
         for form, call in _calls(check):
             every[call.name].add((*_arguments(call)[: _ends(row, call)], *form.scalars))
@@ -94,7 +94,7 @@ def _calls(check: Check) -> list[tuple[Form, Call]]:
 
 
 def _ends(row: Row, call: Call) -> int:
-    """How many arguments a call has without scratch that comes last and may be left out."""
+    """Return the number of arguments of a call without trailing optional scratch."""
     args = _arguments(call)
     optional = {f"${o.name}" for o in row.operands if o.role == "tmp" and o.optional}
     return len(args) - (args[-1] in optional)
@@ -109,14 +109,14 @@ def _arguments(call: Call) -> list[str]:
 
 
 def _leading(row: Row, call: Call) -> str:
-    """The attribute that comes before all types in a list of template arguments."""
+    """Return the attribute before all types in a list of template arguments."""
     words = _words(call.types)
     attr = _attribute(row, words[0]) if words else None
     return attr.name if attr else ""
 
 
 def _attribute(row: Row, word: str) -> Attr | None:
-    """The attribute that a template argument gives."""
+    """Return the attribute of a template argument."""
     found = re.search(r"\$(\w+)", word)
     if found:
         return row.attr_index[found[1]]
@@ -151,7 +151,7 @@ def _frame(made: CallOverload) -> Iterator[str]:
 
 
 def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
-    """Parameters, what types have to be to tell overloads apart, and what is handed on."""
+    """Return the parameters, the requirements that tell overloads apart, and the passed arguments."""
     params: list[str] = []
     conditions: list[str] = []
     handed: list[str] = []
@@ -176,7 +176,7 @@ def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
 
 
 def traced(row: Row, args: Iterable[str], given: Iterable[Attr] = ()) -> Iterator[str]:
-    """The line of a frame that tells of a call: its arguments, and attributes that its template has."""
+    """Yield the line of a frame that traces a call: its arguments, and attributes of its template."""
     operands = [n for n in args if n not in row.attr_index]
     attrs = [*(n for n in args if n in row.attr_index), *(a.name for a in given)]
     form = " ".join([row.name, *operands]) + ":" + "".join(f" {name}" for name in attrs)
@@ -191,7 +191,7 @@ _KINDS = {"tile": "is_tile_data_v", "view": "is_global_data_v"}
 
 
 def _value_type(made: CallOverload, name: str) -> str:
-    """The type of an argument that is no tile and no tensor."""
+    """Return the type of an argument other than tiles and tensors."""
     operand = made.operands.get(name)
     if operand is None:
         attr = made.row.attr_index[name]
@@ -204,7 +204,7 @@ def _value_type(made: CallOverload, name: str) -> str:
 
 
 def _template(made: CallOverload) -> list[str]:
-    """What the template has: the arguments of its longest list, and classes that follow from the call."""
+    """Return the template parameters: its longest list, and classes that follow from the call."""
     known = {type_of(n): n for n in made.check.classes}
     known |= {type_of(n): n for n in made.operands if made.is_scratch(n)}
     fewest = min(len(_words(call.types)) for _, call in made.forms)
@@ -226,7 +226,7 @@ def _template(made: CallOverload) -> list[str]:
 
 
 def _default(made: CallOverload, attr: Attr) -> str:
-    """The value of a template argument that a call leaves out; empty where it must not."""
+    """Return the default of a template argument; empty if the call must have it."""
     value = attr.assumed if attr.default is None else attr.default
     longest = max((call for _, call in made.forms), key=lambda call: len(_words(call.types)))
     spelled = spelling(attr, longest)
@@ -239,14 +239,14 @@ def _given(made: CallOverload) -> list[Attr]:
 
 
 def _checked(made: CallOverload) -> Iterator[str]:
-    """Attributes that the check asks for; those that the call does not give have their defaults."""
+    """Yield the attributes for the check; those that the call lacks have their defaults."""
     given = {attr.name for attr in _given(made)}
     for name in made.check.attrs:
         yield name if name in given else made.check.defaults[name]
 
 
 def _chosen(made: CallOverload) -> Iterator[str]:
-    """Template arguments of the function: what the row ranges over, its kind, and attributes."""
+    """Yield the template arguments of the function: the range of the row, its kind, and attributes."""
     _, kind = kind_of(made.row)
     if made.row.over.startswith("fold"):
         yield along(made.row)
@@ -260,7 +260,7 @@ def _function(made: CallOverload) -> str:
 
 
 def along(row: Row) -> str:
-    """The axis of a fold."""
+    """Return the axis of a fold."""
     return "detail::Along::row" if row.over == "fold columns" else "detail::Along::col"
 
 
@@ -268,7 +268,7 @@ def along(row: Row) -> str:
 
 
 def generate() -> str:
-    """The text of ops/calls.hpp."""
+    """Return the text of ops/calls.hpp."""
     about = "Calls of tile instructions whose meaning is a function of their family's header."
     includes = "".join(f'#include "pto/ops/{name}.hpp"\n' for name in _FAMILIES)
     out = [head(about), includes, "namespace pto {\n"]

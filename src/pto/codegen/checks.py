@@ -1,9 +1,9 @@
-"""What is legal for a C++ overload: the rules of its row, as static assertions and as checks at run time.
+"""Legality of a C++ overload: the rules of its row, as static assertions and as checks at run time.
 
-Of every form of a row comes a function over its operands, `check_tgatherb<Dst, Src, Offsets>(dst)`. Forms
-with the same operands share one. What types decide is asserted; rules that speak of valid regions, extents of
-tensors and numbers are asked of the values where PTO_CHECKED is defined. Those that speak of absent operands
-or of scratch are neither, nor those of programs only.
+Each form of a row gets a function over its operands, `check_tgatherb<Dst, Src, Offsets>(dst)`. Forms with the
+same operands share a function. Rules over types are asserted; rules over valid regions, extents of tensors
+and numbers check values if PTO_CHECKED is defined. Rules over absent operands or scratch, and rules for
+programs only, are left out.
 """
 
 from __future__ import annotations
@@ -51,20 +51,21 @@ def call_of(form: Form) -> Call | None:
 
 
 class Check(Record):
-    """A row as some of its overloads have it."""
+    """The check of a row for some of its overloads."""
 
     row: Row
     name: str  # of the function
     call: Call
     forms: tuple[Form, ...]
-    classes: dict[str, tuple[str, ...]]  # operands whose types are known, in the order of the call, and kinds
+    # operands with known types
+    classes: dict[str, tuple[str, ...]]
     attrs: dict[str, TemplateAttribute]  # attributes that are template arguments
     defaults: dict[str, str]
-    scalars: tuple[str, ...]  # other operands, numbers most of them
+    scalars: tuple[str, ...]  # other operands, mostly numbers
 
     @cached_property
     def values(self) -> tuple[str, ...]:
-        """Operands of which a run is asked something."""
+        """Return the operands whose values a run checks."""
         words = {w for one in self.asked for w in re.findall(r"\w+", one.condition)}
         return tuple(n for n in (*self.classes, *self.scalars) if n in words)
 
@@ -75,16 +76,16 @@ class Check(Record):
 
     @cached_property
     def assertions(self) -> tuple[Assertion, ...]:
-        """Conditions over the types of the operands."""
+        """Return the conditions over the types of the operands."""
         return tuple(dict.fromkeys(_assertions(self)))
 
     @cached_property
     def asked(self) -> tuple[Assertion, ...]:
-        """Conditions over the values of the operands, which their types do not decide."""
+        """Return the conditions over the values of the operands, which their types do not decide."""
         return tuple(dict.fromkeys(_asked_of_values(self)))
 
     def called(self, attrs: Iterable[str]) -> str:
-        """The line of a frame that checks a call, whose operands have their own names."""
+        """Return the line of a frame that checks a call; operands keep their names."""
         listed = ", ".join([*map(type_of, self.classes), *attrs])
         return f"  PTO_LEGAL({self.name}<{listed}>({', '.join(self.values)}));"
 
@@ -174,15 +175,15 @@ def _check(row: Row, name: str, group: list[tuple[Form, Call]]) -> Check:
 
 
 def _is_limited(attr: Attr) -> bool:
-    """Whether C++ could give values that an attribute may not have."""
+    """Return True if C++ could give an attribute an illegal value."""
     return bool(attr.choices) and (attr.kind in ENUMS or attr.kind == "int")
 
 
 def _attributes(
     row: Row, group: list[tuple[Form, Call]]
 ) -> tuple[dict[str, Any], dict[str, TemplateAttribute], dict[str, str]]:
-    """Attributes that are the same in all forms with their values, those that are template arguments, and the
-    defaults of these."""
+    """Return attributes with one value in all forms, attributes that are template arguments, and the defaults
+    of the latter."""
     fixed: dict[str, Any] = {}
     open_: dict[str, TemplateAttribute] = {}
     for attr in row.attrs:
@@ -212,7 +213,7 @@ def _attributes(
 
 
 def spelling(attr: Attr, call: Call) -> Callable[[object], str] | None:
-    """How a value of an attribute is written where it is a template argument."""
+    """Return the spelling of an attribute as a template argument."""
     found = re.search(rf"([\w:]*)\${attr.name}\b(?:\.([UCN]))?", call.types)
     if found is None and not re.search(
         rf"\b(?:{attr.name}|{attribute_class(attr) or attr.name})\b", call.types
@@ -222,7 +223,7 @@ def spelling(attr: Attr, call: Call) -> Callable[[object], str] | None:
 
 
 def _plain(attr: Attr, prefix: str = "", case: str | None = None) -> Callable[[object], str]:
-    """Values of an attribute as C++ writes them, behind a prefix and in upper or camel case."""
+    """Return a spelling of attribute values in C++: after a prefix, in upper or camel case."""
 
     def spelled(value: object) -> str:
         if case == "N":
@@ -256,18 +257,18 @@ def _is_known(node: ast.expr) -> bool:
 
 
 class _Known(ast.NodeTransformer):
-    """Replaces what a form decides by its truth: what is there, and the values of attributes."""
+    """Replaces facts that a form decides by their truth: present operands, and values of attributes."""
 
     def __init__(self, there: frozenset[str], scratch: frozenset[str], attrs: dict[str, Any]) -> None:
         self.there, self.scratch, self.attrs = there, scratch, attrs
 
     def rules(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        """Those that may be broken, in the order of reports, with the code that they are written with."""
+        """Yield the rules that may be broken, in the order of reports, with their own code."""
         for rule in sorted(rules, key=stage_of):
             guard, expr = self._simplified(rule.when or "True"), self._simplified(rule.expr)
             if guard == "False" or expr == "True" or not _owners(expr) <= self.there:
                 continue
-            if expr == "False":  # the message is that of the rule as it is written
+            if expr == "False":  # the message is that of the rule in the table
                 rule = rule.replace(msg=rule.msg or explain(rule.expr, {})[0])
             yield rule.replace(expr=expr, when="" if guard == "True" else guard, code=code_of(rule))
 
@@ -325,7 +326,7 @@ class _Known(ast.NodeTransformer):
 
 @cache
 def _owners(text: str) -> set[str]:
-    """Operands whose facts an expression asks for."""
+    """Return the operands of an expression."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:
@@ -342,18 +343,19 @@ def _owners(text: str) -> set[str]:
 
 
 class Assertion(Record):
-    """A condition that has to hold, and what is said where it does not."""
+    """A condition, and the message if it does not hold."""
 
     condition: str
     code: str
     message: str
-    on: tuple[str, ...] = ISAS  # columns in which it has to hold
-    tiles: tuple[str, ...] = ()  # operands of which it is asked only where they are tiles
-    shown: tuple[tuple[str, str], ...] | None = None  # of a run: values that are said with it, in words
+    on: tuple[str, ...] = ISAS  # columns with this condition
+    tiles: tuple[str, ...] = ()  # operands to check only if they are tiles
+    # for a check at run time: values to report, with their words
+    shown: tuple[tuple[str, str], ...] | None = None
 
 
 def functions(given: Iterable[Check]) -> Iterator[str]:
-    """The functions of checks of one call; what several of them ask is asked by one that they call."""
+    """Yield the functions of the checks of one call; they call functions with common conditions."""
     checks = {check.name: check for check in given}
     asserted = {name: list(check.assertions) for name, check in checks.items()}
     calls: dict[str, list[str]] = {name: [] for name in checks}
@@ -378,7 +380,7 @@ def functions(given: Iterable[Check]) -> Iterator[str]:
 
 
 def _shared(asserted: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Assertion]]:
-    """Assertions that several checks have, by their names; a few that two have are no function."""
+    """Return shared assertions by the names of their checks; a few of two checks are not shared."""
     users: dict[Assertion, list[str]] = {}
     for name, found in asserted.items():
         for one in found:
@@ -390,7 +392,7 @@ def _shared(asserted: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[
 
 
 def _function(check: Check, calls: list[str], found: list[Assertion]) -> Iterator[str]:
-    """The function of a check, over types, then attributes; its arguments are what a run is asked of."""
+    """Yield the function of a check, over types, then attributes; its arguments are the values to check."""
     listed = [f"class {type_of(n)}" for n in check.classes]
     listed += [f"auto {n}{f' = {check.defaults[n]}' if n in check.defaults else ''}" for n in check.attrs]
     listed += [f"class {type_of(n)}" for n in check.values if n in check.scalars]
@@ -408,8 +410,8 @@ def _function(check: Check, calls: list[str], found: list[Assertion]) -> Iterato
 
 
 def _lines(check: Check, found: list[Assertion]) -> Iterator[str]:
-    """Assertions by the columns in which they have to hold; what a run is asked stays in order, so that the
-    first rule that is broken is the same everywhere."""
+    """Yield assertions by their columns; checks at run time keep their order, so that the first broken rule
+    is the same in all engines."""
     static = [a for a in found if a.shown is None]
     later = [a for a in found if a.shown is not None]
     static.sort(key=lambda a: (a.on != ISAS, a.on, a.tiles))
@@ -422,7 +424,7 @@ def _lines(check: Check, found: list[Assertion]) -> Iterator[str]:
 
 
 def _asserted(check: Check, found: Iterable[Assertion]) -> Iterator[str]:
-    """Assertions of the same columns; those that speak of tiles only are apart."""
+    """Yield assertions of one column set; those for tiles only are apart."""
     for tiles, group in groupby(found, key=lambda a: a.tiles):
         if tiles:
             yield f"  if constexpr ({' && '.join(f'is_tile_data_v<{type_of(n)}>' for n in tiles)}) {{"
@@ -438,7 +440,7 @@ def _asserted(check: Check, found: Iterable[Assertion]) -> Iterator[str]:
 
 
 def _assertions(check: Check) -> Iterator[Assertion]:
-    """What the types of the operands decide."""
+    """Yield the conditions over the types of the operands."""
     row, first = check.row, next(iter(check.classes))
     absent = [i for i in ISAS if i not in row.isas]
     if absent:
@@ -481,23 +483,23 @@ def _element_types(check: Check) -> Iterator[Assertion]:
 
 
 def _alike(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Columns that have the same value, together."""
+    """Yield columns with the same value, together."""
     for value in dict.fromkeys(values[isa] for isa in ISAS if isa in values):
         yield tuple(isa for isa in ISAS if values.get(isa) == value), value
 
 
 def _elsewhere(values: dict[str, Any], on: tuple[str, ...]) -> set[Any]:
-    """What another target has; no target has it where a program is for the simulator."""
+    """Return the values of other targets; no other target has them if a program is for the simulator."""
     if "cpu" in on and len(on) > 1:
-        return set()  # all of them have the same
+        return set()  # all have the same values
     return (
         set[Any]().union(*(values.get(isa, ()) for isa in ISAS if isa != "cpu")) if on != ("cpu",) else set()
     )
 
 
 def _without_scratch(combos: Combos) -> Combos:
-    """Combinations without the column of a scratch tile, which the C++ calls do not look at, and that of a
-    value that is copied bit for bit: it may be signless in the text, and then has either sign in C++."""
+    """Return combinations without the columns of scratch tiles, which C++ calls ignore, and of values copied
+    bit for bit: signless in the text, they have either sign in C++."""
     kept = [k for k, name in enumerate(combos.operands) if name not in ("tmp", "dstVal")]
     return combos.replace(
         operands=tuple(combos.operands[k] for k in kept),
@@ -506,7 +508,7 @@ def _without_scratch(combos: Combos) -> Combos:
 
 
 def _combinations(check: Check, combos: Combos) -> Iterator[Assertion]:
-    """Legal combinations of element types, by the types of all operands but the last."""
+    """Yield the legal combinations of element types, by the types of all operands but the last."""
     kept = [k for k, n in enumerate(combos.operands) if n in check.classes]
     names = [combos.operands[k] for k in kept]
     legal = {i: frozenset(tuple(c[k] for k in kept) for c in found) for i, found in combos.legal.items()}
@@ -545,11 +547,11 @@ def _and(names: list[str]) -> str:
 
 
 def asserted(check: Check, rule: Rule) -> Assertion | None:
-    """How the compiler says that a rule of the check is broken; None if types do not decide it."""
+    """Return the assertion for a rule of the check; None if types do not decide it."""
     return next(_guarded(check, rule, "", rule.code, rule.msg), None)
 
 
-#: Rules that many operands share: what one of them looks like, its condition over all, and its message.
+#: Rules that many operands share: an example, its condition over all operands, and its message.
 _SHARED = (
     (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()",
      "expects {0} to be in the {1} address space", "loc"),
@@ -561,7 +563,7 @@ _SHARED = (
 
 
 def _rules(check: Check) -> Iterator[Assertion]:
-    """The rules that types decide; like ones are taken together."""
+    """Yield the rules that types decide; equal rules are merged."""
     shared: dict[tuple[int, Rule, str], list[str]] = {}
     own: list[Assertion] = []
     for rule in _by_columns(check.row.rules):
@@ -584,7 +586,7 @@ def _rules(check: Check) -> Iterator[Assertion]:
 
 
 def _by_columns(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Rules, those that differ in their columns only as one."""
+    """Yield rules; rules that differ only in their columns are merged."""
     columns: dict[Rule, set[str]] = {}
     for rule in rules:
         columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
@@ -597,14 +599,14 @@ def _message(rule: Rule) -> str:
 
 
 def _is_plain(check: Check, name: str, shared: int) -> bool:
-    """Whether a shared rule may be asked of an operand, or what it compares with: always a tile, or any."""
+    """Return True if a shared rule applies to an operand and its partner: always a tile, or any kind."""
     if name not in check.classes:
         return name not in {o.name for o in check.row.operands} and not name.islower()
     return check.classes[name] == ("tile",) or _SHARED[shared][3] == "dtype"
 
 
 def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) -> Iterator[Assertion]:
-    """A condition, or that of the rule, where the rule applies; nothing if types do not say."""
+    """Yield a condition, or that of the rule, where the rule applies; nothing if types do not decide."""
     scope = Scope(check.classes, check.attrs)
     first = next(iter(check.classes))
     try:
@@ -620,11 +622,11 @@ def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) 
     yield Assertion(bare(condition), code, message, rule.on or ISAS, tuple(sorted(scope.tiles)))
 
 
-# -- what only a run decides
+# -- values at run time
 
 
 def _asked_of_values(check: Check) -> Iterator[Assertion]:
-    """What the values of the operands decide, and their types do not."""
+    """Yield the conditions over values that types do not decide."""
     for rule in _by_columns(check.row.rules):
         found = asked_of(check, rule)
         if found is not None:
@@ -632,7 +634,7 @@ def _asked_of_values(check: Check) -> Iterator[Assertion]:
 
 
 def asked_of(check: Check, rule: Rule) -> Assertion | None:
-    """How a run says that a rule of the check is broken; None if it needs no value, or more than values."""
+    """Return the run-time check for a rule; None if it needs no value, or more than values."""
     if rule.written:
         return None
     scope = Scope(check.classes, check.attrs, check.scalars)

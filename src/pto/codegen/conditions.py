@@ -3,9 +3,9 @@
     scope = Scope(classes={"dst": ("tile",), "src": ("tile", "conv_tile")}, attrs={"grp_axis": ..})
     scope.condition("src.cols * src.bytes % 32 == 0")  # Src::Cols * bits_of<typename Src::DType> % 256 == 0
 
-A fact that a type does not say (a number that is given at run time) raises `Open`: the rule is not for the
-compiler. A valid region may be part of the type; where it is not, the rule passes, as in the verifier. A
-scope with `numbers` speaks of values, too: `n.const <= dst.v_row` is `as_number(n) <= v_row(dst)`.
+A fact that a type lacks (such as a run-time number) raises `Open`: the rule is not for the compiler. A valid
+region may be part of the type; if not, the rule passes, as in the verifier. A scope with `numbers` covers
+values, too: `n.const <= dst.v_row` is `as_number(n) <= v_row(dst)`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..isa.rules import CONSTANTS, FACTS
 
 LOCATIONS = {loc.upper(): memory.tile_type for loc, memory in MEMORIES.items()}
 _FORMS = ("ND", "DN", "NZ", "ZN", "ZZ", "NN")
-#: Facts that a tile has as a member, and those that any operand with elements has.
+#: Facts that are members of a tile, and facts of any operand with elements.
 _MEMBERS = {"loc": "Loc", "blayout": "BFractal", "slayout": "SFractal", "rows": "Rows", "cols": "Cols",
             "fractal": "SFractalSize", "boxed": "isBoxedLayout"}  # fmt: skip
 _ELEMENTS = frozenset({"dtype", "bits", "bytes", "kind"})
@@ -32,21 +32,21 @@ _KINDS = {"tile": "is_tile_data_v", "conv_tile": "is_conv_tile_v", "view": "is_g
 
 
 def mask_of(names: Iterable[str]) -> str:
-    """A set of element types, a bit for each."""
+    """Return a set of element types as a mask with one bit each."""
     return hex(sum(1 << NUMBERS[n] for n in set(names)))
 
 
 def type_of(name: str) -> str:
-    """The template parameter of an operand."""
+    """Return the template parameter of an operand."""
     return name[0].upper() + name[1:]
 
 
 class Open(Exception):
-    """A rule speaks of what C++ types do not say."""
+    """A rule needs facts that C++ types lack."""
 
 
 class TemplateAttribute(Record):
-    """An attribute that is a template argument: its name there, and a value of it in C++."""
+    """An attribute that is a template argument: its name there, and a function that spells values in C++."""
 
     name: str
     spelled: Callable[[object], str]
@@ -65,14 +65,14 @@ class Number(Record):
 
 
 def _scaled(a: Number, b: Number) -> tuple[str, str, int]:
-    """Two numbers as texts with one scale."""
+    """Convert two numbers to texts with one scale."""
     if a.scale == b.scale:
         return a.text, b.text, a.scale
     return a.times(b.scale), b.times(a.scale), a.scale * b.scale
 
 
 def bare(text: str) -> str:
-    """A condition without the parentheses around all of it."""
+    """Return a condition without enclosing parentheses."""
     depth = 0
     for at, c in enumerate(text):
         depth += (c == "(") - (c == ")")
@@ -82,7 +82,7 @@ def bare(text: str) -> str:
 
 
 def _inner(text: str) -> str:
-    """A text as an operand of a product."""
+    """Return a text as an operand of a product."""
     return f"({text})" if " " in bare(text) and bare(text) == text else text
 
 
@@ -92,7 +92,7 @@ def _parsed(text: str) -> ast.expr:
 
 
 class Scope:
-    """What a condition may speak of."""
+    """The names that a condition may use."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class Scope:
         numbers: Collection[str] | None = None,
     ) -> None:
         self.classes, self.attrs = classes, attrs
-        self.numbers = numbers  # scalar operands of a call that runs; None where types decide alone
-        self.met: dict[str, str] = {}  # what is asked of values, and what it is in words
-        self.static: set[str] = set()  # valid extents that have to be part of types
-        self.tiles: set[str] = set()  # operands of several kinds that have to be tiles
+        self.numbers = numbers  # scalar operands of a call that runs; None if types alone decide
+        self.met: dict[str, str] = {}  # expressions over values, with their words
+        self.static: set[str] = set()  # valid extents that must be part of types
+        self.tiles: set[str] = set()  # operands of several kinds that must be tiles
 
     def condition(self, text: str) -> str:
         return self._condition(_parsed(text))
@@ -196,7 +196,7 @@ class Scope:
                 raise Open
 
     def _same_layout(self, left: ast.Attribute, right: ast.expr) -> str:
-        """The layouts of a tile and of a tensor are two enumerations; three names are in both."""
+        """Compare layouts of a tile and a tensor, which are two enumerations with three common names."""
         mine, enum = self._layout(left)
         if isinstance(right, ast.Attribute):
             other, theirs = self._layout(right)
@@ -208,7 +208,7 @@ class Scope:
         return f"{mine} == {enum}::{name}" if enum == "Layout" or name in _FORMS else "false"
 
     def _layout(self, node: ast.Attribute) -> tuple[str, str]:
-        """The layout of an operand, and the enumeration it is of."""
+        """Return the layout of an operand, and its enumeration."""
         match node:
             case ast.Attribute(ast.Name(owner), "layout") if owner in self.classes:
                 pass
@@ -269,7 +269,7 @@ class Scope:
                 raise Open
 
     def _tile(self, owner: str) -> None:
-        """An operand is asked for what tiles only have."""
+        """Record that an operand must be a tile, because only tiles have the fact."""
         kinds = self.classes.get(owner, ())
         if "tile" not in kinds:
             raise Open
@@ -280,7 +280,7 @@ class Scope:
         return self.numbers is not None and kind in self.classes.get(owner, ())
 
     def _extent(self, owner: str, fact: str) -> Number:
-        """A valid extent: of the type, which has to say it, or of the value."""
+        """Return a valid extent: from the type, which must have it, or from the value."""
         if self.numbers is None:
             self.static.add(f"{type_of(owner)}::{_VALID[fact]}")
             return Number(f"{type_of(owner)}::{_VALID[fact]}")

@@ -1,4 +1,4 @@
-"""From a parsed program to C++ in one call: what the driver makes of it, emitted."""
+"""From a parsed program to C++ in one call: lower with the driver, then emit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def emit_cpp(
     addptr_trace: bool = False,
     index_type: str = "int32_t",
 ) -> str:
-    """C++ that calls PTO intrinsics; raises `DiagnosticError` holding all diagnostics.
+    """Return C++ that calls PTO intrinsics; raise `DiagnosticError` with all diagnostics.
 
     Tiles without addresses are placed, and with `insert_sync` flags are added. `line_directives` makes a C++
     compiler report errors at lines of the program; `index_type` is the C++ type of index values.
@@ -35,7 +35,7 @@ def emit_cpp(
 def emitted(
     done: Lowered, *, line_directives: bool = False, addptr_trace: bool = False, index_type: str = "int32_t"
 ) -> str:
-    """The C++ of a program that the driver has lowered; raises where something has no spelling."""
+    """Return the C++ of a program that the driver has lowered; raise if an operation has no spelling."""
     return cpp.emit(
         done.module, done.profile, planned=not done.manual, line_directives=line_directives,
         addptr_trace=addptr_trace, index_type=index_type,
@@ -43,7 +43,7 @@ def emitted(
 
 
 def placed_cpp(module: Module, target: str | Profile | None = None) -> tuple[str, list[Span | None]]:
-    """The C++ of a program, as `emit_cpp` has it, and for each of its lines the place that it stands for."""
+    """Return the C++ of a program, as `emit_cpp` does, and the source location of each line."""
     done = lowered(module, target, Options())
     if not done.ok:
         raise DiagnosticError(done.diagnostics)
@@ -51,6 +51,6 @@ def placed_cpp(module: Module, target: str | Profile | None = None) -> tuple[str
 
 
 def compiled_cpp(done: Lowered, lines: bool = False) -> str:
-    """The same as it is compiled with our headers: it says where it is before it touches global memory, and
-    with `lines` it names the lines of the program."""
+    """Return the C++ for compilation with our headers: it records its location before it touches global
+    memory, and with `lines` it names the lines of the program."""
     return cpp.emit(done.module, done.profile, line_directives=lines, index_type="int64_t", checked=True)

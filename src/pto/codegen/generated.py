@@ -1,4 +1,4 @@
-"""Layout of generated files, the same on every machine, and their writer.
+"""Machine-independent layout of files that follow from tables, and their writer.
 
 lines = [*filled("template <", "class dst, class src>"), *assertion("dst::Rows == 1", "[PTO][SA-0001]")]
 write({path: generate}, sys.argv[1:])
@@ -26,7 +26,7 @@ def head(*about: str, includes: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-#: Where a line of code may end.
+#: Where a line of code may break.
 _BREAKS = re.compile(r"(?<=&&) |(?<=\|\|) |(?<=,) ")
 
 

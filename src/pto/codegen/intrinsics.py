@@ -32,14 +32,14 @@ _SPELLED: dict[str, str] = {
 
 
 def expression(text: str) -> str:
-    """The expression of a row in C++."""
+    """Return the expression of a row in C++."""
     return meaning.fold(
         meaning.read(text), str, str, lambda operation, *args: f"{_SPELLED[operation]}({', '.join(args)})"
     )
 
 
 def _inputs(row: Row, form: Form) -> tuple[list[Operand], list[Operand]]:
-    """The tiles that an overload reads, and its scalars."""
+    """Return the tiles that an overload reads, and its scalars."""
     tiles = [o for role in ("in", "inout") for o in row.operands if o.role == role and _is_tile(o, form)]
     return tiles, [o for o in row.operands if o.role == "in" and not _is_tile(o, form)]
 
@@ -49,7 +49,7 @@ def _is_tile(operand: Operand, form: Form) -> bool:
 
 
 def _overloads(row: Row) -> Iterator[tuple[Check, Form, Call]]:
-    """The checks of a row with a form of each."""
+    """Yield the checks of a row, with a form of each."""
     for check in checks_of(row):
         form = check.forms[0]
         call = call_of(form)
@@ -58,15 +58,15 @@ def _overloads(row: Row) -> Iterator[tuple[Check, Form, Call]]:
 
 
 def _struct(check: Check) -> str:
-    """The name of the struct with the expression, as an overload reads it."""
+    """Return the name of the struct with the expression for an overload."""
     return check.name.removeprefix("check_")
 
 
-# ---- what a row computes ----
+# ---- meanings of rows ----
 
 
 def _meaning(row: Row, check: Check, form: Form) -> Iterator[str]:
-    """The struct of an overload of a regular row; it takes the scalars first."""
+    """Yield the struct of an overload of a regular row; it takes the scalars first."""
     tiles, scalars = _inputs(row, form)
     names = [o.name for o in (*scalars, *tiles)]
     params = ", ".join(f"wide_t<T> {name}" for name in (["acc", *names] if row.start else names))
@@ -135,16 +135,16 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
 
 
 def _scalar_type(row: Row, scalar: Operand, tile: str) -> str:
-    """A scalar is an element; a float becomes an integer alike on all machines, which a cast need not."""
+    """Return the type of a scalar: an element, converted from a float identically on all machines."""
     casts = scalar.kind == "float" and any(
         not DTYPES[t].is_float for found in row.dtypes.values() for t in found
     )
     return f"detail::Cast<typename {tile}::DType>" if casts else f"typename {tile}::DType"
 
 
-#: Walks over what expressions range over, in ops/expand.hpp and ops/part.hpp.
+#: Walks over the ranges of expressions, in ops/expand.hpp and ops/part.hpp.
 _WALKS = {"columns": "expand_rows", "row": "expand_cols", "parts": "combine_parts"}
-#: Folds of ops/reduce.hpp that are faster than any step: of the expression and its start.
+#: Folds of ops/reduce.hpp that are faster than single steps, by expression and start.
 _FOLDS = {
     ("acc + src", "0"): "fold<{along}, false, {wide}>",
     ("acc * src", "1"): "fold<{along}, true, {wide}>",
@@ -166,7 +166,7 @@ def _fold(row: Row) -> str:
 
 
 def _regular(over: bool) -> Iterator[tuple[Row, Check, Form, Call]]:
-    """Overloads of tile rows with an expression: over their elements, or over something else."""
+    """Yield overloads of tile rows with an expression: over elements, or over other ranges."""
     for row in all_rows():
         if row.set == "tile" and row.expr and bool(row.over) == over:
             for check, form, call in _overloads(row):

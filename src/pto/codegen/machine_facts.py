@@ -27,7 +27,7 @@ _HEAD = head(
 
 
 def _lines(words: Iterable[str], indent: str = "  ") -> Iterator[str]:
-    """A list with commas, in lines."""
+    """Yield a list with commas, in lines."""
     yield from textwrap.wrap(", ".join(words) + ",", 108, initial_indent=indent, subsequent_indent=indent)
 
 
@@ -35,7 +35,7 @@ def _lines(words: Iterable[str], indent: str = "  ") -> Iterator[str]:
 
 
 def _targets() -> Iterator[str]:
-    """Which target a program is for, and a choice among values that are listed by target."""
+    """Yield the target of a program, and a choice among values by target."""
     named = [p for p in PROFILES.values() if p.macro]
     yield f"#if defined(__NPU_ARCH__) && {' && '.join(f'!defined({p.macro})' for p in named)}"
     word = "if"
@@ -198,7 +198,7 @@ def _kinds() -> Iterator[str]:
 
 
 def machine() -> str:
-    """The text of core/machine_facts.hpp."""
+    """Return the text of core/machine_facts.hpp."""
     out: list[str] = [_HEAD]
     for part in (_targets, _memories, _pipes, _kinds, _mask_patterns):
         out += [*laid_out(part()), ""]
@@ -218,7 +218,7 @@ def _list(name: str, doc: str, entries: Iterable[str]) -> Iterator[str]:
 
 
 def _fields(d: DType) -> str:
-    """Fields of a float, and its largest value, what overflow becomes and NaN as codes."""
+    """Return the fields of a float, its largest value, and the codes for overflow and NaN."""
     nan = encoding.NAN_CODES[d.name] if d.nan else 0
     most = encoding.encode(d, d.max_finite)
     overflow = encoding.INF_CODES[d.name] if d.inf else nan or most
@@ -226,7 +226,7 @@ def _fields(d: DType) -> str:
 
 
 def elements() -> str:
-    """The text of detail/element_types.hpp."""
+    """Return the text of detail/element_types.hpp."""
     ordered = sorted(DTYPES.values(), key=lambda d: NUMBERS[d.name])
     fixed = [d for d in ordered if d.kind == "f" and d.exp]
     small = [d for d in ordered if d.is_float and d.bits <= 16]

@@ -1,8 +1,8 @@
 """The texts of micro/tags.hpp and micro/arithmetic.hpp: tags of vector calls, and calls that compute lanes.
 
-A vector row with an expression and a call of its own becomes a struct with the expression in C++, over the
-operators of core/numbers.hpp and micro/operators.hpp, and an overload for each register type that public code
-has the call for. Overloads are functions of registers; only their tags are template parameters.
+A vector row with an expression and a call becomes a struct with the expression in C++, over the operators of
+core/numbers.hpp and micro/operators.hpp, and an overload for each register type of the public call. Overloads
+are functions of registers; only their tags are template parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..isa.row import Form, Row
 from .cpp.spelling import register
 from .generated import head
 
-#: C++ for the operations of `isa.meaning` that vector rows use.
+#: C++ of the operations of `isa.meaning` in vector rows.
 _SPELLED: dict[str, str] = {
     **{name: name for name in (
         "add sub mul div neg bit_and bit_or bit_xor bit_not shl shr less less_equal greater greater_equal "
@@ -39,7 +39,7 @@ def _expression(expression: meaning.Expression) -> str:
 
 
 def generate_tags() -> str:
-    """The text of micro/tags.hpp."""
+    """Return the text of micro/tags.hpp."""
     about = "Words of vector calls: each is an object of a class of its own, a constant of an enumeration."
     out = [head(about), "#include <type_traits>\n"]
     for tag in TAGS.values():
@@ -64,7 +64,7 @@ def generate_tags() -> str:
 
 
 def computed(row: Row) -> list[Form]:
-    """The forms of a row whose call follows from its expression."""
+    """Return the forms of a row whose call follows from its expression."""
     own = re.compile(rf"{row.name}(_\$cmp_mode)?\(")
     if row.set != "vector" or not row.expr or row.over:
         return []
@@ -72,7 +72,7 @@ def computed(row: Row) -> list[Form]:
 
 
 def overloads(row: Row, form: Form) -> list[str]:
-    """Element types that a call has."""
+    """Return the element types of a call."""
     return form.types.split() if form.types else [d for d in row.dtypes["a5"] if DTYPES[d].bits < 64]
 
 
@@ -149,8 +149,8 @@ def _macro(row: Row, name: str, call: _Call, expression: meaning.Expression) -> 
 
 
 def _traced(row: Row, name: str, call: _Call) -> str:
-    """What tells of a call. Lanes that stay as they were are no operand of the row: such a call is not told
-    of, and what it leaves is taken as it is."""
+    """Return the trace line of a call. Lanes that keep their values are not operands of the row: such a call
+    has no trace, and its result is taken as it is."""
     sources = [source.partition(".")[0] for source in call.sources]
     operands = [*([call.start] if call.start else []), *sources, call.mask]
     mode = f" cmp_mode={name.rpartition('_')[2]}" if name != row.name else ""
@@ -182,7 +182,7 @@ def _overloads(row: Row, form: Form) -> Iterator[str]:
 
 
 def generate_arithmetic() -> str:
-    """The text of micro/arithmetic.hpp."""
+    """Return the text of micro/arithmetic.hpp."""
     about = "Vector calls that compute lane by lane, from the expressions of their rows."
     out = [head(about), '#include "pto/micro/operators.hpp"\n']
     for row in all_rows():

@@ -1,7 +1,7 @@
 """Control flow in C++: loops, branches, and basic blocks as labels.
 
-Blocks that are reached by `goto` stand in braces, so that no jump passes a declaration; only values that one
-block computes and another uses are declared at the top of the function.
+Blocks reached by `goto` are in braces, so that no jump passes a declaration; values that one block computes
+and another uses are declared at the top of the function.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .views import open_view
 
 
 def _end(f: CppFunction, op: Operation) -> None:
-    """A region inside another one closes with a semicolon, as existing tools print it."""
+    """Close a region inside another one with a semicolon, as existing tools print it."""
     f.line("}" if op.outer is f.op else "};")
 
 
 def _variable(f: CppFunction, value: Value, init: Value | None = None) -> str:
-    """The variable of a value that control flow assigns. A window keeps the lines of the tile it lies in."""
+    """Return the variable of a value that control flow assigns. A window keeps the lines of its tile."""
     type = f.types(value.type)
     if init is not None:
         _same_tile(f, init, value)
@@ -36,7 +36,7 @@ def _variable(f: CppFunction, value: Value, init: Value | None = None) -> str:
 
 
 def _same_tile(f: CppFunction, tile: Value, other: Value) -> None:
-    """Another name of a tile has its C++ type, and lies in the same storage."""
+    """Give another name of a tile its C++ type, and the same storage."""
     if isinstance(tile.type, TileBufType) and tile in f.tile_types:
         f.tile_types[other] = f.tile_types[tile]
     if tile in f.pitch:
@@ -44,19 +44,19 @@ def _same_tile(f: CppFunction, tile: Value, other: Value) -> None:
 
 
 def _as_variable(f: CppFunction, target: Value, value: Value) -> str:
-    """A value on its way into a variable of control flow, where views have run-time strides."""
+    """Return a value for a variable of control flow, where views have run-time strides."""
     if isinstance(target.type, ViewType):
         return open_view(f, value)
     return f.text(value)
 
 
 def is_align(type: Type) -> bool:
-    """Whether a value is the state of an unaligned stream."""
+    """Return True if a value is the state of an unaligned stream."""
     return isinstance(type, TokenType) and type.name == "align"
 
 
 def assign(f: CppFunction, op: Operation, targets: list[Value], values: list[Value]) -> None:
-    """All assignments of an operation at once: none of its targets changes before who reads it has."""
+    """Emit all assignments of an operation at once: no target changes before its last read."""
     names = [f.text(t) for t in targets]
     for target, value in zip(targets, values, strict=True):
         if isinstance(value.type, TileBufType) and f.tile_type(target) != f.tile_type(value):
@@ -75,7 +75,7 @@ def assign(f: CppFunction, op: Operation, targets: list[Value], values: list[Val
 
 
 def _never_negative(value: Value, depth: int = 12) -> bool:
-    """Whether nothing in the function makes a value negative; its arguments are taken as sizes."""
+    """Return True if no operation of the function makes a value negative; arguments count as sizes."""
     op = value.op
     if depth == 0:
         return False
@@ -123,7 +123,7 @@ def _for(f: CppFunction, op: Operation) -> None:
     type = f.types(iv.type)
     if f.unit.checked and constant_of(step) is None:
         f.line(f"pto::detail::check_step({f.text(step)});")
-    # With indices of 64 bits, which our engine runs, a negative bound is just that.
+    # With 64-bit indices, which our engine runs, a negative bound stays negative.
     sizes = iv.type.kind == "index" and not f.unit.wide
     if sizes and not carried and _never_negative(lb) and _never_negative(ub):
         f.bare[iv] = token
@@ -177,9 +177,9 @@ def _while(f: CppFunction, op: Operation) -> None:
         _variable(f, argument, init)
     condition = before.ops[-1]
     forwarded = condition.operands[1:]
-    outside: list[tuple[Value, Value]] = []  # what the condition passes on, and the variable it goes to
+    outside: list[tuple[Value, Value]] = []  # values that the condition passes on, and their variables
     for value, argument, result in zip(forwarded, after.args, op.results, strict=True):
-        if value in f.known and value not in f.bare:  # a variable of the loop, or older than it
+        if value in f.known and value not in f.bare:  # a variable of the loop, or an older one
             for same in (argument, result):
                 f.name(same, *f.known[value])
                 _same_tile(f, value, same)
@@ -221,7 +221,7 @@ class Before(Block):
 
 @handles("scf.condition")
 def _condition(f: CppFunction, op: Operation) -> None:
-    """Part of its while."""
+    """Emit the condition as part of its while."""
 
 
 @handles("scf.execute_region")
@@ -261,7 +261,7 @@ def _index_switch(f: CppFunction, op: Operation) -> None:
 
 
 def basic_blocks(f: CppFunction, region: Region) -> None:
-    """A region of several blocks: the first in place, the others as labelled blocks in braces."""
+    """Emit a region of several blocks: the first in place, the others as labeled blocks in braces."""
     f.crossing |= _crossing(region)
     first, *others = region.blocks
     for block in others:
@@ -277,7 +277,7 @@ def basic_blocks(f: CppFunction, region: Region) -> None:
         f.line("{")
         at = len(f.lines)
         f.nested(block)
-        if len(f.lines) == at:  # nothing but the return that follows
+        if len(f.lines) == at:  # only the return that follows
             f.lines.pop()
             f.marks.pop()
         else:
@@ -285,7 +285,7 @@ def basic_blocks(f: CppFunction, region: Region) -> None:
 
 
 def _crossing(region: Region) -> set[Value]:
-    """Values a block other than the first computes and another block uses."""
+    """Return values that a block other than the first computes and another block uses."""
     home: dict[Value, Block] = {}
     for block in region.blocks[1:]:
         for op in block.ops:

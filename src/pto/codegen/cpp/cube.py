@@ -3,8 +3,8 @@
     pto.mte_l1_l0a %a, %l0a, %m, %k        load_cbuf_to_ca(l0a, a, 0, 0, (m + 15) / 16, (k + 15) / 16, ..);
     pto.mad %l0a, %l0b, %l0c, ..           mad(l0c, l0a, l0b, m, k, n, 0, false, false, true);
 
-What the calls have no argument for is in registers (the way out of L0C) or bits of CTRL (saturation, TF32),
-which are put back afterwards. An instruction that says itself whether it saturates clears bit 60.
+Parameters without an argument are in registers (write-backs of L0C) or bits of CTRL (saturation, TF32), which
+are restored afterwards. An instruction with its own saturation clears bit 60.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .function import CppFunction, handles
 from .spelling import QUALIFIER
 from .template import template
 
-#: A number that is known, or C++ that gives it.
+#: A constant, or C++ that computes it.
 Number = int | str
 
 
 def _on_cube(*names: str) -> Callable[[Callable[[CppFunction, Operation], None]], None]:
-    """Register an emitter of instructions that only an A5 has calls of this form for."""
+    """Register an emitter of instructions whose calls of this form only an A5 has."""
 
     def register(emit: Callable[[CppFunction, Operation], None]) -> None:
         def checked(f: CppFunction, op: Operation) -> None:
@@ -47,7 +47,7 @@ def _number(f: CppFunction, value: Value | None) -> Number:
 
 
 def _blocks(n: Number, size: int, each: int = 1) -> Number:
-    """How many blocks of `size` hold n, times what each counts for."""
+    """Return the number of blocks of `size` that hold n, times `each`."""
     if isinstance(n, int):
         return -(-n // size) * each
     up = n if size == 1 else f"({n} + {size - 1}) / {size}"
@@ -59,7 +59,7 @@ def _flag(value: object) -> str:
 
 
 def _only_if(f: CppFunction, op: Operation, holds: bool | str, what: str) -> bool:
-    """Refuse what the call has no words for, now or when it runs: `what` says when."""
+    """Refuse a case that the call cannot express, now or at run time; `what` describes the case."""
     if isinstance(holds, bool):
         if not holds:
             f.unit.no_spelling(op, what)
@@ -102,7 +102,7 @@ def _starts(op: Operation) -> str:
 
 
 def _set_modes(f: CppFunction, op: Operation, dtype: str) -> str:
-    """Bits of CTRL that a product asks for; the variable that holds those before, if any change."""
+    """Set the bits of CTRL for a product; return the variable with the old bits, if any change."""
     bits: dict[int, bool] = {}
     tf32, sat = op.attr("tf32_mode") if "mx" not in op.name else None, op.attr("sat_mode")
     if tf32 or sat:
@@ -172,7 +172,7 @@ def _fractals(f: CppFunction, op: Operation) -> None:
 
 @_on_cube("pto.mte_l1_ub")
 def _l1_to_ub(f: CppFunction, op: Operation) -> None:
-    """Blocks and gaps: the hardware's reading of its numbers."""
+    """Emit blocks and gaps, as the hardware reads its numbers."""
     rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_stride", "dst_stride"))
     with looped(f, op, "src", "dst") as (source, target):
         f.line(f"copy_cbuf_to_ubuf({target}, {source}, false, {rest});")
@@ -180,7 +180,7 @@ def _l1_to_ub(f: CppFunction, op: Operation) -> None:
 
 @_on_cube("pto.mte_l1_bt")
 def _bias(f: CppFunction, op: Operation) -> None:
-    """Values in blocks of 32 bytes of the source."""
+    """Emit values in blocks of 32 bytes of the source."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     each = 256 // DTYPES[dtype_of(src)].bits
     length, before, behind = (_number(f, op.group(n)[0]) for n in ("len_burst", "src_gap", "dst_gap"))
@@ -197,7 +197,7 @@ def _bias(f: CppFunction, op: Operation) -> None:
 
 
 def _whole_blocks(bursts: Number, length: Number, gap: Number, each: int) -> bool | str:
-    """Whether bursts lie whole blocks apart; a single one has nothing beside it."""
+    """Return True if bursts are whole blocks apart; a single burst always is."""
     if isinstance(bursts, int) and bursts <= 1:
         return True
     if isinstance(length, int) and isinstance(gap, int):
@@ -206,7 +206,7 @@ def _whole_blocks(bursts: Number, length: Number, gap: Number, each: int) -> boo
 
 
 def _gap(length: Number, gap: Number, blocks: Number, each: int) -> str:
-    """Blocks between bursts whose values lie `length` + `gap` apart, rounded up as those of a burst."""
+    """Return the blocks between bursts with values `length` + `gap` apart, rounded up as those of a burst."""
     if isinstance(length, int) and isinstance(gap, int) and isinstance(blocks, int):
         return str(-(-(length + gap) // each) - blocks)
     return f"({length} + {gap} + {each - 1}) / {each} - {blocks}"
@@ -223,7 +223,7 @@ def _parameters(f: CppFunction, op: Operation) -> None:
 
 
 def _start(f: CppFunction, op: Operation, name: str, unit: int) -> Number | None:
-    """Where a window begins, in units of the call; None and a report where it is no multiple of them."""
+    """Return the start of a window in units of the call; report and return None if it is not a multiple."""
     value = op.get(f"{name}_start")
     at = _number(f, value)
     whole = at % unit == 0 if isinstance(at, int) else f"{at} % {unit} == 0"
@@ -258,7 +258,7 @@ def _operand(f: CppFunction, op: Operation) -> None:
 
 @_on_cube("pto.mte_l1_l0a_mx", "pto.mte_l1_l0b_mx")
 def _scales(f: CppFunction, op: Operation) -> None:
-    """Boxes of 16 lines and 64 elements of k."""
+    """Emit boxes of 16 lines and 64 elements of k."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     line = "m" if "l0a" in op.name else "n"
     starts = [_start(f, op, line, 16), _start(f, op, "k", 64)]
@@ -273,7 +273,8 @@ def _scales(f: CppFunction, op: Operation) -> None:
     f.line(f"{call}((uint64_t) {f.unary(dst)} >> 4, {source}, {numbers});")
 
 
-# -- the way out of L0C -------------------------------------------------------------------------------------
+# -- write-backs of L0C
+# ----------------------------------------------------------------------------------------
 
 
 @_on_cube("pto.mte_l0c_l1", "pto.mte_l0c_gm", "pto.mte_l0c_ub")
@@ -307,7 +308,7 @@ def _write_back(f: CppFunction, op: Operation) -> None:
 
 
 def _target(f: CppFunction, op: Operation, to: str) -> str:
-    """How caches treat the data; of UB, which vector core gets it."""
+    """Return the cache mode of the data; for UB, the vector core that gets it."""
     if to == "gm":
         return f.text(op.group("l2_cache_ctrl")[0])
     if to == "cbuf":
@@ -325,7 +326,7 @@ def _set_saturation(f: CppFunction, op: Operation) -> str:
 
 
 def _set_parameters(f: CppFunction, op: Operation) -> bool:
-    """The registers of a write-back; False and a report where they cannot hold what it wants."""
+    """Set the registers of a write-back; report and return False if they cannot hold its parameters."""
     quant, relu, clip = (op.get(name) for name in ("quant_payload", "relu_payload", "clip"))
     for value, name in ((quant, "quant_payload"), (relu, "relu_payload")):
         if value is not None and isinstance(value.type, PtrType) and dtype_of(value) != "f32":
@@ -348,7 +349,7 @@ def _set_parameters(f: CppFunction, op: Operation) -> bool:
 
 
 def _clip_bits(f: CppFunction, clip: Value) -> str:
-    """A bound in 16 bits, with its sign; larger ones bound nothing."""
+    """Return a bound in 16 bits, with its sign; larger ones have no effect."""
     dtype, known = dtype_of(clip), constant_of(clip)
     if DTYPES[dtype].is_float:
         return bits_of_scalar(f, clip)
@@ -359,7 +360,7 @@ def _clip_bits(f: CppFunction, clip: Value) -> str:
 
 
 def _set_channels(f: CppFunction, quant: Value | None, relu: Value | None) -> None:
-    """Where parameters of columns lie in FB: in units of 128 and 64 bytes."""
+    """Set the addresses of column parameters in FB: in units of 128 and 64 bytes."""
     parts: list[str] = []
     if quant is not None and isinstance(quant.type, PtrType):
         parts.append(f"(uint64_t) {f.unary(quant)} >> 7 << 8")

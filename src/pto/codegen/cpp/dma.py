@@ -1,4 +1,4 @@
-"""Burst copies in C++: loops in the registers that copies obey, padding, pointers of the types calls have.
+"""Burst copies in C++: loops in registers, padding, pointers with the types of the calls.
 
     pto.mte_gm_ub .. loop(%n, %s, %d)       set_loop1_stride_outtoub((uint64_t) d << 40 | (uint64_t) s);
                                             set_loop_size_outtoub((uint64_t) 1 << 21 | (uint64_t) n);
@@ -6,8 +6,8 @@
                                             set_loop_size_outtoub(1 << 21 | 1);
 
 Two loops are in registers, further ones around the call. A function that sets these registers itself keeps
-them: there all loops stand around the call, under counts of one. What another function
-set cannot be put back.
+them: all loops are then around the call, with register counts of one. Values from another function cannot be
+restored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def dtype_of(value: Value) -> str:
 
 
 def pointer(f: CppFunction, value: Value) -> str:
-    """A pointer as copies take it: those of 64 and 4 bits go as words and bytes."""
+    """Return a pointer for copies: 64-bit and 4-bit elements go as words and bytes."""
     other = {64: "uint32_t", 4: "uint8_t"}.get(DTYPES[dtype_of(value)].bits)
     if other is None:
         return f.text(value)
@@ -39,7 +39,7 @@ def pointer(f: CppFunction, value: Value) -> str:
 
 
 def bits_of_scalar(f: CppFunction, value: Value, widen: bool = False) -> str:
-    """The bits of a scalar as a number; `widen`: those of a float as f32."""
+    """Return the bits of a scalar as a number; `widen`: those of a float as f32."""
     type = value.type
     assert isinstance(type, ScalarType)
     d = DTYPES["f32"] if widen else type.info
@@ -58,7 +58,7 @@ def bits_of_scalar(f: CppFunction, value: Value, widen: bool = False) -> str:
 
 
 def _kept(f: CppFunction, way: str) -> bool:
-    """Whether a function sets the loop registers of copies itself."""
+    """Return True if a function sets the loop registers of copies itself."""
     return _sets(f.op, way)
 
 
@@ -67,7 +67,7 @@ def _sets(function: Operation, way: str) -> bool:
 
 
 def _set_elsewhere(f: CppFunction, way: str) -> bool:
-    """Whether the registers may hold what a caller, or a function that is called, has set."""
+    """Return True if a caller or a callee may have set the registers."""
     others = [other for other in f.unit.module.functions if other is not f.op]
     return any(_sets(other, way) for other in others) and any(
         op.name == "func.call" for op in f.unit.module.walk()
@@ -75,13 +75,13 @@ def _set_elsewhere(f: CppFunction, way: str) -> bool:
 
 
 def _register(f: CppFunction, way: str) -> str:
-    """The variable that holds what the program set the counts to."""
+    """Return the variable with the counts that the program set."""
     return f.helper("uint64_t", f"{_ONCE} /* {way} */")
 
 
 @contextmanager
 def looped(f: CppFunction, op: Operation, source: str, target: str, way: str = "") -> Iterator[list[str]]:
-    """Source and target of a copy inside its loops, which are written innermost first, strides in bytes."""
+    """Yield source and target of a copy inside its loops, innermost first, with strides in bytes."""
     values = [op.group(name)[0] for name in (source, target)]
     loops = op.group("loop")
     clauses = [loops[at : at + 3] for at in range(0, len(loops), 3)]
@@ -112,7 +112,7 @@ def _set_loops(f: CppFunction, clauses: list[list[Value]], way: str) -> None:
 
 
 def _around(f: CppFunction, values: list[Value], clauses: list[list[Value]]) -> list[str]:
-    """C++ loops, the last clause outermost, and the pointers inside of them."""
+    """Emit C++ loops, the last clause outermost; return the pointers inside them."""
     steps: list[list[str]] = [[], []]
     for clause in clauses[::-1]:
         count, *strides = (f.operand(v) for v in clause)
@@ -173,7 +173,7 @@ _GROUPED = {"outtoub": "pto.mte_gm_ub", "ubtoout": "pto.mte_ub_gm", "outtol1": "
 
 @handles("pto.set_loop_size_outtoub", "pto.set_loop_size_ubtoout", "pto.set_loop_size_outtol1")
 def _set_loop_size(f: CppFunction, op: Operation) -> None:
-    """Kept in a variable where another copy of the function needs the register for a while."""
+    """Keep the sizes in a variable if another copy of the function needs the register for a while."""
     way = op.name.rpartition("_")[2]
     if not any(other.name == _GROUPED[way] for other in f.op.walk()):
         f.regular(op)

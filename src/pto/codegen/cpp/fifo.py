@@ -75,7 +75,7 @@ def _token(f: CppFunction, op: Operation) -> None:
 
 
 def _event_id(f: CppFunction, op: Operation) -> tuple[str, int | None]:
-    """The id of a signal: as text, and as a number where it is one."""
+    """Return the id of a signal as text, and as a number if it is constant."""
     given = op.get("event_id_dyn")
     if given is not None:
         return f.text(given), None
@@ -166,14 +166,14 @@ def _initialize(f: CppFunction, op: Operation) -> None:
     if mask == 2:
         first, second = second, first
     if result in f.crossing:
-        f.unit.report(op, "PTO-E1302", "a FIFO handle that another block uses has no place in C++")
+        f.unit.report(op, "PTO-E1302", "cannot emit the FIFO handle: another block uses it")
     token = f.token()
     f.name(result, token)
     f.line(f"auto {token} = {type}({gm}, {first}, {second});")
 
 
 def slot_numbers(op: Operation) -> tuple[int, int]:
-    """Slots of a FIFO, and how many of them a consumer has room for."""
+    """Return the slots of a FIFO, and the slots in the memory of a consumer."""
     slots = fifo_slots(op)
     return slots, (op.attr("local_slot_num") or slots) if op.name == "pto.initialize_l2g2l_pipe" else 2
 
@@ -203,13 +203,13 @@ _FIXPIPE = ("quant_mode", "reluPreMode", "layout_mode", "stPhase")
 
 
 def _fixpipe(op: Operation) -> list[str]:
-    """What a push from the accumulator does on the way that is not the default."""
+    """Return the non-default conversions of a push from the accumulator."""
     assert op.row is not None
     return [name for name in _FIXPIPE if op.attr(name) != op.row.attr_index[name].default]
 
 
 def _push_through_fixpipe(f: CppFunction, op: Operation) -> None:
-    """The configuration takes the place of the split, so that the tile goes out whole."""
+    """Emit the configuration in place of the split, so that the tile goes out whole."""
     if op.attr("split") or op.group("aiv_subblockid"):
         f.unit.no_spelling(op, f"of a split push with '{_fixpipe(op)[0]}'")
         return
@@ -230,7 +230,7 @@ def _free(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.reserve_buffer")
 def _reserve(f: CppFunction, op: Operation) -> None:
-    """A reserved buffer whose base is known is that number."""
+    """Replace a reserved buffer with a constant base by that number."""
     base = op.attr("base")
     if base is None:
         f.unit.no_spelling(op)
@@ -240,7 +240,7 @@ def _reserve(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.tsync")
 def _tsync(f: CppFunction, op: Operation) -> None:
-    """The call takes events; where data stand for what produced them, every pipe is waited for."""
+    """Emit a call with events; where operands are data instead of events, wait for every pipe."""
     given = op.attr("op")
     values = ", ".join(f.text(v) for v in op.operands)
     if given is not None:

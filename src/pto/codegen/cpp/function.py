@@ -1,8 +1,8 @@
-"""One function being written: its values and how they are named, its constants, statements and guards.
+"""Emission of one function: values and their names, constants, statements and guards.
 
 A pure scalar value with a single use in its own block is folded into that use; every other value is a
-variable. While the body is written a variable is a token (`\\x01` and a number); the names v1, v2, ... are
-given at the end in order of appearance, so that constants found in the middle of the body count first.
+variable. In the body a variable is a token (`\\x01` and a number); it gets its name v1, v2, ... at the end in
+order of appearance, so that constants found in the middle of the body count first.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
 from .unit import Unit
 
-#: How tightly a text binds: a name or call, a cast, anything else.
+#: Binding strength of a text: a name or call, a cast, any other expression.
 ATOM, CAST, OTHER = 0, 1, 2
 
-_LONGEST = 160  # characters an expression may grow to before it becomes a variable
+_LONGEST = 160  # longest expression that is not yet a variable
 _TOKEN = re.compile("\x01(\\d+)")
 
 Handler = Callable[["CppFunction", Operation], None]
 HANDLERS: dict[str, Handler] = {}
-#: Kinds of places in spellings, beside those that every row may have.
+#: Kinds of places in spellings, beside those for every row.
 PLACES: dict[str, Callable[[CppFunction, Operation, str, dict[str, str]], str]] = {}
 
 
@@ -55,29 +55,29 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-#: Operations that look at a view without needing it as a GlobalTensor.
+#: Operations that read a view without needing it as a GlobalTensor.
 _VIEW_QUERIES = frozenset(
     ("pto.partition_view", "pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "pto.tensor_view_addr",
      "pto.initialize_l2g2l_pipe")
 )  # fmt: skip
-#: Operations that hand a tile on, so that its C++ type must be the one its IR type says.
+#: Operations that pass on a tile, so that it needs the C++ type of its IR type.
 _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
                        "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
 
 
 def reads_otherwise(op: Operation, view: Value) -> bool:
-    """Whether an access reads its window in a layout of its own."""
+    """Return True if an access reads its window in another layout than the window's own."""
     return str(op.attrs["layout"].value).upper() != (view_layout(view) or "ND")
 
 
 def _as_tile(op: Operation, value: Value) -> bool:
-    """Whether an operation takes one of its operands as a tile."""
+    """Return True if an operation takes one of its operands as a tile."""
     row = op.row
     return row is not None and any("tile" in o.kinds and value in op.group(o.name) for o in row.operands)
 
 
 def all_lanes(op: Operation) -> int:
-    """The granularity of a mask for all lanes of an instruction's first register."""
+    """Return the granularity of a mask for all lanes of the first register of an instruction."""
     first = next(v for v in (*op.operands, *op.results) if isinstance(v.type, VRegType))
     return min(DTYPES[str(first.type.dtype)].bits, 32)  # type: ignore[attr-defined]
 
@@ -86,7 +86,7 @@ Extent = int | Value
 
 
 class KnownView:
-    """What is known of a view: where it starts, and its extents and strides."""
+    """Known facts of a view: its start, extents and strides."""
 
     def __init__(
         self, pointer: str, dims: list[Extent], strides: list[Extent], layout: str, elem: str,
@@ -101,12 +101,12 @@ class KnownView:
         self.type = ""
 
     def but(self, layout: str) -> KnownView:
-        """The same window in another layout."""
+        """Return the same window in another layout."""
         return KnownView(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)
 
 
 class Parts(Record):
-    """What the modules that use functions write of them: `program` puts them together."""
+    """The parts of functions for the modules that use them: `program` joins these parts."""
 
     body: Callable[[CppFunction], None]
     expression: Handler
@@ -121,20 +121,21 @@ class CppFunction:
         self.parts = parts
         self.types = unit.types
         self.lines: list[str] = []
-        self.marks: list[Span | None] = []  # the place each line comes from
+        self.marks: list[Span | None] = []  # the source location of each line
         self.indent = "  "
         self.here = op.loc
-        self.known: dict[Value, tuple[str, int]] = {}  # value -> text, how tightly it binds
+        self.known: dict[Value, tuple[str, int]] = {}  # value -> text, binding strength
         self.bare: dict[Value, str] = {}  # induction variables without the cast to the index type
         self.tile_types: dict[Value, str] = {}
         self.views: dict[Value, KnownView] = {}
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage a window of a tile lies in
         self.pipes: dict[Value, str] = {}  # FIFO handles -> C++ type
         self.hoisted: list[str] = []
-        self.crossing: set[Value] = set()  # values of one basic block that another one uses
+        self.crossing: set[Value] = set()  # values of one basic block that another block uses
         self.labels: dict[Block, str] = {}
-        self.yields: dict[Operation, list[Value]] = {}  # what a yield assigns, by the operation it leaves
-        self.leave: dict[Operation, str] = {}  # where it then goes, if not on
+        # values that a yield assigns, by the operation it leaves
+        self.yields: dict[Operation, list[Value]] = {}
+        self.leave: dict[Operation, str] = {}  # its jump target, if not the next operation
         self._labels = 0
         self.tail: Operation | None = None
         self._numbers = 0
@@ -151,7 +152,7 @@ class CppFunction:
         where: dict[Value, Block | None] = {}
         self.shown_views: set[Value] = set()
         self.handed_on: set[Value] = set()
-        self.memref_tiles: set[Operation] = set()  # instructions with a memref where they take a tile
+        self.memref_tiles: set[Operation] = set()  # instructions with a memref in place of a tile
         for op in self.op.walk():
             parent, name = op.parent, op.name
             for value in op.operands:
@@ -179,34 +180,34 @@ class CppFunction:
         self.count, self.where = count, where
 
     def token(self) -> str:
-        """A fresh variable."""
+        """Return a fresh variable."""
         self._numbers += 1
         return f"\x01{self._numbers}"
 
     def text(self, value: Value) -> str:
-        """A value as an argument or right-hand side."""
+        """Return a value as an argument or right-hand side."""
         found = self.known.get(value)
         return found[0] if found is not None else self._missing(value)
 
     def operand(self, value: Value) -> str:
-        """A value as an operand of a binary operator."""
+        """Return a value as an operand of a binary operator."""
         text, kind = self.known.get(value) or (self._missing(value), ATOM)
         return f"({text})" if kind == OTHER else text
 
     def unary(self, value: Value) -> str:
-        """A value after a cast or sign."""
+        """Return a value after a cast or sign."""
         text, kind = self.known.get(value) or (self._missing(value), ATOM)
         return text if kind == ATOM else f"({text})"
 
     def _missing(self, value: Value) -> str:
-        """A value whose definition had no spelling: that was reported, or its type has none."""
+        """Report a value without a spelling, unless its definition was reported."""
         if not self.unit.problems:
             op = value.op or self.op
-            self.unit.report(op, "PTO-E1302", f"a value of type {value.type} has no place in C++")
+            self.unit.report(op, "PTO-E1302", f"cannot emit a value of type {value.type} in C++")
         return "0"
 
     def atom(self, value: Value) -> str:
-        """A value as a name; an expression becomes a variable of the current scope."""
+        """Return a value as a name; an expression becomes a variable of the current scope."""
         text, kind = self.known.get(value) or (self._missing(value), ATOM)
         if kind == ATOM:
             return text
@@ -215,11 +216,11 @@ class CppFunction:
         return token
 
     def name(self, value: Value, text: str, kind: int = ATOM) -> None:
-        """Say what a value is called."""
+        """Set the text of a value."""
         self.known[value] = text, kind
 
     def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
-        """A pure value: folded into its only use, else a variable; nothing if nobody uses it."""
+        """Emit a pure value: folded into its only use, else a variable; skip unused values."""
         uses = self.count.get(value, 0)
         if not uses:
             return
@@ -237,7 +238,7 @@ class CppFunction:
         self.declare(value, type, text)
 
     def declare(self, value: Value, type: str, init: str = "", extents: str = "") -> str:
-        """A variable for a value, with its initial value if there is one; `extents` of an array."""
+        """Declare a variable for a value, with its initial value if there is one; `extents` of an array."""
         token = self.token()
         self.known[value] = token, ATOM
         if value not in self.crossing:
@@ -250,7 +251,7 @@ class CppFunction:
         return token
 
     def constant(self, type: str, literal: str, mark: Span | None = None) -> str:
-        """The hoisted constant of a type; equal ones are one."""
+        """Return the hoisted constant of a type; equal constants share a variable."""
         key = type, literal
         found = self._constants.get(key)
         if found is None:
@@ -258,7 +259,7 @@ class CppFunction:
         return found[0]
 
     def helper(self, type: str, init: str) -> str:
-        """A hoisted variable that is no constant of the program: enum values, offsets, the null pointer."""
+        """Return a hoisted variable for other values: enum values, offsets, the null pointer."""
         key = type, init
         found = self._helpers.get(key)
         if found is None:
@@ -269,7 +270,7 @@ class CppFunction:
         return self.tile_types.get(value) or self.types(value.type)
 
     def element(self, base: str, index: str, of: Value, use: str = "read") -> str:
-        """The element that an index names, from a pointer or memref on, to read or to write it."""
+        """Return an element of a pointer or memref at an index, to read or to write it."""
         if self.unit.checked and in_global(of.type):
             return f"pto::detail::element<pto::detail::Use::{use}>({base}, {index})"
         if self.unit.checked and isinstance(of.type, PtrType) and of.type.space == "ub":
@@ -277,13 +278,13 @@ class CppFunction:
         return f"{base}[{index}]"
 
     def type_of(self, value: Value) -> str:
-        """C++ type of an operand: of its variable, where that is narrower than what the IR type says."""
+        """Return the C++ type of an operand: that of its variable, if it is narrower than the IR type."""
         if isinstance(value.type, ViewType):
             return self.view_type(value)
         return self.pipes.get(value) or self.tile_type(value)
 
     def view_type(self, value: Value) -> str:
-        """C++ type of the tensor a view was printed as."""
+        """Return the C++ type of the tensor of a view."""
         view = self.views.get(value)
         return view.type if view is not None and view.type else self.types(value.type)
 
@@ -294,7 +295,7 @@ class CppFunction:
         self.marks.append(self.here)
 
     def block(self, block: Block) -> None:
-        """The operations of a block."""
+        """Emit the operations of a block."""
         handlers, checked = HANDLERS, self.unit.checked
         for op in block.ops:
             self.here = op.loc
@@ -309,7 +310,7 @@ class CppFunction:
                 self.line(f"pto::detail::now({self.operand(op.result)});")
 
     def nested(self, block: Block) -> None:
-        """The operations of a block, one level deeper."""
+        """Emit the operations of a block, one level deeper."""
         self.indent += "  "
         self._depth += 1
         self.block(block)
@@ -326,7 +327,7 @@ class CppFunction:
         self._depth -= 1
 
     def regular(self, op: Operation) -> None:
-        """An operation whose spelling the table gives."""
+        """Emit an operation with a spelling from the table."""
         row = op.row
         if row is not None and row.dialect in ("arith", "math"):
             self.parts.expression(self, op)
@@ -351,11 +352,11 @@ class CppFunction:
             self.line(statement + ";")
 
     def fill(self, op: Operation, chosen: Alternative) -> str:
-        """The text of an alternative for one operation."""
+        """Return the text of an alternative for one operation."""
         out: list[str] = []
         row = op.row
         assert row is not None
-        own: dict[str, str] = {}  # registers that the call needs for itself
+        own: dict[str, str] = {}  # registers for the internal use of the call
         for kind, name in chosen.places:
             if kind == "text":
                 out.append(name)
@@ -389,7 +390,7 @@ class CppFunction:
         return ", ".join(self.text(v) for v in op.group(name))
 
     def tensor(self, value: Value) -> str:
-        """A view as the object an instruction takes; a memref of global memory becomes one."""
+        """Return a view as the object for an instruction; a memref of global memory becomes one."""
         if isinstance(value.type, MemRefType) and not value.type.local:
             return self.parts.memref_tensor(self, value)
         return self.text(value)
@@ -421,7 +422,7 @@ class CppFunction:
     # -- the whole function -------------------------------------------------------------------------------
 
     def emit(self) -> tuple[list[str], list[Span | None]]:
-        """The lines of the function with their places, variables still as tokens."""
+        """Return the lines of the function with their source locations, variables still as tokens."""
         head = self.signature()
         self.unit.guard(self.op, self.parts.body, self)
         lines = [head + " {"]
@@ -468,13 +469,13 @@ class CppFunction:
                 arguments = [f"{self.parameter(t)}{self.token()}" for t in function.inputs]
         except Unspellable as e:
             self.unit.report(
-                op, "PTO-E1302", f"a function with {e} in its signature has no C++ spelling",
+                op, "PTO-E1302", f"cannot emit a function with {e} in its signature",
                 help="pass pointers and scalars, and make views of them inside",
             )  # fmt: skip
         return f"{self.unit.prefix(op)}{result} {name}({', '.join(arguments)})"
 
     def parameter(self, type: Type) -> str:
-        """Type of a parameter, ready for its name: objects go by reference."""
+        """Return the type of a parameter, ready for its name: objects go by reference."""
         by_reference = isinstance(type, TileBufType | ConvTileType | ViewType | ShapedType | TokenType)
         return f"{self.types(type)}{'& ' if by_reference else ' '}"
 

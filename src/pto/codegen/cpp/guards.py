@@ -16,7 +16,7 @@ _TAIL_MODES = {"mte3-to-s-event0": "kSetWaitMte3ToSEvent0"}
 
 
 def body(f: CppFunction) -> None:
-    """Everything between the constants and the closing brace."""
+    """Emit the lines between the constants and the closing brace."""
     kind = str(f.op.attr("pto.kernel_kind") or "")
     guarded = kind in _MACRO
     if guarded:
@@ -31,7 +31,7 @@ def body(f: CppFunction) -> None:
         last = None
     if last is not None and _inside(last):
         last = None
-    if guarded and last is not None and last.operands:  # the value exists inside the guard only
+    if guarded and last is not None and last.operands:  # the value exists only inside the guard
         _return(f, last)
         last = None
     if guarded:
@@ -51,7 +51,7 @@ def _on_return(f: CppFunction, op: Operation) -> None:
 
 
 def _inside(op: Operation) -> bool:
-    """Whether a return hands out a value of one of several blocks, which is known inside its braces only."""
+    """Return True if a return hands out a value that is in scope only inside the braces of its block."""
     region = op.parent.parent if op.parent else None
     return bool(op.operands) and region is not None and len(region.blocks) > 1
 
@@ -73,7 +73,7 @@ def _return(f: CppFunction, op: Operation) -> None:
 
 
 def first_vector_core_only(unit: Unit, function: Operation, owner: Operation) -> bool:
-    """On A5 a FIFO that is not split is served by the first vector core."""
+    """Guard a FIFO without a split on A5: the first vector core serves it."""
     if not unit.a5 or any(op.row is not None and op.row.lanes for op in owner.walk()):
         return False
     return any(makes_fifo(op) and op.attr("nosplit") for op in function.walk())

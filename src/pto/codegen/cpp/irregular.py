@@ -1,4 +1,4 @@
-"""Tile instructions whose spelling depends on more than which operands and attributes are there."""
+"""Tile instructions whose spelling depends on more than the present operands and attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .function import CppFunction, handles
 
 
 def _by_row(op: Operation, data: str) -> str:
-    """Whether indices name rows or elements, where the program leaves it to the shapes."""
+    """Return the mode of indices, rows or elements; in mode auto the shapes decide."""
     mode = str(op.attr("coalesce"))
     if mode != "auto":
         return mode.title()
@@ -78,7 +78,7 @@ def _set_quant_scalar(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.syncall")
 def _syncall(f: CppFunction, op: Operation) -> None:
-    """A workspace that is given as a pointer becomes the tensor of one line that the call takes."""
+    """Convert a workspace pointer to the tensor of one line that the call takes."""
     workspace = op.get("gm_workspace")
     if workspace is None or not isinstance(workspace.type, PtrType):
         f.regular(op)
@@ -108,7 +108,7 @@ def _local_array(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.local_array_get")
 def _local_array_get(f: CppFunction, op: Operation) -> None:
-    """A variable of its own: the element may change before the value is used."""
+    """Emit a separate variable: the element may change before the value is used."""
     f.declare(op.results[0], f.types(op.results[0].type), _local_element(f, op))
 
 
@@ -124,7 +124,7 @@ def _local_element(f: CppFunction, op: Operation) -> str:
 
 @handles("pto.tmrgsort")
 def _tmrgsort(f: CppFunction, op: Operation) -> None:
-    """Merging lists writes how much of each was taken; without a place for it there is a spare one."""
+    """Emit a merge of lists, with the counts of taken elements in an operand or in a spare variable."""
     if not op.group("src1") or op.group("excuted"):
         f.regular(op)
         return

@@ -1,7 +1,7 @@
 """Memrefs: pointers with known sizes and strides, element accesses, and affine indices.
 
-A memref of an on-chip buffer is what the field's lowering makes of a tile; where it stands for one without
-saying how it lies, its strides say it, and it is a tile for the length of one instruction.
+The lowering of the vendor stack turns a tile into a memref of an on-chip buffer. If the memref has no layout
+of a tile, it becomes a tile for one instruction, by its strides.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 
 def memref_tensor(f: CppFunction, value: Value) -> str:
-    """A memref as the tensor an instruction takes."""
+    """Return a memref as the tensor for an instruction."""
     return declare_tensor(f, memref_view(f, value))
 
 
 def with_tiles(f: CppFunction, op: Operation, handler: Handler) -> None:
-    """Print an instruction whose memref operands are pointers here and tiles to it."""
+    """Print an instruction whose memref operands are pointers here and tiles in the call."""
     values = [v for v in op.operands if isinstance(v.type, MemRefType) and v.type.local]
     raw = {v: f.known[v] for v in values if v in f.known and v not in f.tile_types}
     for value in raw:
@@ -34,12 +34,12 @@ def with_tiles(f: CppFunction, op: Operation, handler: Handler) -> None:
 
 
 def _tile(f: CppFunction, op: Operation, value: Value) -> None:
-    """A tile at the storage of a memref, whose lines may lie apart."""
+    """Declare a tile at the storage of a memref, with a stride between its lines."""
     view = memref_view(f, value)
     tile = _strided_tile(value, view)
     if tile is None:
         f.unit.report(
-            op, "PTO-E1302", f"a value of type {value.type} has no place in C++ as a tile",
+            op, "PTO-E1302", f"cannot emit a value of type {value.type} as a C++ tile",
             help="rows or columns of a tile are contiguous and equally far apart; bind it with pto.bind_tile",
         )  # fmt: skip
         return
@@ -71,7 +71,7 @@ def _strided_tile(value: Value, view: KnownView) -> TileBufType | None:
 
 
 def _mixed(op: Operation, name: str) -> list[Extent]:
-    """Offsets, sizes or strides of a window: numbers, with values where the list says so."""
+    """Return offsets, sizes or strides of a window: numbers, with values where the list has a marker."""
     values = iter(op.group(name))
     static = op.attrs[f"static_{name}"].value
     return [extent(next(values)) if n == DYNAMIC else int(n) for n in static]
@@ -134,7 +134,7 @@ def _cast(f: CppFunction, op: Operation) -> None:
 
 @handles("memref.dealloc")
 def _dealloc(f: CppFunction, op: Operation) -> None:
-    """Only the memory planner looks at it."""
+    """Emit nothing: only the memory planner uses it."""
 
 
 def _element(f: CppFunction, memref: Value, indices: list[Value], use: str = "read") -> str:
@@ -178,7 +178,7 @@ _BAD_DIVISOR = '"[PTO-E2102] a divisor of %lld, which must be positive"'
 
 @handles("affine.apply")
 def _affine(f: CppFunction, op: Operation) -> None:
-    """An affine map of one result, as the arithmetic of its rows."""
+    """Emit an affine map of one result, as the arithmetic of its rows."""
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)
 
@@ -190,7 +190,7 @@ def _affine(f: CppFunction, op: Operation) -> None:
 
     def apply(name: str, lhs: Value, rhs: Value) -> Value:
         made = Operation(name, row(name), [lhs, rhs], [INDEX], loc=op.loc)
-        f.count[made.result] = 2  # a variable: some are used twice
+        f.count[made.result] = 2  # a variable: some have two uses
         f.parts.expression(f, made)
         return made.result
 

@@ -1,6 +1,6 @@
 """A whole program as C++: its functions in order, names of variables, `#line` directives.
 
-`emit` is what the assembler and `pto.emit_cpp` call with a program that went through the passes.
+The assembler and `pto.emit_cpp` call `emit` after the passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .spelling import string
 from .unit import Unit
 
 PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
-#: Modules that register as the others do, for instructions of sets and families that few programs use.
+#: Modules with emitters for instruction sets and families that few programs use.
 _RARE = {"vector": "vectors", "predicate": "vectors", "micro": "vectors", "cube": "cube", "comm": "comm",
          "dma-copy": "dma"}  # fmt: skip
 _TOKEN = re.compile("\x01(\\d+)")
@@ -34,11 +34,12 @@ def emit(
     index_type: str = "int32_t",
     checked: bool = False,
 ) -> str:
-    """The C++ of a program in manual form; raises `DiagnosticError` with everything that has no spelling.
+    """Return the C++ of a program in manual form; raise `DiagnosticError` with all operations without a
+    spelling.
 
-    `planned` says that the tool chose the addresses, so that tiles are declared in two steps; `index_type` is
-    the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
-    every access to global memory, and scalar accesses go through our headers, which check them.
+    `planned` means that the tool chose the addresses, so that tiles are declared in two steps; `index_type`
+    is the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text records locations of
+    accesses to global memory, and our headers check scalar accesses.
     """
     load(module)
     unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
@@ -46,7 +47,7 @@ def emit(
 
 
 def emit_placed(module: Module, profile: Profile, *, planned: bool = False) -> tuple[str, list[Span | None]]:
-    """The C++ of a program, and for each of its lines the place in the program that it stands for."""
+    """Return the C++ of a program, and for each of its lines the source location in the program."""
     load(module)
     return _emitted(Unit(module, profile, planned))
 
@@ -59,7 +60,7 @@ def _emitted(unit: Unit) -> tuple[str, list[Span | None]]:
 
 
 def load(module: Module) -> None:
-    """Import what the operations of a program need."""
+    """Import the emitters for the operations of a program."""
     used = {word for op in module.walk() if op.row is not None for word in (op.row.set, op.row.family)}
     for word in sorted(used & _RARE.keys()):
         import_module(f"{__package__}.{_RARE[word]}")
@@ -77,7 +78,7 @@ def _text(unit: Unit) -> tuple[str, list[Span | None]]:
         lines, marks = function.emit()
         for text, mark in zip(lines, marks, strict=True):
             places += [mark] * (text.count("\n") + 1)
-        places.append(None)  # functions stand apart
+        places.append(None)  # blank lines between functions
         if unit.line_directives:
             lines = _with_lines(lines, marks)
         parts.append(_named("\n".join(lines)) + "\n")
@@ -87,7 +88,7 @@ def _text(unit: Unit) -> tuple[str, list[Span | None]]:
 
 
 def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
-    """`#line` before every line that the count of the compiler would attribute to another source line."""
+    """Insert `#line` before each line that the compiler would otherwise attribute to another source line."""
     out: list[str] = []
     file, expected = "", -1
     for text, mark in zip(lines, marks, strict=True):
@@ -102,7 +103,7 @@ def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
 
 
 class _ValueNames(dict[str, str]):
-    """v1, v2, ... in order of appearance."""
+    """Names v1, v2, ... in order of appearance."""
 
     def __missing__(self, number: str) -> str:
         name = self[number] = f"v{len(self) + 1}"

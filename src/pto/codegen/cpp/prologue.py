@@ -1,4 +1,4 @@
-"""What stands before the functions: the include, and helpers of the emitted code where it uses them."""
+"""The text before the functions: the include, and helpers that the emitted code uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 _HEAD = """\
 #include "pto/pto-inst.hpp"
 """
-#: What rows of `arith` and `math` call: their home is the header of the standard library.
+#: Functions that rows of `arith` and `math` call, from the standard library.
 _CMATH = "#include <cmath>\n"
 _FUNCTIONS = "fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma"
 _FUNCTIONS += "|ptoas_rsqrt"
@@ -68,7 +68,7 @@ static AICORE inline To ptoas_bitcast(From from) {
   return to;
 }
 """
-#: Our engine has one that rounds once, as it has its own exp and log: see pto/core/functions.hpp.
+#: Our engine has a version that rounds once, like its exp and log: see pto/core/functions.hpp.
 _RSQRT = """\
 
 #ifndef PTO_OWN_FUNCTIONS
@@ -79,7 +79,7 @@ static AICORE inline double ptoas_rsqrt(double x) { return 1.0 / sqrt(x); }
 
 
 def prologue(body: str, target: str) -> str:
-    """The text before the functions whose text is `body`; it names the target, for `pto build`."""
+    """Return the text before the functions whose text is `body`; it names the target, for `pto build`."""
     out = [_HEAD, _CMATH if _calls_math(body) else "", _USING, f"// target: {target}\n"]
     if "PTOAS_EventIdArray<" in body:
         out.append(_EVENT_ID_ARRAY)
@@ -100,5 +100,5 @@ def _calls_math(body: str) -> bool:
 
 
 def helpers() -> str:
-    """All helpers: for functions that are compiled before it is known who uses which."""
+    """Return all helpers, for functions that are compiled before their uses are known."""
     return "".join((_EVENT_ID_ARRAY, _TRANDOM, _BITCAST))

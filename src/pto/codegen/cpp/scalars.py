@@ -16,14 +16,14 @@ from ...isa.row import Row
 from .function import ATOM, CAST, OTHER, CppFunction, handles
 from .spelling import bits_of, fits, literal, unsigned
 
-#: How an operand stands in its place: alone, after a cast or sign, or beside an operator.
+#: Place of an operand: alone, after a cast or sign, or beside an operator.
 _ALONE, _UNARY, _BINARY = range(3)
 
-Segment = str | tuple[str, int]  # text, or an operand's name with its place
+Segment = str | tuple[str, int]  # text, or the name of an operand with its place
 
 
 class _Expression:
-    """One statement of a spelling with the types filled in."""
+    """One statement of a spelling with its types."""
 
     def __init__(self, text: str, types: dict[str, str]) -> None:
         self.target = ""
@@ -66,7 +66,7 @@ def _kind(text: str, type: str) -> int:
 
 
 def _closes(text: str) -> int:
-    """Length of the group in parentheses a text starts with; -1 if it starts with none."""
+    """Return the length of the group in parentheses at the start of a text; -1 if there is none."""
     depth = 0
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
@@ -77,7 +77,7 @@ def _closes(text: str) -> int:
 
 _cache: dict[tuple[str, str, str], list[_Expression]] = {}
 
-#: Of i1, whose numbers are 0 and -1 where they have a sign, what the spelling of numbers gets wrong.
+#: Spellings for i1 that differ from those of numbers: its signed values are 0 and -1.
 _OF_I1 = {
     "arith.maxsi": "(bool) ($lhs & $rhs)", "arith.minsi": "(bool) ($lhs | $rhs)",
     "arith.addui_extended": "$sum = $lhs != $rhs; $overflow = (bool) ($lhs & $rhs)",
@@ -107,7 +107,7 @@ def _expressions(row: Row, result: str, source: str) -> list[_Expression]:
 
 
 def expression(f: CppFunction, op: Operation) -> None:
-    """A row of arith or math."""
+    """Emit a row of arith or math."""
     row = op.row
     assert row is not None
     if not any(f.count.get(r) for r in op.results):
@@ -138,13 +138,13 @@ def expression(f: CppFunction, op: Operation) -> None:
 
 
 def _short(f: CppFunction, value: Value) -> bool:
-    """Whether a value may be printed more than once."""
+    """Return True if a value may be printed more than once."""
     text, kind = f.known.get(value, ("", ATOM))
     return kind == ATOM or (kind == CAST and len(text) < 24)
 
 
 def _as_bool(op: Operation, text: str, kind: int, type: str) -> tuple[str, int]:
-    """Arithmetic of i1 keeps the lowest bit."""
+    """Keep the lowest bit for arithmetic of i1."""
     if type != "bool" or op.name not in _WRAPPING:
         return text, kind
     return f"(bool) ({text.removeprefix('(bool) ')} & 1)", CAST
@@ -164,7 +164,8 @@ def _constant(f: CppFunction, op: Operation) -> None:
     if isinstance(value, IntAttr) and type != "bool" and not fits(value.value, type):
         number = str(value.value) if value.value.bit_length() < 128 else "a larger one"
         f.unit.report(
-            op, "PTO-E1303", f"the constant does not fit in {type}, the C++ type of {result.type}",
+            op, "PTO-E1303",
+            f"cannot emit a constant that does not fit in {type}, the C++ type of {result.type}",
             expected=f"a number of {bits_of(type)} bits", got=number,
             help="emit with 64-bit indices (--index-type=int64_t)",
         )  # fmt: skip
@@ -174,7 +175,7 @@ def _constant(f: CppFunction, op: Operation) -> None:
 
 
 def _list(f: CppFunction, result: Value, text: str) -> None:
-    """A dense list: how many elements of each list a merge sort took, as unsigned 16-bit numbers."""
+    """Emit a dense list: the elements of each list that a merge sort took, as unsigned 16-bit numbers."""
     numbers = [int(n) & 0xFFFF for n in re.findall(r"-?\d+", text[: text.find(">")])]
     if f.count.get(result) and isinstance(result.type, ShapedType):
         size = result.type.dims[0] or 1
@@ -185,7 +186,7 @@ def _list(f: CppFunction, result: Value, text: str) -> None:
 
 @handles("arith.extsi", "arith.sitofp", "arith.trunci", "arith.index_cast")
 def _convert(f: CppFunction, op: Operation) -> None:
-    """Casts that keep the value: no text where the C++ type stays, and a sign where i1 means -1."""
+    """Emit casts that keep the value: without text if the C++ type stays, and with a sign if i1 means -1."""
     source, result = op.operands[0], op.results[0]
     to, of = f.types(result.type), f.types(source.type)
     if to == of:
@@ -203,7 +204,7 @@ def _convert(f: CppFunction, op: Operation) -> None:
 
 @handles("arith.index_castui", "arith.fptosi", "arith.fptoui")
 def _narrow(f: CppFunction, op: Operation) -> None:
-    """Casts of which i1 keeps the lowest bit of the whole number; a cast to bool asks for any bit."""
+    """Emit casts to i1, which keep the lowest bit of the whole number; a cast to bool tests all bits."""
     source, result = op.operands[0], op.results[0]
     if f.types(result.type) != "bool":
         expression(f, op)
@@ -219,7 +220,7 @@ _UNSIGNED = {"ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
 
 @handles("arith.truncf")
 def _truncf(f: CppFunction, op: Operation) -> None:
-    """A cast rounds to nearest even, and to nothing else."""
+    """Emit a cast, which can only round to nearest even."""
     if op.attr("roundingmode") != "to_nearest_even":
         f.unit.no_spelling(op, "with 'roundingmode'")
     else:
@@ -260,7 +261,7 @@ def _cmpf(f: CppFunction, op: Operation) -> None:
 
 
 def _small(f: CppFunction, value: Value) -> str:
-    """An operand that is named several times."""
+    """Return an operand that is named several times."""
     return f.operand(value) if _short(f, value) else f.atom(value)
 
 

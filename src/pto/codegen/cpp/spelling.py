@@ -1,4 +1,4 @@
-"""How types and literals are spelled in C++. Pure functions of types; names of values are not known here."""
+"""C++ spellings of types and literals: pure functions of types, without names of values."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ NARROW = frozenset(d.cpp for d in DTYPES.values() if d.bits in (8, 16))
 
 
 def register(dtype: str) -> str:
-    """The vector register of an element type."""
+    """Return the vector register of an element type."""
     name = f"s{dtype[1:]}" if dtype[0] == "i" else dtype
     return f"vector_{name}{'x2' if DTYPES[dtype].bits == 4 else ''}"
 
 
 class Unspellable(Exception):
-    """A type that C++ has no spelling for."""
+    """A type without a C++ spelling."""
 
 
 class Types:
@@ -93,7 +93,7 @@ class Types:
         raise Unspellable(str(type))
 
     def tile(self, t: TileBufType, valid: Dims, shape: tuple[int, int] | None = None) -> str:
-        """An eleven-parameter Tile with the given valid region (None: at run time)."""
+        """Return an eleven-parameter Tile with the given valid region (None: at run time)."""
         rows, cols = shape or t.shape
         blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
         pad = f"PadValue::{_PADS[t.pad].title()}" if t.pad < len(_PADS) else f"(PadValue) 0x{t.pad:X}ULL"
@@ -113,7 +113,7 @@ class Types:
         )
 
     def open_view(self, t: ViewType) -> str:
-        """A view whose strides are known at run time only: an argument, or a value of control flow."""
+        """Return a view with run-time strides: an argument, or a value of control flow."""
         dims = ", ".join(_dim(d) for d in (*(1,) * (5 - t.rank), *t.dims))
         return (
             f"GlobalTensor<{self.scalar(t.elem)}, pto::Shape<{dims}>, pto::Stride<-1, -1, -1, -1, -1>, "
@@ -134,21 +134,21 @@ def _dim(d: int | None) -> str:
 
 
 def unsigned(type: str) -> str:
-    """The unsigned integer type of the same width."""
+    """Return the unsigned integer type of the same width."""
     if type in ("bool", "__int128"):
         return "uint8_t" if type == "bool" else "unsigned __int128"
     return type if type.startswith("u") else f"u{type}"
 
 
 def bits_of(type: str) -> int:
-    """Width of a C++ scalar type."""
+    """Return the width of a C++ scalar type."""
     if type in ("double", "int64_t", "uint64_t"):
         return 64
     return next((d.bits for d in DTYPES.values() if d.cpp == type), 32)
 
 
 def literal(value: Attribute, type: str) -> str:
-    """A scalar constant as a C++ initialiser of `type`."""
+    """Return a scalar constant as a C++ initializer of `type`."""
     if isinstance(value, IntAttr | BoolAttr):
         return integer(int(value.value), type)
     assert isinstance(value, FloatAttr)
@@ -168,7 +168,7 @@ def integer(number: int, type: str) -> str:
 
 
 def fits(number: int, type: str) -> bool:
-    """Whether a number is a value of an integer type, read as signed or as unsigned."""
+    """Return True if a number is a value of an integer type, read as signed or as unsigned."""
     bits = bits_of(type)
     return -(1 << (bits - 1)) <= number < 1 << bits
 
@@ -188,14 +188,14 @@ def floating(number: float, type: str, bits: int | None = None) -> str:
 
 
 def _nan(type: str, bits: int | None, suffix: str) -> str:
-    """A quiet NaN, or the given pattern where it is another one."""
+    """Return a quiet NaN, or the given pattern if it is another NaN."""
     if type == "float" and bits not in (None, 0x7FC00000):
         return f"ptoas_bitcast<float>((uint32_t) 0x{bits:08X}u)"
     return f'__builtin_nan{suffix}("")'
 
 
 def _rounded(number: float, type: str) -> float:
-    """The value the constant has in its type, so that the literal needs no second rounding."""
+    """Return the value of the constant in its type, so that the literal needs no second rounding."""
     if not math.isfinite(number):
         return number
     try:
@@ -206,7 +206,7 @@ def _rounded(number: float, type: str) -> float:
     except OverflowError:
         return math.copysign(math.inf, number)
     if type == "bfloat16_t":
-        step = max(math.frexp(number)[1], -125) - 8  # of the bits that are kept; fewer where it is subnormal
+        step = max(math.frexp(number)[1], -125) - 8  # bits that are kept; fewer for subnormal values
         return math.copysign(math.ldexp(round(math.ldexp(number, -step)), step), number)
     return number
 
@@ -220,10 +220,10 @@ _KEYWORDS = frozenset(
     "and_eq bitand bitor char8_t char16_t char32_t compl concept const_cast consteval constinit co_await "
     "co_return co_yield decltype dynamic_cast noexcept not_eq nullptr or_eq reinterpret_cast requires "
     "static_assert static_cast thread_local wchar_t xor_eq "
-    # what emitted C++ itself names or our headers define
+    # names that emitted C++ uses or our headers define
     "T AICORE INT64_MIN size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t bfloat16_t "
     "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__ "
-    # functions of the C library that a declaration would bind to, in C++ that is compiled for a host
+    # functions of the C library that a declaration would bind to, in C++ for a host
     "_Exit _exit abort alarm clearenv close closefrom dup dup2 exit fork kill killpg malloc pause quick_exit "
     "raise sched_yield setgid setns setpgid setsid setuid sleep sync sysconf system tmpfile tzset unshare "
     "usleep vfork".split()
@@ -231,7 +231,7 @@ _KEYWORDS = frozenset(
 
 
 def identifier(name: str) -> str:
-    """A symbol name as a C++ identifier."""
+    """Return a symbol name as a C++ identifier."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not plain or plain[0].isdigit() or plain in _KEYWORDS or re.fullmatch(r"v\d+", plain):
         plain = f"f_{plain}"
@@ -239,7 +239,7 @@ def identifier(name: str) -> str:
 
 
 def string(text: str) -> str:
-    """A C++ string literal."""
+    """Return a C++ string literal."""
     out: list[str] = []
     for byte in text.encode("utf-8", "surrogateescape"):
         char = chr(byte)

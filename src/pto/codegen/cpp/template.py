@@ -1,17 +1,17 @@
-"""The C++ spelling of a table row, compiled: which alternative an operation takes, and what fills its places.
+"""The C++ spelling of a table row, compiled: the alternative for an operation, and the text of its places.
 
     TMOV($dst, $src) | TMOV<Dst, Src, ReluPreMode>($dst, $src)
 
 `$name` is an operand, a result or an attribute; inside `<...>` a capitalised operand name is its type, `T`
 the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
 in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes
-the one that says everything that is set and as little else as possible. One that fixes attributes is for
-these values only, one with element types for these.
+the one with all attributes and operands that are set, and as few others as possible. An alternative that
+fixes attributes or element types is for these only.
 
 Calls on vector registers have more words. A result is a variable that the call writes; `$r:acc` begins as a
 copy of an operand. `$x.S`, `$x.B` and `$x.W` see a register as signed, unsigned and 32-bit unsigned integers,
-`$n.K` is a constant operand and `$n.H` the half that it names. `%t<u32>` is a register of the call's own, of
-the type of its result where it says none; `<mask>` is a mask.
+`$n.K` is a constant operand and `$n.H` the half that it names. `%t<u32>` is a register of the call itself, by
+default with the type of its result; `<mask>` is a mask.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ...ir.core import Operation
 from ...isa.enums import ENUMS
 from ...isa.row import Attr, Row
 
-#: Attributes that the type of an argument says: the layout of an access is that of its tensor.
+#: Attributes that follow from the type of an argument: the layout of an access is that of its tensor.
 _IN_TYPES = frozenset(("layout",))
 
-#: Attributes that mean something where they are absent: a comparison is for equality.
+#: Attributes with a meaning if absent: a comparison is for equality.
 _IMPLIED = frozenset(("cmpMode",))
 
 _TOKEN = re.compile(
@@ -38,7 +38,7 @@ _CASES = {
     "U": "upper", "C": "camel", "N": "number", "S": "signed", "B": "bits", "W": "words", "K": "constant",
     "H": "half",
 }  # fmt: skip
-#: Sets whose calls have forms by element type; where none is for an operation there is no spelling.
+#: Sets whose calls have forms by element type; an operation without a form has no spelling.
 _BY_TYPE = ("vector", "predicate", "cube")
 
 _NOTHING: dict[str, Any] = {}
@@ -50,7 +50,7 @@ Place = tuple[str, str]
 
 
 class Alternative:
-    """One spelling: its places in order, the operands and attributes it mentions, and those it fixes."""
+    """One spelling: its places in order, its operands and attributes, and its fixed attributes."""
 
     def __init__(
         self, row: Row, text: str, fixes: Mapping[str, Any] = _NOTHING, types: str = "", ignores: str = ""
@@ -116,7 +116,7 @@ class Alternative:
 
 
 def attribute_class(attr: Attr) -> str:
-    """C++ class of an attribute's enum, without namespace."""
+    """Return the C++ class of the enum of an attribute, without namespace."""
     if attr.kind not in ENUMS:
         return ""
     return ENUMS[attr.kind].cpp.rpartition("::")[0].rpartition("::")[2]
@@ -144,7 +144,7 @@ class Template:
         self._choices: dict[tuple[Any, ...], tuple[Alternative | None, str]] = {}
 
     def choose(self, op: Operation) -> tuple[Alternative | None, str]:
-        """The alternative an operation takes; None and why no alternative fits."""
+        """Return the alternative for an operation; or None, and the reason that no alternative fits."""
         facts: list[str] = []
         if op.segments is not None:
             segments = op.segments
@@ -194,7 +194,7 @@ class Template:
         return (best[1], "") if not left else (None, f"with '{min(left)}'")
 
     def _without(self, names: set[str]) -> Alternative:
-        """The first spelling with the arguments of these names dropped."""
+        """Return the first spelling without the arguments of these names."""
         text = self.row.forms[0].cpp
         for name in names:
             text = re.sub(rf", &?\${name}\b(?![.\w])", "", text)
@@ -202,7 +202,7 @@ class Template:
 
 
 def element_type(op: Operation, name: str) -> str:
-    """The element type of an operand or result."""
+    """Return the element type of an operand or result."""
     row = op.row
     assert row is not None
     if name in row.operand_index:
@@ -215,7 +215,7 @@ _cache: dict[str, Template] = {}
 
 
 def template(row: Row, isa: str) -> Template:
-    """The spellings of a row on a target: a sum of three is two instructions, except on the cpu."""
+    """Return the spellings of a row on a target: a sum of three is two instructions, except on the cpu."""
     steps = isa != "cpu" or ";" not in row.cpp or row.set in _BY_TYPE
     key = row.name if steps else f"{row.name} on {isa}"
     found = _cache.get(key)

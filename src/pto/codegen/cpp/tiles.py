@@ -15,7 +15,7 @@ from .views import local_pointer
 
 
 def _valid(f: CppFunction, type: TileBufType, value: Value, given: list[Value]) -> tuple[Dims, list[Value]]:
-    """Static valid extents of a tile (None: at run time) and the values of the others.
+    """Return static valid extents of a tile (None: at run time) and the values of the others.
 
     A lone run-time extent that is a constant is printed as one; with two the tile stays open.
     """
@@ -126,7 +126,7 @@ def _pointer_cast(f: CppFunction, op: Operation) -> None:
 
 
 def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufType | None:
-    """A tile, or the tile a memref of an on-chip buffer stands for; None for anything else."""
+    """Return a tile, or the tile of a memref of an on-chip buffer; None for other types."""
     if isinstance(type, TileBufType):
         return type
     if not isinstance(type, MemRefType) or not type.local or None in type.dims or not type.dims:
@@ -136,7 +136,7 @@ def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufTy
     said = dict(re.findall(r"(\w+)\s*=\s*(?:#pto\.\w+<)?(\w+)", config))
 
     def named(key: str, enum: str) -> str:
-        """A word of the configuration, which may be a number; the first one where it says nothing."""
+        """Return a word of the configuration, which may be a number; by default the first one."""
         words = dict(enumerate(ENUMS[enum].values))
         word = said.get(key, "0")
         return words.get(int(word), words[0]) if word.isdigit() else ENUMS[enum].canonical(word) or words[0]
@@ -150,7 +150,8 @@ def as_tile(type: Type, config: str = "", open_valid: bool = False) -> TileBufTy
 
 
 def _open_extents(f: CppFunction, type: TileBufType, source: Value, same_shape: bool) -> list[str]:
-    """Run-time extents of another reading of a tile: the source's where the shapes agree, else the shape."""
+    """Return run-time extents of another reading of a tile: those of a source of the same shape, or the
+    shape."""
     name = f.text(source)
     asked = (("GetValidRow", type.v_row, type.rows), ("GetValidCol", type.v_col, type.cols))
     return [f"{name}.{get}()" if same_shape else str(size) for get, valid, size in asked if valid is None]
@@ -181,7 +182,7 @@ def _other_reading(f: CppFunction, op: Operation) -> None:
 
 
 def strides(type: TileBufType, rows: int, cols: int) -> tuple[int, int]:
-    """Elements between rows and between columns (whole boxes where the tile has boxes)."""
+    """Return the elements between rows and between columns (whole boxes if the tile has boxes)."""
     extra = type.compact == "row_plus_one"
     if not type.boxed:
         return (cols + extra, 1) if type.blayout == "row_major" else (1, rows + extra)
@@ -193,8 +194,8 @@ Size = tuple[int, int]
 
 
 def window(pitch: dict[Value, Size], op: Operation) -> tuple[Size, Size, Size]:
-    """The storage in which a window lies, its size, and its shape: it keeps the pitch of its source, so its
-    shape is the source's along the lines. Notes the storage for windows of it."""
+    """Return the storage of a window, its size, and its shape. It keeps the pitch of its source, so along the
+    lines it has the shape of the source. Records the storage for windows of it."""
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
@@ -234,7 +235,7 @@ def _window(f: CppFunction, op: Operation) -> None:
 
 
 def _own_line(f: CppFunction, window: Value, size: Size, shape: Size) -> None:
-    """Tell our headers where the lines of a window end; those of its C++ type go on in its tile."""
+    """Pass the ends of the lines of a window to our headers; the lines of its C++ type go on in its tile."""
     own = next((mine for mine, whole in zip(size, shape, strict=True) if mine < whole), None)
     if f.unit.checked and own is not None:
         f.line(f"{f.text(window)}.Line = {own};")
@@ -243,7 +244,7 @@ def _own_line(f: CppFunction, window: Value, size: Size, shape: Size) -> None:
 def _window_extents(
     f: CppFunction, op: Operation, type: TileBufType, source: Value, of: TileBufType, size: tuple[int, int]
 ) -> list[int | str]:
-    """Valid extents of a window: static, given, or what the source's valid region leaves of it."""
+    """Return valid extents of a window: static, given, or cut to the valid region of the source."""
     given = (
         {"v_row": op.group("valid_row"), "v_col": op.group("valid_col")} if op.name == "pto.subview" else {}
     )

@@ -1,4 +1,4 @@
-"""A whole program as C++, as its functions see it: types, problems, order and prefixes of functions."""
+"""A whole program for its functions: types, problems, order and prefixes of functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .spelling import Types, Unspellable, identifier
 
 
 def no_registers(profile: Profile, cube: bool = False) -> tuple[str, str]:
-    """What is said of code on vector registers, or of the cube unit, for a target that has no such calls."""
+    """Return message and help for vector or cube code on pointers for a target without such calls."""
     what = "calls of the cube unit on pointers" if cube else "calls on vector registers"
     return (
         f"no C++ spelling on {profile.name}: only an A5 has {what}",
@@ -47,7 +47,7 @@ class Unit:
         self._distinct_names()
 
     def _distinct_names(self) -> None:
-        """Two names that differ in characters C++ does not have would become one."""
+        """Report two names that become one, because C++ lacks the characters in which they differ."""
         taken: dict[str, str] = {}
         for func in self.module.functions:
             name = str(func.attr("sym_name"))
@@ -56,7 +56,7 @@ class Unit:
                 self.report(
                     func,
                     "PTO-E1304",
-                    f"'@{name}' and '@{taken[spelled]}' are both '{spelled}' in C++",
+                    f"cannot emit '@{name}': '@{taken[spelled]}' is '{spelled}' in C++, too",
                     help="rename one of them",
                 )
 
@@ -68,10 +68,10 @@ class Unit:
         self._context.report(op, code, message, **more)
 
     def no_spelling(self, op: Operation, what: str = "") -> None:
-        """Report an operation that C++ has no words for; `what` says when, e.g. `with 'x'`."""
+        """Report an operation without a C++ spelling; `what` is its condition, e.g. `with 'x'`."""
         row = op.row
         if row is None:
-            self.report(op, "PTO-E1301", "no C++ spelling: the operation is not of a dialect we know")
+            self.report(op, "PTO-E1301", "no C++ spelling: unknown dialect")
         elif what:
             name = what.partition("'")[2].rstrip("'")
             more = f"give '{name}': the call has no form without it" if what.startswith("without") else ""
@@ -82,13 +82,13 @@ class Unit:
             self.report(op, "PTO-E1301", f"no C++ spelling: {row.no_cpp}")
 
     def no_registers(self, op: Operation) -> None:
-        """Report code on vector registers, or of the cube unit, for a target that has no such calls."""
+        """Report code on vector registers, or of the cube unit, on a target without such calls."""
         message, help = no_registers(self.profile, op.row is not None and op.row.set == "cube")
         self.report(op, "PTO-E1301", message, help=help)
 
     def other_registers(self, op: Operation) -> bool:
-        """Whether an operation on vector registers or of the cube unit is for a target whose calls of these
-        names take other arguments. Our headers have those of an A5 on every target."""
+        """Return True if an operation on vector registers or of the cube unit is for a target whose calls
+        have other arguments. Our headers have the calls of an A5 on every target."""
         row = op.row
         own = row is not None and (row.set in ("vector", "predicate", "cube") or row.scope == "vec")
         return own and self.profile.isa == "a2a3" and not self.checked
@@ -98,10 +98,10 @@ class Unit:
         try:
             call(*args)
         except Unspellable as e:
-            self.report(op, "PTO-E1302", f"a value of type {e} has no place in C++")
+            self.report(op, "PTO-E1302", f"cannot emit a value of type {e} in C++")
 
     def entry(self, func: Operation) -> bool:
-        """Whether a function is a kernel: marked, or the only one there is."""
+        """Return True if a function is a kernel: marked, or the only function."""
         return entry_mark(func) is not None or (len(self._defined) == 1 and func is self._defined[0])
 
     def prefix(self, func: Operation) -> str:
@@ -112,7 +112,7 @@ class Unit:
         return "static AICORE " if func.attr("sym_visibility") == "private" else "AICORE "
 
     def ordered(self) -> list[Operation]:
-        """Functions with the callees of each before it, otherwise as written."""
+        """Return the functions, each after its callees, otherwise in source order."""
         functions = self.module.functions
         calls = {
             f: {str(op.attr("callee")) for op in f.walk() if op.name == "func.call"} & self._names
@@ -124,7 +124,7 @@ class Unit:
         while left:
             wave = [f for f in left if calls[f] <= done]
             if not wave:  # the verifier refuses recursion
-                self.report(left[0], "PTO-E0216", "recursive function calls have no C++ spelling")
+                self.report(left[0], "PTO-E0216", "cannot emit recursive function calls in C++")
                 return out
             out += wave
             done |= {f.attr("sym_name") for f in wave}

@@ -4,9 +4,9 @@
     %v = pto.vlds %p[%i] : ..                  vector_f32 v1;
                                                vlds(v1, v2, v3, NORM);
 
-A value of a register type is a variable. What an instruction returns beside its registers (an advanced
-pointer, a count) is a variable that begins as a copy of the operand and that the call moves on; the state of
-an unaligned stream is one variable for the whole stream.
+A value of a register type is a variable. Further results of an instruction (an advanced pointer, a count) are
+variables that begin as copies of the operand and that the call updates; the state of an unaligned stream is
+one variable for the whole stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def dtype_of(value: Value) -> str:
 
 
 def bits_of(value: Value) -> int:
-    """Bits of a lane, or of what a pointer counts: elements of 4 bits come in pairs."""
+    """Return the bits of a lane, or of the unit of a pointer: 4-bit elements come in pairs."""
     return int(value.type.bits)  # type: ignore[attr-defined]
 
 
@@ -39,7 +39,7 @@ def bits_of(value: Value) -> int:
 
 
 def seen_as(f: CppFunction, value: Value, dtype: str) -> str:
-    """A register, seen as one of another element type where that differs."""
+    """Return a register, cast to another element type if that differs."""
     text = f.declare_result(value) if value.op is not None and value not in f.known else f.text(value)
     return text if dtype_of(value) == dtype else f"({register(dtype)}&) {text}"
 
@@ -65,13 +65,13 @@ def _as_words(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> 
 
 
 def _begins(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
-    """A result that begins as an operand."""
+    """Emit a result that begins as a copy of an operand."""
     result, operand = (_named(f, op, part) for part in name.split(":"))
     return f.declare(result, f.types(result.type), f.text(operand))
 
 
 def _temporary(f: CppFunction, op: Operation, name: str, own: dict[str, str]) -> str:
-    """A register of the call's own, declared where it is first named."""
+    """Return a register of the call itself, declared at its first use."""
     if name not in own:
         type = name.partition(":")[2]
         first = next(v for v in (*op.results, *op.operands) if isinstance(v.type, VRegType))
@@ -111,7 +111,7 @@ PLACES |= {
 
 @handles("pto.vecscope", "pto.strict_vecscope")
 def _vecscope(f: CppFunction, op: Operation) -> None:
-    """Conversions obey what they say only where CTRL does not saturate for all of them."""
+    """Emit a vecscope. Conversions keep their own modes only if CTRL does not saturate all of them."""
     if f.unit.profile.isa == "a2a3" and not f.unit.checked:
         f.unit.no_registers(op)
         return
@@ -132,7 +132,7 @@ def _vecscope(f: CppFunction, op: Operation) -> None:
 
 
 def obeys_tags(unit: Unit, block: Block) -> bool:
-    """Whether something in a block says whether it saturates."""
+    """Return True if an operation of a block has its own saturation."""
     for top in block.ops:
         for op in top.walk():
             if op.row is None or op.row.set != "vector" or "RS_" not in op.row.cpp:
@@ -173,7 +173,7 @@ _WIDTHS = (8, 16, 32)
 
 @handles(*(f"pto.{name}_b{width}" for name in ("pset", "pge") for width in _WIDTHS))
 def _pattern(f: CppFunction, op: Operation) -> None:
-    """A pattern; a count that has none is that of a tail mask."""
+    """Emit a pattern; a count without a pattern becomes a tail mask."""
     name = op.name.removeprefix("pto.")
     pattern = op.attr("pattern")
     if pattern in TAGS["Pat"].words:
@@ -194,7 +194,7 @@ def _pattern(f: CppFunction, op: Operation) -> None:
 
 @handles(*(f"pto.plt_b{width}" for width in _WIDTHS))
 def _tail(f: CppFunction, op: Operation) -> None:
-    """The count is a variable, which the call lowers."""
+    """Emit a count as a variable, which the call decreases."""
     mask, rest = op.results
     variable = f.token()
     f.line(f"uint32_t {variable} = (uint32_t) {f.unary(op.operands[0])};")
@@ -203,7 +203,7 @@ def _tail(f: CppFunction, op: Operation) -> None:
 
 
 def _pointer(f: CppFunction, value: Value, dtype: str, offset: str = "") -> str:
-    """A pointer to elements of a type, further by elements of its own."""
+    """Return a pointer to elements of a type, moved by elements of its own type."""
     text = f.text(value)
     if offset and offset != "0":
         text = f"{f.operand(value)} + {offset}"
@@ -219,7 +219,7 @@ def _pointer_type(value: Value, dtype: str) -> str:
 
 
 def _moving(f: CppFunction, source: Value, result: Value, dtype: str) -> str:
-    """A pointer variable that a call moves on; the result is what it points to then."""
+    """Return a pointer variable that a call updates; the result is its value afterwards."""
     variable = f.token()
     type = _pointer_type(source, dtype)
     f.line(f"{type} {variable} = {_pointer(f, source, dtype)};")
@@ -239,7 +239,7 @@ _UNITS = {"NORM": 32, "DS": 32, "US": 16, "PK": 16}
 
 
 def _mask_offset(f: CppFunction, op: Operation) -> str:
-    """The offset of a mask access, in bytes."""
+    """Return the offset of a mask access, in bytes."""
     dist = str(op.attr("dist"))
     for name in ("areg", "imm", "offset"):
         found = _optional(op, name) if name in op.row.operand_index else None  # type: ignore[union-attr]
@@ -281,23 +281,23 @@ def _append_mask(f: CppFunction, op: Operation) -> None:
 
 # -- loads and stores ---------------------------------------------------------------------------------------
 
-#: Words of loads that mean the same as others.
+#: Words of loads with the same meaning as others.
 _SAME = {"UNPK4": "UNPK4_B8", "BRC_BLK": "BLK", "SPLT4CHN": "SPLT4CHN_B8"}
 
 
 def _plain(dtype: str) -> str:
-    """The element type that public calls have for one: those of hif8, and pairs, go as bytes."""
+    """Return the element type of public calls for a type: hif8, and pairs, go as bytes."""
     return "u8" if dtype == "hif8" or DTYPES[dtype].bits == 4 else dtype
 
 
 def _width(word: str) -> int:
-    """Bits of the items that a distribution names; 0 where it names none."""
+    """Return the bits of items of a distribution; 0 if its name has none."""
     digits = word.rpartition("_B")[2]
     return int(digits) if digits.isdigit() else 0
 
 
 def _item_type(dtype: str, width: int) -> str:
-    """The element type of a call for items of some bits: integers where the elements have another width."""
+    """Return the element type of a call for items of a width: integers if the elements have another width."""
     return _plain(dtype) if width in (0, DTYPES[_plain(dtype)].bits) else f"u{width}"
 
 
@@ -404,7 +404,7 @@ def _blocks(f: CppFunction, op: Operation) -> None:
 
 
 def _requests(f: CppFunction, op: Operation, width: int) -> str:
-    """The mask of a gather or scatter; a number stands for the first lanes."""
+    """Return the mask of a gather or scatter; a number stands for the first lanes."""
     given = op.group("mask")[0]
     if isinstance(given.type, MaskType):
         return f.text(given)
@@ -445,7 +445,7 @@ def _vscatter(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vsld", "pto.vsst")
 def _strided(f: CppFunction, op: Operation) -> None:
-    """A gather or scatter with computed offsets: items of w bits, k items apart; 64-bit ones in halves."""
+    """Emit a gather or scatter with computed offsets: items of w bits, k items apart; 64-bit ones halved."""
     loads = op.name == "pto.vsld"
     pointer = op.group("source" if loads else "dest")[0]
     value = op.results[0] if loads else op.group("value")[0]
@@ -476,7 +476,7 @@ def _stream_type(dtype: str) -> str:
 
 
 def _continued(f: CppFunction, op: Operation, state: str = "state") -> str:
-    """The variable of a stream, which the instruction's new state is, too."""
+    """Return the variable of a stream, which is also the new state of the instruction."""
     given = op.group(state)[0]
     for result in op.results:
         if is_align(result.type):
@@ -539,7 +539,7 @@ def _vstus(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vstu")
 def _vstu(f: CppFunction, op: Operation) -> None:
-    """An append of all lanes; the position is a number or a pointer."""
+    """Emit an append of all lanes; the position is a number or a pointer."""
     value, base, position = (op.group(name)[0] for name in ("value", "base", "position"))
     given = _optional(op, "mode_value")
     mode = op.attr("mode") == _POST if given is None else constant_of(given)
@@ -566,16 +566,16 @@ def _vstur(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vsqz")
 def _vsqz(f: CppFunction, op: Operation) -> None:
-    """It says how much it kept where a squeezed store wants to know."""
+    """Emit a squeeze with its count if a squeezed store needs the count."""
     stored = "MODE_STORED" if _feeds_squeezed_store(f, op.results[0]) else "MODE_NO_STORED"
     src, mask = (f.text(op.group(name)[0]) for name in ("src", "mask"))
     f.line(f"vsqz({f.declare_result(op.results[0])}, {src}, {mask}, {stored});")
 
 
 def _feeds_squeezed_store(f: CppFunction, value: Value) -> bool:
-    """Whether a value, or what is computed from it, is stored with vstur."""
+    """Return True if vstur stores a value, or a value computed from it."""
     known = {value}
-    for op in f.op.walk():  # values come before what uses them, except around a loop
+    for op in f.op.walk():  # values come before their uses, except around a loop
         if known & set(op.operands):
             if op.name == "pto.vstur":
                 return True
@@ -614,7 +614,7 @@ def _vdup(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vmov")
 def _vmov(f: CppFunction, op: Operation) -> None:
-    """A masked copy keeps what is off: ours has zeros there."""
+    """Emit a masked copy that keeps lanes that are off: ours has zeros there."""
     source, mask = f.text(op.group("input")[0]), _optional(op, "mask")
     r = f.declare_result(op.results[0])
     if mask is None:

@@ -1,7 +1,7 @@
 """Views of global memory as GlobalTensors, and pointers into it.
 
-A tensor view has no statement of its own; a window of it becomes a GlobalTensor of five dimensions where an
-instruction needs it. The offset of a window is added to the pointer in unsigned arithmetic.
+A tensor view has no statement of its own; a window of it becomes a GlobalTensor of five dimensions if an
+instruction needs one. The offset of a window is added to the pointer in unsigned arithmetic.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _partition(f: CppFunction, op: Operation) -> None:
 
 
 def _argument(f: CppFunction, value: Value) -> KnownView:
-    """A view that came as an argument or out of control flow: its strides are asked of the object."""
+    """Return a view from an argument or from control flow: the object has its strides."""
     assert isinstance(value.type, ViewType)
     name = f.text(value)
     rank = value.type.rank
@@ -80,7 +80,7 @@ def _query(f: CppFunction, name: str, member: str, dim: int) -> Value:
 
 
 def number_text(f: CppFunction, extent: Extent) -> str:
-    """An extent as an operand of the offset arithmetic."""
+    """Return an extent as an operand of the offset arithmetic."""
     if isinstance(extent, int):
         return f.constant(f.types.index, str(extent))
     return f.operand(extent)
@@ -91,7 +91,7 @@ def _text(f: CppFunction, extent: Extent) -> str:
 
 
 def pointer_text(f: CppFunction, view: KnownView) -> str:
-    """Address of the first element."""
+    """Return the address of the first element."""
     if not view.terms:
         return view.pointer
     terms: list[str] = []
@@ -113,7 +113,7 @@ def pointer_text(f: CppFunction, view: KnownView) -> str:
 
 
 def _strides(f: CppFunction, view: KnownView) -> list[int | str]:
-    """Strides in five dimensions: a padded one spans the dimension after it."""
+    """Return strides in five dimensions: a padded one spans the dimension after it."""
     pad = 5 - len(view.dims)
     shape: list[Extent] = [1] * pad + view.dims
     strides: list[int | str] = [s if isinstance(s, int) else f.text(s) for s in view.strides]
@@ -130,7 +130,7 @@ def _strides(f: CppFunction, view: KnownView) -> list[int | str]:
 
 
 def _five(f: CppFunction, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+    """Return static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
     numbers = [d for d in view.dims if isinstance(d, int)]
     packed = packed_scales(view.layout, numbers, numbers)
     if packed is not None and len(numbers) == len(view.dims):
@@ -144,17 +144,15 @@ def _five(f: CppFunction, view: KnownView) -> tuple[list[str], list[str], list[s
 
 
 def _declare(f: CppFunction, value: Value, view: KnownView) -> None:
-    """The tensor of a view."""
+    """Declare the tensor of a view."""
     if len(view.dims) > 5:
-        f.unit.report(
-            value.op or f.op, "PTO-E1302", "a view of more than five dimensions has no place in C++"
-        )
+        f.unit.report(value.op or f.op, "PTO-E1302", "cannot emit a view of more than five dimensions in C++")
         return
     declare_tensor(f, view, value)
 
 
 def declare_tensor(f: CppFunction, view: KnownView, value: Value | None = None) -> str:
-    """Shape, stride and tensor of a window; the tensor is the variable of `value`, if there is one."""
+    """Declare shape, stride and tensor of a window; the tensor is the variable of `value`, if given."""
     shape, given, steps, run_time = _five(f, view)
     shape_type = f"pto::Shape<{', '.join(shape)}>"
     stride_type = f"pto::Stride<{', '.join(steps)}>"
@@ -172,7 +170,7 @@ def declare_tensor(f: CppFunction, view: KnownView, value: Value | None = None) 
 
 @handles("pto.tload", "pto.tstore", "pto.tstore_fp")
 def _access(f: CppFunction, op: Operation) -> None:
-    """An access that reads its window in a layout of its own has a tensor of its own."""
+    """Emit an access with its own tensor if it reads its window in another layout."""
     view = op.group("src" if op.name == "pto.tload" else "dst")[0]
     if "layout" not in op.attrs or not isinstance(view.type, ViewType) or not reads_otherwise(op, view):
         f.regular(op)
@@ -193,7 +191,7 @@ def _access(f: CppFunction, op: Operation) -> None:
 
 
 def memref_view(f: CppFunction, value: Value) -> KnownView:
-    """What is known of a memref: tracked, or what its type says."""
+    """Return the known facts of a memref: tracked, or from its type."""
     found = f.views.get(value)
     if found is not None:
         return found
@@ -212,16 +210,16 @@ def memref_view(f: CppFunction, value: Value) -> KnownView:
 
 
 def open_view(f: CppFunction, value: Value) -> str:
-    """A view as a tensor whose strides are run-time values."""
+    """Return a view as a tensor with run-time strides."""
     view = f.views.get(value)
     type = f.types(value.type)
     if view is None:
         return f.text(value)
-    matrix = all(d == 1 for d in view.dims[:-2])  # whose elements lie at the same places in ND and DN
+    matrix = all(d == 1 for d in view.dims[:-2])  # elements are at the same places in ND and DN
     if view.layout not in ("ND", "DN") or (view.layout == "DN" and not matrix):
         f.unit.report(
             value.op or f.op, "PTO-E1302",
-            f"a view of layout {view.layout} that is handed on has no place in C++",
+            f"cannot pass on a view of layout {view.layout} in C++",
             help="make the view where it is used",
         )  # fmt: skip
     dims: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
@@ -268,7 +266,7 @@ def _address(f: CppFunction, op: Operation) -> None:
 
 
 def start_of(f: CppFunction, value: Value) -> str:
-    """A pointer, or where the memory of a view begins."""
+    """Return a pointer, or the start of the memory of a view."""
     view = f.views.get(value)
     if view is not None:
         return pointer_text(f, view)
@@ -277,7 +275,7 @@ def start_of(f: CppFunction, value: Value) -> str:
 
 @handles("pto.addptr")
 def _addptr(f: CppFunction, op: Operation) -> None:
-    """A pointer variable; an offset of an element access is added to its index instead."""
+    """Emit a pointer variable; an offset of an element access is added to its index instead."""
     result = op.results[0]
     if not f.count.get(result):
         return
@@ -291,7 +289,7 @@ def _addptr(f: CppFunction, op: Operation) -> None:
         f.line(f"/* ADDPTR_TRACE: {f.text(result)} = {pointer} + {offset} */;")
 
 
-#: By the space of a pointer, the kind of tiles that live there.
+#: The kind of tiles in the space of a pointer.
 _TILE_TYPES = {m.space: m.tile_type for m in MEMORIES.values() if m.space}
 
 
@@ -307,7 +305,7 @@ def _castptr(f: CppFunction, op: Operation) -> None:
         and isinstance(result.type, PtrType)
         and result.type.space in _TILE_TYPES
     ):
-        # Compiled for this machine, on which an address of on-chip memory is none.
+        # Compiled for this machine, on which on-chip addresses are not valid.
         at = f"pto::detail::pointer_at(TileType::{_TILE_TYPES[result.type.space]}, {f.text(source)})"
         f.define(result, f"reinterpret_cast<{to}>({at})", ATOM)
     else:
@@ -334,5 +332,5 @@ def _store(f: CppFunction, op: Operation) -> None:
 
 
 def local_pointer(f: CppFunction, location: str, elem: str) -> str:
-    """Type of a pointer into an on-chip buffer."""
+    """Return the type of a pointer into an on-chip buffer."""
     return f"{QUALIFIER[location]} {elem}*" if location != "bias" else "auto"

@@ -1,7 +1,7 @@
 """Orchestrations as Python functions over a task runtime, which a call executes without a compiler.
 
-The text of the function is generated from the program, one statement per operation, and compiled by Python.
-The function takes a `Tasks`, kernels by name, and the tensors and extents of the call.
+The text of the function has one statement per operation of the program, and Python compiles it. The function
+takes a `Tasks`, kernels by name, and the tensors and extents of the call.
 """
 
 from __future__ import annotations
