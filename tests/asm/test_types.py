@@ -59,12 +59,12 @@ def test_canonical_print_is_a_fixpoint(text: str) -> None:
 BAD = {
     "!pto.tile_buff<vec, 16x16xf32>": ("PTO-E0109", "unknown type '!pto.tile_buff'", "tile_buf"),
     "!pto.tile_buf<vex, 16x16xf32>": ("PTO-E0112", "unknown loc: vex", "'vec'"),
-    "!pto.tile_buf<vec, 16xf32>": ("PTO-E0110", "exactly two shape dims", ""),
+    "!pto.tile_buf<vec, 16xf32>": ("PTO-E0110", "expected two shape dims", ""),
     "!pto.tile_buf<vec, ?x16xf32>": ("PTO-E0110", "expected static shape", "valid=?x?"),
     "!pto.tile_buf<vec, 16x16xf33>": ("PTO-E0109", "unknown element type 'f33'", "f32"),
     "!pto.tile_buf<vec, 16x16xf32, valid=16>": (
         "PTO-E0110",
-        "valid must have exactly two dims",
+        "expected two dims for valid",
         "valid=8x64",
     ),
     "!pto.tile_buf<vec, 16x16xf32, padd=1>": (
@@ -78,9 +78,9 @@ BAD = {
     "!pto.tile_buf<vec, 99999999999999999999x16xf32>": ("PTO-E0104", "too large", ""),
     LONG.replace("fractal=512, ", ""): ("PTO-E0110", "expected 'fractal'", ""),
     LONG.replace("v_row=8", "v_row=x"): ("PTO-E0110", "v_row must be '?', -1, or a non-negative integer", ""),
-    "!pto.vreg<128xf32>": ("PTO-E0402", "holds 256 bytes", "!pto.vreg<64xf32>"),
-    "!pto.vreg<128x!pto.f4E1M2x2>": ("PTO-E0402", "holds 256 bytes", "!pto.vreg<256x!pto.f4E1M2x2>"),
-    "!pto.vreg<512xf4E1M2FN>": ("PTO-E0402", "in pairs", "!pto.vreg<256x!pto.f4E1M2x2>"),
+    "!pto.vreg<128xf32>": ("PTO-E0402", "expected 256 bytes", "!pto.vreg<64xf32>"),
+    "!pto.vreg<128x!pto.f4E1M2x2>": ("PTO-E0402", "expected 256 bytes", "!pto.vreg<256x!pto.f4E1M2x2>"),
+    "!pto.vreg<512xf4E1M2FN>": ("PTO-E0402", "4-bit elements", "!pto.vreg<256x!pto.f4E1M2x2>"),
     "!pto.mask<b64>": ("PTO-E0110", "b8, b16 or b32", ""),
     "!pto.ptr<f32, ubb>": ("PTO-E0110", "unknown address space 'ubb'", "'ub'"),
     "!pto.eventid_array<0>": ("PTO-E0110", "positive count", ""),

@@ -166,19 +166,19 @@ def test_a_tile_of_two_slots(tile: str, how: str) -> None:
     ("old", "new", "said"),
     [
         ("count=2", "count=17", "a count of 2 to 16"),
-        ("count=2", "slots=2", "takes a tile and a count"),
-        ("%mb[%k]", "%mb[%c2]", "slot 2 is none of the 2 of %mb"),
+        ("count=2", "slots=2", "expected a tile and a count"),
+        ("%mb[%k]", "%mb[%c2]", "slot 2 is out of range: %mb has 2 slots"),
         (
             "!tile = !pto.tile_buf<vec, 16x64xf32>",
             "!tile = !pto.tile_buf<vec, 8x64xf32>",
-            "is no slot of the source",
+            "cannot take a slot of another type than the source has",
         ),
         (
             "pto.alloc_multi_tile  :",
             "pto.alloc_multi_tile valid_row = %c16 :",
             "valid_row operand must be absent",
         ),
-        ("vec, 16x64xf32, count=2", "", "takes a tile and a count"),
+        ("vec, 16x64xf32, count=2", "", "expected a tile and a count"),
         ("count=2", "count=\u00b2", "is no number"),
         ("outs(%t : !tile)", "outs(%mb : !mb)", "operand 'dst' must be an on-chip tile"),
         ("%mb[%k] : !mb", "%t0[%k] : !tile", "operand 'source' must be a tile of several slots"),
@@ -204,7 +204,7 @@ def test_slots_of_a_tile_from_elsewhere() -> None:
         "\n  }\n", "\n    scf.yield %m : !mb\n  }\n"
     )
     (found,) = pto.verify(pto.parse(text), "a5")
-    assert found.code == "PTO-E0401" and "%m does not say the valid region" in found.message
+    assert found.code == "PTO-E0401" and "unknown valid region of the slots of %m" in found.message
     text = text.replace(", valid=?x?", "").replace("valid_row = %c16 valid_col = %c64 ", "")
     assert pto.verify(pto.parse(text), "a5") == []
 

@@ -452,7 +452,7 @@ def test_a_vector_core_has_no_cube_pipes(diagnose: Check, kernel: Check, pipe: s
         return diagnose(kernel(f"pto.set_flag[PIPE_MTE2, {pipe}, EVENT_ID0]", more=more), flags="off")
 
     (problem,) = found("vector")
-    assert problem.code == "PTO-E1003" and f"a vector core has no {pipe}" in problem.message
+    assert problem.code == "PTO-E1003" and f"cannot use {pipe} on a vector core" in problem.message
     assert found("cube") == []
 
 

@@ -31,7 +31,7 @@ _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
 
 
 def looks_like(p: Parser) -> bool:
-    """An assembly file starts with a directive or a bare mnemonic."""
+    """Return True for an assembly file, which starts with a directive or a bare mnemonic."""
     if is_mlir(p):
         return False
     if _COMMENT.search(p.source.text[:4096]):
@@ -43,9 +43,9 @@ def looks_like(p: Parser) -> bool:
 
 
 def parse(p: Parser) -> Module:
-    """The whole file."""
+    """Parse the whole file."""
     if _COMMENT.search(p.source.text):
-        # Comments are blanked, so that every offset stays what it is in the user's file.
+        # Comments are blanked, so every offset stays that of the user's file.
         text = _COMMENT.sub(lambda m: " " * len(m[0]), p.source.text)
         shown = p.source
         p = _replace(p, Parser(Source(shown.name, text)), shown)
@@ -103,7 +103,7 @@ class _Reader:
                 p.label(self.func.regions[0])
                 continue
             if p.t[p.i] == "}":
-                p.error("PTO-E0107", "'}' closes nothing")
+                p.error("PTO-E0107", "unexpected '}'")
                 p.i = len(p.t) - 1 if len(p.diagnostics) > MAX_ERRORS else p.i + 1
                 continue
             p.guarded_statement()
@@ -152,14 +152,14 @@ class _Reader:
         p.accept(";")
 
     def _attributes(self) -> dict[str, Attribute]:
-        """The dictionary of a function; what the directives say has no place in it."""
+        """Return the attributes of a function; those that directives set are refused."""
         p, at = self.p, self.p.i
         attrs = p.dictionary() if p.t[p.i] == "{" else {}
         for key in ("sym_name", "function_type", "arg_attrs"):
             if key in attrs:
-                p.report("PTO-E0114", f"{key} is given by the directives", at)
+                p.report("PTO-E0114", f"cannot set {key}: the directives set it", at)
         if attrs.get("sym_visibility", VISIBILITIES[0]) not in VISIBILITIES:
-            p.report("PTO-E0112", "sym_visibility is public, private or nested", at)
+            p.report("PTO-E0112", "expected public, private or nested for sym_visibility", at)
         return attrs
 
     def _declare(self, symbol: str, signature: FunctionType, attrs: dict[str, Attribute]) -> Operation:
@@ -185,13 +185,13 @@ class _Reader:
         blocks = func.regions[0].blocks
         final: Block = blocks[-1]
         last = final.ops[-1] if final.ops else None
-        # With blocks every end is written out, as in the other forms.
+        # With blocks every end is written, as in the other forms.
         if len(blocks) == 1 and (last is None or last.row is None or not last.row.terminator):
             at = p.tokens.starts[max(p.i - 1, 0)]
             loc = Span(p.source, at, at + 1)
             final.append(Operation("func.return", row("func.return"), [], segments=(0,), loc=loc))
         problem = special(func)
-        if problem:  # a first block may be labelled, but its arguments come from .arg
+        if problem:  # a first block may have a label, but its arguments come from .arg
             p.error("PTO-E0107", f"func.func: {problem}", max(p.i - 1, 0))
         p.close_scope()
         p.undefined_blocks()
@@ -209,7 +209,7 @@ class _Reader:
         if p.block is not self.func.regions[0].blocks[0] or p.block.label:
             p.report(
                 "PTO-E0113",
-                ".arg belongs before the first block",
+                "expected .arg before the first block",
                 help="move it to the start of the function",
             )
         at = p.i

@@ -78,7 +78,7 @@ class _AssemblyPrinter(Printer):
         return super().operation(op)
 
     def _statement(self, op: Operation) -> str | None:
-        """`tadd %dst, %src0, %src1 {attrs} : types`, where the flat order says everything."""
+        """Return `tadd %dst, %src0, %src1 {attrs} : types`, if the flat order identifies all operands."""
         row = op.row
         assert row is not None
         if not flat_order_is_enough(op) or any(o.optional for o in row.outs):
@@ -95,7 +95,7 @@ class _AssemblyPrinter(Printer):
 
 
 def _sayable(module: Module) -> bool:
-    """Whether the module holds functions alone, none inside another; assembly knows nothing else."""
+    """Return True if the module has only functions, none inside another; assembly has no other contents."""
     top = module.body.ops
     symbols = sum(op.name in ("func.func", "builtin.module") for op in module.walk())
     return all(op.name == "func.func" for op in top) and symbols == len(top) + 1

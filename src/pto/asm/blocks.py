@@ -17,16 +17,16 @@ SHORT_NAMES = {"return": "func.return", "call": "func.call", "func": "func.func"
 
 
 class Blocks(Cursor):
-    """A cursor inside a block. `statement` is what the parser adds."""
+    """A cursor inside a block. The parser defines `statement`."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self.block = Block()
         self.blocks: dict[str, tuple[Block, int]] = {}
-        # Tokens that begin something, and those around bodies: what the layout of the text goes by.
+        # Tokens that begin something, and those around bodies: input for the layout of the text.
         self.begins: list[int] = []
         self.bodies: dict[int, int] = {}
-        self.semicolons = False  # whether a statement may end with one
+        self.semicolons = False  # True if a statement may end with one
 
     if TYPE_CHECKING:
 
@@ -46,7 +46,7 @@ class Blocks(Cursor):
     def region(
         self, args: Sequence[tuple[str, Type, int]] = (), terminator: str = "", isolated: bool = False
     ) -> Region:
-        """`{ ... }`; `args` are block arguments that the operation itself names (loop variables)."""
+        """Read `{ ... }`; `args` are block arguments that the operation itself names (loop variables)."""
         region = Region()
         outer_block, outer_blocks = self.block, self.blocks
         if self.lacks_brace():  # the body is read as if it were there
@@ -87,7 +87,8 @@ class Blocks(Cursor):
         return region
 
     def lacks_brace(self) -> bool:
-        """Whether a line ends before the brace of its body, and the next one begins like a statement."""
+        """Return True if a line ends before the brace of its body, and the next one looks like a
+        statement."""
         return self.begins_line(self.i) and self._like_a_statement(self.i)
 
     def _like_a_statement(self, at: int) -> bool:
@@ -95,9 +96,9 @@ class Blocks(Cursor):
         return text[:1] in ("%", "^", '"') or "." in text or text in SHORT_NAMES
 
     def _never_closed(self, opened: int) -> NoReturn:
-        """Report the block that lacks its brace: the one whose brace stands further out than the block does.
+        """Report the block that lacks its brace: its brace is further out than the block.
 
-        Everything from there on was read inside the wrong block, so what was found in it says nothing.
+        Errors after this point are dropped, because the text was read inside the wrong block.
         """
         mistaken = [
             (closed, first)
@@ -109,10 +110,10 @@ class Blocks(Cursor):
             where = self.tokens.starts[closed]
             self.diagnostics[:] = [d for d in self.diagnostics if d.span is None or d.span.start < where]
             self._forward.clear()
-        self.report("PTO-E0106", "'{' is never closed", opened, help="add the missing '}'")
+        self.report("PTO-E0106", "unclosed '{'", opened, help="add the missing '}'")
 
     def _indentation(self, at: int) -> int:
-        """Of the line that a token stands on."""
+        """Return the indentation of the line of a token."""
         start = self.source.text.rfind("\n", 0, self.tokens.starts[at]) + 1
         line = self.source.text[start : self.tokens.starts[at]]
         return len(line) - len(line.lstrip())
@@ -125,7 +126,7 @@ class Blocks(Cursor):
                 self.error("PTO-E0206", f"undefined block '{label}'", at, help=did_you_mean(label, known))
 
     def label(self, region: Region) -> None:
-        """`^bb0(%x: T):`"""
+        """Read `^bb0(%x: T):`"""
         at = self.i
         self.begins.append(at)
         label = self.t[self.i]
@@ -136,7 +137,7 @@ class Blocks(Cursor):
             block = Block(label)
         else:
             block = known[0] if known else Block(label)
-        # A label right at the start names the entry block the region already has, arguments and all.
+        # A label right at the start names the existing entry block, with its arguments.
         first = region.blocks[0]
         named = not first.args or self.t[self.i] != "("
         if len(region.blocks) == 1 and not first.ops and named and not known:
@@ -164,7 +165,7 @@ class Blocks(Cursor):
             self.skip(at)
 
     def successor(self) -> Successor:
-        """`^bb1(%x, %y : T, T)`"""
+        """Read `^bb1(%x, %y : T, T)`"""
         at = self.i
         label = self.t[at]
         if label[:1] != "^":
@@ -188,7 +189,7 @@ class Blocks(Cursor):
         return Successor(block, args)
 
     def guarded_statement(self) -> None:
-        """One statement; on an error record it and go to the next one."""
+        """Read a statement; on an error record the error and go to the next statement."""
         at = self.i
         self.begins.append(at)
         depth, scopes = self.depth, len(self._scopes)
@@ -210,13 +211,13 @@ class Blocks(Cursor):
         code = problem.code or ("PTO-E0106" if self.t[at] == EOF else "PTO-E0107")
         d = self.error(code, message, at, help=problem.help, expected=problem.expected)
         if message.endswith(f", got {self.shown(at)}") and [at] != self.begins[-1:] and self.begins_line(at):
-            # What is missing was to follow what is written above.
+            # Something is missing after the text above.
             end = self.tokens.span(at - 1).end
             d.span = Span(self.source, end, end + 1)
             d.message = message.removesuffix(self.shown(at)) + "the end of the line"
 
     def _poison_results(self, at: int) -> None:
-        """Results of a statement that failed are known names of unknown type: no follow-up errors."""
+        """Define results of a failed statement with unknown type, so that no further errors follow."""
         i = at
         while self.t[i][:1] == "%":
             name = self.t[i]

@@ -1,11 +1,11 @@
-"""What stands between two tokens besides white space: comments, and the blank lines around them."""
+"""Text between two tokens: comments, and blank lines around them."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-# Between tokens there is nothing but white space and comments; a `#` begins one on a line of its own.
+# Gaps have only white space and comments; a `#` begins a comment on a line of its own.
 _COMMENT = re.compile(r"(?://|#)[^\n]*")
 
 
@@ -24,7 +24,7 @@ class Gap:
     def __init__(self, text: str, start: int, end: int) -> None:
         self.comments: list[Comment] = []
         at = start
-        newline = start == 0  # the first line has no token to stand behind
+        newline = start == 0  # the first line follows no token
         if "/" in text[start:end] or "#" in text[start:end]:
             for m in _COMMENT.finditer(text, start, end):
                 breaks = text.count("\n", at, m.start())

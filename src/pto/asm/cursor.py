@@ -1,4 +1,4 @@
-"""Reading tokens: the position, types, attributes and names that every statement parser shares.
+"""Reading tokens: position, types, attributes and names for all statement parsers.
 
 `Fail` is a recoverable mismatch (another form may fit); `Report` is a definite error of the user's text.
 """
@@ -33,14 +33,14 @@ from .affine_text import AffineTextError, parse_affine_map
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
-_HINTS = 50  # names for which a similar one is looked up
-MAX_ERRORS = 1000  # that are worth to be shown
+_HINTS = 50  # names with a search for similar ones
+MAX_ERRORS = 1000  # that may be shown
 MAX_DEPTH = 100  # nesting of regions, attributes and types
 _INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print more than 4300 decimal digits
 
 
 class Fail(Exception):
-    """This form does not fit at token `at`; `reach` is how far it was read."""
+    """Mismatch with this form at token `at`; `reach` is the furthest token that was read."""
 
     def __init__(self, at: int, message: str, help: str = "", code: str = "", expected: str = "") -> None:
         self.at, self.message, self.help, self.code, self.expected = at, message, help, code, expected
@@ -48,14 +48,14 @@ class Fail(Exception):
 
 
 class Report(Exception):
-    """A definite error; the statement is given up."""
+    """A definite error; the parser skips the statement."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
 
 
 def literal_help(text: str, kind: str = "") -> str:
-    """How to write a number where a value is expected; `kind` is that of the operand."""
+    """Return help for a number in place of a value; `kind` is that of the operand."""
     number = text.removeprefix("-")
     if (not number[:1].isdigit() and text not in ("true", "false")) or len(number) > 40:
         return ""
@@ -92,17 +92,17 @@ class Cursor:
         self._enums: dict[str, Attribute] = {}
         self.values: dict[str, Value] = {}
         self._scopes: list[list[str]] = []
-        self._ended: dict[str, Value] = {}  # what was defined in scopes that have ended
+        self._ended: dict[str, Value] = {}  # values of scopes that have ended
         self._hints = _HINTS
         self._forward: dict[str, tuple[Value, int, int]] = {}  # name -> placeholder, token, scope depth
-        #: Locations that have a name, and operations with what is said of their place, as tokens.
+        #: Named locations, and operations with the tokens of their locations.
         self.places: dict[str, range] = {}
         self.located: list[tuple[Operation, range]] = []
 
     # ------------------------------------------------------------------------------------------- tokens
 
     def span(self, start: int, end: int | None = None) -> Span:
-        """Source range of tokens start..end (exclusive)."""
+        """Return the source range of tokens start..end (exclusive)."""
         first = self.tokens.span(start)
         if end is None or end <= start + 1:
             return first
@@ -135,7 +135,7 @@ class Cursor:
         return f"'{text if len(text) <= 40 else text[:37] + '...'}'"
 
     def begins_line(self, at: int) -> bool:
-        """Whether a token is the first one of its line."""
+        """Return True for the first token of a line."""
         if at == 0:
             return True
         return "\n" in self.source.text[self.tokens.span(at - 1).end : self.tokens.starts[at]]
@@ -177,7 +177,7 @@ class Cursor:
         return found
 
     def known_type(self, text: str) -> Type | None:
-        """The type that a token was read as, written out in full."""
+        """Return the type of a token that was read before, written out in full."""
         return self._types.get(text)
 
     def parse_type_text(self, text: str, offset: int) -> Type:
@@ -206,7 +206,7 @@ class Cursor:
             raise Report(d) from None
 
     def _element_alias(self, m: re.Match[str]) -> str:
-        """An alias of an element type, written inside another type."""
+        """Expand an alias of an element type inside another type."""
         found = self.type_aliases.get(m[1])
         return str(found) if isinstance(found, ScalarType) else m[0]
 
@@ -217,7 +217,7 @@ class Cursor:
         return FunctionType(tuple(inputs), tuple(results))
 
     def type_list(self) -> list[Type]:
-        """`(T, T)`, possibly empty."""
+        """Read `(T, T)`, possibly empty."""
         self.eat("(")
         out: list[Type] = []
         self.deeper()
@@ -232,7 +232,7 @@ class Cursor:
     # --------------------------------------------------------------------------------------- attributes
 
     def number(self) -> tuple[int | float, bool, bool]:
-        """(value, is float, is hexadecimal) of an optionally signed number."""
+        """Read an optionally signed number; return (value, is float, is hexadecimal)."""
         negative = self.accept("-")
         text = self.t[self.i]
         if not text[:1].isdigit():
@@ -260,7 +260,7 @@ class Cursor:
             found = self.parse_type_text(self.t[self.i], self.tokens.starts[self.i])
             self.i += 1
             if not isinstance(found, ScalarType):
-                self.report("PTO-E0112", f"a number cannot have type {found}", at)
+                self.report("PTO-E0112", f"expected an element type for a number, got {found}", at)
             type = found
         return self.make_number(value, is_float, is_hex, type, at)
 
@@ -270,7 +270,7 @@ class Cursor:
         if type is not None and type.is_float:
             if is_hex:
                 if not 0 <= value < 1 << (type.bits or 64):
-                    self.report("PTO-E0104", f"number is no bit pattern of {type}", at)
+                    self.report("PTO-E0104", f"number does not fit in the bits of {type}", at)
                 return FloatAttr(_decode_bits(int(value), type), type, int(value))
             if isinstance(value, int) and abs(value) > 1 << 1023:
                 self.report("PTO-E0104", "number does not fit its type", at, got=f"{type}")
@@ -279,7 +279,7 @@ class Cursor:
             if type is not None:
                 self.report(
                     "PTO-E0112",
-                    f"a floating-point number cannot have type {type}",
+                    f"expected a float type for a floating-point number, got {type}",
                     at,
                     help="write an integer",
                 )
@@ -301,7 +301,7 @@ class Cursor:
         return IntAttr(integer, type)
 
     def attribute(self) -> Attribute:
-        """Any attribute."""
+        """Read any attribute."""
         text = self.t[self.i]
         head = text[:1]
         if head == '"':
@@ -365,7 +365,7 @@ class Cursor:
         return ArrayAttr(tuple(items))
 
     def dictionary(self) -> dict[str, Attribute]:
-        """`{a = 1, b}`; a key alone is a unit attribute."""
+        """Read `{a = 1, b}`; a key alone is a unit attribute."""
         self.eat("{")
         self.deeper()
         out: dict[str, Attribute] = {}
@@ -419,13 +419,13 @@ class Cursor:
         if value is None:
             known = ENUMS[enum].values
             self.report(
-                "PTO-E0112", f"'{text}' is not a value of {enum}", at, help=did_you_mean(text, known),
+                "PTO-E0112", f"unknown {enum} '{text}'", at, help=did_you_mean(text, known),
                 expected=", ".join(known), got=text,
             )  # fmt: skip
         return EnumAttr(enum, value)
 
     def declared_attr(self, attr: Attr) -> Attribute:
-        """The value of a declared attribute at a place the format gives it."""
+        """Read the value of a declared attribute at its place in the format."""
         text = self.t[self.i]
         if attr.kind in ENUMS:
             return self._enum_position(attr, text)
@@ -440,7 +440,7 @@ class Cursor:
                 lowered = {str(c).lower(): c for c in attr.choices}
                 if word.lower() not in lowered or attr.keyword:
                     choices = [str(c) for c in attr.choices]
-                    message = f"{self.shown()} is not a value of {attr.name}"
+                    message = f"expected a value of {attr.name}, got {self.shown()}"
                     code = "PTO-E0112" if text[:1] == '"' else ""
                     raise Fail(self.i, message, did_you_mean(word, choices), code, _few(choices))
                 word = str(lowered[word.lower()])
@@ -456,13 +456,15 @@ class Cursor:
         return value
 
     def _word_list(self, attr: Attr) -> Attribute:
-        """`nsw, nuw`"""
+        """Read `nsw, nuw`"""
         words: list[str] = []
         while True:
             word = self.t[self.i]
             if word not in attr.choices:
                 raise Fail(
-                    self.i, f"{self.shown()} is not a value of {attr.name}", expected=", ".join(attr.choices)
+                    self.i,
+                    f"expected a value of {attr.name}, got {self.shown()}",
+                    expected=", ".join(attr.choices),
                 )
             words.append(word)
             self.i += 1
@@ -489,7 +491,7 @@ class Cursor:
         values = ENUMS[attr.kind].values
         value = ENUMS[attr.kind].canonical(word)
         if value is None:
-            message = f"'{word}' is not a value of {attr.kind}"
+            message = f"unknown {attr.kind} '{word}'"
             raise Fail(self.i, message, did_you_mean(word, values), "PTO-E0112", ", ".join(values))
         found = EnumAttr(attr.kind, value)
         self.i += 1
@@ -511,7 +513,7 @@ class Cursor:
             elif m[1].startswith(("f", "bf")) and _DECIMAL.fullmatch(part) and math.isfinite(float(part)):
                 items.append(float(part))
             else:
-                self.report("PTO-E0112", f"'{part[:20]}' is not a number of type {m[1][:20]}", at)
+                self.report("PTO-E0112", f"expected a number of type {m[1][:20]}, got '{part[:20]}'", at)
         return DenseArrayAttr(m[1], tuple(items))
 
     def symbol(self) -> str:
@@ -526,7 +528,7 @@ class Cursor:
         return name
 
     def location(self) -> range:
-        """`loc(...)`: the tokens between the parentheses; see `locations.py` for what they say."""
+        """Read `loc(...)`; return the tokens between the parentheses, for `locations.py`."""
         self.eat("loc")
         self.eat("(")
         first, depth = self.i, 1
@@ -559,10 +561,10 @@ class Cursor:
                 self._forward[name] = (value, at, depth - 1)
 
     def define(self, name: str, value: Value, at: int) -> None:
-        """Bind `%name`; a value used before its definition takes the place of the new one."""
+        """Bind `%name`; a value used before its definition replaces the new one."""
         old = self.values.get(name)
         if old is not None:
-            d = self.error("PTO-E0202", f"'{name}' is defined twice", at, help="rename one of them")
+            d = self.error("PTO-E0202", f"value '{name}' is defined twice", at, help="rename one of them")
             where = old.owner
             if isinstance(where, Operation) and where.loc is not None:
                 d.notes.append(("first defined here", where.loc))
@@ -580,12 +582,12 @@ class Cursor:
             self._scopes[-1].append(name)
 
     def forget_uses(self, begin: int) -> None:
-        """What was read from a token on was not meant so: names first met there are not used."""
+        """Drop names first used from a token on, because the text was read by a wrong form."""
         for name in [n for n, (_, at, _) in self._forward.items() if at >= begin]:
             del self._forward[name]
 
     def use(self, name: str, at: int) -> Value:
-        """The value `%name` refers to, or a placeholder if it is defined further down."""
+        """Return the value of `%name`, or a placeholder before its definition."""
         value = self.values.get(name)
         if value is not None:
             return value
@@ -596,7 +598,7 @@ class Cursor:
         return value
 
     def check_type(self, value: Value, declared: Type, at: int) -> None:
-        """The type written at a use must be the type of the definition."""
+        """Check that the type at a use is the type of the definition."""
         have = value.type
         if have is declared or have == declared:
             return
@@ -610,7 +612,7 @@ class Cursor:
         self, name: str, have: Type, declared: Type, at: int, value: Value | None = None
     ) -> None:
         d = self.error(
-            "PTO-E0207", f"'{name}' is of another type than written here", at,
+            "PTO-E0207", f"mismatched type of '{name}'", at,
             expected=str(have), got=str(declared), help=_mismatch_help(name, have, declared),
         )  # fmt: skip
         owner = value.owner if value is not None else None
@@ -633,11 +635,11 @@ class Cursor:
                         "store it there, and load it again"
                     )
                 d = self.error(
-                    "PTO-E0201", f"'{name}' is defined inside a region that has ended", at, help=help
+                    "PTO-E0201", f"cannot use '{name}' outside the region that defines it", at, help=help
                 )
                 d.notes.append(("defined here", where))
                 continue
-            self._hints -= 1  # the search is costly, and nobody reads the hundredth suggestion
+            self._hints -= 1  # the search is costly, and a user reads only the first suggestions
             hint = did_you_mean(name, (*self.values, *self._ended)) if self._hints > 0 else ""
             self.error("PTO-E0201", f"undefined value '{name}'", at, help=hint or "define it before this use")
         self._ended.clear()
@@ -657,7 +659,7 @@ def _adopt(placeholder: Value, value: Value) -> None:
 
 
 def _decode_bits(bits: int, type: ScalarType) -> float:
-    """Value of a float bit pattern."""
+    """Return the value of a float bit pattern."""
     import struct
 
     name = type.text
@@ -686,7 +688,7 @@ def _mismatch_help(name: str, have: Type, declared: Type) -> str:
 
 
 def _enum_word(text: str) -> str:
-    """The word of `#pto.membar<VST_VLD>`, an enum of the field whose values are words here; else the text."""
+    """Return the word of `#pto.membar<VST_VLD>`, a vendor enum whose values are words here; else the text."""
     m = _ENUM_DOT.match(text) or _ENUM_SPACE.match(text) if text[:1] == "#" else None
     return m[2].strip().strip('"') if m and m[1] in WORDS else text
 

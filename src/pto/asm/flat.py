@@ -1,8 +1,8 @@
 """Flat operand lists: the SSA form (`%d = pto.tadd %a, %b : (T, T) -> T`) and PTO-AS statements
 (`tadd %d, %a, %b : T`).
 
-Both mean the destination-style operation: a result stands for a fresh tile that the operation writes, so it
-becomes an `alloc_tile` and an `outs` operand. Immediates become constants; `%view[%r, %c]` becomes a window.
+Both become the destination-style operation: a result is a fresh tile that the operation writes, so it becomes
+an `alloc_tile` and an `outs` operand. Immediates become constants; `%view[%r, %c]` becomes a window.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Given = tuple[Value | None, int, tuple[int | float, bool, bool] | None]  # value
 
 
 def looks_flat(p: RowReader, row: Row, bare: bool) -> bool:
-    """Whether the statement at the cursor is written as a flat list."""
+    """Return True if the statement at the cursor is a flat list."""
     if not row.is_dps or not row.is_ins_outs:
         return bare and p.t[p.i][:1] == "%" and not row.format
     return p.t[p.i] not in ("ins", "outs", "(")
@@ -52,7 +52,7 @@ def parse(p: RowReader, row: Row, names: Names, bare: bool) -> Operation:
 
 
 def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
-    """The comma-separated list; strings and bare words in it are attributes."""
+    """Read the comma-separated list; strings and bare words in it are attributes."""
     given: list[Given] = []
     while True:
         text = p.t[p.i]
@@ -65,11 +65,11 @@ def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
             if value is not None:
                 given.append((value, at, None))
             while p.t[p.i] == "!" and p.t[p.i + 2] == "=":
-                p.report("PTO-E0107", "operand modifiers are not part of this instruction")
+                p.report("PTO-E0107", "cannot use operand modifiers with this instruction")
         elif text[:1].isdigit() or (text == "-" and p.t[p.i + 1][:1].isdigit()):
             at = p.i
             given.append((None, at, p.number()))
-        elif text == "@tile" and p.t[p.i + 1] == "(":  # an address, as the documents write it
+        elif text == "@tile" and p.t[p.i + 1] == "(":  # an address, as in the vendor documents
             at = p.i
             p.i += 2
             given.append((None, at, p.number()))
@@ -91,7 +91,7 @@ def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
 
 
 def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int) -> Value | None:
-    """`%x[%i, %j]`: further operands of the instruction, or a window of a view."""
+    """Read `%x[%i, %j]`: further operands of the instruction, or a window of a view."""
     p.eat("[")
     indices: list[tuple[Value, int]] = []
     while p.t[p.i] != "]":
@@ -107,7 +107,7 @@ def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int
     if isinstance(value.type, ViewType) and value.type.name == "tensor_view":
         for index, where in indices:
             if index.type not in (INDEX, ERROR):
-                p.report("PTO-E0303", f"a view is subscripted with an index, not {index.type}", where)
+                p.report("PTO-E0303", f"expected an index as subscript of a view, got {index.type}", where)
         return _FlatWindow(value, [v for v, _ in indices], at)  # type: ignore[return-value]
     given.append((value, at, None))
     given.extend((v, w, None) for v, w in indices)
@@ -115,7 +115,7 @@ def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int
 
 
 class _FlatWindow(Value):
-    """A subscripted view; its size is that of the tile it is moved to or from."""
+    """A subscripted view; its size is that of the tile of the same move."""
 
     __slots__ = ("at", "indices", "view")
 
@@ -125,7 +125,7 @@ class _FlatWindow(Value):
 
 
 def _signature(p: RowReader) -> tuple[list[Type], list[Type]]:
-    """`: (T, T) -> T`, `: T, T -> R` or `: T`."""
+    """Read `: (T, T) -> T`, `: T, T -> R` or `: T`."""
     types: list[Type] = []
     results: list[Type] = []
     if not p.accept(":"):
@@ -149,7 +149,7 @@ def _signature(p: RowReader) -> tuple[list[Type], list[Type]]:
 
 
 def _hash_attrs(p: RowReader, row: Row, st: Statement) -> None:
-    """Trailing `#key=value` attributes of PTO-AS."""
+    """Read trailing `#key=value` attributes of PTO-AS."""
     while p.t[p.i][:1] == "#" and p.t[p.i + 1] == "=":
         at = p.i
         key = p.t[p.i][1:]
@@ -167,7 +167,7 @@ def _attr_help(row: Row) -> str:
 
 
 def _order(row: Row, given: list[Given], has_results: bool, bare: bool) -> tuple[Operand, ...]:
-    """Declared operands in the order the statement lists them."""
+    """Return the declared operands in the order of the statement."""
     if not row.is_dps:
         return row.operands
     if has_results:
@@ -182,7 +182,7 @@ def _order(row: Row, given: list[Given], has_results: bool, bare: bool) -> tuple
 
 
 def reads_destinations_first(row: Row, values: Sequence[Value]) -> bool:
-    """Whether a PTO-AS statement with these operands is taken to name the destinations first."""
+    """Return True if a PTO-AS statement with these operands lists the destinations first."""
     given: list[Given] = [(value, 0, None) for value in values]
     return _order(row, given, has_results=False, bare=True) == (*row.outs, *row.ins)
 
@@ -220,7 +220,7 @@ def _required(order: tuple[Operand, ...]) -> str:
 
 
 def _assign(p: RowReader, row: Row, order: tuple[Operand, ...], given: list[Given]) -> list[list[Given]]:
-    """Given operands per declared operand, optional ones filled only when there are enough."""
+    """Return the given operands per declared operand; optional ones are filled only if there are enough."""
     required = sum(not o.optional and not o.variadic for o in order)
     spare = len(given) - required
     if spare < 0:
@@ -247,7 +247,7 @@ def _assign(p: RowReader, row: Row, order: tuple[Operand, ...], given: list[Give
             at += 1
     if spare:
         raise Fail(given[at][1], f"{row.name} takes at most {len(order)} operands, got {len(given)}")
-    # Align with the declaration order.
+    # Sort by the declaration order.
     by_name = dict(zip((o.name for o in order), out, strict=True))
     return [by_name.get(o.name, []) for o in row.operands]
 
@@ -317,11 +317,11 @@ def _insert(
 
 
 def _window(p: RowReader, window: _FlatWindow, tile: TileBufType | None) -> Value:
-    """`partition_view` of the tile's size at the given indices."""
+    """Insert a `partition_view` with the size of the tile at the given indices."""
     view = window.view.type
     assert isinstance(view, ViewType)
     if tile is None or tile.v_row is None or tile.v_col is None:
-        p.report("PTO-E0107", "a subscripted view needs a tile of static size beside it", window.at)
+        p.report("PTO-E0107", "cannot subscript a view without a tile of static size", window.at)
     rank = view.rank
     if len(window.indices) > rank or rank < 2:
         p.report("PTO-E0107", f"{len(window.indices)} indices into a view of rank {rank}", window.at)
@@ -338,7 +338,7 @@ def _window(p: RowReader, window: _FlatWindow, tile: TileBufType | None) -> Valu
 def _fresh_destinations(
     p: RowReader, row: Row, st: Statement, names: Names, types: list[Type], begin: int
 ) -> None:
-    """Results of the SSA form: one fresh tile per destination."""
+    """Insert one fresh tile for each result of the SSA form."""
     outs = [o for o in row.outs if o.name not in st.values]
     if len(names) > len(outs) or any(count != 1 for _, count, _ in names):
         raise Fail(
@@ -350,11 +350,11 @@ def _fresh_destinations(
         raise Fail(begin, "the type of the result is missing", "write : (T, T) -> T")
     for declared, (name, _, at), type in zip(outs, names, types, strict=False):
         if not isinstance(type, TileBufType):
-            p.report("PTO-E0303", f"{row.name} writes a tile, not {type}", at)
+            p.report("PTO-E0303", f"expected a tile as result of {row.name}, got {type}", at)
         if type.v_row is None or type.v_col is None:
             p.report(
                 "PTO-E0303",
-                "the SSA form needs a static valid region",
+                "expected a static valid region in the SSA form",
                 at,
                 help="use alloc_tile and outs(...)",
             )
@@ -362,5 +362,5 @@ def _fresh_destinations(
         made = value.op
         p.define(name, value, at)
         assert made is not None
-        st.values[declared.name] = [(made.result, at)]  # an earlier use may have taken the value's place
+        st.values[declared.name] = [(made.result, at)]  # an earlier use may have replaced the value
     names.clear()

@@ -1,8 +1,7 @@
 """MLIR generic form: `"pto.tadd"(%a, %b, %d) <{...}> : (T, T, T) -> ()`, both directions.
 
-The generic form says everything with names and types only, so it is what other MLIR tools read. Differences
-to our operations: operand groups need `operandSegmentSizes`, comparison predicates are integers, branch
-arguments are operands.
+The generic form has only names and types, so other MLIR tools can read it. Differences to our operations:
+operand groups need `operandSegmentSizes`, comparison predicates are integers, branch arguments are operands.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from .statement import settle
 from .writer import FormatWriter
 
 _SEGMENTS = "operandSegmentSizes"
-#: Attributes that say which operands form a group: in generic form they are ours to write.
+#: Attributes with the sizes of operand groups: in generic form we write them.
 _GROUPS = (_SEGMENTS, "operand_segment_sizes", "case_operand_segments")
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
-#: Attributes that are lists of flags of the arith dialect, and its name for them.
+#: Attributes that are lists of flags of the arith dialect, and their MLIR names.
 FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 
 
 def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
-    """Turn a generically written operation into ours, in place."""
+    """Convert a generic operation to ours, in place."""
     op.name = row.full_name
     sizes, older, cases = (op.attrs.pop(key, None) for key in _GROUPS)
     sizes = sizes or older
@@ -72,7 +71,7 @@ def _segments(op: Operation, row: Row, sizes: Attribute | None, at: int) -> tupl
     if isinstance(sizes, DenseArrayAttr):
         given = tuple(int(v) for v in sizes.value)
         if len(given) != len(row.operands):
-            # Fewer groups than the table has: the trailing optional ones are absent.
+            # With fewer groups than in the table, the trailing optional ones are absent.
             given += (0,) * (len(row.operands) - len(given))
         if sum(given) != count or len(given) != len(row.operands) or min(given, default=0) < 0:
             raise Fail(at, f"{_SEGMENTS} {list(sizes.value)} does not fit {count} operands of {row.name}")
@@ -110,9 +109,7 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None, cases: At
         if isinstance(values, OpaqueAttr):
             inside = values.text.partition("<")[2].partition(">")[0].strip("[] ")
             numbers = tuple(v.strip() for v in inside.split(",") if v.strip())
-            if all(
-                _NUMBER.fullmatch(v) for v in numbers
-            ):  # else it is no list of numbers, which is told later
+            if all(_NUMBER.fullmatch(v) for v in numbers):  # other text is reported later
                 op.attrs["case_values"] = DenseArrayAttr("i64", tuple(map(int, numbers)))
     at = 0
     for successor, count in zip(op.successors, counts[keep:], strict=False):
@@ -121,7 +118,7 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None, cases: At
 
 
 def to_generic(p: FormatWriter, op: Operation) -> str:
-    """One operation in generic form, without its results."""
+    """Return an operation in generic form, without its results."""
     row = op.row
     operands = list(op.operands)
     properties: dict[str, Attribute] = {}

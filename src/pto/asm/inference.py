@@ -11,7 +11,7 @@ from .statement import Statement
 
 
 def _subset(st: Statement) -> Type:
-    """`pto.subset`: the sizes as shape, the parent's location, layout and clipped valid region."""
+    """Infer `pto.subset`: the sizes as shape; location, layout and clipped valid region of the parent."""
     source = st.values["source"][0][0].type
     sizes = _sizes(st)
     offsets = [constant_of(v) for v, _ in st.values.get("offsets", ())]
@@ -27,7 +27,7 @@ def _subset(st: Statement) -> Type:
 
 
 def _subview(st: Statement) -> Type:
-    """`pto.subview` without a written type: the whole window is valid unless `valid [..]` says otherwise."""
+    """Infer `pto.subview` without a written type: the whole window is valid without a `valid [..]`."""
     source = st.values["source"][0][0].type
     sizes = _sizes(st)
     if not isinstance(source, TileBufType) or sizes is None:
@@ -62,7 +62,7 @@ def _window_of(source: TileBufType, sizes: tuple[int, int], valid: tuple[int | N
 
 
 def _partition_view(st: Statement) -> Type:
-    """`pto.partition_view` without a written type: constant sizes are static."""
+    """Infer `pto.partition_view` without a written type: constant sizes are static."""
     source = st.values["source"][0][0].type
     if not isinstance(source, ViewType | MemRefType):
         return ERROR

@@ -1,10 +1,9 @@
-"""A program text laid out anew: what `pto fmt` does.
+"""Layout of a program text, for `pto fmt`.
 
-Tokens stay what they are and where they are, so the form of the text (destination style, SSA, PTO-AS,
-generic), its aliases, locations and comments stay, too. What changes is white space: one statement a line,
-indented by its depth, single spaces where the printer writes them, at most one blank line. A statement may be
-broken over several lines where its author broke it. Types are spelled as the printer spells them, or by the
-alias that stands for them.
+Tokens and their order do not change, so the form of the text (destination style, SSA, PTO-AS, generic), its
+aliases, locations and comments stay. White space changes: one statement per line, indented by its depth,
+single spaces as the printer writes them, at most one blank line. A statement may keep its line breaks. Types
+are spelled as the printer spells them, or by their alias.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _CONTINUED = "    "
 
 
 def layout(p: Parser) -> str:
-    """The text a parser has read without errors, laid out."""
+    """Return the laid-out text of a parser that has read it without errors."""
     return _Layout(p).run()
 
 
@@ -37,9 +36,9 @@ class _Layout:
         self.lines: list[str] = []
         self.line = ""
         self.depth = 0
-        self.fresh = True  # nothing yet in this body: no blank line here
+        self.fresh = True  # the body is empty so far: no blank line here
         self.statement = Spacing(self.t, 0)
-        self.outer: list[Spacing] = []  # statements whose bodies we are in
+        self.outer: list[Spacing] = []  # statements with open bodies
 
     def run(self) -> str:
         end = 0
@@ -65,7 +64,7 @@ class _Layout:
             self.fresh = True
 
     def _start_line(self, at: int, gap: Gap) -> None:
-        """A statement, a label or the end of a body."""
+        """Begin a line for a statement, a label or the end of a body."""
         ends, label = at in self.ends, self.t[at][:1] == "^"
         self._comments(gap, _STEP * max(self.depth - label, 0))
         if gap.blank and not self.fresh and not ends and self.t[at] != EOF:
@@ -80,7 +79,7 @@ class _Layout:
         self.line = _STEP * max(self.depth - label, 0)
 
     def _go_on(self, at: int, gap: Gap) -> None:
-        """A token inside a statement."""
+        """Add a token inside a statement."""
         token = self.t[at]
         beside_body = at in self.bodies or at - 1 in self.ends
         case = self._is_case(at)
@@ -92,14 +91,14 @@ class _Layout:
             self.line += " "
 
     def _is_case(self, at: int) -> bool:
-        """`case 1 {` and `default {` have lines of their own."""
+        """Return True for `case 1 {` and `default {`, which have lines of their own."""
         if self.statement.name != "scf.index_switch" or self.statement.open:
             return False
         return self.t[at] in ("case", "default")
 
     def _comments(self, gap: Gap, pad: str, inside: bool = False) -> None:
         """End the current line, with the comments that follow it."""
-        source = column = 0  # of a comment behind a token, which lines below may continue
+        source = column = 0  # column of a comment after a token, which lines below may continue
         for comment in gap.comments:
             if comment.behind:
                 if self.line.strip() != "}":  # a comment below a brace is in its column by chance
@@ -122,7 +121,7 @@ class _Layout:
 
 
 class _Spelling:
-    """How a token is written: types as the printer writes them, or by an alias defined further up."""
+    """Returns the spelling of tokens: types as the printer writes them, or by an alias defined further up."""
 
     def __init__(self, p: Parser) -> None:
         self.p = p
@@ -131,8 +130,8 @@ class _Spelling:
         self.defined = Counter(p.t[at] for at in p.begins if p.t[at][:1] == "!")
 
     def enter(self, at: int) -> None:
-        """A statement begins."""
-        if self.defined[self.pending] == 1:  # a name given twice says different things
+        """Begin a statement."""
+        if self.defined[self.pending] == 1:  # a name defined twice is ambiguous
             self.aliases.setdefault(self.p.type_aliases[self.pending[1:]], self.pending)
         token = self.p.t[at]
         self.pending = token if token[:1] == "!" else ""

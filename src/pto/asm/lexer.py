@@ -53,8 +53,8 @@ def _pattern(depth: int) -> re.Pattern[str]:
     )
 
 
-#: Types as they usually are. Others nest up to five deep, and that pattern takes longer to compile than a
-#: short program to parse.
+#: The usual types. Others nest up to five deep, and that pattern takes longer to compile than a short program
+#: to parse.
 _TOKEN = _pattern(1)
 _DEEPEST = 4
 _BLANK = " \t\r\n"
@@ -62,8 +62,8 @@ _PUNCTUATION = frozenset("()[]{}<>,:=?*+-/|;._")
 
 EOF = ""
 
-#: A line that says nothing but `# words`, as the examples of the documents do. MLIR has no such lines, and an
-#: attribute has no space after its `#`: nothing else is meant.
+#: A line with only `# words`, as in the examples of the documents: a comment. MLIR has no such lines, and an
+#: attribute has no space after its `#`.
 _HASH_LINE = re.compile(r"^[ \t]*#(?:[ \t#][^\n]*)?$", re.MULTILINE)
 
 
@@ -84,10 +84,10 @@ class Tokens:
 
 
 def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
-    """All tokens of a text and the lexical errors in it."""
+    """Return all tokens of a text and the lexical errors in it."""
     out = Tokens(source)
     code = source.text.rstrip(_BLANK)
-    if "#" in code:  # blanked, so that every offset stays what it is
+    if "#" in code:  # blanked, so that all offsets stay
         code = _HASH_LINE.sub(lambda m: " " * len(m[0]), code).rstrip(_BLANK)
     pieces = _TOKEN.findall(code)
     texts = [piece.lstrip(_BLANK) for piece in pieces]
@@ -112,14 +112,14 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
 
 
 def _deeper(texts: list[str]) -> bool:
-    """Whether a `<` was left by itself where it may belong to a type that nests deeper."""
+    """Return True if a single `<` may belong to a type that nests deeper."""
     if "<" not in texts:
         return False
     return any(b == "<" and (a[0] in "!#" or a in _NESTED) for a, b in pairwise(texts))
 
 
 def _is_error(text: str) -> bool:
-    """Whether a piece of text is no token."""
+    """Return True for text that is not a token."""
     first = text[0]
     if first == '"':
         plain = len(text) > 1 and text[-1] == '"' and text.count('"') == 2 and "\\" not in text
@@ -130,7 +130,7 @@ def _is_error(text: str) -> bool:
 
 
 def _remarks(code: str, starts: list[int], texts: list[str]) -> set[int]:
-    """Tokens behind a `#` that was meant to begin a comment: they are not looked at."""
+    """Return tokens after a `#` that was meant to begin a comment; the parser skips them."""
     out: set[int] = set()
     end = 0
     for i, (at, text) in enumerate(zip(starts, texts, strict=True)):
@@ -150,11 +150,11 @@ def _bad_character(source: Source, at: int, char: str) -> Diagnostic:
     if char[0] == '"':
         return Diagnostic("PTO-E0102", "string is not closed on its line", span, help='add the closing "')
     if char == "#" and source.text[at + 1 : at + 2] in (" ", "\t"):
-        return Diagnostic("PTO-E0101", "'#' begins no comment behind a statement", span, help=_COMMENTS)
+        return Diagnostic("PTO-E0101", "unexpected '#' after a statement", span, help=_COMMENTS)
     if char in "%@^!#":
         what = {"%": "value", "@": "symbol", "^": "block", "!": "type", "#": "attribute"}[char]
         article = "an" if what[0] in "aeiou" else "a"
-        return Diagnostic("PTO-E0101", f"'{char}' must be followed by {article} {what} name", span)
+        return Diagnostic("PTO-E0101", f"expected {article} {what} name after '{char}'", span)
     shown = repr(char) if char.isprintable() else f"U+{ord(char):04X}"
     return Diagnostic("PTO-E0101", f"unexpected character {shown}", span)
 
@@ -163,7 +163,7 @@ _MOST = 20
 
 
 def _merge(errors: list[Diagnostic]) -> list[Diagnostic]:
-    """Neighbouring bad characters are one error, and there is no use in more than a screenful."""
+    """Merge neighboring bad characters into one error, and limit the number of errors."""
     merged: list[Diagnostic] = []
     for d in errors:
         last = merged[-1].span if merged else None
@@ -177,7 +177,7 @@ def _merge(errors: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def unquote(text: str) -> str:
-    """Value of a string token."""
+    """Return the value of a string token."""
     body = text[1:-1]
     if "\\" not in body:
         return body

@@ -1,8 +1,8 @@
-"""What `loc(...)` says: the place in another file that an operation was made from.
+"""The meaning of `loc(...)`: the location in another file that an operation came from.
 
-`loc("k.py":3:5)` is that line and column. A location of several parts (`callsite(a at b)`, `fused[a, b]`,
-`"name"(a)`) is the first of them that names a file; `#a` is what stands behind it, wherever in the text that
-is defined. `loc(unknown)` says nothing: the operation stays where it is written.
+`loc("k.py":3:5)` is a file, line and column. In a location of several parts (`callsite(a at b)`, `fused[a,
+b]`, `"name"(a)`), the first part with a file counts; `#a` is an alias, defined anywhere in the text.
+`loc(unknown)` has no effect.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ..ir.core import Operation
 from .lexer import unquote
 
 _DIGITS = 9  # of a line or column
-_DEPTH = 64  # of aliases that stand for aliases
+_DEPTH = 64  # of aliases of aliases
 
 
 class Locations:
-    """Reads locations of one text: `aliases` are those it defines, as ranges of its tokens."""
+    """Reads the locations of a text: `aliases` are its aliases, as ranges of tokens."""
 
     def __init__(self, tokens: Sequence[str], aliases: Mapping[str, range]) -> None:
         self._tokens = tokens
@@ -27,7 +27,7 @@ class Locations:
         self._known: dict[str, Span | None] = {}
 
     def place(self, said: Sequence[tuple[Operation, range]]) -> None:
-        """Move operations to the places that are said of them."""
+        """Set the declared locations of operations."""
         for op, tokens in said:
             found = self._read(tokens)
             if found is not None:
@@ -49,7 +49,7 @@ class Locations:
 
     def _alias(self, name: str, depth: int) -> Span | None:
         if name not in self._known:
-            self._known[name] = None  # one that leads back to itself says nothing
+            self._known[name] = None  # a cyclic alias has no effect
             where = self._aliases.get(name)
             if where is not None and depth <= _DEPTH:
                 self._known[name] = self._read(where, depth)

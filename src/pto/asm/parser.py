@@ -22,14 +22,14 @@ from .lexer import EOF, unquote
 from .row_reader import RowReader, compiled, one_typed
 from .statement import Names, Statement
 
-MAX_ALIAS = 10_000  # characters an alias may stand for
+MAX_ALIAS = 10_000  # characters of an expanded alias
 
 _Named = TypeVar("_Named", Type, Attribute)
 
 
 class Parser(RowReader):
     def module(self) -> Module:
-        """The whole text: aliases, then a module or bare functions."""
+        """Read the whole text: aliases, then a module or bare functions."""
         top = Operation("builtin.module", row("builtin.module"), [])
         region = Region(top)
         top.regions = [region]
@@ -46,7 +46,7 @@ class Parser(RowReader):
         return Module(top, self.source, implicit=True)
 
     def alias(self) -> bool:
-        """`!name = type` or `#name = attr` at top level."""
+        """Read `!name = type` or `#name = attr` at top level."""
         text = self.t[self.i]
         if text[:1] not in ("!", "#") or self.t[self.i + 1] != "=":
             return False
@@ -69,7 +69,7 @@ class Parser(RowReader):
         return True
 
     def _short(self, named: _Named, at: int) -> _Named:
-        """Aliases of aliases double with every line; what they stand for has to stay printable."""
+        """Check the size of an alias: aliases of aliases can double it with every line."""
         if len(str(named)) > MAX_ALIAS:
             self.report("PTO-E0105", f"alias stands for more than {MAX_ALIAS} characters", at)
         return named
@@ -165,7 +165,7 @@ class Parser(RowReader):
         )
 
     def row_statement(self, found: Row, names: Names, bare: bool) -> Operation:
-        """A statement of a known row, in whichever form it is written."""
+        """Read a statement of a known row, in any form."""
         custom = structured.PARSERS.get(found.name)
         if custom is not None:
             return custom(self, found, names, self.i - 1)
@@ -182,7 +182,7 @@ class Parser(RowReader):
             st = Statement()
             try:
                 self.run(steps, st, found)
-                if self.t[self.i] == ":":  # nothing begins with it: a longer form has these types
+                if self.t[self.i] == ":":  # no format begins with it: a longer form has these types
                     raise Fail(self.i, "expected the end of the statement, got ':'")
                 if found.is_ins_outs and self.t[self.i] == "{":  # some tools write attributes at the end
                     self.attr_dict(st)
@@ -210,7 +210,7 @@ class Parser(RowReader):
         raise Fail(best.at, f"{found.name}: {message}", help, best.code, best.expected)
 
     def _one_type(self, found: Row, names: Names, begin: int) -> Operation | None:
-        """`ins(%a, %b : T) outs(%d : T)`, as the pages of the ISA write it: one type for all of a list."""
+        """Read `ins(%a, %b : T) outs(%d : T)`, as on the pages of the ISA: one type for a whole list."""
         for steps, same in map(one_typed, compiled(found)):
             st = Statement()
             try:
@@ -223,7 +223,7 @@ class Parser(RowReader):
         return None
 
     def _count_operands(self, found: Row, begin: int) -> None:
-        """Say which operand of `ins(..)` or `outs(..)` is missing or too many, if that is what is wrong."""
+        """Report a missing or extra operand of `ins(..)` or `outs(..)`, if that is the mistake."""
         if not found.is_ins_outs or isinstance(found.format, tuple):
             return
         for word, declared, verb in (("ins", found.ins, "reads"), ("outs", found.outs, "writes")):
@@ -244,7 +244,7 @@ class Parser(RowReader):
             raise Fail(at - 1, f"{found.name} {verb} {least} operands ({listed}), got {given}: {wrong}")
 
     def generic_statement(self, names: Names) -> Operation:
-        """`"dialect.op"(%a) <{..}> {..} ({region}) : (T) -> T`"""
+        """Read `"dialect.op"(%a) <{..}> {..} ({region}) : (T) -> T`"""
         at = self.i
         name = unquote(self.t[self.i])
         self.i += 1
@@ -302,8 +302,8 @@ class Parser(RowReader):
 
 
 def _syntax(found: Row, form: str, nearest: int) -> str:
-    """The syntax of a row as `pto isa` shows it, in the form that a statement is written in."""
-    from ..isa.describe import syntax  # costly, and needed on errors only
+    """Return the syntax of a row as `pto isa` shows it, in the form of the statement."""
+    from ..isa.describe import syntax  # costly, and needed only for errors
 
     lines = syntax(found)[form]
     return lines[min(nearest, len(lines) - 1)]
@@ -317,7 +317,7 @@ _REPLACED = {
 
 
 def is_mlir(p: Parser) -> bool:
-    """Whether a text starts like MLIR, which settles that it is no assembly."""
+    """Return True if a text starts like MLIR, and so is not assembly."""
     at = 0
     while p.t[at][:1] == "!" and p.t[at + 1] == "=":  # both have aliases of types
         at += 3

@@ -1,11 +1,11 @@
-"""IR to text. One printer for the four forms; a row is written through its format, as it is read.
+"""IR to text. One printer for the four forms; the format of a row is for reading and writing.
 
-    pto      destination style, what the field's assembler reads (the canonical form)
+    pto      destination style, read by the vendor assembler (the canonical form)
     ssa      results instead of `outs` wherever the program is in SSA form
     asm      PTO-AS statements
     generic  MLIR generic form
 
-Names of values are kept; unnamed ones are numbered. Printing what was printed gives the same text.
+Names of values are kept; unnamed ones are numbered. Printing is idempotent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Printer(FormatWriter):
         if self.form == "generic":
             if op.name == "func.func":
                 self.enter_function(op)
-            # Results are named after the body is printed only where the body cannot see them.
+            # Results get names after the body is printed only if they are not visible there.
             body = to_generic(self, op)
             return self.results(op) + body
         show = PRINTERS.get(op.name)
@@ -65,7 +65,7 @@ class Printer(FormatWriter):
         return self.results(op) + self.row_text(op)
 
     def row_text(self, op: Operation) -> str:
-        """An operation through the format of its row."""
+        """Return an operation in the format of its row."""
         row = op.row
         assert row is not None
         for form in forms_of(row):
@@ -129,7 +129,7 @@ class Printer(FormatWriter):
         return self.region(op.regions[row.regions.index(item.name)])
 
     def _find_destinations(self, func: Operation) -> None:
-        """Tiles that one operation writes first, in the block that allocates them: SSA results by nature."""
+        """Find tiles that one operation writes first, in the block of their allocation: SSA results."""
         for op in func.walk():
             for value in op.operands:
                 self._first_use.setdefault(value, op)
@@ -140,7 +140,7 @@ class Printer(FormatWriter):
                     self._hidden.add(tile.op)
 
     def _fresh(self, op: Operation) -> list[Value] | None:
-        """The tiles an operation is the first to touch, where it can be written with results."""
+        """Return the tiles that an operation is the first to use, if it can be written with results."""
         if not flat_order_is_enough(op) or any(o.optional for o in op.row.outs):  # type: ignore[union-attr]
             return None
         outs = [v for o, v in op.named() if o.role in ("out", "inout")]
@@ -174,7 +174,7 @@ class Printer(FormatWriter):
 
 
 def flat_order_is_enough(op: Operation) -> bool:
-    """Whether a flat operand list says which operand is which."""
+    """Return True if a flat operand list identifies all operands."""
     row = op.row
     if row is None or not row.is_ins_outs or any(o.variadic for o in row.operands):
         return False
@@ -183,7 +183,7 @@ def flat_order_is_enough(op: Operation) -> bool:
 
 
 def present(group: FormatGroup, op: Operation, row: Row) -> bool:
-    """An optional group is written when everything it names is there."""
+    """Return True if all items of an optional group are present."""
     found = False
     for item in group.items:
         if isinstance(item, Var | TypeOf):
@@ -205,7 +205,7 @@ def _has(name: str, op: Operation, row: Row) -> bool:
 
 
 def _tuples(items: tuple[Item, ...], row: Row) -> Iterator[tuple[str, int]]:
-    """Each variadic operand that a repeated group takes apart, and how many values one repetition takes."""
+    """Yield each variadic operand that a repeated group splits, and the values of one repetition."""
     for item in items:
         if isinstance(item, FormatGroup) and item.repeat:
             name = next(v for v in variables(item.items) if v in row.operand_index)
@@ -215,7 +215,7 @@ def _tuples(items: tuple[Item, ...], row: Row) -> Iterator[tuple[str, int]]:
 
 
 class PrinterForm:
-    """A format of a row, with what the printer asks of it worked out once."""
+    """A format of a row, with precomputed facts for the printer."""
 
     __slots__ = (
         "attrs",
@@ -241,12 +241,12 @@ class PrinterForm:
         self.result_types = len(typed)
         self.has_dict = any(isinstance(i, AttrDict) for i in items)
         self.widths = dict(_tuples(items, row))
-        # The reader tells forms and optional groups apart by the kinds of their operands.
+        # The reader distinguishes forms and optional groups by the kinds of their operands.
         self.choosy = row.has_segments or len(row.formats) > 1
         self.tight = isinstance(items[0], Lit) and items[0].text in ("(", "[")
 
     def fits(self, op: Operation) -> bool:
-        """Whether this format can say all of an operation."""
+        """Return True if this format can express all parts of an operation."""
         row = self.row
         if any(not _has(name, op, row) for name in self.needed):
             return False
@@ -284,7 +284,7 @@ _CLASSES: dict[str, type[Attribute] | tuple[type[Attribute], ...]] = {
 
 
 def sayable(attr: Attr, value: Attribute) -> bool:
-    """Whether the reader takes the value at the attribute's own place; a dictionary may hold anything."""
+    """Return True if the reader accepts the value at the place of the attribute."""
     if attr.kind in ENUMS:
         return isinstance(value, EnumAttr) and same_enum(value.enum, attr.kind)
     if not isinstance(value, _CLASSES[attr.kind]):
@@ -295,7 +295,7 @@ def sayable(attr: Attr, value: Attribute) -> bool:
 
 
 def inline_attr(attr: Attr, value: Attribute) -> str:
-    """An attribute at a place of its own in the format."""
+    """Return an attribute at its place in the format."""
     if isinstance(value, EnumAttr):
         if attr.kind in ("sync_op_type", "pipe_event_type"):
             return str(value)  # two kinds are legal there, so the prefix stays
@@ -313,7 +313,7 @@ _TIGHT_BEFORE = (")", "]", "}", ">", ",")
 
 
 def join(parts: list[str]) -> str:
-    """Tokens with the usual spacing: `ins(%a, %b : T, T) outs(%d : T) {x}`."""
+    """Join tokens with the usual spacing: `ins(%a, %b : T, T) outs(%d : T) {x}`."""
     out = ""
     for part in parts:
         if not out:

@@ -1,7 +1,7 @@
 """Statements through the formats of their rows.
 
-A format is compiled to steps once; a statement is tried against each format of its row, and the furthest
-failure is the one reported.
+A format is compiled to steps once; a statement is tried with each format of its row, and the furthest failure
+is reported.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _compiled: dict[str, tuple[tuple[Step, ...], ...]] = {}
 
 
 def compiled(found: Row) -> tuple[tuple[Step, ...], ...]:
-    """The formats of a row as steps for `Parser.run`."""
+    """Return the formats of a row as steps for `Parser.run`."""
     out = _compiled.get(found.name)
     if out is None:
         out = _compiled[found.name] = tuple(_compile(items, found) for items in found.formats)
@@ -61,7 +61,7 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
 
 
 def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
-    """A format in which one type stands for a list of them, and the operand whose type each of these has."""
+    """Return a format with one type for a list of operands, and for each operand the one with its type."""
     out: list[Step] = []
     same: dict[str, str] = {}
     for step in steps:
@@ -75,7 +75,7 @@ def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]
 
 
 class RowReader(Blocks):
-    """Reads what a format says, and makes the operation of what was read."""
+    """Reads formats, and makes operations."""
 
     def run(self, steps: tuple[Step, ...], st: Statement, found: Row) -> None:
         t = self.t
@@ -112,7 +112,7 @@ class RowReader(Blocks):
                 st.regions[step[1]] = self.region()
 
     def _stripped(self, st: Statement, name: str) -> Type:
-        """`<f32>` for `!pto.ptr<f32>`: the type's name follows from the operand it belongs to."""
+        """Read `<f32>` for `!pto.ptr<f32>`: the name of the type follows from its operand."""
         known = st.values.get(name) or next(iter(st.values.values()), None)
         head = {
             "ptr": "ptr",
@@ -180,7 +180,7 @@ class RowReader(Blocks):
                 self.run(step[1], st, found)
                 self._check_group(saved[0], st, found)
             except Fail as fail:
-                # A group that got past its first token is what the user meant: keep its error.
+                # A group that got past its first token is intended: keep its error.
                 if fail.at > begin + 1 and step[3]:
                     raise
                 self.forget_uses(begin)
@@ -191,7 +191,7 @@ class RowReader(Blocks):
                 return
 
     def _check_group(self, before: dict[str, int], st: Statement, found: Row) -> None:
-        """Operands of several optional groups look alike; their kinds tell them apart."""
+        """Check the kinds of operands, which distinguish optional groups."""
         for name, got in st.values.items():
             declared = found.operands[found.operand_index[name]]
             for value, at in got[before.get(name, 0) :]:
@@ -199,7 +199,7 @@ class RowReader(Blocks):
                     raise _wrong_kind(declared, value, at, at)
 
     def _may_start(self, step: Step, st: Statement) -> bool:
-        """Types of an optional operand are present exactly when the operand is."""
+        """Return True if a type may follow: an optional operand has types exactly if it is present."""
         for name in step[4]:
             if not len(st.values.get(name, ())) > len(st.types.get(name, ())):
                 return False

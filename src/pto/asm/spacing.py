@@ -1,4 +1,4 @@
-"""Whether a space stands between two neighbouring tokens of a statement: the habits of the printer."""
+"""Spaces between two neighboring tokens of a statement, as the printer writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FREE = ("*", "+", "/", "|", "?")  # only inside locations and the like: left as
 
 
 class Spacing:
-    """The statement at `begin`, gone through token by token."""
+    """Walk over the statement at `begin`, token by token."""
 
     def __init__(self, tokens: Sequence[str], begin: int) -> None:
         self.t = tokens
@@ -23,7 +23,7 @@ class Spacing:
         self.open: list[str] = []  # brackets around the current token
 
     def _name_at(self) -> int:
-        """The operation's name, behind its results."""
+        """Return the index of the operation's name, after its results."""
         at = self.begin
         if self.t[at][:1] == "%":
             while self.t[at] not in ("=", EOF):
@@ -40,7 +40,7 @@ class Spacing:
             self.open.pop()
 
     def before(self, at: int, written: bool) -> bool:
-        """Whether a space precedes a token; `written` says whether one did."""
+        """Return True if a space precedes a token; `written` is True if the text has one."""
         last, token = self.t[at - 1], self.t[at]
         if token in _NONE_BEFORE or last in _NONE_AFTER or token == "}" or last == "{":
             return False
@@ -69,7 +69,7 @@ class Spacing:
         return True
 
     def _is_count(self, at: int) -> bool:
-        """The colon of `%r:2 = `."""
+        """Return True for the colon of `%r:2 = `."""
         return at < self.name_at and not self.open
 
     def _before_colon(self, at: int, last: str) -> bool:

@@ -1,4 +1,4 @@
-"""What has been read of one statement, before it is an operation."""
+"""The parts of one statement, before it becomes an operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Names = list[tuple[str, int, int]]  # result name, count, token index
 
 
 class Statement:
-    """What a format has read so far."""
+    """The parts that a format has read so far."""
 
     __slots__ = ("attrs", "regions", "result_types", "types", "values")
 
@@ -25,7 +25,7 @@ class Statement:
 
 
 def settle(row: Row, attrs: dict[str, Attribute]) -> None:
-    """Give attributes their names and values of the table, in place. What is none stays for the verifier."""
+    """Replace names and values of attributes by those of the table. The verifier reports unknown ones."""
     for attr in row.attrs:
         if attr.alias in attrs and attr.name not in attrs:
             attrs[attr.name] = attrs.pop(attr.alias)

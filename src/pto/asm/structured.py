@@ -1,7 +1,7 @@
 """Statements with a syntax of their own: modules, functions, structured and unstructured control flow.
 
-Each has a parse function (`PARSERS`) and, next to it, its print function (`PRINTERS`); everything else is
-read and written through the format of its row.
+Each has a parse function (`PARSERS`) and, next to it, its print function (`PRINTERS`); the formats of rows
+cover all other statements.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .writer import FormatWriter
 Parse = Callable[[Blocks, Row, Names, int], Operation]
 Print = Callable[[FormatWriter, Operation], str]
 
-#: Attributes that a function's header already shows.
+#: Attributes that the header of a function shows.
 _FUNC_HEADER = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
 
 
@@ -81,7 +81,7 @@ def _print_module(p: FormatWriter, op: Operation) -> str:
 
 
 def _forgot_brace(p: Blocks) -> bool:
-    """Whether a body follows without its brace, not another function after a declaration."""
+    """Return True if a body without its brace follows, and not another function after a declaration."""
     return p.lacks_brace() and p.t[p.i] not in (*SHORT_NAMES, *SHORT_NAMES.values())
 
 
@@ -249,7 +249,7 @@ def _print_constant(p: FormatWriter, op: Operation) -> str:
 
 
 def _assignments(p: Blocks) -> tuple[list[tuple[str, int]], list[tuple[Value, int]]]:
-    """`(%a = %x, %b = %y)` -> names and initial values."""
+    """Read `(%a = %x, %b = %y)`; return names and initial values."""
     names: list[tuple[str, int]] = []
     values: list[tuple[Value, int]] = []
     p.eat("(")
@@ -268,7 +268,7 @@ def _types(p: Blocks) -> list[Type]:
 
 
 def _bound(p: Blocks) -> Value:
-    """A bound of a loop; a number in its place is reported, and reading goes on to the others."""
+    """Read a bound of a loop; a number is reported, and reading continues with the others."""
     try:
         return p.value()
     except Fail as fail:
@@ -307,7 +307,7 @@ def _for(p: Blocks, row: Row, names: Names, at: int) -> Operation:
             p.check_type(value, type, where)
         else:
             p.error(
-                "PTO-E0207", f"'%{value.name}' is no index, as bounds of a loop are where no type is written",
+                "PTO-E0207", f"expected an index as loop bound without a type, got '%{value.name}'",
                 where, expected="index", got=str(value.type),
                 help=f"write ': {value.type}' after the step, or convert it: "
                 f"%x = arith.index_cast %{value.name} : {value.type} to index",
@@ -526,7 +526,7 @@ def _print_switch(p: FormatWriter, op: Operation) -> str:
 
 
 def _integer(p: Blocks) -> int:
-    """A number that an i64 holds."""
+    """Read a number that an i64 can hold."""
     at = p.i
     number, is_float, _ = p.number()
     if is_float or not -(1 << 63) < number < 1 << 63:
@@ -535,7 +535,7 @@ def _integer(p: Blocks) -> int:
 
 
 def _mixed_list(p: Blocks) -> tuple[list[tuple[Value, int]], list[int | float]]:
-    """`[%a, 4, 1]` -> dynamic values and static numbers (dynamic ones marked)."""
+    """Read `[%a, 4, 1]`; return dynamic values and static numbers (dynamic ones marked)."""
     dynamic: list[tuple[Value, int]] = []
     static: list[int | float] = []
     p.eat("[")
@@ -555,7 +555,7 @@ _TRIPLE = ("offsets", "sizes", "strides")
 
 
 def _strided(keyed: bool) -> Parse:
-    """memref.subview `%s[..] [..] [..]` and memref.reinterpret_cast `%s to offset: [..], sizes: ..`."""
+    """Parse memref.subview `%s[..] [..] [..]` and memref.reinterpret_cast `%s to offset: [..], sizes: ..`."""
 
     def parse(p: Blocks, row: Row, names: Names, at: int) -> Operation:
         source, where = p.value(), p.i - 1

@@ -1,4 +1,4 @@
-"""The front door of the text forms: a text to a module, a module to text, a text to the same laid out."""
+"""Interface of the text forms: parse a text, print a module, lay out a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FORMS = ("pto", "ssa", "asm", "generic")
 
 def _read(source: Source) -> tuple[Parser, Module | None]:
     parser = Parser(source)
-    if is_mlir(parser):  # the usual case, in which the tools that start for one file load nothing else
+    if is_mlir(parser):  # the usual case, which imports nothing else
         module = parser.module()
     else:
         from . import assembly
@@ -27,13 +27,13 @@ def _read(source: Source) -> tuple[Parser, Module | None]:
 
 
 def parse_source(source: Source) -> tuple[Module | None, list[Diagnostic]]:
-    """Parse; the module is None when there are errors."""
+    """Parse; the module is None if there are errors."""
     parser, module = _read(source)
     return module, parser.diagnostics
 
 
 def parse(text: str, name: str = "<text>") -> Module:
-    """Parse a program text; raises `DiagnosticError` with all diagnostics."""
+    """Parse a program text; raise `DiagnosticError` with all diagnostics."""
     module, diagnostics = parse_source(Source(name, text))
     if module is None:
         raise DiagnosticError(diagnostics)
@@ -41,7 +41,7 @@ def parse(text: str, name: str = "<text>") -> Module:
 
 
 def format_source(source: Source) -> tuple[str | None, list[Diagnostic]]:
-    """A text laid out by the house rules, its form and comments kept; None when there are errors."""
+    """Return a laid-out text with its form and comments; None if there are errors."""
     parser, module = _read(source)
     if module is None:
         return None, parser.diagnostics
@@ -56,8 +56,8 @@ def format_source(source: Source) -> tuple[str | None, list[Diagnostic]]:
 
 
 def to_text(module: Module, form: str = "pto", locations: bool = False) -> str:
-    """A module as text in one of FORMS; with `locations`, operations of other files say where they are from,
-    which PTO-AS has no way to write."""
+    """Return a module as text in one of FORMS; with `locations`, operations of other files have their
+    locations, except in PTO-AS."""
     aliases = {"dps": "pto", "mlir": "generic"}
     form = aliases.get(form, form)
     if form not in FORMS:

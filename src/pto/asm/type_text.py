@@ -54,10 +54,10 @@ _COMMENT = re.compile(r"//[^\n]*")
 _HEAD = re.compile(r"!?([A-Za-z_][\w$.]*)\s*(?:<(.*)>)?$", re.DOTALL)
 _DIM = re.compile(r"\s*([0-9]+|\?)\s*x")
 
-#: Most elements of an array on the stack of a core.
+#: Largest number of elements of an array on the stack of a core.
 MAX_LOCAL_ARRAY = 4096
 
-#: Token types without facts of their own.
+#: Token types without parameters.
 _TOKENS = {
     "align": "", "pipe": "*", "tpipe": "*", "event": "*", "record_event": "*", "async_session": "",
     "async_event": "", "group": "*", "prefetch_async_context": "",
@@ -71,7 +71,7 @@ _KNOWN = (
 
 @lru_cache(4096)  # programs of one batch have most types in common
 def parse_type(text: str) -> Type:
-    """The type a text denotes; raises `TypeTextError`."""
+    """Return the type of a text; raise `TypeTextError`."""
     m = _HEAD.match(text)
     if not m:
         raise TypeTextError(f"malformed type '{_short(text)}'", (0, len(text)))
@@ -102,7 +102,7 @@ def parse_type(text: str) -> Type:
 
 
 def is_type_start(token: str) -> bool:
-    """Whether a token can begin a type."""
+    """Return True if a token can begin a type."""
     c = token[:1]
     if c == "!" or c == "(":
         return True
@@ -133,7 +133,7 @@ class _Body:
                 lead = len(raw) - len(raw.lstrip())
                 self.parts.append((raw.strip(), at + start + lead))
                 start = i + 1
-        if start <= len(body):  # brackets do not match: the rest is one part, which no type takes
+        if start <= len(body):  # brackets do not match: the rest is one part, which is not a valid type
             self.parts.append((body[start:].strip(), at + start))
         if len(self.parts) == 1 and not self.parts[0][0]:
             self.parts = []
@@ -159,7 +159,7 @@ def _builtin(text: str, name: str, body: str | None, at: int) -> Type:
 
 
 def _scalar(text: str, part: tuple[int, int], pairs: bool = False) -> ScalarType:
-    """An element type; `pairs`: where two elements of 4 bits in a byte are one of another kind."""
+    """Return an element type; with `pairs`, two 4-bit elements in a byte are an element of another kind."""
     if text == "index":
         return INDEX
     name = text.removeprefix("!pto.")
@@ -184,7 +184,7 @@ def _scalar(text: str, part: tuple[int, int], pairs: bool = False) -> ScalarType
 
 
 def _shape(body: _Body, index: int, pairs: bool = False) -> tuple[Dims, ScalarType]:
-    """`16x?xf32` -> dims and element."""
+    """Read `16x?xf32`; return dims and element."""
     text, at = body.parts[index]
     dims: list[int | None] = []
     pos = 0
@@ -204,7 +204,7 @@ def _shape(body: _Body, index: int, pairs: bool = False) -> tuple[Dims, ScalarTy
 def _int(text: str, part: tuple[int, int]) -> int:
     if len(text) > 19:
         raise TypeTextError(f"number {text[:12]}... is too large", part, code="PTO-E0104")
-    if not text.isascii():  # a digit of another script, or a raised one
+    if not text.isascii():  # a digit of another script, or superscript
         raise TypeTextError(
             f"'{text}' is no number", part, "write it with the digits 0 to 9", code="PTO-E0104"
         )
@@ -214,21 +214,21 @@ def _int(text: str, part: tuple[int, int]) -> int:
 def _view(name: str) -> Callable[[_Body], Type]:
     def parse(body: _Body) -> Type:
         if len(body.parts) != 1:
-            raise body.error(f"!pto.{name} takes one shape", help=f"write !pto.{name}<16x16xf32>")
+            raise body.error(f"expected one shape in !pto.{name}", help=f"write !pto.{name}<16x16xf32>")
         dims, elem = _shape(body, 0)
         return ViewType(elem, dims, name)
 
     return parse
 
 
-#: Spaces that a pointer may have: those, or the location of their tiles.
+#: Spaces of a pointer: these, or the location of tiles there.
 _SPACES = (*POINTER_SPACES, *(loc for loc, memory in MEMORIES.items() if memory.space))
 
 
 def _ptr(body: _Body) -> Type:
     if not 1 <= len(body.parts) <= 2:
         raise body.error(
-            "!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>"
+            "expected an element type and an optional space in !pto.ptr", help="write !pto.ptr<f32, ub>"
         )
     text, at = body.parts[0]
     elem = _scalar(text, (at, at + len(text)), pairs=True)
@@ -250,14 +250,14 @@ def _ptr(body: _Body) -> Type:
 
 def _vreg(body: _Body) -> Type:
     if len(body.parts) != 1:
-        raise body.error("!pto.vreg takes lanes and an element type", help="write !pto.vreg<64xf32>")
+        raise body.error("expected lanes and an element type in !pto.vreg", help="write !pto.vreg<64xf32>")
     dims, elem = _shape(body, 0, pairs=True)
     if len(dims) != 1 or dims[0] is None:
-        raise body.error("!pto.vreg takes exactly one static lane count", 0, "write !pto.vreg<64xf32>")
+        raise body.error("expected one static lane count in !pto.vreg", 0, "write !pto.vreg<64xf32>")
     if elem.bits == 4 and elem.info is not None and elem.info.is_float:
         pair = in_pairs(elem.info)
         raise body.error(
-            f"a vector register holds elements of 4 bits in pairs, not {elem}", 0,
+            "cannot hold single 4-bit elements in a vector register", 0,
             f"write !pto.vreg<256x{pair}>", code="PTO-E0402",
             expected=f"256 lanes of {pair}", got=f"{dims[0]} lanes of {elem}",
         )  # fmt: skip
@@ -265,7 +265,7 @@ def _vreg(body: _Body) -> Type:
     if lanes * bits != 2048:
         want = 2048 // bits if bits else 0
         raise body.error(
-            f"a vector register holds 256 bytes, not {lanes * bits / 8:g}", 0,
+            f"expected 256 bytes in a vector register, got {lanes * bits / 8:g}", 0,
             f"write !pto.vreg<{want}x{elem}>" if bits else "", code="PTO-E0402",
             expected=f"{want} lanes of {elem}", got=f"{lanes} lanes",
         )  # fmt: skip
@@ -277,14 +277,16 @@ def _mask(body: _Body) -> Type:
         return MaskType()
     gran = body.parts[0][0].strip('"').lower()
     if len(body.parts) != 1 or gran not in ("b8", "b16", "b32", "g"):
-        raise body.error("mask granularity is b8, b16 or b32", 0, did_you_mean(gran, ("b8", "b16", "b32")))
+        raise body.error(
+            "expected mask granularity b8, b16 or b32", 0, did_you_mean(gran, ("b8", "b16", "b32"))
+        )
     return MaskType(None if gran == "g" else gran)
 
 
 def _eventid_array(body: _Body) -> Type:
     text = body.parts[0][0] if len(body.parts) == 1 else ""
     if not text.isdigit() or not 0 < int(text[:6]) <= 4096 or len(text) > 4:
-        raise body.error("!pto.eventid_array takes a positive count", 0, "write !pto.eventid_array<4>")
+        raise body.error("expected a positive count in !pto.eventid_array", 0, "write !pto.eventid_array<4>")
     return EventIdArrayType(int(text))
 
 
@@ -293,16 +295,16 @@ def _local_array(body: _Body) -> Type:
     dims = tuple(n for n in given if n)
     if not dims or len(dims) < len(given) or prod(dims) > MAX_LOCAL_ARRAY:
         raise body.error(
-            "!pto.local_array takes one static shape", 0, "write !pto.local_array<4xi32>",
+            "expected one static shape in !pto.local_array", 0, "write !pto.local_array<4xi32>",
             expected=f"1 to {MAX_LOCAL_ARRAY} elements",
         )  # fmt: skip
     return LocalArrayType(elem, dims)
 
 
 def _doc_memref(body: _Body) -> Type:
-    """`!pto.memref<f32, 1x16x16>` of the ISA documents: a strided view of global memory."""
+    """Parse `!pto.memref<f32, 1x16x16>` of the ISA documents: a strided view of global memory."""
     if not body.parts:
-        raise body.error("!pto.memref takes an element type and a shape")
+        raise body.error("expected an element type and a shape in !pto.memref")
     if len(body.parts) == 1 and "x" in body.parts[0][0]:
         shape, elem = _shape(body, 0)
         return ViewType(elem, shape, "tensor_view")
@@ -333,10 +335,10 @@ _LOC_ALIAS = {
 
 
 def _tile(body: _Body) -> Type:
-    """`!pto.tile_buf` in its long, short and document forms; `!pto.tile` likewise."""
+    """Parse `!pto.tile_buf` in its long, short and document forms; `!pto.tile` likewise."""
     parts = body.parts
     if not parts:
-        raise body.error("!pto.tile_buf needs a location and a shape", help=_TILE_HELP)
+        raise body.error("expected a location and a shape in !pto.tile_buf", help=_TILE_HELP)
     keyed = [_key(p) for p, _ in parts]
     if keyed[0] and keyed[0][0] == "loc" and len(parts) > 1 and keyed[1] and keyed[1][0] == "dtype":
         fields = _long_form(body, keyed)
@@ -362,8 +364,8 @@ def _tile(body: _Body) -> Type:
 
 
 def _memory(fields: dict[str, Any]) -> str:
-    """The location. Newer assemblers write `scaling` for the scales of mx products, too, where each operand
-    has a memory of its own: their layouts tell them apart."""
+    """Return the location. Newer assemblers also write `scaling` for the scales of mx products, whose
+    operands have separate memories: their layouts distinguish them."""
     if fields["loc"] == "scaling" and str(fields["elem"]) == "f8E8M0FNU":
         layout = fields.get("blayout", "row_major"), fields.get("slayout", "none_box")
         scales = ("scale_left", "scale_right")
@@ -372,16 +374,16 @@ def _memory(fields: dict[str, Any]) -> str:
 
 
 def _multi_tile(body: _Body) -> Type:
-    """`!pto.multi_tile_buf<vec, 16x64xf32, count=2>`, or with a tile type in place of its parts."""
+    """Parse `!pto.multi_tile_buf<vec, 16x64xf32, count=2>`, or with a tile type in place of its parts."""
     help = "write !pto.multi_tile_buf<vec, 16x64xf32, count=2>"
     last = max(len(body.parts) - 1, 0)
     keyed = _key(body.parts[last][0]) if last else None
     if keyed is None or keyed[0] != "count" or not keyed[1].isdigit():
-        raise body.error("!pto.multi_tile_buf takes a tile and a count", last, help)
+        raise body.error("expected a tile and a count in !pto.multi_tile_buf", last, help)
     count = _nat(body, last, keyed[1], "count")
     if not SLOTS[0] <= count <= SLOTS[1]:
         raise body.error(
-            "the slots of a tile are too few or too many", last, help,
+            "count of slots is out of range", last, help,
             expected=f"a count of {SLOTS[0]} to {SLOTS[1]}", got=str(count),
         )  # fmt: skip
     inner = body.parts[0][0]
@@ -391,7 +393,7 @@ def _multi_tile(body: _Body) -> Type:
         body.parts.pop()
         slot = _tile(body)
     if not isinstance(slot, TileBufType) or slot.compact != "null":
-        raise body.error("the slots of a !pto.multi_tile_buf are tiles without gaps", 0, help,
+        raise body.error("expected tiles without gaps as slots of !pto.multi_tile_buf", 0, help,
                          expected="a tile_buf without compact mode", got=str(slot))  # fmt: skip
     return MultiTileBufType(slot, count)
 
@@ -462,7 +464,7 @@ def _layout_field(body: _Body, index: int, key: str, value: str) -> Any:
         number = _nat(body, index, value, "pad")
         if 3 < number < 1 << 32 or number >= 1 << 33:
             raise body.error(
-                f"unknown pad: {value}", index, "a custom pad is 0x100000000 plus the element's bits",
+                f"unknown pad: {value}", index, "write a custom pad as 0x100000000 plus its bits",
                 expected="0 null, 1 zero, 2 max, 3 min", got=value,
             )  # fmt: skip
         return number
@@ -501,11 +503,9 @@ def _long_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, An
 
 def _two(body: _Body, index: int, dims: Dims) -> dict[str, Any]:
     if len(dims) != 2:
-        raise body.error(
-            "tile_buf compact syntax expects exactly two shape dims", index, got=f"{len(dims)} dims"
-        )
+        raise body.error("expected two shape dims in tile_buf compact syntax", index, got=f"{len(dims)} dims")
     if None in dims:
-        raise body.error("expected static shape", index, "a dynamic extent belongs in valid=?x?")
+        raise body.error("expected static shape", index, "write a dynamic extent in valid=?x?")
     return {"rows": dims[0], "cols": dims[1]}
 
 
@@ -531,7 +531,7 @@ def _short_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, A
             dims_text = [d.strip() for d in value.split("x")]
             if len(dims_text) != 2:
                 raise body.error(
-                    "tile_buf valid must have exactly two dims", i, "write valid=8x64 or valid=?x?"
+                    "expected two dims for valid of tile_buf", i, "write valid=8x64 or valid=?x?"
                 )
             fields["v_row"] = _valid_dim(body, i, dims_text[0], "valid rows")
             fields["v_col"] = _valid_dim(body, i, dims_text[1], "valid cols")
@@ -547,13 +547,13 @@ def _is_positional(keyed: list[tuple[str, str] | None], parts: list[tuple[str, i
     )
 
 
-#: Words of the documents for a fractal layout. NZ and ZN say what blayout and slayout say; nothing says what
-#: FR and RN are.
+#: Words of the documents for a fractal layout. NZ and ZN equal a blayout and slayout; FR and RN have no
+#: definition.
 _FRACTAL_WORDS = ("none", "nz", "zn", "fr", "rn")
 
 
 def _fractal_word(body: _Body, index: int, word: str, fields: dict[str, Any]) -> None:
-    """Refuse a layout word that says something else than the layouts before it."""
+    """Refuse a layout word that contradicts the layouts before it."""
     wanted = LAYOUT_PARTS.get(word.upper())
     if word.lower() == "none" or wanted == (fields["blayout"], fields["slayout"]):
         return
@@ -564,7 +564,7 @@ def _fractal_word(body: _Body, index: int, word: str, fields: dict[str, Any]) ->
         (n for n, parts in LAYOUT_PARTS.items() if parts == (fields["blayout"], fields["slayout"])), ""
     )
     raise body.error(
-        f"{word} is another layout than blayout and slayout say", index,
+        f"{word} contradicts blayout and slayout", index,
         f"write {_camel(wanted[0])}, {_camel(wanted[1])}, {word}, or None", code="PTO-E0112",
         expected=f"blayout {wanted[0]}, slayout {wanted[1]}",
         got=f"blayout {fields['blayout']}, slayout {fields['slayout']}" + (f" ({name})" if name else ""),
@@ -576,7 +576,7 @@ def _camel(word: str) -> str:
 
 
 def _document_form(body: _Body, keyed: list[tuple[str, str] | None]) -> dict[str, Any]:
-    """`<loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero>`: positional after the location."""
+    """Parse `<loc=vec, f32, 16, 16, RowMajor, NoneBox, None, Zero>`: positional after the location."""
     first = 1 if keyed[0] and keyed[0][0] == "loc" else 0
     fields: dict[str, Any] = {"loc": _loc(body, 0, keyed[0][1]) if first and keyed[0] else "vec"}
     names = ("elem", "rows", "cols", "blayout", "slayout", "fractal", "pad")
@@ -604,9 +604,9 @@ _CONV_LAYOUTS = ("NCHW", "NC1HWC0", "GNCHW", "GNC1HWC0", "NCDHW", "NDC1HWC0", "F
 
 
 def _conv_tile(body: _Body) -> Type:
-    """`!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>`."""
+    """Parse `!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>`."""
     if len(body.parts) != 3:
-        raise body.error("!pto.conv_tile takes a location, a shape and a layout",
+        raise body.error("expected a location, a shape and a layout in !pto.conv_tile",
                          help="write !pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>")  # fmt: skip
     dims, elem = _shape(body, 1)
     return ConvTileType(
@@ -625,7 +625,7 @@ _LAYOUT = (
 
 def _memref(body: _Body) -> Type:
     if not body.parts:
-        raise body.error("memref needs a shape and an element type")
+        raise body.error("expected a shape and an element type in memref")
     dims, elem = _shape(body, 0)
     layout, space = "", ""
     for i, (part, _) in enumerate(body.parts[1:], 1):
@@ -638,7 +638,7 @@ def _memref(body: _Body) -> Type:
                 )
             space = canonical
         elif part.isdigit():
-            continue  # a numeric memory space carries no meaning here
+            continue  # numeric memory spaces have no effect here
         elif part.startswith("affine_map<") and not layout:
             layout = _affine_layout(body, i, len(dims))
         elif layout or (m := re.fullmatch(_LAYOUT, part)) is None:
@@ -672,7 +672,7 @@ def _affine_layout(body: _Body, index: int, rank: int) -> str:
 def _shaped(name: str) -> Callable[[_Body], Type]:
     def parse(body: _Body) -> Type:
         if not body.parts:
-            raise body.error(f"{name} needs a shape and an element type")
+            raise body.error(f"expected a shape and an element type in {name}")
         dims, elem = _shape(body, 0)
         return ShapedType(elem, dims, name)
 

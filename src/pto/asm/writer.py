@@ -1,4 +1,4 @@
-"""Names, scopes and indentation of printed text: what every printed form shares."""
+"""Names, scopes and indentation of printed text, for all printed forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ir.core import Block, Module, Operation, Region, Value
 
 
 class FormatWriter:
-    """`operation` is the printer's."""
+    """Base of printers; the printer defines `operation`."""
 
     def __init__(self, form: str = "pto", locations: bool = False) -> None:
         self.form = form
@@ -75,7 +75,7 @@ class FormatWriter:
         return ", ".join(self.value(v) for v in values)
 
     def block_label(self, block: Block) -> str:
-        """Labels are local to their region."""
+        """Return the label of a block; labels are local to their region."""
         label = self._labels.get(block)
         if label is None:
             used, first = self._region_labels.setdefault(block.parent, (set(), 0))
@@ -98,7 +98,7 @@ class FormatWriter:
         return ", ".join(self.define(r) for r in op.results) + " = "
 
     def _common_name(self, op: Operation) -> str:
-        """The common name of results named r#0, r#1, or nothing."""
+        """Return the common name of results named r#0, r#1, or an empty string."""
         base = op.results[0].name.partition("#")[0]
         if len(op.results) == 1 or any(r.name != f"{base}#{k}" for k, r in enumerate(op.results)):
             return ""
@@ -116,15 +116,15 @@ class FormatWriter:
         return "\n".join(self.operation(op) + self.place(op) for op in ops) + "\n"
 
     def place(self, op: Operation) -> str:
-        """` loc("k.py":3:5)` of an operation from another file than the module's own, where it is wanted."""
+        """Return ` loc("k.py":3:5)` for an operation from another file than the module, if wanted."""
         if not self.locations or op.loc is None or op.loc.source is self._own:
             return ""
         line, column = op.loc.place
         return f" loc({StrAttr(op.loc.source.name)}:{line}:{column})"
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
-        """`{ ... }`; without `entry_args` the head has shown those of the first block. `hide` is a bare
-        terminator that the text leaves out."""
+        """Return `{ ... }`; without `entry_args` the head has shown those of the first block. `hide` is a
+        bare terminator to leave out."""
         lines = ["{"]
         self.depth += 1
         with self.scope():

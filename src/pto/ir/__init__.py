@@ -47,7 +47,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The builder, for who writes programs in Python: the assembler does without."""
+    """Import the builder for programs written in Python: the assembler does not need it."""
     if name != "Builder":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .builder import Builder

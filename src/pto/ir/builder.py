@@ -16,8 +16,8 @@ class Builder:
         f = b.func("k", [t, t, t])
         b.at(source.at(12)).op("pto.tadd", src0=f.args[0], src1=f.args[1], dst=f.args[2])
 
-    `built` is the module that came of it. What it makes is placed at `loc`, which may lie in any file: the
-    line of Python or C++ it stands for.
+    `built` is the resulting module. New operations get the location `loc`, in any file: their line of Python
+    or C++.
     """
 
     def __init__(self, block: Block, module: Module | None = None) -> None:
@@ -33,7 +33,7 @@ class Builder:
         return Builder(region.add_block(), Module(op, Source("<built>", "")))
 
     def at(self, loc: Span | None) -> Builder:
-        """Place what is made from here on."""
+        """Set the location of later operations."""
         self.loc = loc
         return self
 
@@ -43,7 +43,7 @@ class Builder:
         return self._module
 
     def func(self, name: str, inputs: list[Type], attrs: dict[str, Attribute] | None = None) -> Block:
-        """Add a function without results; its entry block is returned and becomes the insertion point."""
+        """Add a function without results; return its entry block, which becomes the insertion point."""
         op = Operation("func.func", find_row("func.func"), [], loc=self.loc)
         op.attrs = {
             "sym_name": StrAttr(name),

@@ -1,4 +1,4 @@
-"""A copy of a program that passes may change while the user keeps the original."""
+"""A copy of a program for passes to change; the user keeps the original."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .core import Block, Module, Operation, Region, Successor, Value
 
 
 def clone(module: Module) -> Module:
-    """A deep copy; places, names and table rows are shared."""
+    """Return a deep copy; locations, names and table rows are shared."""
     values: dict[Value, Value] = {}
     blocks: dict[Block, Block] = {}
     branches: list[tuple[Operation, Operation]] = []
@@ -27,7 +27,7 @@ def _operation(
     blocks: dict[Block, Block],
     branches: list[tuple[Operation, Operation]],
 ) -> Operation:
-    """The operation with its old operands: what they became is known only when all are copied."""
+    """Copy an operation with its old operands: their copies are known only at the end."""
     made = Operation(
         op.name,
         op.row,

@@ -1,7 +1,7 @@
 """A program as objects: Value, Operation, Block, Region, Module; walking, uses and replacement.
 
-Every operation keeps the place it comes from (`loc`, a range of characters of any source), so a diagnostic
-can point at it at any later stage. Uses are not stored; `uses` computes them for a region.
+Every operation keeps its source location (`loc`, a range of characters of any source) for diagnostics of all
+later stages. Uses are not stored; `uses` computes them for a region.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Value:
 
     @property
     def op(self) -> Operation | None:
-        """The defining operation; None for a block argument."""
+        """Return the defining operation; None for a block argument."""
         return self.owner if isinstance(self.owner, Operation) else None
 
     def __repr__(self) -> str:
@@ -40,7 +40,7 @@ class Value:
 
 
 class _NoAttrs(dict[str, Attribute]):
-    """Those of every operation without attributes: nobody may add to them. `set_attr` does not."""
+    """The shared attributes of all operations without attributes; nothing may be added to them."""
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         raise TypeError("operations without attributes share an empty dictionary: use set_attr")
@@ -57,11 +57,11 @@ def may_name(text: str) -> bool:
 
 
 class Operation:
-    """One operation. `row` is its table row, None for an operation of a dialect we do not know.
+    """One operation. `row` is its table row, None for an operation of an unknown dialect.
 
-    `operands` is flat; where the row has optional or variadic operands, `segments` holds how many values
-    each of `row.operands` has. `loc` is None for what was made of nothing that is written anywhere; its parts
-    `source`, `start` and `end` are for parsers, which have many operations to place.
+    `operands` is flat; if the row has optional or variadic operands, `segments` has the number of values of
+    each of `row.operands`. `loc` is None for operations without a source; its parts `source`, `start` and
+    `end` are for parsers, which set them often.
     """
 
     __slots__ = (
@@ -95,12 +95,12 @@ class Operation:
         self.parent: Block | None = None
 
     def get(self, name: str) -> Value | None:
-        """The value of a named operand, or None if it is absent."""
+        """Return the value of a named operand, or None if it is absent."""
         values = self.group(name)
         return values[0] if values else None
 
     def group(self, name: str) -> list[Value]:
-        """The values of a named operand (several for a variadic one)."""
+        """Return the values of a named operand (several for a variadic one)."""
         assert self.row is not None
         index = self.row.operand_index[name]
         if self.segments is None:
@@ -109,7 +109,7 @@ class Operation:
         return self.operands[at : at + self.segments[index]]
 
     def named(self) -> Iterator[tuple[Operand, Value]]:
-        """(operand declaration, value) pairs in order."""
+        """Yield (operand declaration, value) pairs in order."""
         assert self.row is not None
         if self.segments is None:
             yield from zip(self.row.operands, self.operands, strict=False)
@@ -126,7 +126,7 @@ class Operation:
         self.attrs[name] = value
 
     def attr(self, name: str) -> Any:
-        """Python value of an attribute, its declared default where absent, else None."""
+        """Return the Python value of an attribute, its declared default if absent, else None."""
         found = self.attrs.get(name)
         if found is not None:
             return found.value
@@ -139,7 +139,7 @@ class Operation:
 
     @property
     def loc(self) -> Span | None:
-        """Where it comes from."""
+        """Return the source location."""
         return None if self.source is None else Span(self.source, self.start, self.end)
 
     @loc.setter
@@ -148,12 +148,12 @@ class Operation:
 
     @property
     def outer(self) -> Operation | None:
-        """The operation whose region holds this one."""
+        """Return the operation whose region holds this one."""
         return self.parent.outer if self.parent is not None else None
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What to compare to know which of two operations comes first in the program."""
+        """Return a key that sorts operations by their order in the program."""
         steps: list[int] = []
         op: Operation | None = self
         while op is not None and op.parent is not None:
@@ -169,7 +169,7 @@ class Operation:
         return tuple(reversed(steps))
 
     def walk(self) -> Iterator[Operation]:
-        """This operation and everything nested in it, pre-order."""
+        """Yield this operation and all nested ones, pre-order."""
         stack: list[Operation] = [self]
         while stack:
             op = stack.pop()
@@ -184,7 +184,7 @@ class Operation:
 
 
 class Successor:
-    """A branch target with the values it passes."""
+    """A branch target with the values passed to it."""
 
     __slots__ = ("args", "block")
 
@@ -209,7 +209,7 @@ class Block:
 
     @property
     def outer(self) -> Operation | None:
-        """The operation whose region holds this block."""
+        """Return the operation whose region holds this block."""
         return self.parent.parent if self.parent is not None else None
 
     def append(self, op: Operation) -> Operation:
@@ -237,7 +237,7 @@ class Region:
 
 
 def _defined_elsewhere(function: Operation, functions: Sequence[Operation]) -> Operation | None:
-    """The function that a declaration means, if a module beside its own has that for others."""
+    """Return the function of a declaration that another module defines for other modules, if there is one."""
     if function.regions[0].blocks:
         return None
     name = function.attr("sym_name")
@@ -248,8 +248,8 @@ def _defined_elsewhere(function: Operation, functions: Sequence[Operation]) -> O
 
 
 class Module:
-    """A whole program. `source` is its own text, though operations may come from others; `implicit` says that
-    it had no `module` around its functions."""
+    """A whole program. `source` is its own text, though operations may come from others; `implicit` means
+    that its functions had no `module` around them."""
 
     __slots__ = ("__weakref__", "implicit", "op", "source")
 
@@ -268,8 +268,8 @@ class Module:
 
     @property
     def functions(self) -> list[Operation]:
-        """Every function, in the order of the text. What one module declares and another one in it defines is
-        one function, the one that is defined."""
+        """Return every function, in the order of the text. A function that one module declares and another
+        defines counts once, as the definition."""
         found: list[Operation] = []
         stack = [self.op]
         while stack:
@@ -283,7 +283,7 @@ class Module:
 
     @property
     def declarations(self) -> Iterator[tuple[Operation, Operation]]:
-        """Declarations of functions that another module in the text defines, each with that function."""
+        """Yield declarations of functions that another module of the text defines, each with its function."""
         found = [op for op in self.walk() if op.name == "func.func"]
         for function in found:
             other = _defined_elsewhere(function, found)
@@ -301,16 +301,16 @@ class Module:
 
     @property
     def sources(self) -> list[Source]:
-        """Its own source and those of its operations, in the order of their appearance."""
+        """Return its own source and those of its operations, in order of appearance."""
         return list(dict.fromkeys((self.source, *(op.source for op in self.walk() if op.source is not None))))
 
     def span(self, op: Operation) -> Span:
-        """Where an operation is; the beginning of the source for one that is written nowhere."""
+        """Return the location of an operation; the beginning of the source if it has none."""
         return op.loc or Span(self.source, 0, 0)
 
     def mark(self, op: Operation) -> int:
-        """A number for the place of an operation that stays the same through all passes, or -1: its offset in
-        the module's own source, or what lies above all offsets for one in another."""
+        """Return a number for the location of an operation that is stable through all passes, or -1: its
+        offset in the own source of the module, or a number above all offsets for another source."""
         loc = op.loc
         if loc is None or loc.source is self.source:
             return -1 if loc is None else loc.start
@@ -319,18 +319,18 @@ class Module:
         return 1 << 30 | crc32(f"{loc.source.name}:{loc.start}".encode("utf-8", "surrogateescape")) >> 2
 
     def line(self, op: Operation, last: bool = False) -> str:
-        """Line of an operation, its first or last, as messages say it: `12`, or `12 of k.py` where that is
-        not the module's own source."""
+        """Return the first or last line of an operation, as in messages: `12`, or `12 of k.py` outside the
+        own source of the module."""
         span = self.span(op)
         number = span.source.place(max(span.start, span.end - 1))[0] if last else span.line
         if span.source is self.source:
             return str(number)
-        name = span.source.name  # Python knows its files by their whole paths
+        name = span.source.name  # Python uses the whole paths of its files
         return f"{number} of {os.path.basename(name) if name.endswith('.py') else name}"
 
 
 def uses(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
-    """Every use of every value inside a region: value -> [(operation, operand index)]."""
+    """Return every use of every value inside a region: value -> [(operation, operand index)]."""
     found: dict[Value, list[tuple[Operation, int]]] = {}
     for block in region.blocks:
         for top in block.ops:
@@ -344,7 +344,7 @@ def uses(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
 
 
 def replace_uses(region: Region, old: Value, new: Value) -> int:
-    """Replace every use of `old` by `new`; the number of replacements."""
+    """Replace every use of `old` by `new`; return the number of replacements."""
     count = 0
     for op, index in uses(region).get(old, ()):
         if index >= 0:
@@ -359,22 +359,22 @@ def replace_uses(region: Region, old: Value, new: Value) -> int:
     return count
 
 
-#: Attributes that make a function a kernel entry: today's name, a newer one and the older two.
+#: Attributes that make a function a kernel entry: the current name, a newer one and the older two.
 ENTRY_MARKS = ("pto.entry", "pto.kernel", "hacc.entry", "pto.aicore")
 
 
-#: The mark of a loop that stands for a vecscope in lowered programs.
+#: The mark of a loop that represents a vecscope in lowered programs.
 LOWERED_VECSCOPE = "llvm.loop.aivector_scope"
 
 
 def entry_mark(func: Operation) -> str | None:
-    """The attribute that makes a function a kernel entry, if it has one."""
+    """Return the attribute that makes a function a kernel entry, if it has one."""
     return next((mark for mark in ENTRY_MARKS if mark in func.attrs), None)
 
 
 # -- constants ----------------------------------------------------------------------------------------------
 
-#: Operations that `constant_of` looks at before it gives up.
+#: Limit for the operations that `constant_of` visits.
 _MOST_FOLDED = 64
 
 

@@ -1,4 +1,4 @@
-"""Which block every path to another leads through."""
+"""Dominators of blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .core import Block, Region
 
 
 def dominator_tree(region: Region) -> dict[Block, Block]:
-    """Immediate dominators (Cooper, Harvey, Kennedy); unreachable blocks hang off the entry."""
+    """Return immediate dominators (Cooper, Harvey, Kennedy); unreachable blocks have the entry."""
     order: list[Block] = []
     seen: set[Block] = set()
     stack: list[tuple[Block, int]] = [(region.blocks[0], 0)]

@@ -1,6 +1,6 @@
-"""What an operation or a module is, apart from whether it is right: pipe, layouts, what rules see, entries.
+"""Facts about an operation or a module, apart from its legality: pipe, layouts, inputs of rules, entries.
 
-Every stage asks here; a fact that the text leaves open is None or empty.
+All stages use these functions; a fact that the text leaves open is None or empty.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .types import MemRefType, PtrType, Type, ViewType
 
 
 def module_profile(module: Module, target: str | Profile | None = None) -> Profile:
-    """The profile a module is held to: the given one, else its attribute, else the default."""
+    """Return the profile of a module: the given one, else its attribute, else the default."""
     written = module.attrs.get("pto.target_arch")
     return resolve(target, str(written.value) if written is not None else None)
 
 
 def is_manual(module: Module, level: str | None) -> bool:
-    """Manual mode (level3): asked for, or the program carries addresses of its own."""
+    """Return True for manual mode (level3): requested, or the program has its own addresses."""
     if level is not None:
         return level == "level3"
     return any(
@@ -37,17 +37,17 @@ def is_manual(module: Module, level: str | None) -> bool:
 
 
 def places_tile(op: Operation) -> bool:
-    """Whether it gives a tile an address; a view takes a pointer in either mode."""
+    """Return True if an operation gives a tile an address; a view takes a pointer in either mode."""
     return op.name == "pto.tassign" and not isinstance(op.operands[0].type, ViewType)
 
 
-#: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
-#: number of blocks, the index of the vector core.
+#: Arguments that the launch fills in if the caller leaves them out: the index of the block, the number of
+#: blocks, the index of the vector core.
 SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
 
 
 def entries(functions: dict[str, Operation]) -> list[Operation]:
-    """Kernel entries: marked ones, or the only function that has a body."""
+    """Return kernel entries: marked ones, or the only function that has a body."""
     marked = [f for f in functions.values() if entry_mark(f)]
     if marked:
         return marked
@@ -56,9 +56,9 @@ def entries(functions: dict[str, Operation]) -> list[Operation]:
 
 
 def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operation]]:
-    """Kernels whose cube and vector side are functions of their own, by name: those called `X_aic` and
-    `X_aiv`, or else the only function of each kind, where both take the same arguments but for those that the
-    launch fills in."""
+    """Return kernels with separate functions for cube and vector, by name: those called `X_aic` and `X_aiv`,
+    or else the only function of each kind, if both take the same arguments except those that the launch fills
+    in."""
     named = [n[:-4] for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
     if named:
         return {n: (functions[f"{n}_aic"], functions[f"{n}_aiv"]) for n in named}
@@ -72,7 +72,7 @@ def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operat
 
 
 def _given(function: Operation) -> list[Type]:
-    """Types of the arguments that a caller gives."""
+    """Return types of the arguments from the caller."""
     return [a.type for block in function.regions[0].blocks[:1] for a in block.args if a.name not in SPMD]
 
 
@@ -83,7 +83,7 @@ LOOPS = ("scf.for", "scf.while")
 
 
 class Arg:
-    """An operand as rules see it: the facts of its type, plus what is known of its value."""
+    """An operand for rules: the facts of its type, and the known facts of its value."""
 
     __slots__ = ("_profile", "_type", "_value", "_view_layout")
 
@@ -91,7 +91,7 @@ class Arg:
         self._type = type
         self._value = value
         self._profile = profile
-        self._view_layout = view_layout  # where the operation gives one of its own
+        self._view_layout = view_layout  # if the operation defines one
 
     def __getattr__(self, fact: str) -> Any:
         if fact == "const":
@@ -104,7 +104,7 @@ class Arg:
 
 
 def left_layout(type: Type, profile: Profile, fact: str) -> str | None:
-    """The block layout of a Left tile is the target's, whatever the type says."""
+    """Return the block layout of a Left tile, which the target decides, and not the type."""
     if fact == "blayout":
         return profile.left_blayout
     return LAYOUTS.get((profile.left_blayout, getattr(type, "slayout", "")))
@@ -123,7 +123,7 @@ class Args(tuple[Arg, ...]):
 
 
 def environment(op: Operation, row: Row, profile: Profile) -> dict[str, Any]:
-    """What the rules of a row see of an operation."""
+    """Return the inputs of the rules of a row for an operation."""
     env: dict[str, Any] = {"isa": profile.isa}
     for attr in row.attrs:
         env[attr.name] = op.attr(attr.name)
@@ -144,7 +144,7 @@ def environment(op: Operation, row: Row, profile: Profile) -> dict[str, Any]:
 
 
 def pipe_of(op: Operation, profile: Profile) -> str:
-    """The pipe an operation is queued on, without `PIPE_`; empty for one that occupies none."""
+    """Return the pipe of an operation, without `PIPE_`; empty for an operation without a pipe."""
     row = op.row
     if row is None or not row.pipe:
         return ""
@@ -159,37 +159,37 @@ def pipe_of(op: Operation, profile: Profile) -> str:
 
 
 def fifo_use(op: Operation) -> str:
-    """What an operation does to a FIFO, a word of `FIFO`; empty for others."""
+    """Return the effect of an operation on a FIFO, a word of `FIFO`; empty for others."""
     return op.row.fifo if op.row is not None else ""
 
 
 def concerns_fifos(op: Operation) -> bool:
-    """Whether an operation serves a FIFO, or is about the buffer that one lies in."""
+    """Return True if an operation uses a FIFO, or the buffer of one."""
     return bool(fifo_use(op)) or op.name in ("pto.reserve_buffer", "pto.import_reserved_buffer")
 
 
 def fifo_slots(op: Operation) -> int:
-    """Slots of the FIFO that an operation opens: what it says, else 4 in each of two directions, or 8."""
+    """Return the slots of the FIFO of an operation: its own number, else 4 per direction of two, or 8."""
     return int(op.attr("slot_num") or (4 if int(op.attr("dir_mask") or C2V) == BOTH else 8))
 
 
 def fifo_end(op: Operation) -> str:
-    """The kind of core of a frontend FIFO instruction, which names its FIFO by a number; empty for others,
-    which have a handle."""
+    """Return the kind of core of a frontend FIFO instruction, which names its FIFO by a number; empty for
+    others, which have a handle."""
     return op.row.core if op.row is not None and op.row.fifo else ""
 
 
 def makes_fifo(op: Operation) -> bool:
-    """Whether an operation makes the handle of a FIFO."""
+    """Return True if an operation makes the handle of a FIFO."""
     return fifo_use(op) == "open" and not fifo_end(op)
 
 
 def storage_source(op: Operation) -> Value | None:
-    """The value whose storage an operation gives another name to."""
+    """Return the value whose storage an operation gives another name to."""
     return op.get(op.row.names) if op.row is not None and op.row.names else None
 
 
-#: How a pointer or a window is made from another value, in words; "" where that is no news.
+#: Words for the derivation of a pointer or a window from another value; "" for trivial steps.
 _MADE = {
     "pto.addptr": "%{} moved on", "pto.castptr": "made from %{}", "pto.tile_buf_addr": "the address of %{}",
     "pto.partition_view": "a window of %{}", "pto.make_tensor_view": "",
@@ -197,8 +197,8 @@ _MADE = {
 
 
 def provenance(value: Value) -> Iterator[tuple[str, Operation]]:
-    """Yield how a pointer or a window was made, from its last step back to its first, as far as one function
-    shows it."""
+    """Yield the derivation of a pointer or a window, from its last step back to its first, within one
+    function."""
     for _ in range(8):
         op = value.op
         if op is None or op.name not in _MADE:
@@ -210,17 +210,17 @@ def provenance(value: Value) -> Iterator[tuple[str, Operation]]:
 
 
 def touches_global(op: Operation) -> bool:
-    """Whether an operation reads or writes global memory."""
+    """Return True if an operation reads or writes global memory."""
     row = op.row
     if row is None or row.effect not in TOUCHING:
         return False
     return row.fifo in ("push", "pop") or any(in_global(v.type) for v in op.operands)
 
 
-#: Effects of instructions that check what they are given, or wait, when they run.
+#: Effects of instructions that check their operands, or wait, at run time.
 _FALLIBLE = ("memory", "sync", "alloc", "config")
 _DIVISIONS = ("div", "rem")
-#: What does so though its effect is none: ends the program, or looks whether an index is inside.
+#: Operations without an effect that do so: they end the program, or check an index.
 _CHECKING = ("trap", "local array", "event ids")
 
 
@@ -231,7 +231,7 @@ def divides(row: Row) -> bool:
 
 
 def may_fail(op: Operation) -> bool:
-    """Whether an operation can end a run: what a place in the source is kept for."""
+    """Return True if an operation can end a run: such operations keep their source locations."""
     row = op.row
     if row is None or row.order == "fence":
         return False
@@ -249,12 +249,12 @@ def may_fail(op: Operation) -> bool:
 
 
 def may_repeat(op: Operation) -> bool:
-    """Whether an operation can lead back to an earlier one."""
+    """Return True if an operation can lead back to an earlier one."""
     return op.name in ("scf.for", "scf.while") or bool(op.successors)
 
 
 def in_global(type: Type) -> bool:
-    """Whether values of a type are places in global memory."""
+    """Return True if values of a type are places in global memory."""
     return (
         isinstance(type, ViewType)
         or (isinstance(type, PtrType) and type.space == "gm")
@@ -263,7 +263,7 @@ def in_global(type: Type) -> bool:
 
 
 def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
-    """Static strides and offset of a memref type; None where the layout leaves them open."""
+    """Return static strides and offset of a memref type; None if the layout leaves them open."""
     dims = [d or 0 for d in type.dims]
     if not type.layout_text:
         strides = [1]
@@ -280,7 +280,7 @@ def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
 
 
 def view_layout(value: Value | None) -> str | None:
-    """Layout a view was declared with, upper case; None where it is left to inference."""
+    """Return the declared layout of a view, upper case; None if it is left to inference."""
     while value is not None and value.op is not None:
         op = value.op
         found = op.attrs.get("layout")
@@ -293,12 +293,12 @@ def view_layout(value: Value | None) -> str | None:
 
 
 def function_of(place: Operation | Block) -> Operation | None:
-    """The function that an operation or a block stands in; a function stands in itself."""
+    """Return the function around an operation or a block; for a function, the function itself."""
     return next((op for op in enclosing(place) if op.name == "func.func"), None)
 
 
 def enclosing(place: Operation | Block) -> Iterator[Operation]:
-    """An operation (or the one a block belongs to) and everything it stands in, from the inside out."""
+    """Yield an operation (or the one of a block) and all operations around it, innermost first."""
     op = place if isinstance(place, Operation) else place.outer
     while op is not None:
         yield op

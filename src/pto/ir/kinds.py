@@ -1,4 +1,4 @@
-"""Which types an operand kind of the table admits."""
+"""Types of each operand kind of the table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .types import ERROR, MemRefType, ScalarType, ShapedType, TileBufType, Type,
 
 
 def kind_matches(declared: Operand, type: Type) -> bool:
-    """Whether a type is of one of the declared kinds; a type remembers what it was asked."""
+    """Return True if a type is of one of the declared kinds; types cache the results."""
     facts = type.__dict__
     known: dict[str, bool] | None = facts.get("_fits")
     if known is None:

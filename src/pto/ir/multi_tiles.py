@@ -8,8 +8,8 @@ means
     %row = arith.muli %k, %c16 : index
     %t = pto.subview %mb[%row, %c0] sizes [16, 64] : !pto.tile_buf<vec, 32x64xf32> -> !tile
 
-Slots lie one behind the other: the tile grows along its rows or columns, whichever its layout stores last.
-The verifier and the driver work on that form, so that nothing behind them knows slots.
+Slots follow each other: the tile grows along its rows or columns, whichever its layout stores last. The
+verifier and the driver work on that form, so that later stages need no slots.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .clone import clone
 from .core import Block, Module, Operation, Value, constant_of
 from .types import INDEX, FunctionType, MultiTileBufType, TileBufType, Type
 
-#: What a program has no more of then.
+#: Operations that a lowered program no longer has.
 ALLOC, GET = "pto.alloc_multi_tile", "pto.multi_tile_get"
-#: What it has in their place.
+#: Their replacements.
 _MADE = ("pto.alloc_tile", "pto.subview")
 _WRITTEN = re.compile(r"(?<![%\w])(?:alloc_multi_tile|multi_tile_get)\b")
 
 
 def single_tiles(module: Module) -> Module:
-    """The program with single tiles only: the given one where it has no others, else a copy."""
+    """Return the program with single tiles only: the given one if it has no others, else a copy."""
     if not any(op.name in (ALLOC, GET) or _takes_slots(op) for op in module.walk()):
         return module
     made = clone(module)
@@ -56,7 +56,7 @@ def single_tiles(module: Module) -> Module:
 
 
 def _takes_slots(op: Operation) -> bool:
-    """Whether a function has a parameter of several slots, which it may hand on without taking one."""
+    """Return True if a function has a parameter of several slots, which it may pass on without taking one."""
     type = op.attrs.get("function_type") if op.name == "func.func" else None
     return type is not None and _single(type.value) != type.value
 
@@ -70,7 +70,7 @@ def _single(type: FunctionType) -> FunctionType:
 
 
 def told_as(op: Operation) -> str:
-    """The name that a message gives an operation: the one that was written, where it stands for it."""
+    """Return the name of an operation for messages: that of the source, if the operation replaces it."""
     if op.name in _MADE and op.source is not None:
         found = _WRITTEN.search(op.source.text[op.start : op.end])
         if found:

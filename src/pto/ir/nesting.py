@@ -1,6 +1,6 @@
-"""The statements that an operation stands in: what advice about lines to insert goes by.
+"""The statements around an operation, from which advice about lines to insert follows.
 
-For programs these are operations with regions, for C++ blocks in braces (`cpp/nesting.py`).
+In programs these are operations with regions, in C++ blocks in braces (`cpp/nesting.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .facts import LOOPS, enclosing
 
 
 class BlockStatement(NamedTuple):
-    """A statement of a block, which holds an operation or is one: lines as messages say them."""
+    """A statement of a block, which holds an operation or is one: lines as in messages."""
 
     block: Hashable
     order: int  # among the statements of its block
@@ -29,7 +29,7 @@ class BlockStatement(NamedTuple):
 
 
 def nesting(module: Module, op: Operation) -> list[BlockStatement]:
-    """The statements around an operation up to its function, innermost first, itself included."""
+    """Return the statements around an operation up to its function, itself included, innermost first."""
     found: list[BlockStatement] = []
     for at in enclosing(op):
         if at.parent is None or at.name == "func.func":
@@ -43,8 +43,8 @@ def nesting(module: Module, op: Operation) -> list[BlockStatement]:
 
 
 class CommonBlock(NamedTuple):
-    """Where two operations meet: the statements of their innermost common block that hold them, and the loop
-    around it if the first is of an earlier iteration."""
+    """The innermost common block of two operations: its statements around them, and the loop around it if the
+    first is of an earlier iteration."""
 
     first: BlockStatement
     second: BlockStatement
@@ -53,13 +53,13 @@ class CommonBlock(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether the loop stands outside of the section of the two."""
+        """Return True if the loop is outside the section of the two."""
         return bool(self.section)
 
 
 def meeting(old: Sequence[BlockStatement], new: Sequence[BlockStatement]) -> CommonBlock | None:
-    """Where two operations meet; None if no block of one function, or no loop, orders the first before the
-    second."""
+    """Return the common block of two operations; None if no block of one function, or no loop, orders the
+    first before the second."""
     before = {s.block: s for s in old}
     for n, second in enumerate(new):
         first = before.get(second.block)

@@ -4,9 +4,9 @@
 means
     pto.tcvt ins(%p : !pto.tile_buf<vec, 16x64xf4E2M1FN>) outs(%x : !pto.tile_buf<vec, 16x64xbf16>)
 
-The assembler of the field counts such tiles in vec by the byte, two elements, along the axis that its layout
-packs; views of global memory count elements. A program that does so is known by its conversions, whose other
-side has twice as many columns. The verifier and the driver work on the form with elements.
+The vendor assembler counts such tiles in vec by the byte, two elements, along the axis that its layout packs;
+views of global memory count elements. The conversions of such a program identify it: their other side has
+twice as many columns. The verifier and the driver work on the form with elements.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .clone import clone
 from .core import Block, Module, Operation, Value, constant_of
 from .types import INDEX, FunctionType, TileBufType, Type
 
-#: Operands that count rows, and columns, of the tile that another operand or the result is.
+#: Operands that count rows, and columns, of the tile that is another operand or the result.
 _COUNTS: dict[str, tuple[str, str, str]] = {
     "pto.alloc_tile": ("", "valid_row", "valid_col"),
     "pto.set_validshape": ("source", "valid_row", "valid_col"),
@@ -28,7 +28,7 @@ _COUNTS: dict[str, tuple[str, str, str]] = {
 
 
 def logical_tiles(module: Module) -> Module:
-    """The program with tiles that count elements: the given one where all do, else a copy."""
+    """Return the program with tiles that count elements: the given one if all do, else a copy."""
     if not any(op.name == "pto.tcvt" and _pairs(op) for op in module.walk()):
         return module
     made = clone(module)
@@ -47,7 +47,7 @@ def logical_tiles(module: Module) -> Module:
 
 
 def _pairs(op: Operation) -> bool:
-    """Whether a conversion shows that one of its tiles counts pairs."""
+    """Return True if a conversion shows that one of its tiles counts pairs."""
     src, dst = (op.group(name)[0].type for name in ("src", "dst"))
     if not isinstance(src, TileBufType) or not isinstance(dst, TileBufType):
         return False
@@ -62,7 +62,7 @@ def _is_packed(type: Type) -> bool:
 
 
 def _axis(type: TileBufType) -> int:
-    """The dimension whose neighbours share a byte."""
+    """Return the dimension whose neighbors share a byte."""
     return 0 if type.blayout == "col_major" else 1
 
 
@@ -89,7 +89,7 @@ def _function(type: FunctionType) -> FunctionType:
 
 
 def _count_elements(block: Block, op: Operation) -> None:
-    """Twice as much where an operation counts the elements of such a tile."""
+    """Double the numbers of an operation that counts the elements of such a tile."""
     source, *names = _COUNTS[op.name]
     type = (op.group(source)[0] if source else op.results[0]).type
     if not isinstance(type, TileBufType) or not _is_packed(type):
@@ -101,7 +101,7 @@ def _count_elements(block: Block, op: Operation) -> None:
         places.append(declared.index("offsets") + axis)
         sizes = [int(n) * (2 if n_axis == axis else 1) for n_axis, n in enumerate(op.attr("sizes"))]
         op.attrs["sizes"] = ArrayAttr(tuple(IntAttr(n) for n in sizes))
-    for at in places:  # by place: a value may count rows and columns
+    for at in places:  # by position: a value may count rows and columns
         op.operands[at] = _twice(block, op, op.operands[at])
 
 

@@ -1,8 +1,8 @@
-"""What every stage takes for granted about an operation of a known row: counts, regions, key attributes.
+"""Preconditions of all stages about an operation of a known row: counts, regions, key attributes.
 
-The formats of the text forms build operations of the right shape by themselves. The generic form, attribute
-dictionaries and bytecode can say anything, so an operation is checked here before it becomes part of a
-program; what is only illegal is left to the verifier.
+The formats of the text forms always build well-formed operations. The generic form, attribute dictionaries
+and bytecode may not, so an operation is checked here before it becomes part of a program; other illegal
+operations are left to the verifier.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from .types import ERROR, FunctionType, ScalarType, ShapedType
 _MAY_BE_EMPTY = {("func.func", 0), ("scf.if", 1)}
 _BRANCHES = ("cf.br", "cf.cond_br", "cf.switch")
 
-#: Stands for a value in the static lists of memref.subview and memref.reinterpret_cast.
+#: Marks a value in the static lists of memref.subview and memref.reinterpret_cast.
 DYNAMIC = -(1 << 63)
 
 
 def problem(op: Operation) -> str:
-    """Everything that is wrong with the shape of an operation; empty if nothing is."""
+    """Return the problem with the shape of an operation; empty if there is none."""
     return miscount(op) or (_attributes(op, op.row) if op.row is not None else "") or special(op)
 
 
 def miscount(op: Operation) -> str:
-    """What is wrong with the numbers of operands, results and regions; empty if nothing is."""
+    """Return the problem with the numbers of operands, results and regions; empty if there is none."""
     row = op.row
     return _operands(op, row) or _results(op, row) or _regions(op, row) if row is not None else ""
 
 
 def special(op: Operation) -> str:
-    """What is wrong with an operation that has a syntax of its own; empty if nothing is."""
+    """Return the problem of an operation with its own syntax; empty if there is none."""
     check = _CHECKS.get(op.name)
     if check is None or any(v.type is ERROR for v in (*op.operands, *op.results)):
         return ""  # a value of unknown type has its own error
@@ -110,7 +110,7 @@ _places: dict[str, tuple[str, ...]] = {}
 
 
 def _placed(row: Row) -> tuple[str, ...]:
-    """Attributes that a format of the row gives a place of their own, where only their own kind can stand."""
+    """Return attributes with a place in a format of the row, where only their own kind is legal."""
     found = _places.get(row.name)
     if found is None:
         custom = row.format == "custom"
@@ -156,7 +156,7 @@ def _func(op: Operation) -> str:
         return "function_type is no function type"
     visibility = op.attrs.get("sym_visibility")
     if visibility is not None and visibility not in VISIBILITIES:
-        return "sym_visibility is public, private or nested"
+        return "expected public, private or nested for sym_visibility"
     notes = op.attrs.get("arg_attrs")
     if notes is not None and not (
         isinstance(notes, ArrayAttr)

@@ -1,4 +1,4 @@
-"""Types of PTO values. Immutable, compared by value; the facts that legality rules ask for are properties.
+"""Types of PTO values. Immutable, compared by value; the facts for legality rules are properties.
 
 A dynamic dimension is `None`. `kind` is the operand class of `pto.isa.row.KINDS`.
 """
@@ -16,7 +16,7 @@ Dims = tuple[int | None, ...]
 
 
 class ElemName(str):
-    """Name of an element type as rules see it.
+    """Name of an element type, for rules.
 
     A signless integer (`i32` in text) may stand for the signed or the unsigned dtype, so it equals both
     plain names; two element types are equal only if they are the same type.
@@ -49,7 +49,7 @@ class Type(Record):
 
     @cached_property
     def type(self) -> str:
-        """The type as text; printed programs repeat few types often."""
+        """Return the type as text; printed programs repeat few types often."""
         return self.text_of()
 
     if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def dims_text(dims: Dims) -> str:
 class ScalarType(Type):
     """Integer, float or index. `text` is the spelling; `dtype` is None for index and odd widths.
 
-    `!pto.f4E1M2x2` is a pair of 4-bit floats in a byte: what pointers to them count, and what a lane of a
-    vector register holds. Its `dtype` is that of the floats, its `bits` are those of the pair."""
+    `!pto.f4E1M2x2` is a pair of 4-bit floats in a byte: the unit of pointers and of register lanes. Its
+    `dtype` is that of the floats, its `bits` are those of the pair.
+    """
 
     text: str
 
@@ -85,12 +86,12 @@ class ScalarType(Type):
 
     @cached_property
     def pairs(self) -> bool:
-        """Whether it is two elements in a byte."""
+        """Return True for two elements in a byte."""
         return self.text.startswith("!pto.") and self.text.endswith("x2")
 
     @cached_property
     def counted(self) -> str:
-        """The dtype of what pointers count and lanes hold: of pairs, whole bytes."""
+        """Return the dtype of the units of pointers and lanes: whole bytes for pairs."""
         return "u8" if self.pairs else str(self.dtype)
 
     @cached_property
@@ -124,7 +125,7 @@ class ScalarType(Type):
 
 
 def in_pairs(info: DType) -> ScalarType:
-    """Pairs of a 4-bit float: `!pto.f4E1M2x2`."""
+    """Return the type for pairs of a 4-bit float: `!pto.f4E1M2x2`."""
     return ScalarType(f"!pto.{info.mlir.removesuffix('FN')}x2")
 
 
@@ -188,7 +189,7 @@ class TileBufType(_Elements):
 
     @property
     def valid(self) -> tuple[int, int] | None:
-        """Both valid dimensions, where both are static."""
+        """Return both valid dimensions, if both are static."""
         return None if self.v_row is None or self.v_col is None else (self.v_row, self.v_col)
 
     @property
@@ -220,12 +221,12 @@ class TileBufType(_Elements):
         return self.cols * (self.bits or 8) / 8
 
 
-#: How many slots a tile of several has.
+#: Range of the number of slots of a tile.
 SLOTS = (2, 16)
 
 
 class MultiTileBufType(Type):
-    """So many tiles of one type, one behind the other."""
+    """A number of tiles of one type that follow each other."""
 
     slot: TileBufType
     count: int
@@ -239,12 +240,12 @@ class MultiTileBufType(Type):
 
     @property
     def grows_down(self) -> bool:
-        """Whether its tiles are one below the other in a tile that holds them all."""
+        """Return True if its tiles are one below the other in a tile that holds them all."""
         return self.slot.blayout == "row_major"
 
     @cached_property
     def whole(self) -> TileBufType:
-        """A tile that holds them all."""
+        """Return a tile that holds them all."""
         rows = self.slot.rows * (self.count if self.grows_down else 1)
         cols = self.slot.cols * (1 if self.grows_down else self.count)
         return self.slot.replace(rows=rows, cols=cols, v_row=rows, v_col=cols)
@@ -435,7 +436,7 @@ class FunctionType(Type):
 
 
 class OpaqueType(Type):
-    """A type of a dialect we do not know; kept as text."""
+    """A type of an unknown dialect; kept as text."""
 
     text: str
 
@@ -444,7 +445,7 @@ class OpaqueType(Type):
 
 
 class ErrorType(Type):
-    """Stands for a value whose definition was already reported."""
+    """The type of a value whose definition was already reported."""
 
     kind = "error"
 

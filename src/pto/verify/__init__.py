@@ -2,7 +2,7 @@
 
     verify(module, target="a3")  ->  list[Diagnostic]
 
-A program is legal if there is no error among them.
+A program is legal if none of them is an error.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ def verify(
     overlaps: str = "off",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, `overlaps`
-    that of tiles that overwrite each other, "off" does not look for them;
-    `structure_only` leaves out legality: what the instructions and the target demand, once operands and
-    attributes are of the right kinds."""
+    """Return the diagnostics of a program. `flags` is the severity of unbalanced flags, `overlaps` that of
+    tiles that overwrite each other, "off" skips the check; `structure_only` skips legality: the demands of
+    the instructions and the target on operands and attributes of the right kinds."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
     _target_attribute(context)
@@ -54,7 +53,7 @@ def verify(
     sound = check_slots(context) and not has_errors(context.diagnostics)
     if sound:
         context.module = module = logical_tiles(single_tiles(module))
-    ordered = piped = False  # whether anything orders pipes, or belongs to a FIFO
+    ordered = piped = False  # True if an operation orders pipes, or belongs to a FIFO
     for op in module.walk():
         checker.check(op)
         if op.row is not None:
@@ -77,7 +76,7 @@ def verify(
 
 
 def verify_flags(module: Module, profile: Profile, entries: Sequence[Operation]) -> list[Diagnostic]:
-    """What is wrong with the flags and buffer tokens of these functions, and nothing else."""
+    """Return the diagnostics about flags and buffer tokens of these functions."""
     context = Context(module, profile)
     _check_flags(context, "error", entries)
     return context.diagnostics
@@ -105,7 +104,7 @@ def _target_attribute(context: Context) -> None:
 
 
 class _Callable(ModuleType):
-    """Importing this package binds `pto.verify` to it, which users call: so it can be called."""
+    """A callable package: importing this package binds `pto.verify` to it, and users call that."""
 
     __call__ = staticmethod(verify)
 

@@ -1,11 +1,11 @@
 """Follows one flag or buffer token through the structured control flow of a function, on one kind of core.
 
-The state is a set of *worlds*: whether the thing is held, and the branch conditions under which it is. Worlds
-of contradicting conditions never meet, so `if c {set} ... if c {wait}` is balanced, and so is a wait that
-skips the first iteration. A loop body is walked as the first iteration, as the second, and then until nothing
-new appears. Calls are walked in place. An operation is *wrong* where it fails in every world that reaches it,
-and *doubtful* where it fails in some. What a loop or call makes of some worlds is remembered, so that a nest
-of loops takes time in its depth, not to the power of it.
+The state is a set of *worlds*: the holder of the flag or token, and the branch conditions. Worlds of
+contradicting conditions never meet, so `if c {set} ... if c {wait}` is balanced, and so is a wait that skips
+the first iteration. A loop body is walked as the first iteration, as the second, and then until no new world
+appears. Calls are walked in place. An operation is *wrong* where it fails in every world that reaches it, and
+*doubtful* where it fails in some. Results of loops and calls are cached, so that the time for nested loops is
+linear in their depth.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .conditions import FIRST, LAST, Fact, condition_of, depends_on, equals, run
 
 _MOST_WORLDS = 16
 _MOST_ROUNDS = 8
-_MOST_STEPS, _MOST_DEPTH = 100_000, 100  # beyond, a program is left to the simulator
+_MOST_STEPS, _MOST_DEPTH = 100_000, 100  # larger programs are left to the simulator
 
 
 class BalanceState(NamedTuple):
-    holder: Operation | None  # what set the flag or took the token
+    holder: Operation | None  # the operation that set the flag or took the token
     facts: frozenset[Fact]
 
 
@@ -38,12 +38,13 @@ class Failure(NamedTuple):
     op: Operation | None  # None: the end of the function
     holder: Operation | None
     certain: bool
-    loop: Operation | None = None  # wrong only from this loop's second iteration on
-    split: Operation | None = None  # doubtful: where the worlds part
+    loop: Operation | None = None  # wrong only from the second iteration of this loop on
+    split: Operation | None = None  # doubtful: the branch or loop where the worlds part
 
 
 class Walk:
-    """`takes`: the operations on the thing, and which take it. `relevant`: those and what they stand in."""
+    """Walks a function. `takes`: the operations, True for those that take; `relevant`: with those around
+    them."""
 
     def __init__(
         self, takes: dict[Operation, bool], relevant: set[Operation], bodies: dict[str, Operation], core: str
@@ -62,7 +63,7 @@ class Walk:
         self.asked: dict[Operation, set[object]] = {}
 
     def function(self, func: Operation) -> list[Failure]:
-        """Every certain failure, or else the first doubtful one: the others follow from it."""
+        """Return every certain failure, or else the first doubtful one: the others follow from it."""
         try:
             self.fails(None, self.region(func.regions[0], [BalanceState(None, frozenset())]))
         except _TooLarge:
@@ -107,10 +108,10 @@ class Walk:
         return forget(self.region(callee.regions[0], worlds), callee)
 
     def once(self, op: Operation, worlds: Worlds, walk: Callable[[Operation, Worlds], Worlds]) -> Worlds:
-        """What a walk of a loop or callee makes of worlds, walked at most once for each of them.
+        """Walk a loop or callee, at most once for the same worlds; return the resulting worlds.
 
-        Facts that all worlds share and nothing inside asks for stay outside: they make no difference there.
-        A second walk would find no other failures than the first.
+        Facts that all worlds share and the operation does not test are set aside during the walk. A second
+        walk would find no other failures than the first.
         """
         shared: frozenset[Fact] = worlds[0].facts
         for world in worlds[1:]:
@@ -126,7 +127,7 @@ class Walk:
         return [BalanceState(w.holder, w.facts | shared) for w in found]
 
     def conditions(self, op: Operation) -> set[object]:
-        """Keys of all facts that a walk of an operation may ask for."""
+        """Return keys of all facts that a walk of an operation may test."""
         found = self.asked.get(op)
         if found is None:
             found = self.asked[op] = set()
@@ -164,7 +165,7 @@ class Walk:
         return join(outcomes + self.region(default, worlds))
 
     def counted(self, op: Operation, worlds: Worlds) -> Worlds:
-        """scf.for: no iteration, or a first one, others, and a last one."""
+        """Walk scf.for: no iteration, or a first one, others, and a last one."""
         trips = trip_count(op)
         if trips == 0:
             return worlds
@@ -182,7 +183,7 @@ class Walk:
         return join(skipped + self.repeat(op, entered, iteration))
 
     def conditional(self, op: Operation, worlds: Worlds) -> Worlds:
-        """scf.while: before, then (after, before) as often as the condition holds."""
+        """Walk scf.while: before, then (after, before) as often as the condition holds."""
         before, after = op.regions
         key, truth = condition_of(before.blocks[0].ops[-1].operands[0])
 
@@ -204,7 +205,7 @@ class Walk:
     def repeat(
         self, op: Operation, worlds: Worlds, iteration: Callable[[Worlds, int], tuple[Worlds, Worlds]]
     ) -> Worlds:
-        """The worlds in which a loop is left. The third and later iterations are walked as one."""
+        """Return the worlds at the end of a loop. The third and later iterations are walked as one."""
         again, done = iteration(worlds, 1)
         self.repeating.append(op)
         head, left = iteration(again, 2) if again else ([], [])
@@ -224,7 +225,7 @@ class Walk:
         return join(done)
 
     def fails(self, op: Operation | None, worlds: Worlds) -> None:
-        """Note the worlds in which an operation (or the end) meets the wrong state."""
+        """Record the worlds in which an operation (or the end) meets the wrong state."""
         wrong_if_held = op is None or self.takes[op]
         bad = [w for w in worlds if (w.holder is not None) == wrong_if_held]
         good = [w for w in worlds if (w.holder is not None) != wrong_if_held]
@@ -235,13 +236,13 @@ class Walk:
             self.doubts.append(Failure(op, holder, False, split=self.parting(bad, good)))
             return
         if any(f.loop is not None or f.op is op for f in self.failures):
-            return  # follows from a loop that cannot be balanced, or is the same in another iteration
+            return  # follows from a loop that cannot be balanced, or repeats in another iteration
         loop = self.repeating[-1] if self.repeating and op is not None else None
         holder = max((w.holder for w in bad if w.holder is not None), key=lambda h: h.order, default=None)
         self.failures.append(Failure(op, holder, True, loop))
 
     def parting(self, bad: Worlds, good: Worlds) -> Operation | None:
-        """The branch or loop whose condition tells the bad worlds from the good ones."""
+        """Return the branch or loop whose condition separates the bad worlds from the good ones."""
         known = {fact for w in good for fact in w.facts}
         keys = {key for w in bad for key, truth in w.facts if (key, not truth) in known}
         origins = [self.origin[key] for key in keys if key in self.origin]
@@ -253,7 +254,7 @@ def runs_on(func: Operation, core: str) -> bool:
 
 
 def assume(worlds: Worlds, fact: Fact) -> Worlds:
-    """The worlds in which a fact can hold. The key None is a condition that is constantly true."""
+    """Return the worlds in which a fact can hold. The key None is a condition that is constantly true."""
     key, truth = fact
     if key is None:
         return worlds if truth else []
@@ -261,14 +262,14 @@ def assume(worlds: Worlds, fact: Fact) -> Worlds:
 
 
 def forget(worlds: Worlds, scope: Operation) -> Worlds:
-    """Drop what is known of values computed inside a loop or callee: they are others the next time."""
+    """Drop facts about values computed inside a loop or callee: the next execution computes other values."""
     return join(
         BalanceState(w.holder, frozenset(f for f in w.facts if not depends_on(f[0], scope))) for w in worlds
     )
 
 
 def join(worlds: Iterable[BalanceState]) -> Worlds:
-    """The same worlds with fewer words: `x and c` with `x and not c` is `x`, and `x` covers `x and c`."""
+    """Simplify worlds: `x and c` with `x and not c` is `x`, and `x` covers `x and c`."""
     given = list(worlds)
     result: Worlds = []
     for held in (False, True):

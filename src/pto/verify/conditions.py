@@ -1,12 +1,12 @@
-"""What a branch condition says, in a form in which two conditions can be compared.
+"""Branch conditions in a comparable form.
 
 A condition becomes `(key, truth)`: two values that compute the same pure expression of the same SSA values
 have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of
 a loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
-(LAST, loop). Used by the flag check to see that `if c {set} ... if c {wait}` is one path, not four.
+(LAST, loop). With it the flag check finds that `if c {set} ... if c {wait}` has two paths, not four.
 
-Sums and casts from index to a narrower integer are assumed not to wrap numbers that only a run has, as in
-`passes/sync/affine.py`. The numbers of a loop with constant bounds have to fit. Casts that read a number as
+Sums and casts from index to a narrower integer are assumed not to wrap run-time numbers, as in
+`passes/sync/affine.py`. The numbers of a loop with constant bounds must fit. Casts that read a number as
 unsigned, or drop bits of any other integer, stay in the key.
 """
 
@@ -24,7 +24,7 @@ Key = Any  # a nested tuple of strings, numbers, values and loops: compared and 
 Fact = tuple[Key, bool]
 
 FIRST, LAST = "first iteration", "last iteration"
-_DEPTH = 8  # of an expression that is compared by its structure; what lies deeper is compared by identity
+_DEPTH = 8  # depth of an expression that is compared by structure; deeper parts are compared by identity
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
@@ -33,7 +33,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def condition_of(value: Value) -> Fact:
-    """The fact that holds when an i1 is true; the key is None for a constant."""
+    """Return the fact that holds when an i1 is true; the key is None for a constant."""
     known = constant_of(value)
     if known is not None:
         return None, bool(known)
@@ -53,7 +53,7 @@ def condition_of(value: Value) -> Fact:
 
 
 def runs(loop: Operation) -> Fact:
-    """The fact that holds when an scf.for has at least one iteration."""
+    """Return the fact that holds when an scf.for has at least one iteration."""
     return _ordered("s", "lt", key_of(loop.operands[0]), key_of(loop.operands[1]))
 
 
@@ -62,7 +62,7 @@ def equals(value: Value, number: int) -> Fact:
 
 
 def trip_count(loop: Operation) -> int | None:
-    """How often an scf.for with constant bounds runs."""
+    """Return the number of iterations of an scf.for with constant bounds."""
     lb, ub, step = (constant_of(v) for v in loop.operands[:3])
     if not (isinstance(lb, int) and isinstance(ub, int) and isinstance(step, int)) or step <= 0:
         return None
@@ -70,7 +70,7 @@ def trip_count(loop: Operation) -> int | None:
 
 
 def depends_on(key: Key, scope: Operation) -> bool:
-    """Whether a condition is about something computed inside an operation, so that it may change there."""
+    """Return True if a condition depends on a value computed inside an operation."""
     if isinstance(key, tuple):
         parts = cast("tuple[Key, ...]", key)
         return any(depends_on(part, scope) for part in parts)
@@ -105,7 +105,7 @@ def _keeps_number(op: Operation) -> bool:
 
 
 def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
-    """Every comparison as `eq` or `lt`, or its negation."""
+    """Return a comparison as `eq` or `lt`, or its negation."""
     if relation in ("eq", "ne"):
         if isinstance(a, tuple) and a[0] == "constant":
             return ("eq", b, a), relation == "eq"  # type: ignore[reportUnknownVariableType]
@@ -116,7 +116,7 @@ def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
 
 
 def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None:
-    """`iv + constant RELATION y`, where it holds or fails exactly in the first or the last iteration."""
+    """Return the fact of `iv + constant RELATION y` that singles out the first or the last iteration."""
     base, offset, (least, most) = _linear(x)
     loop = _loop_of(base)
     if loop is None:
@@ -125,9 +125,9 @@ def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None
     (to, shift, _), (lb, low, _), (ub, high, _) = (_linear(v) for v in (y, *loop.operands[:2]))
     trips = trip_count(loop)
     if unsigned and (min(offset, shift) < 0 or (lb is None and low < 0)):
-        return None  # below zero the order is another
+        return None  # below zero the order differs
     if trips is not None and to is None:
-        assert isinstance(step, int)  # or the count would not be known
+        assert isinstance(step, int)  # or the count would be unknown
         if low < least or low + max(0, trips - 1) * step > most:
             return None
         points = (low + n * step for n in (0, 1, trips - 2, trips - 1))
@@ -145,7 +145,7 @@ def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None
         if at_first != next_one and _only(relation, at_first, early=True):
             return (FIRST, loop), at_first
     elif to is not None and to is ub and isinstance(step, int):
-        # ub - step <= iv < ub in the last iteration, iv < ub - step before: only this bound parts them.
+        # ub - step <= iv < ub in the last iteration, iv < ub - step before: only this bound separates them.
         distance = shift - offset - high + step  # iv RELATION ub - step + distance
         if (relation, distance) in (("lt", 0), ("le", -1)) or (relation, distance, step) == ("ne", 0, 1):
             return (LAST, loop), False
@@ -155,17 +155,17 @@ def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None
 
 
 def _only(relation: str, truth: bool, early: bool) -> bool:
-    """Whether a truth that changes once as the left side grows belongs to that one iteration only."""
+    """Return True if a truth that changes once as the left side grows belongs only to that one iteration."""
     if relation in ("eq", "ne"):
         return truth == (relation == "eq")
     return truth == ((relation in ("lt", "le")) == early)
 
 
 def _linear(value: Value) -> tuple[Value | None, int, tuple[int, int]]:
-    """A value as base + constant offset, with the range of the base in which no step of the sum wraps. The
-    base is None for a constant."""
+    """Return a value as base + constant offset, with the range of the base in which no step of the sum wraps.
+    The base is None for a constant."""
     offset = 0
-    limits: list[tuple[int, int, int]] = []  # offset behind a step, and the range of its type
+    limits: list[tuple[int, int, int]] = []  # offset after a step, and the range of its type
     for _ in range(_DEPTH):
         known = constant_of(value)
         if isinstance(known, int):
@@ -187,7 +187,7 @@ def _linear(value: Value) -> tuple[Value | None, int, tuple[int, int]]:
 
 
 def _loop_of(value: Value | None) -> Operation | None:
-    """The scf.for a value is the induction variable of."""
+    """Return the scf.for whose induction variable a value is."""
     if value is None or value.index != 0 or not isinstance(value.owner, Block):
         return None
     loop = value.owner.outer

@@ -1,4 +1,4 @@
-"""Cross-core FIFOs: rules about pipe initialisation that span a whole function or module."""
+"""Cross-core FIFOs: rules about pipe initialization that span a whole function or module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..ir.facts import fifo_end, fifo_use, is_manual
 from ..isa.machine import C2V, DIRECTIONS, V2C
 from ..isa.record import Record
 
-#: What is done with entries, of what is done to a FIFO.
+#: Instructions on entries; the others act on a FIFO.
 _USES = ("push", "pop", "free")
 _FROM = "pto.reserve_buffer or pto.import_reserved_buffer"
 _LOCAL_ALLOCS = ("pto.alloc_tile", "memref.alloc")
@@ -17,7 +17,7 @@ Key = tuple[str, str, int]  # function that owns the buffer, its name, direction
 
 
 class End(Record):
-    """One end of a pipe: its initialisation, the buffers it stands on and who uses it."""
+    """One end of a pipe: its initialization, its buffers and its users."""
 
     func: Operation
     init: Operation
@@ -58,7 +58,7 @@ def check_fifos(context: Context) -> None:
                     context.report(
                         op,
                         "PTO-E1103",
-                        f"'@{peer}' reserves no buffer '{name}'",
+                        f"unknown buffer '{name}' in '@{peer}'",
                         help="add pto.reserve_buffer there, with this name",
                     )
         if not manual:
@@ -221,12 +221,12 @@ def _function(context: Context, func: Operation) -> None:
 
 
 def _is_init(op: Operation) -> bool:
-    """Whether a frontend instruction initialises an end."""
+    """Return True if a frontend instruction initializes an end."""
     return bool(fifo_end(op)) and fifo_use(op) == "open"
 
 
 def _is_user(op: Operation) -> bool:
-    """Whether a frontend instruction handles entries."""
+    """Return True if a frontend instruction handles entries."""
     return bool(fifo_end(op)) and fifo_use(op) in _USES
 
 
@@ -236,7 +236,7 @@ def _id(op: Operation) -> int:
 
 
 def _users(context: Context, init: Operation, users: list[Operation]) -> None:
-    """The frontend instructions of one pipe of a function."""
+    """Check the frontend instructions of one pipe of a function."""
     mask = init.attr("dir_mask")
     for op in users:
         assert op.row is not None

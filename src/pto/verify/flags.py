@@ -1,9 +1,9 @@
 """Balance of set_flag/wait_flag and get_buf/rls_buf, decided statically over structured control flow.
 
 Each core has its own flags: a function is followed once per kind of core it has code for, without the
-sections of the other kind. Only functions that nothing calls are judged; what they call is followed in place.
-Run-time ids and unstructured branches are left to the simulator. What goes wrong on every path has the given
-severity; what goes wrong on some is a warning, since conditions may be related in ways not seen here.
+sections of the other kind. Only functions without callers are checked; calls are followed in place. Run-time
+ids and unstructured branches are left to the simulator. A failure on every path has the given severity; a
+failure on some paths is a warning, because conditions may be related in unknown ways.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OTHER = {"cube": "vector", "vector": "cube"}
 def check_flags(
     context: Context, severity: str = "error", entries: Sequence[Operation] | None = None
 ) -> None:
-    """Report unbalanced flags and buffer tokens of every function that nothing calls, or of `entries`."""
+    """Report unbalanced flags and buffer tokens of every function without callers, or of `entries`."""
     program = _FlagProgram(context)
     found: dict[tuple[int, str], tuple[Operation, Diagnostic]] = {}
     called = {op.attr("callee") for calls in program.calls.values() for op in calls}
@@ -58,7 +58,7 @@ def check_flags(
             for core in cores:
                 failures = list(Walk(takes, relevant, program.bodies, core).function(func))
                 told = [_describe(context, thing, failure, takes) for failure in failures]
-                # A pipe may wait for what another one sets further down: the order of the text is not theirs.
+                # A pipe may wait for a set further down: pipes do not follow the order of the text.
                 crossed = {"PTO-E0803", "PTO-E0805"} <= {d.code for _, d in told}
                 for failure, (where, d) in zip(failures, told, strict=True):
                     if len(cores) > 1:
@@ -70,7 +70,7 @@ def check_flags(
 
 
 class _FlagProgram:
-    """The functions of a module and who calls them."""
+    """The functions of a module and their callers."""
 
     def __init__(self, context: Context) -> None:
         self.bodies = {str(f.attr("sym_name")): f for f in context.module.functions}
@@ -80,7 +80,7 @@ class _FlagProgram:
         }
 
     def reached(self, func: Operation) -> list[Operation]:
-        """A function and everything it calls, directly or not."""
+        """Return a function and everything it calls, directly or not."""
         todo, seen = [func], {func: None}
         while todo:
             for call in self.calls[todo.pop()]:
@@ -91,7 +91,8 @@ class _FlagProgram:
         return list(seen)
 
     def relevant(self, ops: dict[Operation, bool]) -> set[Operation]:
-        """These operations, what they stand in, the calls that lead there, and what those stand in."""
+        """Return these operations, those around them, the calls that lead there, and those around the
+        calls."""
         todo, seen = list(ops), set[Operation]()
         while todo:
             for op in enclosing(todo.pop()):
@@ -111,7 +112,7 @@ def _unstructured(func: Operation) -> bool:
 
 
 def _cores(func: Operation, ops: list[Operation]) -> list[str]:
-    """The kinds of core a function has code for; one without a name where nothing says."""
+    """Return the kinds of core of a function; one kind without a name if none is given."""
     kinds = {
         SECTIONS.get(op.name) or op.attr("pto.kernel_kind")
         for op in ops
@@ -123,7 +124,7 @@ def _cores(func: Operation, ops: list[Operation]) -> list[str]:
 def _describe(
     context: Context, thing: Thing, failure: Failure, takes: dict[Operation, bool]
 ) -> tuple[Operation, Diagnostic]:
-    """Where a failure is reported and what is said about it."""
+    """Return the operation and the diagnostic of a failure."""
     op, holder, loop, split = failure.op, failure.holder, failure.loop, failure.split
     words = _Words(thing)
     where = op or holder
@@ -137,7 +138,7 @@ def _describe(
         where, said = loop, words.released_in_loop
     else:
         said = words.released(failure.certain)
-    assert where is not None  # the end is wrong only if something is held
+    assert where is not None  # the end is wrong only if a flag or token is held
     code, message, help = said
     if failure.certain and split is None:
         help = _line_to_add(context, thing, code, op, holder) or help
@@ -167,7 +168,7 @@ def _describe(
 def _line_to_add(
     context: Context, thing: Thing, code: str, op: Operation | None, holder: Operation | None
 ) -> str:
-    """The line that would mend a failure, and where to put it; empty where nothing shows its place."""
+    """Return the line that would mend a failure, and its place; empty if the place is unknown."""
     if code == "PTO-E0803" and op is not None:
         return set_before(context, thing, op)
     if code == "PTO-E0804" and op is not None:
@@ -250,7 +251,7 @@ class _Words:
 def _note_other_core(
     context: Context, d: Diagnostic, failure: Failure, takes: dict[Operation, bool], core: str
 ) -> None:
-    """Point at a partner in a section of the other core: the usual reason why one is missing."""
+    """Add a note for a partner in a section of the other core: the usual reason for a missing one."""
     wanted = failure.op is not None and not takes[failure.op]
     for op, taking in takes.items():
         sections = [SECTIONS[o.name] for o in enclosing(op) if o.name in SECTIONS]

@@ -1,7 +1,7 @@
-"""The line that is missing where flags or buffer tokens are out of balance, and where it goes.
+"""The missing line of unbalanced flags or buffer tokens, and its place.
 
-Help has it as `put 'LINE' after line N`, which `pto fix` can insert. A function returns an empty text where
-the program does not show one such place. The verifier and the sanitizers both ask here.
+Help has the form `put 'LINE' after line N`, which `pto fix` can insert. A function returns an empty text if
+the program does not show a single place. The verifier and the sanitizers both use this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Test = Callable[[Operation], bool]
 
 
 class AdviceProgram(Protocol):
-    """A program as advice sees it: of C++ the module shows no blocks, but `nesting` does."""
+    """A program for advice: in C++ the module shows no blocks, but `nesting` does."""
 
     @property
     def module(self) -> Module: ...
@@ -32,11 +32,11 @@ class AdviceProgram(Protocol):
     def nesting(self, op: Operation) -> list[BlockStatement]: ...
 
 
-#: A flag of C++ and its id, and an id that is known.
+#: A flag of C++ and its id, and a constant id.
 _CALL = re.compile(r"(?:pto::)?(?:set|wait)_flag\(\s*[^,]+,[^,]+,(.*)\)\s*;?$", re.DOTALL)
 _NUMBER = re.compile(r"\bEVENT_ID\d\s*\)*$|^\s*(?:\(event_t\)\s*)?\d$")
 
-#: What takes a flag or token, and what gives it back.
+#: Operations that take a flag or token, and operations that give it back.
 _TAKE, _RELEASE = ("set", "get"), ("wait", "release")
 
 
@@ -60,14 +60,14 @@ class Thing(NamedTuple):
         return ", ".join(f"<{word}>" for word in (*self.pipes, self.id))
 
     def line(self, word: str) -> str:
-        """The line that does something to it: set, wait, get or release."""
+        """Return the line for an operation on it: set, wait, get or release."""
         if self.is_flag:
             return f"pto.{word}_flag[{self._words}]"
         return f"pto.{'get' if word == 'get' else 'rls'}_buf[{self.pipes[0]}, {self.id}]"
 
 
 def thing_of(op: Operation) -> Thing | None:
-    """The flag or token an operation is about."""
+    """Return the flag or token of an operation."""
     order = _order(op)
     if order not in _TAKE and order not in _RELEASE:
         return None
@@ -105,13 +105,13 @@ def _order(op: Operation) -> str:
 
 
 def guarded(line: str, section: str) -> str:
-    """A line in quotes, in a section of its own if it must stand outside of that of its core."""
+    """Return a line in quotes, in a section of its own if it must be outside the section of its core."""
     return f"'{section} {{ {line} }}'" if section else f"'{line}'"
 
 
 def set_before(program: AdviceProgram, thing: Thing, wait: Operation) -> str:
-    """Where to set a flag that `wait` waits for in vain: after the last instruction of the source pipe. If
-    each iteration sets it for the next, the first set is missing, before the loop."""
+    """Return advice to set a flag that `wait` waits for in vain: after the last instruction of the source
+    pipe. If each iteration sets it for the next, the first set is missing, before the loop."""
     at = program.nesting(wait)
     line, source = thing.line("set"), thing.pipes[0].removeprefix("PIPE_")
     others = [(is_taking(op), n) for op, n in _about(program, thing) if same_core(n, at)]
@@ -138,12 +138,12 @@ def set_before(program: AdviceProgram, thing: Thing, wait: Operation) -> str:
 
 
 def _count(found: Sequence[tuple[bool, Nesting]]) -> int:
-    """How many more set a flag than wait for it."""
+    """Return the number of sets minus the number of waits."""
     return sum(1 if taking else -1 for taking, _ in found)
 
 
 def _after(line: str, found: Sequence[CommonBlock], at: Nesting) -> str:
-    """Put a line behind the last of statements that lead to producers, in the innermost block."""
+    """Put a line after the last of the statements that lead to producers, in the innermost block."""
     depth = {s.block: -n for n, s in enumerate(at)}
     own = [m.first for m in found if not m.first.section]
     last = max(own, key=lambda s: (depth[s.block], s.order), default=None)
@@ -151,7 +151,7 @@ def _after(line: str, found: Sequence[CommonBlock], at: Nesting) -> str:
 
 
 def wait_at_end(program: AdviceProgram, thing: Thing, holder: Operation) -> str:
-    """Where to wait for a flag that is left set: behind the loops that set it."""
+    """Return advice to wait for a flag that is left set: after the loops that set it."""
     at = program.nesting(holder)
     if not at:
         return ""
@@ -164,7 +164,7 @@ def wait_at_end(program: AdviceProgram, thing: Thing, holder: Operation) -> str:
 
 
 def wait_between(program: AdviceProgram, thing: Thing, first: Operation, second: Operation) -> str:
-    """Where to wait for a flag before it is set again: the wait that comes too late, or one more."""
+    """Return advice to wait for a flag before it is set again: the wait that comes too late, or one more."""
     at = program.nesting(second)
     if not at:
         return ""
@@ -180,7 +180,7 @@ def wait_between(program: AdviceProgram, thing: Thing, first: Operation, second:
 
 
 def get_before(program: AdviceProgram, thing: Thing, release: Operation) -> str:
-    """Where to take a token that a pipe releases: before its first instruction after the last release."""
+    """Return advice to take a token: before the first instruction of the pipe after the last release."""
     at = program.nesting(release)
     if not at:
         return ""
@@ -191,7 +191,7 @@ def get_before(program: AdviceProgram, thing: Thing, release: Operation) -> str:
 
 
 def release_after(program: AdviceProgram, thing: Thing, get: Operation) -> str:
-    """Where to release a token that is held: after the last instruction of its pipe before the next get."""
+    """Return advice to release a held token: after the last instruction of its pipe before the next get."""
     at = program.nesting(get)
     if not at:
         return ""
@@ -202,7 +202,7 @@ def release_after(program: AdviceProgram, thing: Thing, get: Operation) -> str:
 
 
 def release_before(program: AdviceProgram, thing: Thing, get: Operation) -> str:
-    """Where another pipe that keeps a token has to release it, for `get` to have it."""
+    """Return advice for another pipe that keeps a token: release it before `get`."""
     at = program.nesting(get)
     for op in program.module.walk():
         other = thing_of(op)
@@ -218,7 +218,7 @@ def _same_token(program: AdviceProgram, thing: Thing, own: BlockStatement) -> It
 
 
 def _beside(program: AdviceProgram, thing: Thing, own: BlockStatement) -> Iterator[BlockStatement]:
-    """The statements of a block that lead to instructions of the pipe of a token."""
+    """Yield the statements of a block that lead to instructions of the pipe of a token."""
     on = _on(program, SYNC_OP_PIPE.get(thing.pipes[0], thing.pipes[0]).removeprefix("PIPE_"))
     return (s for n in _where(program, on) for s in n if s.block == own.block)
 
@@ -240,17 +240,17 @@ def _on(program: AdviceProgram, pipe: str) -> Test:
 
 
 def _where(program: AdviceProgram, test: Test) -> Iterator[Nesting]:
-    """The nesting of every operation that passes a test."""
+    """Yield the nesting of every operation that passes a test."""
     return (program.nesting(op) for op in program.module.walk() if op.row is not None and test(op))
 
 
 def _about(program: AdviceProgram, thing: Thing) -> Iterator[tuple[Operation, Nesting]]:
-    """The operations on a flag or a token."""
+    """Yield the operations on a flag or a token."""
     return ((op, program.nesting(op)) for op in program.module.walk() if thing_of(op) == thing)
 
 
 def same_core(found: Nesting, at: Nesting) -> bool:
-    """Check whether two operations stand in one function, and not in sections of different cores."""
+    """Check whether two operations are in one function, and not in sections of different cores."""
     one, other = _section(found), _section(at)
     blocks = {s.block for s in found}
     return any(s.block in blocks for s in at) and (not one or not other or one == other)

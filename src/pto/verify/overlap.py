@@ -1,15 +1,15 @@
 """Tiles that share bytes, decided statically where their addresses are constants.
 
-A tile is read after another one, no alias of it, has overwritten part of what it holds:
+A tile is read after another one, not an alias, has overwritten part of it:
 
     %t = pto.alloc_tile addr = 0       tload %t
     %u = pto.alloc_tile addr = 1024    tload %u      half of %t is gone
                                        tstore %t     PTO-E2210
 
-A function is followed as it is written: a loop twice, so that what its end leaves meets its beginning; of an
-`if` only what both branches agree on counts, since conditions may be related in ways not seen here. What is
-not known passes: addresses and valid regions of a run, calls, pointers to on-chip memory, unstructured
-branches. The sanitizer of the same name sees these. Sets of bytes are numbers with one bit each.
+A function is followed in source order: a loop twice, so that the state of its end meets its beginning; after
+an `if` only facts of both branches count, because conditions may be related in unknown ways. Unknown facts
+pass: run-time addresses and valid regions, calls, pointers to on-chip memory, unstructured branches. The
+sanitizer of the same name checks these. Sets of bytes are numbers with one bit each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ONCE = ("pto.section.cube", "pto.section.vector", "scf.execute_region")
 
 
 class PlacedStorage(NamedTuple):
-    """What an operation places: a tile, where, how many bytes, and what kind of tile it is."""
+    """A placed tile: its buffer, address, size in bytes and kind."""
 
     value: Value
     loc: str
@@ -48,7 +48,7 @@ class PlacedStorage(NamedTuple):
 
 
 class Placed(Protocol):
-    """Bytes of a buffer, and what kind of tile lies there."""
+    """Bytes of a buffer, and the kind of the tile there."""
 
     @property
     def low(self) -> int: ...
@@ -59,17 +59,17 @@ class Placed(Protocol):
 
 
 def share_bytes(a: Placed, b: Placed) -> bool:
-    """Whether two have bytes in common that are not meant to be: what lies on exactly the same bytes with
-    another type or another valid region is another way to see the same."""
+    """Return True if two tiles share bytes by mistake: exactly the same bytes with another type or another
+    valid region are another view of the same tile."""
     if a.low >= b.low + b.size or b.low >= a.low + a.size:
         return False
     return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
 
 
 def handed_on(writer: Operation, into: Operation | None, outer: Operation | None) -> bool:
-    """Whether an instruction is how compilers carry a tile on: to the next turn or out of an arm, into a name
-    that is placed there (`into`) and that nothing else uses, on the bytes of a tile that is placed around
-    (`outer`). Nobody would see what it writes if it were not that tile."""
+    """Return True if an instruction is a copy by which compilers carry a tile to the next iteration or out of
+    a branch: into a name placed there (`into`) without other uses, on the bytes of a tile placed around
+    (`outer`). The written tile would otherwise have no reader."""
     if writer.row is None or into is None or outer is None or into.name != "pto.alloc_tile":
         return False
     body = into.parent
@@ -86,12 +86,12 @@ def handed_on(writer: Operation, into: Operation | None, outer: Operation | None
             continue
         if user.row is None or user.row.effect not in ("alias", "config") or user.name == "pto.tassign":
             return False
-        names.update(user.results)  # a reshaped tile is the same one, whatever of it is valid
+        names.update(user.results)  # a reshaped tile is the same one, with any valid region
     return True
 
 
 class _Lost(NamedTuple):
-    """Bytes of a tile that another one wrote, by which instruction, and which had written before."""
+    """Bytes of a tile that another instruction overwrote, and their previous writer."""
 
     bytes: int
     over: Operation
@@ -99,7 +99,7 @@ class _Lost(NamedTuple):
 
 
 class _State:
-    """What tiles hold at a place of the program: the bytes they wrote, and those that others wrote since."""
+    """Contents of tiles at a place of the program: bytes they wrote, and bytes that others overwrote."""
 
     def __init__(self) -> None:
         self.mine: dict[PlacedStorage, tuple[int, Operation]] = {}
@@ -112,12 +112,12 @@ class _State:
         return new
 
     def forget(self) -> None:
-        """Something happens that is not known."""
+        """Forget the state after an unknown operation."""
         self.mine.clear()
         self.lost.clear()
 
     def meet(self, other: _State) -> None:
-        """Keep what both paths agree on."""
+        """Keep the facts that both paths share."""
         self.mine = {
             s: (found & other.mine[s][0], op) for s, (found, op) in self.mine.items() if s in other.mine
         }
@@ -138,7 +138,7 @@ def check_overlaps(context: Context, severity: str = "error") -> None:
 
 
 def _followed(function: Operation) -> bool:
-    """Whether a function does only what is followed here."""
+    """Return True if a function has only operations that this check follows."""
     for op in function.walk():
         if op.name.startswith("cf.") or op.name == "pto.talias":
             return False
@@ -150,7 +150,7 @@ def _followed(function: Operation) -> bool:
 
 
 def _placed(op: Operation) -> PlacedStorage | None:
-    """What an operation places at a constant address."""
+    """Return the tile that an operation places at a constant address."""
     if op.name not in ("pto.alloc_tile", "pto.tassign"):
         return None
     tile = op.result if op.name == "pto.alloc_tile" else op.get("tile")
@@ -169,7 +169,7 @@ def _placed(op: Operation) -> PlacedStorage | None:
 
 
 def _bytes_of(value: Value, storage: PlacedStorage) -> int | None:
-    """The bytes of the valid region of a tile or of a window of it; None where that is not known."""
+    """Return the bytes of the valid region of a tile or of a window of it; None if unknown."""
     type, window = value.type, _window(value, storage)
     if not isinstance(type, TileBufType) or window is None or type.v_row is None or type.v_col is None:
         return None
@@ -183,7 +183,7 @@ def _bytes_of(value: Value, storage: PlacedStorage) -> int | None:
 
 
 def _window(value: Value, storage: PlacedStorage) -> tuple[int, int] | None:
-    """The first element of a tile in its storage, and from row to row; None where only a run knows."""
+    """Return the first element of a tile in its storage, and the distance of rows; None if unknown."""
     whole = storage.value.type
     assert isinstance(whole, TileBufType)
     if value is storage.value:
@@ -202,7 +202,7 @@ def _window(value: Value, storage: PlacedStorage) -> tuple[int, int] | None:
 
 
 def _replaces(op: Operation, name: str, dst: Value) -> bool:
-    """Whether an instruction certainly replaces the whole valid region of a destination."""
+    """Return True if an instruction certainly replaces the whole valid region of a destination."""
     row = op.row
     assert row is not None
     if row.writes not in ("valid", "all") or name in row.scratch:
@@ -226,14 +226,12 @@ class _Follow:
     def __init__(self, context: Context, severity: str, placed: list[PlacedStorage]) -> None:
         self.context = context
         self.severity = severity
-        self.storages: dict[Value, PlacedStorage] = {}  # of tiles, as far as they are placed where it stands
+        self.storages: dict[Value, PlacedStorage] = {}  # of tiles that are placed in the same block
         self.rivals = {s: [o for o in dict.fromkeys(placed) if o != s and s.shares(o)] for s in placed}
-        self.same: dict[
-            PlacedStorage, PlacedStorage
-        ] = {}  # names of one buffer, each with the one that stands for all
+        self.same: dict[PlacedStorage, PlacedStorage] = {}  # names of one buffer -> its representative
         self.said: set[tuple[Operation, PlacedStorage]] = set()
-        self.turn = 0  # above 0 where a loop is followed once more
-        self.perhaps = 0  # above 0 in an `if` there, which may not be taken again
+        self.turn = 0  # above 0 in the second walk of a loop
+        self.perhaps = 0  # above 0 in an `if` there, whose branch may not be taken again
 
     def function(self, function: Operation) -> None:
         for block in _blocks(function):
@@ -293,7 +291,7 @@ class _Follow:
             (d, v) for d, v in op.named() if isinstance(v.type, TileBufType | ConvTileType | MemRefType)
         ]
         if any(d.writes and v not in self.storages for d, v in touched):
-            state.forget()  # it may be any of them
+            state.forget()  # it may be any tile
             return
         read = [self.meant(self.storages[v], state) for d, v in touched if d.reads and v in self.storages]
         for declared, value in touched:
@@ -310,26 +308,26 @@ class _Follow:
                 self.write(op, value, storage, state, _replaces(op, declared.name, value))
 
     def one(self, storage: PlacedStorage) -> PlacedStorage:
-        """What stands for a storage among the names of its buffer."""
+        """Return the representative of a storage among the names of its buffer."""
         while storage in self.same:
             storage = self.same[storage]
         return storage
 
     def meant(self, storage: PlacedStorage, state: _State) -> PlacedStorage:
-        """What is read. Compilers give one buffer several names: one that was never written stands for what
-        was written last on the same bytes."""
+        """Return the storage that is read. Compilers give one buffer several names: a name that was never
+        written stands for the last write to the same bytes."""
         mine = self.one(storage)
         if mine not in state.mine:
             self.unite(mine, list(reversed(state.mine)), state)
         return self.one(storage)
 
     def carried(self, op: Operation, storage: PlacedStorage, state: _State) -> None:
-        """A tile that is handed on has the name of the one around it, too."""
+        """Unite a carried tile with the outer tile of the same bytes."""
         around = [s for s in reversed(state.mine) if handed_on(op, storage.value.op, s.value.op)]
         self.unite(storage, around, state)
 
     def unite(self, storage: PlacedStorage, others: list[PlacedStorage], state: _State) -> None:
-        """A storage and the first of others that is the same bytes as the same kind of tile become one."""
+        """Unite a storage with the first of others that has the same bytes and kind of tile."""
         mine = self.one(storage)
         for other in map(self.one, others):
             if other == mine or (other.loc, *other[2:]) != (mine.loc, *mine[2:]):
@@ -357,7 +355,7 @@ class _Follow:
             held = state.mine.get(other) if self.one(other) != storage else None
             if held is not None and held[0] & written:
                 state.lost.setdefault(other, {})[storage] = _Lost(held[0] & written, op, held[1])
-        before = state.mine.pop(storage, (0, op))[0]  # the last in order is the last that was written
+        before = state.mine.pop(storage, (0, op))[0]  # the last in order is the last writer
         state.mine[storage] = before | written, op
         state.lost[storage] = {
             s: lost._replace(bytes=lost.bytes & ~written) for s, lost in state.lost.get(storage, {}).items()

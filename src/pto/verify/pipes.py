@@ -30,7 +30,7 @@ def _walk(context: Context, op: Operation, core: str | None) -> None:
             where = ONLY_ON.get(pipe.removeprefix("PIPE_"), core)
             if where != core:
                 context.report(
-                    op, "PTO-E1003", f"a {core} core has no {pipe}", at=written,
+                    op, "PTO-E1003", f"cannot use {pipe} on a {core} core", at=written,
                     expected=f"one of {', '.join(CORES[core].pipes)}", got=pipe,
                     help=f"name a pipe of the {core} core, or move it into pto.section.{where}",
                 )  # fmt: skip

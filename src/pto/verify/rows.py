@@ -24,15 +24,15 @@ from ..isa.row import KINDS, Attr, Combos, Row
 from ..isa.rules import Rule, broken, code_of, facts_in, holds, stage_of
 from ..isa.tile import LAYOUT_PARTS
 
-#: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
-#: theirs. Programs of one batch have most signatures in common.
+#: Signatures that were legal, by the name of the profile; the value keeps the types alive, so that their ids
+#: stay unique. Programs of one batch have most signatures in common.
 _Seen = dict[tuple[Any, ...], tuple[Type, ...]]
 _seen: dict[str, _Seen] = {}
 _MOST_SEEN = 10_000
 
 
 def _seen_on(profile: Profile) -> _Seen:
-    if PROFILES.get(profile.name) is not profile:  # one with changed capacities
+    if PROFILES.get(profile.name) is not profile:  # a profile with changed capacities
         return {}
     found = _seen.setdefault(profile.name, {})
     if len(found) > _MOST_SEEN:
@@ -69,11 +69,11 @@ class RowChecker:
             key += tuple([(k, v.__class__ if free else str(v)) for k, v in op.attrs.items()])
         if key not in self._seen:
             if ERROR in types or any(self._no_such_tile(t) for t in types):
-                return  # already reported where the value is made
+                return  # already reported at the definition of the value
             before = len(self.context.diagnostics)
             legal = self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row)
             if len(self.context.diagnostics) > before:
-                return  # also of a warning, which is due every time
+                return  # also for a warning, which is reported every time
             if legal:
                 self._seen[key] = types
         if rules.by_value:
@@ -104,7 +104,7 @@ class RowChecker:
             self._seen[key] = types
 
     def _no_such_tile(self, type: Type) -> bool:
-        """A tile of elements that the profile does not have at all."""
+        """Return True for a tile of elements that the profile lacks."""
         if self.context.profile.small_floats or not isinstance(type, TileBufType):
             return False
         return type.elem.is_float and (type.bits or 16) < 16
@@ -189,7 +189,7 @@ class RowChecker:
             if declared.unencoded and value.value in declared.unencoded:
                 listed = [c for c in declared.domain if c not in declared.unencoded]
                 self.context.report(
-                    op, "PTO-E0112", f"no encoding of '{declared.name}' stands for {value}",
+                    op, "PTO-E0112", f"cannot encode '{declared.name}' with value {value}",
                     at=declared.name, got=str(value), expected=", ".join(map(str, listed)),
                     help="the simulator runs it; portable code takes one of the listed values",
                     severity="warning",
@@ -222,7 +222,7 @@ class RowChecker:
         return dtypes_ok and not found
 
     def _report(self, op: Operation, row: Row, rules: list[Rule], env: dict[str, Any]) -> None:
-        """Each violated rule; where every source differs from one destination, the destination, once."""
+        """Report each violated rule; a destination that differs from all sources is reported once."""
         done: set[str] = set()
         for rule in rules:
             same = _SAME.match(rule.expr)
@@ -323,7 +323,7 @@ class RowChecker:
         env: Mapping[str, Any],
         blamed: tuple[str, list[str]] | None = None,
     ) -> None:
-        """Report a rule; `blamed` is a destination and the sources that it differs from, which are alike."""
+        """Report a rule; `blamed` is a destination and the identical sources that it differs from."""
         from ..isa.rule_trees import explain
 
         message, expected, got = explain(rule.expr, env)
@@ -333,7 +333,7 @@ class RowChecker:
         value = op.operands[index] if index is not None else None
         code = code_of(rule)
         whole = op.get(row.names) if row.window and row.names else None
-        if whole is not None and whole.name:  # a window is refused by the name of what it leaves
+        if whole is not None and whole.name:  # a window is refused by the name of the exceeded extent
             expected, got = (
                 re.sub(rf"(?<![\w%]){row.names} (?=dim|row|col|valid)", f"%{whole.name} ", text)
                 for text in (expected, got)
@@ -350,7 +350,7 @@ class RowChecker:
         )
 
     def _aliasing(self, op: Operation, row: Row) -> None:
-        """Destination and source share storage only where the row allows it, and then all of it."""
+        """Check that destination and source share storage only if the row allows it, and then all of it."""
         free = row.in_place == "any" or (row.in_place_on and self.isa not in row.in_place_on)
         allowed = set(row.in_place.split()) if row.in_place != "none" else set[str]()
         outs = [(o, v) for o, v in op.named() if o.role == "out" and isinstance(v.type, TileBufType)]
@@ -382,7 +382,7 @@ class RowChecker:
                 )
 
     def _reads_before(self, op: Operation, target: Value) -> int:
-        """How often a text names a destination as a source before it names it as one."""
+        """Return how often a text names a destination as a source before it names it as one."""
         span = self.context.module.span(op)
         begins = span.source.text.find("outs(", span.start, span.end)
         names = re.compile(rf"%{re.escape(target.name)}(?![\w$.\-])")
@@ -401,7 +401,7 @@ def _is_written(row: Row, name: str) -> bool:
 
 
 def attribute_problem(declared: Attr, value: Attribute) -> str:
-    """What is wrong with an attribute value; empty if nothing."""
+    """Return the problem of an attribute value; empty if there is none."""
     from ..ir.attrs import (
         ArrayAttr,
         BoolAttr,
@@ -445,7 +445,7 @@ def attribute_problem(declared: Attr, value: Attribute) -> str:
 
 
 def nearest_dtype(dtype: str, legal: tuple[str, ...]) -> str:
-    """The legal element type closest to the one used: same kind first, then closest width."""
+    """Return the legal element type closest to the given one: same kind first, then closest width."""
     have = DTYPES.get(dtype)
     if have is None:
         return legal[0]
@@ -463,7 +463,7 @@ _INTEGERS = frozenset({"i8", "i16", "i32", "i64"})
 
 
 def _index_help(value: Value, wanted: Iterable[str]) -> str:
-    """How an integer becomes one of the kinds or types that are wanted, where one of the two is index."""
+    """Return help to convert between an integer and an index."""
     have = str(value.type)
     for kind in wanted:
         if "index" in (have, kind) and {have, kind} - {"index"} <= _INTEGERS and have != kind:
@@ -472,7 +472,7 @@ def _index_help(value: Value, wanted: Iterable[str]) -> str:
 
 
 def rule_help(rule: Rule, op: Operation) -> str:
-    """A way out that follows from the shape of the rule."""
+    """Return help that follows from the shape of the rule."""
     if op.row is not None and op.row.dialect == "arith" and facts_in(rule.expr) == {"type"}:
         return next((h for v in op.operands[1:] if (h := _index_help(v, [str(op.operands[0].type)]))), "")
     facts = facts_in(rule.expr)
@@ -511,7 +511,7 @@ def _help_with_operand(op: Operation, name: str, wanted: bool) -> str:
 
 
 def _range(value: Value) -> tuple[str, int, int] | None:
-    """Location, first and last byte of a tile with a constant address."""
+    """Return location, first and last byte of a tile with a constant address."""
     made = value.op
     if made is None or made.name != "pto.alloc_tile" or not isinstance(value.type, TileBufType):
         return None
@@ -520,7 +520,7 @@ def _range(value: Value) -> tuple[str, int, int] | None:
 
 
 def _overlap_apart(a: Value, b: Value) -> bool:
-    """Whether two tiles are known to share bytes but not to start together, which is reuse by intent."""
+    """Return True if two tiles certainly share bytes without a common start, which is intended reuse."""
     x, y = _range(a), _range(b)
     if x is None or y is None or x[0] != y[0] or x[1] == y[1]:
         return False
@@ -528,14 +528,14 @@ def _overlap_apart(a: Value, b: Value) -> bool:
 
 
 def _both_ranges(a: Value, b: Value) -> str:
-    """Where two tiles lie, as a memory map shows them: the last byte included."""
+    """Return the ranges of two tiles, as in a memory map: the last byte included."""
     return " and ".join(
         f"%{v.name} at bytes {r[1]:#x}-{r[2] - 1:#x}" for v in (a, b) if (r := _range(v)) is not None
     )
 
 
 def _fact(value: Value) -> Any:
-    """What a rule can ask of a value beside its type."""
+    """Return the fact of a value, beside its type, that a rule can use."""
     return view_layout(value) if isinstance(value.type, ViewType) else constant_of(value)
 
 
@@ -543,7 +543,7 @@ _WORD = re.compile(r"([A-Za-z_]\w*)(?:\[(\d+)\])?")
 
 
 def _operand_of(op: Operation, row: Row, expr: str) -> int | None:
-    """Index of the first operand that a rule names and is there; `sizes[1]` is the second of its group."""
+    """Return the index of the first present operand of a rule; `sizes[1]` is the second of its group."""
     for m in _WORD.finditer(expr):
         position = row.operand_index.get(m[1])
         if position is None:
@@ -567,7 +567,7 @@ def _depends_on_values(rule: Rule, row: Row) -> bool:
 
 
 class _Rules:
-    """The rules of a row by what decides them."""
+    """The rules of a row, by the facts that decide them."""
 
     __slots__ = ("by_type", "by_value", "free", "named")
 
@@ -575,9 +575,9 @@ class _Rules:
         self.by_value = tuple(r for r in row.rules if _depends_on_values(r, row))
         self.by_type = tuple(r for r in row.rules if r not in self.by_value)
         words = {m[1] for r in self.by_value for m in _WORD.finditer(f"{r.expr} {r.when}")}
-        #: Operands and results that the rules by value name.
+        #: Operands and results in the rules over values.
         self.named = frozenset(o.name for o in (*row.operands, *row.results) if o.name in words)
-        #: Nothing but the classes of its attributes matters, as for the value of a constant.
+        #: Only the classes of its attributes matter, as for the value of a constant.
         self.free = row.dialect != "pto" and not (row.rules or row.combos or any(a.domain for a in row.attrs))
 
 
@@ -592,7 +592,7 @@ def _rules(row: Row) -> _Rules:
 
 
 def type_rules(row: Row) -> tuple[Rule, ...]:
-    """Rules that the operand types and attributes decide."""
+    """Return rules that the operand types and attributes decide."""
     return _rules(row).by_type
 
 

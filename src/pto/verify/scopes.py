@@ -1,4 +1,4 @@
-"""Where an operation may stand: vecscopes, core sections and kernel kinds, linear use of alignment state."""
+"""Legal places of operations: vecscopes, core sections and kernel kinds, linear use of alignment state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _walk(
     inner_scope, inner_core = scope, core
     if (op.row is not None and op.row.opens == "vec") or LOWERED_VECSCOPE in op.attrs:
         if scope is not None:
-            d = context.report(op, "PTO-E1004", "vecscopes do not nest", help="close the outer one first")
+            d = context.report(op, "PTO-E1004", "cannot nest vecscopes", help="close the outer one first")
             d.notes.append(("the outer vecscope", context.span(scope)))
         inner_scope = op
         if op.name == "pto.strict_vecscope":
@@ -67,7 +67,7 @@ def _walk(
         section = SECTIONS[op.name]
         if core is not None and core != section:
             context.report(
-                op, "PTO-E1003", f"a {section} section cannot be inside {core} code", help="move it out"
+                op, "PTO-E1003", f"cannot put a {section} section into {core} code", help="move it out"
             )
         inner_core = section
     for region in op.regions:
@@ -81,7 +81,7 @@ def _walk(
 
 
 def _instead(op: Operation) -> str:
-    """What does the same inside a vecscope."""
+    """Return the equivalent inside a vecscope."""
     if any(isinstance(v.type, TileBufType) for v in op.operands):
         return "; pto.tile_buf_addr gives the tile's address"
     if op.row is not None and op.row.effect == "sync":
@@ -97,26 +97,26 @@ def _escapes(context: Context, scope: Operation) -> None:
     for result in scope.results:
         if _vector_state(result.type):
             context.report(
-                scope, "PTO-E1005", f"a value of type {result.type} may not leave its vecscope", at=result,
+                scope, "PTO-E1005", f"cannot return a {result.type} from its vecscope", at=result,
                 help="store it to the vector tile buffer",
             )  # fmt: skip
 
 
 def _carried(context: Context, op: Operation, values: Sequence[Value]) -> None:
-    """Vector state exists inside a vecscope only: no argument, no result of outer control flow."""
+    """Report vector state outside a vecscope: as an argument or result of outer control flow."""
     for value in values:
         if _vector_state(value.type):
             context.report(
                 op,
                 "PTO-E1005",
-                f"a value of type {value.type} may not exist outside a vecscope",
+                f"cannot use a value of type {value.type} outside a vecscope",
                 at=value,
                 help="pass it through the vector tile buffer",
             )
 
 
 def _arguments(context: Context, scope: Operation) -> None:
-    """The block of a strict_vecscope takes what the operation passes."""
+    """Compare the block arguments of a strict_vecscope with the passed operands."""
     have = tuple(v.type for v in scope.operands)
     for block in scope.regions[0].blocks[:1]:
         want = tuple(a.type for a in block.args)
@@ -124,7 +124,7 @@ def _arguments(context: Context, scope: Operation) -> None:
             context.report(
                 scope,
                 "PTO-E0213",
-                "its block takes other values than it is given",
+                "mismatched block arguments",
                 expected=", ".join(map(str, have)) or "no arguments",
                 got=", ".join(map(str, want)) or "no arguments",
             )
@@ -149,7 +149,7 @@ def _captures(context: Context, scope: Operation) -> None:
 
 
 def _alignment(context: Context, func: Operation) -> None:
-    """Alignment state is used exactly once, and load and store streams do not mix."""
+    """Check that alignment state is used exactly once, and that load and store streams do not mix."""
     if not any(_is_align(r) for op in func.walk() for r in op.results):
         return
     for region in func.regions:
@@ -187,18 +187,24 @@ def _alignment(context: Context, func: Operation) -> None:
                 loads = op.name == "pto.vldus"
                 if loads and made.name == "pto.init_align":
                     d = context.report(
-                        op, "PTO-E1008", "a load stream starts with vldas, not init_align", at=value
+                        op,
+                        "PTO-E1008",
+                        "expected vldas at the start of a load stream, got init_align",
+                        at=value,
                     )
                     context.note_definition(d, value)
                 elif not loads and made.name in ("pto.vldas", "pto.vldus") and op.row.dialect == "pto":
                     d = context.report(
-                        op, "PTO-E1008", "a store stream starts with init_align, not vldas", at=value
+                        op,
+                        "PTO-E1008",
+                        "expected init_align at the start of a store stream, got vldas",
+                        at=value,
                     )
                     context.note_definition(d, value)
 
 
 def _loop_between(op: Operation, value: Value) -> Operation | None:
-    """A loop that holds a use of a value but not its definition."""
+    """Return a loop that holds a use of a value but not its definition."""
     home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
     block = op.parent
     while block is not None and block is not home:
@@ -210,7 +216,7 @@ def _loop_between(op: Operation, value: Value) -> Operation | None:
 
 
 def _exclusive(a: Operation, b: Operation) -> bool:
-    """Whether two operations stand on different branches of one operation, so that only one of them runs."""
+    """Return True if two operations are on different branches of one operation: only one of them runs."""
     above = dict(_regions_around(a))
     return any(op in above and above[op] is not region for op, region in _regions_around(b))
 

@@ -1,4 +1,4 @@
-"""Tiles of several slots: their valid region is given, and a slot that is taken is one of them."""
+"""Tiles of several slots: their valid region must be known, and slot numbers must be in range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.types import MultiTileBufType
 
 
 def check_slots(context: Context) -> bool:
-    """Whether each use of such a tile fits its type: where one does not, the checks of rows say so."""
+    """Return True if each use of such a tile fits its type; the checks of rows report the others."""
     found = False
     for op in context.module.walk():
         if op.name == ALLOC:
@@ -24,7 +24,7 @@ def check_slots(context: Context) -> bool:
 
 
 def _fits(op: Operation) -> bool:
-    """Whether an operation takes slots of a tile that has some, and no such tile for a single one."""
+    """Return True if an operation takes slots only of a tile with slots, and otherwise a single tile."""
     if op.row is None or not (
         op.name == GET or any(isinstance(v.type, MultiTileBufType) for v in op.operands)
     ):
@@ -54,18 +54,18 @@ def _taken(context: Context, op: Operation) -> None:
         return
     if op.result.type != of.slot:
         context.report(
-            op, "PTO-E0301", "the result is no slot of the source", expected=str(of.slot),
+            op, "PTO-E0301", "cannot take a slot of another type than the source has", expected=str(of.slot),
             got=str(op.result.type), help="the result type is that of a slot, without the count",
         )  # fmt: skip
     if of.slot.valid is None and (source.op is None or source.op.name != ALLOC):
         context.report(
-            op, "PTO-E0401", f"%{source.name} does not say the valid region of its slots", at=source,
+            op, "PTO-E0401", f"unknown valid region of the slots of %{source.name}", at=source,
             expected="the result of alloc_multi_tile, or a valid region without ? in the type",
             got=str(of), help="take the slot where the tile is made",
         )  # fmt: skip
     number = constant_of(slot)
     if isinstance(number, int) and not 0 <= number < of.count:
         context.report(
-            op, "PTO-E2204", f"slot {number} is none of the {of.count} of %{source.name}", at=slot,
+            op, "PTO-E2204", f"slot {number} is out of range: %{source.name} has {of.count} slots", at=slot,
             expected=f"0 to {of.count - 1}", got=str(number), help="count slots from 0 on",
         )  # fmt: skip

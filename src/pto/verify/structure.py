@@ -27,7 +27,7 @@ _INTERNAL = ("pto.internal.entry", "pto.inferred_layout", "pto.addptr_trace", "p
 
 
 def _attributes(context: Context, op: Operation) -> None:
-    """A misspelled `pto.` attribute of a module or function would silently do nothing."""
+    """Report an unknown `pto.` attribute of a module or function, which would have no effect."""
     known = (*(op.row.attr_index if op.row else ()), *_INTERNAL)
     for name in op.attrs:
         if name.startswith("pto.") and name not in known:
@@ -61,7 +61,7 @@ def check_structure(context: Context) -> None:
 
 
 def _level(context: Context, op: Operation) -> None:
-    """Functions lie in a module, everything else in a function."""
+    """Check nesting: functions in a module, other operations in a function."""
     outer = op.outer
     if outer is None:
         return
@@ -93,7 +93,7 @@ def _symbols(context: Context) -> dict[str, Operation]:
             d = context.report(
                 declared,
                 "PTO-E0213",
-                f"'@{op.attr('sym_name')}' is declared with another type than another module defines it with",
+                f"mismatched declaration of '@{op.attr('sym_name')}', which another module defines",
                 at=f"@{op.attr('sym_name')}",
                 expected=wanted,
                 got=got,
@@ -196,7 +196,9 @@ def _region(context: Context, op: Operation, region: Region) -> None:
             )
         for child in (c for b in region.blocks for c in b.ops):
             if child.row is not None and child.row.terminator:
-                context.report(child, "PTO-E0212", f"a {op.name} body has no terminator", help="remove it")
+                context.report(
+                    child, "PTO-E0212", f"unexpected terminator in a {op.name} body", help="remove it"
+                )
         return
     for block in region.blocks:
         for child in block.ops[:-1]:
@@ -204,7 +206,7 @@ def _region(context: Context, op: Operation, region: Region) -> None:
                 context.report(
                     child,
                     "PTO-E0212",
-                    "a terminator must be the last operation of its block",
+                    "cannot end a block before its last operation",
                     help="remove what follows, or start a new block",
                 )
         last = block.ops[-1] if block.ops else None
@@ -230,14 +232,14 @@ def _missing_else(context: Context, op: Operation) -> None:
         context.report(
             op,
             "PTO-E0214",
-            "an if with results needs an else branch",
+            "missing else branch of an if with results",
             expected=f"else {{ scf.yield {', '.join(str(r.type) for r in op.results)} }}",
             got="no else",
         )
 
 
 def _exit_types(context: Context, op: Operation, region: Region, last: Operation) -> None:
-    """What leaves a region must be what its operation returns."""
+    """Check that the values at the end of a region have the types that its operation returns."""
     wanted: tuple[Type, ...]
     expected_name = "scf.yield"
     values = list(last.operands)
@@ -279,7 +281,7 @@ def _exit_types(context: Context, op: Operation, region: Region, last: Operation
 
 
 class Dominance:
-    """Every use of a value is dominated by its definition."""
+    """Checks that each use of a value is dominated by its definition."""
 
     def __init__(self, context: Context, func: Operation) -> None:
         self.context = context
@@ -290,7 +292,7 @@ class Dominance:
         self._region(self.func.regions[0])
 
     def _region(self, region: Region) -> None:
-        """Down the dominator tree: a block sees what encloses it and what its dominators define."""
+        """Go down the dominator tree: a block has the values around it and those of its dominators."""
         children: dict[Block, list[Block]] = {}
         if len(region.blocks) > 1:
             from ..ir.dominance import dominator_tree
@@ -300,7 +302,7 @@ class Dominance:
         work: list[tuple[Block, list[Value] | None]] = [(block, None) for block in region.blocks[:1]]
         while work:
             block, added = work.pop()
-            if added is not None:  # everything it dominates is done
+            if added is not None:  # all dominated blocks are done
                 self.visible.difference_update(added)
                 continue
             work.append((block, self._block(block)))
@@ -323,7 +325,7 @@ class Dominance:
                     self.context.report(
                         op,
                         "PTO-E0214",
-                        "the entry block of a region may not be a branch target",
+                        "cannot branch to the entry block of a region",
                         help="branch to a block of its own behind it",
                     )
                 want = tuple(a.type for a in successor.block.args)
@@ -332,7 +334,7 @@ class Dominance:
                     self.context.report(
                         op,
                         "PTO-E0213",
-                        f"branch to {successor.block.label} passes other values than it takes",
+                        f"mismatched values in the branch to {successor.block.label}",
                         expected=", ".join(map(str, want)) or "no values",
                         got=", ".join(map(str, have)) or "no values",
                     )
@@ -344,7 +346,7 @@ class Dominance:
 
     def _late(self, op: Operation, value: Value) -> None:
         d = self.context.report(
-            op, "PTO-E0203", f"'%{value.name}' is used before it is defined on every path", at=value,
+            op, "PTO-E0203", f"cannot use '%{value.name}' before it is defined on every path", at=value,
             help="move the definition up, or pass the value as a block argument",
         )  # fmt: skip
         self.context.note_definition(d, value)
