@@ -31,6 +31,20 @@ def load(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(out)
 
 
+#: The families of the overview document.
+FAMILIES = """sync-and-config elementwise-tile-tile tile-scalar-and-immediate reduce-and-expand
+    memory-and-data-movement matrix-and-matrix-vector layout-and-rearrangement irregular-and-complex
+    vector-load-store unary binary vec-scalar conversion reduction compare-select rearrangement sfu-dsa
+    pipeline-sync dma-copy predicate-load-store predicate-generation control-and-configuration shared-arith
+    shared-scf collective scheduling"""
+
+
+def test_families_of_the_overview() -> None:
+    assert set(FAMILIES.split()) <= {r.family for r in isa.rows()}
+    configured = {r.name for r in isa.rows() if r.family == "control-and-configuration"}
+    assert configured >= {"sethf32mode", "settf32mode", "setfmatrix"}
+
+
 def test_overview_counts_add_up(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys)
     rows = isa.rows()

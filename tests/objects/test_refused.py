@@ -1,4 +1,6 @@
-"""What is no object of this machine: refused before any of its code is loaded, and never by a traceback."""
+"""Files that are not objects of this machine: refused before any of their code is loaded, and never by a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ import pytest
 import pto
 from pto.cli import main as pto_main
 from pto.cli import ptoas
+from pto.cli.outputs import decided
 from pto.diag import DiagnosticError
 from pto.objects import machine_code
 
@@ -31,12 +34,24 @@ PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
         (["--target=a5", "-o", "k.so"], "-o k.so is a shared object for the CPU, but --target is a5"),
         (["--arch=a3", "--emit=llvm"], "--emit=llvm is LLVM IR for the CPU, but --target is a2a3"),
         (["--emit=ssa", "-o", "k.s"], "-o k.s is assembly, --emit=ssa is a program"),
+        (
+            ["-o", "k.bin"],
+            "unknown suffix of -o k.bin: expected one of .cpp, .ssa.pto, .pto.s, .pto, .mlir, .elf, .ll, "
+            ".s, .o, .so",
+        ),
     ],
 )
 def test_e0005_contradictions(options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ptoas.main(["k.pto", *options]) == 1
     said = capsys.readouterr().err
     assert f"error[PTO-E0005]: {word}\n" in said and "help: " in said
+
+
+def test_the_suffix_decides() -> None:
+    for output, form in (("k", "cpp"), ("k.cce", "cpp"), ("/dev/fd/3.x", "cpp"), ("k.pto", "pto"), ("k.mlir", "generic"),
+                         ("k.ssa.pto", "ssa"), ("k.pto.s", "asm"), ("k.s", "native"), ("k.elf", "elf")):  # fmt: skip
+        assert decided(None, output, None) == form
+    assert decided("cpp", "k.bin", None) == decided("cpp", "k.pto", None) == "cpp"
 
 
 def test_e2406_without_llvmlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 
@@ -27,6 +29,8 @@ FORMS: dict[str, OutputForm] = {
     "so": OutputForm(".so", "a shared object", machine=True),
 }
 _BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine or form.image}
+_TEXTS = {".ssa.pto": "ssa", ".pto.s": "asm", ".pto": "pto", ".mlir": "generic"}
+_CPP = ("cpp", "cc", "cxx", "c++", "cce", "asc", "h", "hpp", "hh", "inc", "ipp")
 #: Forms that the suffix `.s` can mean.
 _AS_ASSEMBLY = ("asm", "native")
 
@@ -35,7 +39,15 @@ def decided(emit: str | None, output: str, arch: str | None) -> str:
     """Return the form to write; raise `DiagnosticError` if the options contradict each other."""
     suffix = next((s for s in (".pto.s", *_BY_SUFFIX) if output.endswith(s)), "")
     said = _BY_SUFFIX.get(suffix)
-    form = emit or said or "cpp"
+    text = next((s for s in _TEXTS if output.endswith(s)), "")
+    form = emit or said or (_TEXTS[text] if text else "cpp")
+    other = os.path.splitext(output)[1].lower().lstrip(".")
+    if not (emit or said or text or output.startswith("/dev/")) and other not in ("", "ptobc", *_CPP):
+        known = ".cpp, " + ", ".join((*_TEXTS, *_BY_SUFFIX))
+        raise _contradiction(
+            f"unknown suffix of -o {output}: expected one of {known}",
+            "--emit=cpp writes C++ to a file of any name",
+        )
     if said is not None and form != said and not (suffix == ".s" and form in _AS_ASSEMBLY):
         raise _contradiction(
             f"-o {output} is {FORMS[said].doc}, --emit={form} is {FORMS[form].doc}",

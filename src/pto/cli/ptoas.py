@@ -77,9 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--emit",
         choices=tuple(FORMS),
-        help="form of the output: cpp (default); elf (an image, suffix .elf); a text form of the unlowered "
-        "program: pto (destination style; dps is the same), ssa, asm, generic; or machine code of the "
-        "CPU: obj (.o), so (.so), native (assembly, .s), llvm (IR, .ll)",
+        help="form of the output (default: by the suffix of -o, or cpp): cpp; elf (an image); a text form of "
+        "the unlowered program: pto (destination style; dps is the same), ssa (.ssa.pto), asm (.pto.s), "
+        "generic (.mlir); or machine code of the CPU: obj (.o), so (.so), native (assembly, .s), llvm (IR, "
+        ".ll)",
     )
     p.add_argument(
         "--lowered", action="store_true", help="with a text form: print the program after the passes"
@@ -160,8 +161,9 @@ def _main(arguments: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
+    folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     try:
-        options.emit = decided(options.emit, options.output, options.arch)
+        options.emit = decided(options.emit, "" if folder else options.output, options.arch)
     except DiagnosticError as e:
         show(e.diagnostics, options.diagnostics)
         return FAILED
@@ -170,7 +172,6 @@ def _main(arguments: Sequence[str]) -> int:
         parser.error("cannot read standard input twice")
     if len(inputs) > 1 and options.emit == "elf" and options.output == "-":
         parser.error("cannot write several images to standard output; write them to a folder: -o FOLDER/")
-    folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
         say(f"ptoas: expected a folder after -o for several inputs, got {visible(options.output)}\n")
         return USAGE

@@ -14,8 +14,9 @@ from ..rules import R, Rule
 config = Family("sync-and-config", "tile", effect="config", pipe="S")
 alias = config.but(effect="alias", pipe="S")
 order = config.but(effect="sync", also="system")
+register = config.but(family="control-and-configuration", also="scalar")
 #: Registers that a convolution tile sets and `timg2col` reads.
-conv = config.but(
+conv = register.but(
     operands="src=conv_tile", core="cube", format="$src attr-dict : type($src)",
     types={"src": "!pto.conv_tile<mat, 1x4x8x8x16xf16, NC1HWC0>"},
     attrs=Attr(
@@ -28,7 +29,7 @@ conv = config.but(
         "must precede the timg2col that depends on it; the AUTO modes leave the programming to timg2col",
     ),
 )  # fmt: skip
-mode = config.but(
+mode = register.but(
     core="cube",
     attrs=(
         Attr("enable", "bool", True, doc="false restores full precision"),
