@@ -116,7 +116,7 @@ def compiled(folder: Path) -> tuple[ctypes.CDLL, float]:
     source, made = folder / "kernels.cpp", folder / "kernels.so"
     source.write_text(KERNELS)
     found = compiler.find()
-    # The launcher hides what is not asked for; here every kernel is wanted.
+    # The launcher hides unused symbols; here every kernel is needed.
     flags = [f for f in found.flags if f != "-fvisibility=hidden"]
     start = time.perf_counter()
     command = [*found.command, *flags, "-shared", f"-I{compiler.include_dir()}", str(source), "-o", str(made)]

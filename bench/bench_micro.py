@@ -7,7 +7,7 @@
 
 An instruction is timed in a loop of its smallest program (`micro_program.py`), less the same loop without
 it. Times are those of the processor: the machine is shared. Nothing fails here; limits are printed beside
-what was measured.
+the measurements.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MICRO = Path(__file__).parents[1] / "examples" / "micro"
 
 
 class Timed(NamedTuple):
-    """What one form of an instruction took."""
+    """Times of one form of an instruction."""
 
     seconds: float
     form: str
@@ -77,8 +77,8 @@ def slow(timed: list[Timed]) -> list[Timed]:
 
 
 def measure(row: Row, every: bool) -> tuple[list[Timed], list[str]]:
-    """What the forms of an instruction took, and which could not be run; of a cube instruction the first form
-    that can."""
+    """Return the times of the forms of an instruction, and the forms that cannot run; for a cube instruction
+    only the first form that can."""
     found: list[Timed] = []
     missing: list[str] = []
     for made, pattern in forms(row, every):

@@ -138,8 +138,8 @@ def operations(table: Table) -> None:
 
 
 def start(table: Table) -> None:
-    """A process that runs a kernel, against one that imports NumPy, in time of the processor. Python may keep
-    what it compiled: else every run of a fresh checkout would compile all modules."""
+    """Compare a process that runs a kernel with one that imports NumPy, in processor time. Python may keep
+    compiled modules: otherwise every run of a fresh checkout would compile all of them."""
     example = Path(__file__).parents[1] / "examples" / "01_vec_add.pto"
     tool = str(Path(sys.executable).with_name("pto"))
     ours = [tool, "run", str(example), "--engine", "native", "--", *["f32:64x128"] * 3]

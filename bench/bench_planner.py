@@ -4,7 +4,7 @@
     python bench/bench_planner.py FILE...      # the tiles of programs in auto mode
 
 Bytes are those of the highest tile: `first fit` puts each tile, in the order of the first writes, at the
-lowest place that is free while it is needed; `least` is what is in use at one step.
+lowest place that is free while it is needed; `least` is the largest use at one step.
 """
 
 from __future__ import annotations

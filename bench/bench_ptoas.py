@@ -1,11 +1,10 @@
-"""The assembler: what an operation costs from text to C++, a batch of kernels, and one call of the tool.
+"""The assembler: costs of an operation from text to C++, of a batch of kernels, and of one call of the tool.
 
     python bench/bench_ptoas.py [FILE.pto ...]
 
-Without files the kernels of examples/kernels are taken, over and over until there are 17. Times are those of
-the processor where the machine is shared. The peer is the field's C++ assembler,
-which starts once per kernel; it is not here, so its published cost on a machine like this one stands in:
-20 ms per start and 230 us per line.
+Without files the kernels of examples/kernels are used, repeated up to 17. Times are those of the processor,
+as the machine is shared. The peer is the C++ assembler PTOAS, which starts once per kernel; it is not
+installed, so its published cost on a similar machine is used: 20 ms per start and 230 us per line.
 """
 
 from __future__ import annotations

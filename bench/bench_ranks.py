@@ -1,11 +1,11 @@
-"""Ranks: what a signal, a barrier, a transfer and a sum over all ranks cost, in one process and in several.
+"""Ranks: costs of a signal, a barrier, a transfer and a sum over all ranks, in one process and in several.
 
     python bench/bench_ranks.py [--quick]
 
 The kernel is C++, launched as a user's is, with `pto.ranks`. Shortest of several runs, wall time of a launch
-of many rounds less that of a launch of none. Copies are held against memcpy of the same run; the sum over all
-ranks against that of MPI where mpi4py and mpiexec are installed. Ranks of two nodes, which this machine
-stands for, are held against plain sockets, and against MPI as if it were on two machines.
+of many rounds less that of a launch of none. Copies are compared with memcpy of the same run; the sum over
+all ranks with that of MPI if mpi4py and mpiexec are installed. Ranks of two nodes, simulated on this machine,
+are compared with plain sockets, and with MPI configured as on two machines.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def seconds(
 
     def run(n: int) -> None:
         if world.member is not None:
-            world.member.all(b"")  # nobody is in a launch
+            world.member.all(b"")  # no rank is in a launch
         for rank in range(ranks):
             signal[rank][:] = 0
         result = world.run(
@@ -195,7 +195,7 @@ def of_mpi(count: int) -> float | None:
     return float(done.stdout) if done.returncode == 0 else None
 
 
-#: MPICH takes no memory of its node, and of what it has beyond that TCP; so does Open MPI.
+#: MPICH reserves no memory of its node, and uses TCP beyond the node; so does Open MPI.
 APART = {
     "MPIR_CVAR_NOLOCAL": "1",
     "UCX_TLS": "tcp,self",
@@ -261,7 +261,7 @@ def kernel() -> Any:
 
 
 def as_rank(times: int) -> None:
-    """One of the ranks of two nodes: the first says what it found."""
+    """Run as one of the ranks of two nodes; the first reports the result."""
     k = kernel()
     signal = seconds(k, 2, 0, 2000, 0, times, pto.launched_ranks(1 << 24)) / 2
     world = pto.launched_ranks(1 << 24)

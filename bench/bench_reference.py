@@ -6,7 +6,7 @@
 
 An instruction is timed in a kernel that repeats it, less the same kernel with an empty loop, on tiles of
 128x128 f32 or the legal element type and shape nearest to that. Times are those of the processor: the machine
-is shared. Nothing fails here; limits are printed beside what was measured.
+is shared. Nothing fails here; limits are printed beside the measurements.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def candidates(row: Row) -> Iterator[Plan]:
 
 
 def distance(choice: dict[str, str]) -> int:
-    """How far a choice of element types is from f32."""
+    """Return the distance of a choice of element types from f32."""
     ranks = ("f32", "f16", "bf16", "i32", "i16")
     return sum(ranks.index(d) if d in ranks else len(ranks) for d in choice.values())
 
@@ -466,7 +466,8 @@ def scalar() -> None:
 
 
 def timeline() -> None:
-    """What a timeline costs, from short kernels to long ones; turns, so that both see the same machine."""
+    """Measure the cost of a timeline, from short kernels to long ones, alternating so that both see the same
+    machine."""
     examples = Path(__file__).parents[1] / "examples"
     single, half = np.zeros((1024, 128), np.float32), np.zeros((512, 512), np.float16)
     cases = (

@@ -1,11 +1,11 @@
-"""The task runtime: what a task costs, from submission to retirement, and what a run costs besides.
+"""The task runtime: costs of a task, from submission to retirement, and of a run besides.
 
     python bench/bench_runtime.py [--quick] [--folders] [--plot FILE.svg]
 
 Orchestration and kernels are C++ sources, compiled and loaded as a user's are; the kernel is empty. The peer
-is the field's runtime, in its simulation; it is not here, so its published figures on a machine like this one
-stand in. Shortest of several runs, wall time. With --plot only times over the size of the window, as a
-picture; with --folders only whole runs of the example folders, with nothing in the cache and with everything.
+is the runtime of simpler, in its simulation; it is not installed, so its published figures on a similar
+machine are used. Shortest of several runs, wall time. With --plot only times over the size of the window, as
+a picture; with --folders only whole runs of the example folders, with an empty cache and with a full one.
 """
 
 from __future__ import annotations

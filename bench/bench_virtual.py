@@ -1,10 +1,10 @@
-"""Virtual time: how many events of a graph happen per second of the host.
+"""Virtual time: events of a graph per second of the host.
 
     python bench/bench_virtual.py [--quick]
 
 Orchestrations are C++; kernels take a fixed time and are not executed, so this is the event loop with the
-schedulers, queues and rings that it shares with every run. An event is a core that ends, a turn of a
-scheduler, a task that is handed on, or a watermark that moves; there is no peer, the limit is 1 M/s.
+schedulers, queues and rings that it shares with every run. An event is a core that ends, a round of a
+scheduler, a task that is handed on, or a watermark that moves. It has no peer; the limit is 1 M/s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def run(paths: tuple[str, str], args: list[int], us: float, **given: Any) -> tup
     virtual = {"virtual_time": Virtual({"empty": us}, compute=False).options()}
     engine = extension().Tensormap(kernels, options({**given, **virtual}, print), log_level(), None)
     engine.set_duration(0, round(us * 1e3))
-    started = time.process_time()  # one thread: what others do beside it is none of its speed
+    started = time.process_time()  # one thread: work of other processes does not count
     engine.run_library(paths[1], args)
     seconds = time.process_time() - started
     code, text = engine.failure()[:2]

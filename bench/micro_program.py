@@ -111,8 +111,8 @@ def _repeated(made: Plan, body: bool, apart: bool, pattern: str) -> tuple[Refere
 
 
 def _place_pointers(made: Plan, entry: Block, function: Operation, apart: bool) -> Array:
-    """On-chip pointers are no arguments of a launch: each gets an address of its own. Gives what is at
-    those of the unified buffer."""
+    """Give each on-chip pointer an address of its own, as pointers are not arguments of a launch. Return the
+    content of those in the unified buffer."""
     region = function.regions[0]
     kept: list[Any] = []
     at: dict[str, int] = {}

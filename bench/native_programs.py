@@ -23,8 +23,8 @@ def operation(name: str, ins: str, out: str, types: dict[str, str]) -> str:
 
 
 def in_tiles(calls: Sequence[tuple[str, str, str]], shape: tuple[int, int], dtype: str = "f32") -> str:
-    """A kernel (x, y, z, n): tiles a and b are loaded, n times some operations (name, what they read, what
-    they write) follow; c is stored. `s` and `u` are columns, `two` is a number."""
+    """Return a kernel (x, y, z, n): tiles a and b are loaded, operations (name, inputs, outputs) follow n
+    times; c is stored. `s` and `u` are columns, `two` is a number."""
     rows, cols = shape
     tile, size = TILE.format(f"{rows}x{cols}x{dtype}"), rows * cols * (2 if dtype == "f16" else 4)
     types = dict.fromkeys("abc", tile) | dict.fromkeys("su", COLUMN.format(rows, dtype))
@@ -99,7 +99,7 @@ def carried(name: str, start: str, type: str, body: Sequence[str], last: str) ->
 
 
 def of_scalars(count: int) -> str:
-    """A kernel (out, n): n times some operations on numbers, each on what the last one gave."""
+    """Return a kernel (out, n): n times some operations on numbers, each on the result of the one before."""
     names = [f"v{k}" for k in range(count + 1)]
     body = [
         f"%{b} = arith.{'xori' if k % 2 else 'addi'} %{a}, %i : index"

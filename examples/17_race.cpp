@@ -1,4 +1,4 @@
-// A race in C++, planted: two buffers take turns, and nobody tells MTE2 that V is done with one before it loads again.
+// A race in C++, planted: two buffers alternate, and no flag makes MTE2 wait until V is done with a buffer.
 //
 // It compiles, and run in program order the result is right. The race checker does not depend on luck:
 //   pto run 17_race.cpp --sanitize race -- @a.npy f32:64x128

@@ -1,4 +1,4 @@
-"""What the kernels of this folder should compute: inputs, expected outputs, tolerances.
+"""Expected results of the kernels of this folder: inputs, outputs, tolerances.
 
     from reference import KERNELS
     kernel = KERNELS["softmax"]
@@ -7,7 +7,7 @@
     for index, want in expected.items():
         np.testing.assert_allclose(args[index], want, rtol=kernel.rtol, atol=kernel.atol)
 
-Expectations are plain NumPy in float64, written without a look at the kernels: no tiles, no online softmax.
+Expectations are plain NumPy in float64, independent of the kernels: no tiles, no online softmax.
 `python reference.py FOLDER [NAME...]` saves inputs and expected outputs as .npy files for `pto run`.
 """
 

@@ -24,7 +24,7 @@ def attention(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor], 
                 scores = pl.matmul(query, k[j : j + STEP, :], b_trans=True) * scale
                 higher = pl.maximum(top, pl.row_max(scores))
                 weights = pl.exp(pl.row_expand_sub(scores, higher))
-                fade = pl.exp(top - higher)  # what was added up so far had a smaller maximum
+                fade = pl.exp(top - higher)  # the sum so far had a smaller maximum
                 total = total * fade + pl.row_sum(weights)
                 part = pl.matmul(pl.cast(weights, pl.FP16), v[j : j + STEP, :])
                 acc = pl.row_expand_mul(acc, fade) + part

@@ -18,7 +18,7 @@ exponent = runtime.kernel(SOURCE, "pipe_in out", core="aiv", name="exponent")
 def orchestrate(rt: runtime.Runtime, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> None:
     for i in range(len(a)):
         with rt.scope(), rt.cluster() as cluster:  # its cube core and its vector cores share FIFOs
-            pipe = rt.pipe()  # what is in the FIFO: the second task waits for the first
+            pipe = rt.pipe()  # content of the FIFO: the second task waits for the first
             rt.submit(product, a[i], b[i], pipe, cluster=cluster)
             rt.submit(exponent, pipe, y[i], cluster=cluster)
 

@@ -1,4 +1,4 @@
-// One block of paged attention, piece by piece: what the kernels of both attention examples call.
+// One block of paged attention, piece by piece: functions for the kernels of both attention examples.
 //
 // Queries come in tiles of up to 16 heads, keys and values in blocks of 16; all heads share one KV head. For
 // a tile of queries, block after block:
@@ -9,7 +9,7 @@
 //   update   the running m, l and o take in m, l and o' of the block; after the last one, out = o / l
 //   (vector)
 //
-// Each piece waits for everything it started before it returns, so that the next may use the same memory.
+// Each piece waits for all its operations before it returns, so that the next may use the same memory.
 #pragma once
 
 #include "../../common/slots.h"
@@ -21,7 +21,7 @@ using namespace pto;
 constexpr int kHeads = 16;  // rows of a tile of queries
 constexpr int kBlock = 16;  // keys of a block
 constexpr float kMasked =
-    -1.0e30f;  // a score that counts for nothing, and is no infinity: no NaN comes of it
+    -1.0e30f;  // a score without effect; not infinite, which could lead to NaN
 
 /// Row-major in global memory: as many rows as are used, packed.
 template <typename T, int Cols>

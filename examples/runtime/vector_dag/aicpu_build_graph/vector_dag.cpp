@@ -1,4 +1,4 @@
-// The vector graph, built while it runs: a task starts when it is published and what it waits for is done.
+// The vector graph, built while it runs: a task starts when it is published and its producers are done.
 #include <cstring>
 #include <initializer_list>
 

@@ -1,6 +1,6 @@
 // Weights of block n of each sequence of a chunk. Slots: s, context_lens, p, m, l, first sequence, count, n,
-// rows, scale (a float). Of a sequence that has ended before the block no key counts: its m makes `update`
-// ignore it.
+// rows, scale (a float). If a sequence has ended before the block, no key counts: its m makes `update` ignore
+// it.
 #include "../chunk.h"
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {

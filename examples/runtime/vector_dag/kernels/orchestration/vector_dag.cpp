@@ -35,7 +35,7 @@ extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) 
 
   Tensor sum = make_tensor(shape, 1);  // memory comes from the heap ring when a task writes it
   binary(rt, ADD, a, b, sum);
-  PTO2_SCOPE(rt) {  // what is in here can be taken back before the whole graph is done
+  PTO2_SCOPE(rt) {  // memory of this scope can be taken back before the whole graph is done
     Tensor one_more = make_tensor(shape, 1), two_more = make_tensor(shape, 1),
            product = make_tensor(shape, 1);
     add_scalar(rt, sum, 1.0f, one_more);
