@@ -1,4 +1,6 @@
-"""The drawings of docs/micro-reference.md: all of them are made, and what they show is what the instructions mean."""
+"""The drawings of docs/micro-reference.md: all of them are made, and agree with the meaning of the
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def test_floors(drawings: ModuleType) -> None:
     assert all(shown[low] > shown[up] for up, lows in below.items() for low in lows)
 
 
-# -- what they show ----------------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------------------
 
 
 def test_loads(drawings: ModuleType) -> None:
@@ -97,7 +99,7 @@ def test_every_mode_of_a_load_is_drawn(drawings: ModuleType) -> None:
     row = isa.row("vlds")
     assert row is not None
     (dist,) = (a for a in row.attrs if a.name == "dist")
-    same = {"BRC_B8", "BRC_B16", "BRC", "UNPK4_B8", "BLK", "SPLT4CHN_B8"}  # as others that are drawn
+    same = {"BRC_B8", "BRC_B16", "BRC", "US", "DS", "UNPK4_B8", "BLK", "SPLT4CHN_B8"}  # as others that are drawn
     assert set(dist.choices) == set(drawings.traces.LOADS) | same
 
 

@@ -62,11 +62,15 @@ def random_memory(case: VectorCase) -> bytes:
 # -- loads -------------------------------------------------------------------------------------------------
 
 
+def full(token: str, size: int) -> str:
+    """A token that goes by the element width, with the width."""
+    return f"{token}_B{8 * size}" if token in ("BRC", "US", "DS") else token
+
+
 def loaded(token: str, data: bytes, at: int, size: int) -> bytes:
     """The 256 bytes that a mode of vlds gives, from its formula."""
     token = {"UNPK4_B8": "UNPK4", "BLK": "BRC_BLK", "SPLT4CHN_B8": "SPLT4CHN"}.get(token, token)
-    if token == "BRC":
-        token = f"BRC_B{8 * size}"
+    token = full(token, size)
     name, _, digits = token.rpartition("_B")
     w = int(digits) // 8 if digits.isdigit() else 1
     item = items(data, at, w)
@@ -106,7 +110,7 @@ _FOOTPRINT = {
 
 
 def alignment(token: str, size: int) -> int:
-    return size if token == "BRC" else _ALIGN.get(token, 32)
+    return _ALIGN.get(full(token, size), 32)
 
 
 @cache
@@ -349,7 +353,7 @@ def test_two_stores_as_alternating_items(semantics: str) -> None:
 
 
 def each_mode() -> Iterator[tuple[str, Plan, int]]:
-    """One plan for every mode of every row: the operand that points, and what it is a multiple of."""
+    """Yield one plan for every mode of every row: the pointer operand, and its alignment."""
     seen: set[tuple[str, Any]] = set()
     plans = [*load_plans(), *store_plans()]
     for name, attr in (("vldsx2", "dist"), ("vsld", "stride"), ("vstsx2", "dist"), ("vsst", "stride")):
@@ -400,7 +404,7 @@ def test_the_footprint_lies_inside_the_buffer() -> None:
         elif name in ("vldsx2", "vstsx2"):
             size = 512
         elif name == "vlds":
-            size = width(case.args["r"].dtype) if token == "BRC" else _FOOTPRINT.get(token, 256)
+            size = _FOOTPRINT.get(full(token, width(case.args["r"].dtype)), 256)
         elif "PT" in token:
             size = align
         else:
@@ -462,7 +466,8 @@ module attributes {{pto.target_arch = "a5"}} {{
 
 
 def run(body: str, at: int = 0, ok: bool = True, **options: Any) -> tuple[Any, Any, Any, str]:
-    """The arrays before and after a program whose vecscope is `body`, and what the run says."""
+    """Return the arrays before and after a program whose vecscope is `body`, and the diagnostics of the
+    run."""
     rng = np.random.default_rng(5)
     x, y = (rng.standard_normal(256).astype(np.float32) for _ in range(2))
     before = y.copy()
@@ -540,7 +545,7 @@ _WAYS = {
 
 @pytest.mark.parametrize("way", list(_WAYS))
 def test_float64_twins_follow_values_through_memory(way: str) -> None:
-    """A large number is added before and taken away after: the twin alone knows what was lost."""
+    """A large number is added before and subtracted after: only the twin keeps the lost part."""
     body = """
       %three = arith.constant 3 : index
       %big = arith.constant 1.0e+9 : f32

@@ -305,7 +305,7 @@ def _item_type(dtype: str, width: int) -> str:
 def _vlds(f: CppFunction, op: Operation) -> None:
     r, source = op.results[0], op.group("source")[0]
     word = str(op.attr("dist"))
-    word = f"BRC_B{bits_of(r)}" if word == "BRC" else _SAME.get(word, word)
+    word = f"{word}_B{bits_of(r)}" if word in ("BRC", "US", "DS") else _SAME.get(word, word)
     dtype = _item_type(dtype_of(source), _width(word))
     registers = [seen_as(f, r, dtype)]
     if word == "DINTLV_B32":

@@ -97,8 +97,8 @@ def _load_mode(token: str, size: int) -> Mode:
     """Return the mode of a token of vlds for elements of `size` bytes."""
     if token == "NORM":
         return _mode(size, 1, WIDTH // size, 0, 1)
-    if token == "BRC":
-        token = f"BRC_B{8 * size}"
+    if token in ("BRC", "US", "DS"):
+        token = f"{token}_B{8 * size}"
     mode = _LOADS[_ALIASES.get(token, token)]
     if token in ("BRC_BLK", "BLK"):  # a block of elements
         mode = mode._replace(width=size, slot=size, cols=BLOCK // size)
