@@ -1,8 +1,8 @@
-"""What tcvt makes of single codes and of whole tables of them, and the tables: the oracles of the tests of both engines.
+"""Results of tcvt for single codes and for whole tables of them: the oracles of the tests of both engines.
 
 `converted` is the definition, by the exact functions of pto.isa.encoding. `expected` is a formulation of its own on
-arrays: to a float type by looking for the nearest number of the type among all that it has, to an integer type by the
-remainder of the floor. `test_conversion_codes` holds one against the other.
+arrays: to a float type by a search for the nearest one of all numbers of the type, to an integer type by the
+remainder of the floor. `test_conversion_codes` compares them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def saturates(column: str, src: str, dst: str, asked: str | None) -> bool:
 
 
 def converted(src: str, dst: str, code: int, mode: str, saturate: bool, column: str) -> int:
-    """What tcvt makes of one element, by the exact functions."""
+    """Convert one element by tcvt, by the exact functions."""
     s, d = DTYPES[src], DTYPES[dst]
     x = encoding.decode(s, code)
     if src == dst:

@@ -119,7 +119,7 @@ def operands(case: Case) -> list[tuple[int, ...]]:
 
 
 def undefined(case: Case, numbers: tuple[int, ...]) -> bool:
-    """Whether the notes of a row leave a result open: said once more, without its expression."""
+    """Return True if the notes of a row leave a result open: formulated once more, without its expression."""
     name, bits = case.row.name.removeprefix("arith."), width(case.types[0]) or 64
     if name.startswith("sh"):
         return not 0 <= numbers[1] < bits

@@ -1,4 +1,6 @@
-"""What the tests of loads, stores and moves share: runs that watch all memory, and conversions of one code."""
+"""Common parts of the tests of loads, stores and moves: runs that check all memory, and conversions of one
+code.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the operations of expressions give, from a formulation of its own: exact integers, and Python's doubles.
+"""Results of the operations of expressions, formulated independently: exact integers, and Python's doubles.
 
 `probe(name)` is an expression over a, b and c that shows one operation, `values(name, dtype)` are all
-combinations of special values for it, and `truth(name, dtype)` what it gives. `unlike` compares with results of a
-backend. Where an operation is of floats or of integers only, there is no truth in the other types.
+combinations of special values for it, and `truth(name, dtype)` the results. `unlike` compares with results of
+a backend. If an operation is of floats or of integers only, the other types have no truth.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .rows import Array, special_codes
 
 #: f16 and bf16 show where numbers are rounded.
 TYPES = ("f32", "f16", "bf16", "i32", "u32")
-#: Operations that need more than their own call to show what they do.
+#: Operations that need more than their own call as a probe.
 _PROBES = {
     "where": "where(a < b, c, a)",
     "both": "where(a < b and b < c, 1, 0)",
@@ -81,7 +81,7 @@ def truth(name: str, dtype: str) -> Array | None:
 
 
 def unlike(name: str, dtype: str, found: Array) -> bool:
-    """Whether codes are not those of the truth."""
+    """Return True if codes differ from those of the truth."""
     want = truth(name, dtype)
     assert want is not None
     differ = found != want

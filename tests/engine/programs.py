@@ -1,4 +1,4 @@
-"""Small programs around a body, and running them: what the engine tests share."""
+"""Small programs around a body, and runs of them: common parts of the engine tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(text: str, *args: Any, **options: Any) -> LaunchResult:
 
 
 def numbers(body: str, count: int = 4, **options: Any) -> list[int]:
-    """What a body stores to `%out` (64-bit integers, -1 where it stores nothing)."""
+    """Return the numbers that a body stores to `%out` (64-bit integers, -1 without a store)."""
     out = np.full(count, -1, np.int64)
     result = run(program(body), out, **options)
     assert result.ok, result.diagnostics

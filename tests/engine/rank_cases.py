@@ -1,7 +1,7 @@
-"""Every communication instruction as a program of ranks, and what it leaves behind in NumPy.
+"""Every communication instruction as a program of ranks, and its results in NumPy.
 
 A case is one instruction on one element type, a number of ranks, a root, and a shape that staging tiles do not
-divide. All programs are of one form: signals say that every rank is ready, the instruction, signals say that it is
+divide. All programs are of one form: signals that every rank is ready, the instruction, signals that it is
 done.
 """
 

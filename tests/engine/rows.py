@@ -6,7 +6,7 @@
     case.run()
     case.get("dst")                            # codes of the whole physical tile afterwards
 
-There is no program: nothing is parsed or verified.
+Without a program: nothing is parsed or verified.
 """
 
 from __future__ import annotations
@@ -240,7 +240,8 @@ def every_plan(name: str, layouts: bool = True) -> Iterator[Plan]:
 
 
 def layout_variants(plan: Plan) -> Iterator[Plan]:
-    """The plan with its tiles in other layouts, legal or not: one tile changed, or all of them alike."""
+    """Yield the plan with its tiles in other layouts, legal or not: one tile changed, or all of them
+    equally."""
     names = [n for n, types in plan.operands.items() if any(isinstance(t, TileBufType) for t in types)]
     for blayout, slayout in tiles.LAYOUTS:
         for group in [*([n] for n in names), *([names] if len(names) > 1 else [])]:
@@ -259,7 +260,7 @@ def is_legal(plan: Plan) -> bool:
 
 
 def _sound(plan: Plan) -> bool:
-    """Whether every tile type could exist: whole boxes, 32-byte rows or columns."""
+    """Return True if every tile type could exist: whole boxes, 32-byte rows or columns."""
     for types in plan.operands.values():
         for t in types:
             if isinstance(t, TileBufType):
@@ -313,7 +314,7 @@ def sprinkled_codes(
 
 
 def same(dtype: str, got: Array, want: Array) -> bool:
-    """Whether codes are equal, any NaN being equal to any other."""
+    """Return True if codes are equal, any NaN being equal to any other."""
     if got.shape != want.shape:
         return False
     if not DTYPES[dtype].is_float:

@@ -12,7 +12,7 @@ from .programs import program
 ROWS = ("affine.apply",)
 ENGINES = ("reference", "native", "cpp")
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
-#: Maps of %a, %b and %n, and what they are over whole numbers.
+#: Maps of %a, %b and %n, and their values over whole numbers.
 MAPS = {
     "affine_map<(d0, d1)[s0] -> (d0 * 4 + d1 - s0 * 3 + 7)>": lambda a, b, n: a * 4 + b - n * 3 + 7,
     "affine_map<(x, y)[step] -> (x floordiv step)>": lambda a, b, n: a // n,

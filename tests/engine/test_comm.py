@@ -50,7 +50,8 @@ def dtype_of(plan: Plan) -> str:
 
 
 def spread(dims: Dims, gaps: Dims) -> Dims:
-    """Strides with room between: `gaps` is what every dimension leaves free beyond the one inside it."""
+    """Return strides with room between: `gaps` is the free room of every dimension beyond the one inside
+    it."""
     strides: list[int] = []
     step = 1
     for d, gap in zip(reversed(dims), reversed(gaps), strict=True):
@@ -102,7 +103,7 @@ def put(view: View, index: Dims, code: int, memory: Array | None = None) -> None
 
 
 class Memory:
-    """Expected contents of arrays: what was there, and what a test puts there."""
+    """Expected contents of arrays: the initial values, and the writes of a test."""
 
     def __init__(self, *views: View) -> None:
         self.views = views

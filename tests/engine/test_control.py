@@ -1,4 +1,4 @@
-"""Control flow: loops, branches, calls, blocks and switches give what the same Python gives."""
+"""Control flow: loops, branches, calls, blocks and switches give the result of the same Python."""
 
 from __future__ import annotations
 

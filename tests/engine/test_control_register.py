@@ -1,4 +1,4 @@
-"""CTRL, what it does to stores and products, and words of global memory: programs on all engines."""
+"""CTRL, its effect on stores and products, and words of global memory: programs on all engines."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ func.func @k(%a: !pto.ptr<i32>, %b: !pto.ptr<i32>) attributes {{pto.kernel}} {{
 
 
 def test_blocks_that_update_the_same_bytes() -> None:
-    """An update is no race with another one; plain stores are."""
+    """Two updates do not race; plain stores do."""
     given, total = np.arange(16, dtype=np.int32), np.ones(16, np.int32)
     found = run(SUM, "reference", given, total, blocks=3, sanitize="all")
     assert not found.diagnostics and (total == 1 + 3 * given).all()
@@ -323,6 +323,6 @@ def test_products_and_write_backs_obey_the_register(engine: str) -> None:
         assert np.array_equal(wide, stored, equal_nan=True), name
         with np.errstate(over="ignore"):
             half = finite(sums, F16_MAX) if (told and not bit48) or (not told and bit48) else sums
-            if not told and not bit48:  # what is finite stays finite
+            if not told and not bit48:  # finite values stay finite
                 half = np.where(np.isfinite(sums), np.clip(sums, -F16_MAX, F16_MAX), sums)
             assert np.array_equal(narrow, half.astype(np.float16), equal_nan=True), name

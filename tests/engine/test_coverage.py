@@ -50,7 +50,7 @@ def _tested() -> dict[str, str]:
 
 
 def _names(value: ast.expr, path: Path) -> tuple[str, ...]:
-    """A tuple of strings as written, or what the module computes."""
+    """Return a tuple of strings as written, or as computed by the module."""
     try:
         return tuple(ast.literal_eval(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a program prints: tiles and views by rounding exact fractions, scalars as the C library does; trap."""
+"""Output of programs: tiles and views by rounding exact fractions, scalars as in the C library; trap."""
 
 from __future__ import annotations
 

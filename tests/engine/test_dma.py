@@ -87,7 +87,7 @@ class Bench:
     def expect(
         self, length: int, loops: list[Loop], pad: bytes = b"", left: int = 0, right: int = 0
     ) -> tuple[Array, Array]:
-        """What both memories should hold after the copy; loops are outermost first."""
+        """Return the expected content of both memories after the copy; loops are outermost first."""
         source, target = bytearray(self.source.buffer.data), bytearray(self.target.buffer.data)
         same = self.source.buffer is self.target.buffer
         for index in product(*(range(loop[0]) for loop in loops)):
@@ -249,7 +249,7 @@ def test_a_later_row_stays_where_rows_overlap() -> None:
 
 @pytest.mark.parametrize("name", ["mte_gm_ub", "mte_ub_gm"])
 def test_the_last_clause_is_the_outermost(name: str) -> None:
-    """Where bursts overlap, the order of the loops shows."""
+    """With overlapping bursts, the order of the loops shows."""
     bench = Bench(plans_of(name)[0])
     loops = [(3, 100, 16), (2, 500, 32), (1, 0, 0)]
     expected = bench.expect(32, loops)
@@ -269,7 +269,7 @@ def test_rows_of_nothing_but_padding_in_a_shadow_run() -> None:
 
 
 def test_the_pad_value_keeps_its_own_bits() -> None:
-    """A pad scalar has the width of the elements; its bits are what is written, whatever its type."""
+    """A pad scalar has the width of the elements; its bits are written, whatever its type."""
     plan = next(p for p in plans_of("mte_gm_ub") if p.isa == "cpu" and "left_padding" not in p.operands)
     changed = plan.replace(operands={**plan.operands, "pad_value": (ScalarType("i32"),)})
     bench = Bench(changed)
@@ -352,7 +352,7 @@ def test_in_a_shadow_run_elements_keep_their_values(name: str) -> None:
         bench.check(expected)
 
 
-# --- what a run refuses -----------------------------------------------------------------------------------
+# --- refusals of a run ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", BYTES)
@@ -560,7 +560,7 @@ def setting(what: str, first: int, second: int, way: str = "outtoub") -> str:
 
 @pytest.mark.parametrize("schedule", [None, *range(8)])
 def test_a_copy_takes_the_registers_of_its_issue(schedule: int | None) -> None:
-    """They stay until overwritten, and what is set after a copy does not reach it."""
+    """They stay until overwritten, and later settings do not reach a copy."""
     x = np.arange(1, 65, dtype=np.int32)
     y = np.zeros(64, np.int32)
     text = whole(f"""

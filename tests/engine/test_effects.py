@@ -1,4 +1,4 @@
-"""What rows say of their effect is what the engine does: how much of a destination is replaced."""
+"""The effects that rows declare are those of the engine: the replaced part of a destination."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _smaller(plan: Plan, rows: int, cols: int) -> Plan:
 
 
 def _replaced(case: Case, fill: int) -> Array | None:
-    """Which elements of the storage of dst a run on such bytes stores to; None where it does not go through."""
+    """Return the elements of the storage of dst that a run on such bytes stores to; None if it fails."""
     dst: Tile = case.args["dst"]
     port = Stores(dst.buffer.data.size, dst.buffer.space)
     for buffer in case.core.buffers.values():
@@ -74,7 +74,7 @@ def _replaced(case: Case, fill: int) -> Array | None:
         with np.errstate(all="ignore"):
             execute(instr)
     except (IllegalInstruction, MemoryFault, ValueError, IndexError):
-        return None  # these bytes are no indices
+        return None  # these bytes are not indices
     return dst.region(*dst.shape).load(port.marks, f"u{max(8, dst.bits) // 8}") != 0
 
 
@@ -100,7 +100,7 @@ def _some(row: Row) -> Iterator[Plan]:
 
 
 def disagreements(row: Row) -> list[str]:
-    """Where a run of a row replaces another part of dst than `writes` says."""
+    """Return the runs of a row that replace another part of dst than `writes` declares."""
     found: list[str] = []
     runs = partial = whole = 0
     for plan in _some(row):

@@ -152,7 +152,8 @@ def test_every_16_bit_code_converts_alike(src: str, dst: str, way: tuple[str, bo
 
 @pytest.mark.parametrize("name", [n for n in SMALL if DTYPES[n].is_float])
 def test_encode_between_all_neighbours(name: str) -> None:
-    """Every number of a small type, the middles between them, what f32 has beside those, and what is beyond."""
+    """Every number of a small type, the middles between them, their neighbours in f32, and numbers out of
+    range."""
     known = elements.decode(name, np.arange(1 << DTYPES[name].bits, dtype=np.uint8), np.float64)
     known = np.unique(known[np.isfinite(known)])
     known = np.concatenate([known, known[-1:] * 1.25, known[:1] * 1.25, [0.0, -0.0, 2.0**-149, 1e38]])
@@ -294,7 +295,7 @@ def test_types_that_the_module_was_compiled_without(monkeypatch: pytest.MonkeyPa
     codes = elements.encode("hif8", values)
     monkeypatch.setattr(elements, "_NEWER", frozenset({"hif8"}))
     monkeypatch.delitem(elements._WIDE, "hif8")
-    monkeypatch.setattr(elements, "_native", SimpleNamespace())  # nothing may be asked of it
+    monkeypatch.setattr(elements, "_native", SimpleNamespace())  # it must not be used
     assert elements.encode("hif8", values).tolist() == codes.tolist()
     assert elements.decode("hif8", codes).tolist() == values.tolist()
     assert elements.convert(codes, "hif8", "f32").tolist() == values.view(np.uint32).tolist()

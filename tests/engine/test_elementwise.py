@@ -109,7 +109,8 @@ def real_power(x: float, y: float) -> float:
 
 
 def cast_power(a: Arith, x: Number, y: Number) -> float:
-    """C's pow as something to cast; to u8 that goes through i32, where what is too large is its minimum."""
+    """Return C's pow as a number to cast; to u8 that goes through i32, with its minimum for numbers out of
+    range."""
     if isinstance(x, int) and x and -20 <= y <= 20:
         found = float(Fraction(float(x)) ** int(y))  # C's may err where it lies halfway between two doubles
     else:

@@ -186,7 +186,7 @@ def fits(plan: Any) -> bool:
 
 
 def quantising(plan: Any) -> bool:
-    """Whether the element types of a plan are ones a quantisation word speaks of."""
+    """Return True if the element types of a plan are those of a quantisation word."""
     src, dst = str(plan.operands["src"][0].dtype), str(plan.operands["dst"][0].dtype)
     return (src == "f32" and dst in ("i8", "u8", "f16", "bf16", "f32", "hif8", "f8e4m3", "f8e5m2")) or (
         src == "i32" and dst in ("i8", "u8", "i16", "f16", "bf16")

@@ -132,7 +132,7 @@ def test_canonicalized_programs_compute_the_same() -> None:
 
 
 def test_undefined_results_stay_operations() -> None:
-    """A zero divisor and the like are no error of a program that does not run them, and no constant."""
+    """A zero divisor and the like are not errors of a program that does not run them, and not constants."""
 
     def check(case: Case) -> None:
         (numbers, *_) = [n for n in operands(case) if undefined(case, n)]

@@ -54,7 +54,7 @@ def test_arrays_are_used_in_place(type: str, dtype: type) -> None:
 
 
 def test_arguments_need_no_names() -> None:
-    """Of a program that was built, not read: each is the one at its place."""
+    """In a program that was built, not read, each argument is identified by its position."""
     module = pto.parse(program(
         """%w = arith.index_cast %n : index to i64
     pto.store_scalar %w, %a[%m] : !pto.ptr<i64>, i64""",
@@ -298,7 +298,8 @@ def test_numbers_beyond_all_floats_are_reported(type: str) -> None:
 
 
 def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be a bug of ours in a checked program is the program's own fault in one nobody checked."""
+    """An error that would be a bug of ours in a checked program is the program's own fault in an unchecked
+    one."""
     from pto.engine.reference.grid import Grid
 
     def broken(self: Grid) -> None:
@@ -403,7 +404,7 @@ func.func @k(%n: index, %m: index) attributes {pto.entry, pto.kernel_kind = #pto
 def test_an_instruction_that_meets_empty_tiles_only_breaks_no_rule(engine: str) -> None:
     k = pto.kernel(pto.parse(IDLE), engine=engine, checked=engine == "cpp")
     assert k.run(0, 0).ok
-    assert k.run(4, 1).ok  # what is valid of the scratch tells nothing
+    assert k.run(4, 1).ok  # the valid region of the scratch is not used
     refused = k.run(4, 0).diagnostics  # which C++ may say
     assert [d.code for d in refused] == (["PTO-E0401"] if engine == "reference" else [])
 

@@ -100,14 +100,15 @@ def regions(shape: tuple[int, int]) -> list[tuple[int, int]]:
 
 
 def moved(isa: str, tile: Tile, view: View) -> tuple[int, int]:
-    """What a load moves: as `views.loaded` has it, of a view in the layout of its strides."""
+    """Return the size that a load moves: as in `views.loaded`, for a view in the layout of its strides."""
     layout = view.effective_layout(inferred_layout(view, tile))
     extent = views.matrix_shape(layout, view.dims5[0], 256 // tile.bits)
     return views.loaded(isa, tile.loc, tile.layout, layout, tile.valid, extent)
 
 
 def padded(isa: str, tile: Tile, inner: tuple[int, int]) -> np.ndarray[Any, Any]:
-    """Which elements a load pads: all around what it moves, or on hardware to the end of a block of 32 bytes."""
+    """Return the elements that a load pads: all around the moved ones, or on hardware to the end of a block
+    of 32 bytes."""
     rows, cols = tile.shape
     high, wide = tile.box if tile.box != (1, 1) else (256 // tile.bits, 256 // tile.bits)
     if isa != "cpu" and tile.layout in ("ND", "NZ", "ZZ"):

@@ -140,7 +140,7 @@ def fill(case: Case, special: bool) -> None:
 
 
 def check(case: Case, count: int = 5) -> None:
-    """Run, and compare some elements with the definition and the rest of the tile with what it was."""
+    """Run, and compare some elements with the definition and the rest of the tile with its old content."""
     before = case.get("dst")
     m, n = case.tile("dst").v_row, case.tile("dst").v_col
     places = [(0, 0), (m - 1, n - 1)] if m and n else []
@@ -267,7 +267,7 @@ def test_rounds_once_at_midpoints(exponent: int) -> None:
     ("bits", "low"), [(11, -40), (12, -40), (13, -40), (14, -40), (12, -75), (12, -85), (5, 60)]
 )
 def test_operands_of_few_bits(bits: int, low: int, spread: int) -> None:
-    """Where products fit f32 exactly, and where they just do not: by length, or by magnitude."""
+    """Products that fit f32 exactly, and those that just do not: by length, or by magnitude."""
     rng = np.random.default_rng(bits + spread)
     a, b = (
         np.ldexp((rng.integers(2 ** (bits - 1), 2**bits, shape) | 1) * rng.choice([-1.0, 1.0], shape),

@@ -1,7 +1,4 @@
-"""The dictionaries of the reference engine say what the table of operations says, and a wrong entry shows.
-
-The dictionary of C++ is tested the same way in cpp/test_meanings.py.
-"""
+"""The dictionaries of the reference engine agree with the table of operations, and a wrong entry is found."""
 
 from __future__ import annotations
 

@@ -374,7 +374,7 @@ def test_a_nan_in_a_group_of_mxfp4(
     codes[0, 5] = code
     case.set("src", codes)
     check_groups(case, 1, False)
-    nothing = 7 if exponent == 255 else 0  # of what is scaled by NaN, by the reciprocal of infinity
+    nothing = 7 if exponent == 255 else 0  # result of a scale of NaN, by the reciprocal of infinity
     assert case.get("exp").ravel()[:2].tolist() == [exponent, 126]
     assert case.get("dst")[0, [4, 6, 40]].tolist() == [nothing, nothing, encode("f4e2m1", 6.0)]
 

@@ -27,7 +27,7 @@ def check(case: Case, engine: str, world: Any = None, **options: Any) -> None:
 
 
 def quick(case: Case) -> bool:
-    """What calls a group is compiled for each of its sizes, which takes its time."""
+    """A call on a group is compiled for each of its sizes, which takes time."""
     return EVERY or case.instruction not in COLLECTIVES or case.dtype == "f32"
 
 

@@ -1,5 +1,7 @@
-"""Several ranks in one launch: windows and who reaches them, blocks and barriers of each rank, what the tools
-say. Communication against NumPy is in `test_rank_matrix`. Broken programs of ranks are in the corpus (`tests/sanitize/programs/rank_*`)."""
+"""Several ranks in one launch: windows and accesses to them, blocks and barriers of each rank, the output of
+the tools. Communication against NumPy is in `test_rank_matrix`. Broken programs of ranks are in the corpus
+(`tests/sanitize/programs/rank_*`).
+"""
 
 from __future__ import annotations
 
@@ -151,7 +153,7 @@ def test_expert_dispatch(count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_all_gather_matmul(count: int) -> None:
-    """Both vector cores of a block add to one signal: each of them tells of its own half."""
+    """Both vector cores of a block add to one signal: each of them signals its own half."""
     k = pto.kernel(pto.parse(EXAMPLES / "06_all_gather_matmul.pto"))
     rng = np.random.default_rng(count)
     a = [rng.integers(-4, 5, (64, 64)).astype(np.float16) for _ in range(count)]
@@ -278,7 +280,7 @@ def test_messages_of_ranks() -> None:
     assert "hello & <more>" in texts and "rank 1" in texts and sum("tstore" in str(t) for t in texts) == 2
 
 
-# -- what is told ------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------
 
 
 def hello(world: World, **options: Any) -> LaunchResult:
@@ -326,7 +328,7 @@ def test_a_wrong_argument_names_its_rank() -> None:
 
 
 def test_engines_tell_the_same(tmp_path: Path) -> None:
-    """Of what goes wrong on a rank: which, where, and what the others wait for."""
+    """Reports of a failure on a rank: the rank, the location, and the conditions of the waiting ranks."""
     text = (EXAMPLES / "01_hello.pto").read_text()
     stuck = "\n".join(line for line in text.splitlines() if "pto.tnotify" not in line)
     found: dict[str, list[Any]] = {}

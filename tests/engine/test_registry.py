@@ -183,7 +183,7 @@ def test_another_is_made_once() -> None:
 def test_a_program_that_the_usual_one_refuses(
     program: str, code: str, goes_on: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it lacks another may have; what is wrong is wrong."""
+    """One engine may have parts that another lacks; an error is an error on all."""
 
     def refuse(*_: Any) -> None:
         raise pto.DiagnosticError([pto.Diagnostic(code, "not here")])

@@ -1,4 +1,6 @@
-"""Flags, barriers, tokens and semaphores: who goes on, who waits, and what a stuck program says."""
+"""Flags, barriers, tokens and semaphores: the cores that go on, the cores that wait, and the report of a
+stuck program.
+"""
 
 from __future__ import annotations
 
@@ -366,7 +368,7 @@ def test_signals_of_like_cores_order_what_they_wrote() -> None:
     x, out = np.zeros(6, np.int64), np.zeros(6, np.int64)
     result = run(like_cores(0), x, out, blocks=3, sanitize="race,sync")
     assert result.ok, result.diagnostics
-    # Without a signal from the second vector core nobody goes on.
+    # Without a signal from the second vector core no core goes on.
     some = """%first = arith.cmpi eq, %s, %i0 : i64
       scf.if %first {
         pto.set_cross_core %i0, %i3 {mode = 1 : i32} : i64, i64

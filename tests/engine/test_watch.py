@@ -1,4 +1,4 @@
-"""Watchers: what a launch tells, in which order, to those who want it."""
+"""Observers: the events of a launch, and their order."""
 
 from __future__ import annotations
 

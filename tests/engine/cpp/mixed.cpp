@@ -34,7 +34,7 @@ __global__ AICORE void who(__gm__ int32_t* out) {
 #endif
 }
 
-// The cube core and the vector cores take turns: each round waits for what the other side did before.
+// The cube core and the vector cores alternate: each round waits for the round before of the other side.
 __global__ AICORE void turns(__gm__ int32_t* log, int32_t rounds) {
   int32_t* mine = log + get_block_idx() * 3;
 #if defined(PTO_NPU_ARCH_A5)
@@ -89,7 +89,7 @@ __global__ AICORE void like_cores(__gm__ int32_t* counts, int32_t rounds, __gm__
 #endif
 }
 
-// A full FIFO that nobody reads.
+// A full FIFO that is never read.
 using Full = TPipe<2, Direction::DIR_C2V, 1024, 4, 2, false>;
 __global__ AICORE void full(int32_t pushes) {
 #ifdef __DAV_CUBE__

@@ -3,8 +3,8 @@ executors in their place, against the reference engine.
 
 A plan (see pto.witness) becomes a function of a module: its tiles are allocated where `Case` put them, its
 views and scalars are arguments. Many functions are compiled as one library, and each is lowered to an image;
-they are called with the contents of all on-chip memory, which they change in place. Nothing may differ
-afterwards but what the tolerance allows.
+they are called with the contents of all on-chip memory, which they change in place. Afterwards they may
+differ by the tolerance only.
 
     python -m tests.engine.cpp.rows_bench tadd trowsum          # try single instructions
 """
@@ -49,7 +49,7 @@ from ..rows import Case
 
 Array = np.ndarray[Any, Any]
 
-#: Room in every space: capacities are not what is tested.
+#: Room in every space: capacities are not tested here.
 SPACES = dict.fromkeys(LOCATIONS, 1 << 19)
 
 _HARNESS = """
@@ -96,7 +96,8 @@ class Compiled:
                 yield name, value
 
     def fits(self, target: Profile) -> bool:
-        """Whether the memory of a core holds the operands: the virtual machine has no more, and a page behind it."""
+        """Return True if the memory of a core holds the operands: the virtual machine has no more, and a page
+        after it."""
         return all(self.case.used(loc) <= target.capacity[loc] + 4096 for loc in self.on_chip)
 
     def build(self, b: Builder) -> None:
@@ -246,8 +247,8 @@ _ENTER, _LEAVE = (
 
 
 def imaged(made: Sequence[Any], module: Module, target: Profile) -> None:
-    """The same functions as images; what they call is compiled in one go. Where only compiled functions do what an
-    instruction does, there is no other way."""
+    """Run the same functions as images; their calls are compiled in one go. If only compiled functions
+    execute an instruction, there is no other way."""
     program.load(module)
     unit = Unit(module, target, index_type="int64_t", checked=True)
     functions = {str(f.attr("sym_name")): f for f in module.functions}
@@ -298,7 +299,7 @@ class Outcome:
 
 
 def reference(case: Case) -> str:
-    """Run the reference engine; what it refuses, or nothing."""
+    """Run the reference engine; return its error, or an empty text."""
     try:
         with np.errstate(all="ignore"):
             case.run()
@@ -308,7 +309,7 @@ def reference(case: Case) -> str:
 
 
 def unequal(dtype: str, got: Array, want: Array) -> Array:
-    """Where codes differ; one NaN is as good as another."""
+    """Return the elements whose codes differ; one NaN is as good as another."""
     differ = got != want
     if differ.any() and DTYPES[dtype].nan:
         x, y = (elements.decode(dtype, codes, compiled=False) for codes in (got, want))

@@ -89,14 +89,14 @@ def kernel(text: str, engine: str) -> pto.Kernel:
 
 
 def array(count: int) -> np.ndarray:
-    """Between pages of its own, so that what an access finds beyond does not depend on other arrays."""
+    """Return an array between pages of its own, so that accesses beyond it do not depend on other arrays."""
     room = np.zeros(count + (1 << 18), np.float32)[1 << 17 :][:count]
     room[:] = np.arange(count)
     return room
 
 
 def said(text: str, *args: object) -> list[str]:
-    """What both engines say, as one; the text of the operation follows the message."""
+    """Return the common diagnostics of both engines; the text of the operation follows the message."""
     found = []
     for engine in ENGINES:
         diagnostics = kernel(text, engine).run(*args).diagnostics
@@ -114,7 +114,7 @@ def said(text: str, *args: object) -> list[str]:
 
 
 def copy(x: int, y: int, steps: int = 4, first: int = 0, pitch: int = 64, rows: int = 16) -> list[str]:
-    """What a copy with arrays of so many elements says."""
+    """Return the diagnostics of a copy with arrays of so many elements."""
     return said(COPY, array(x), array(y), steps, first, pitch, rows)
 
 
@@ -155,7 +155,7 @@ def test_the_end_of_a_strided_view() -> None:
 
 def test_an_empty_window_touches_nothing() -> None:
     assert copy(0, 0, 3, rows=0) == []
-    assert copy(1024, 1024, 1, pitch=1 << 40, rows=1) == []  # a stride that nobody takes
+    assert copy(1024, 1024, 1, pitch=1 << 40, rows=1) == []  # a stride that is not used
 
 
 def test_strides_that_leave_the_address_space() -> None:

@@ -1,4 +1,4 @@
-"""Building: which compiler, what is built once only, and what happens where something is missing."""
+"""Builds: the choice of the compiler, the reuse of builds, and the errors for missing parts."""
 
 from __future__ import annotations
 

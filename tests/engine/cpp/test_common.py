@@ -1,4 +1,4 @@
-"""The library of code that is the same in every kernel: what it depends on, and that nothing depends on it."""
+"""The library of code that is the same in every kernel: its dependencies, and that nothing depends on it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_neither_target_nor_checks_change_it(tmp_path: Path) -> None:
         ]
         source = ROOT / "native" / "common" / "kernels.cpp"
         assert compiled([*command, *flags], source, made).returncode == 0
-        return re.sub(r"\.L([A-Z]*)\d+", r".L\1", made.read_text())  # labels count what was parsed
+        return re.sub(r"\.L([A-Z]*)\d+", r".L\1", made.read_text())  # labels count parsed constructs
 
     plain = assembly()
     assert "copy_matrix" in plain and "map_run" in plain and "run_launch" in plain
@@ -142,7 +142,7 @@ def test_a_mistake_in_a_source_is_compiled_once(tmp_path: Path, monkeypatch: pyt
 def test_a_compiler_whose_programs_cannot_run_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder for temporary files without programs: what they would have said is not known for good."""
+    """A folder for temporary files without programs: their answer is not cached for good."""
     real = compiler.call
 
     def call(command: list[str], *more: Any) -> Any:

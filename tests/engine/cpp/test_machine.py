@@ -1,4 +1,6 @@
-"""The launch itself: what a core is told, who runs when, and that no program can hang or end the process."""
+"""The launch itself: the arguments of a core, the order of cores, and that no program can hang or end the
+process.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def regular(column: str) -> list[Entry]:
 
 
 def _is_of(plan: Plan, form: Form) -> bool:
-    """Whether the operands of a plan are the tiles and scalars of an overload."""
+    """Return True if the operands of a plan are the tiles and scalars of an overload."""
     tiles, scalars = intrinsics._inputs(plan.row, form)
     types = {n: t[0] for n, t in plan.operands.items() if t}
     return all(isinstance(types[o.name], TileBufType) for o in tiles) and all(
@@ -151,7 +151,7 @@ def operations() -> list[Spelled]:
 
 
 def _neighbour(name: str, dtype: str) -> str:
-    """Another operation that could stand where one does; sqrt, which is no number yet, only by itself."""
+    """Return another operation that could replace one; sqrt, which is not rounded yet, only by itself."""
     alone = probe(name) == meaning.Apply(name, tuple(map(meaning.Name, operands(name))))
     listed = list(intrinsics._SPELLED)
     at = listed.index(name)
@@ -240,7 +240,7 @@ def test_every_row_and_type(column: str, programs: Callable[[str], Program]) -> 
 
 
 def expected(entry: Entry, scalars: dict[str, float | int], given: list[Array]) -> Array:
-    """What the executor of the row makes of one row of elements."""
+    """Return the result of the executor of the row on one row of elements."""
     size = given[0].size
     types = {
         n: tuple(

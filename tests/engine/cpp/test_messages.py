@@ -34,7 +34,7 @@ def test_a_failed_assertion_of_ours_is_shown_where_the_program_asked() -> None:
 
 @pytest.mark.parametrize("alias", [True, False])
 def test_a_tile_is_refused_at_its_type(alias: bool) -> None:
-    """Not at the variable, which is what the compiler names."""
+    """Not at the variable, as in messages of the compiler."""
     type = "Tile<TileType::Vec, float, 4, 5>"
     lines = [f"using T = {type};", "void k() {", "  T t;" if alias else f"  {type} t;", "}"]
     source = Source("/w/k.cpp", "\n".join(lines[not alias :]))

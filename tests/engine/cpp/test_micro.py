@@ -1,4 +1,4 @@
-"""Micro kernels on engine cpp: the examples, streams, scopes, C++ written by hand, tasks; and what is refused."""
+"""Micro kernels on engine cpp: the examples, streams, scopes, C++ written by hand, tasks; and refusals."""
 
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def test_modes_of_products() -> None:
     assert (out != plain).any()
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------------------
 
 ONE = """
 !p = !pto.ptr<f32, ub>

@@ -82,7 +82,8 @@ class Compiled:
         return entry.add_arg(type, name)
 
     def run(self, engine: str) -> tuple[str, list[Array]]:
-        """What went wrong, and the contents of all buffers; the virtual machine has no more than a core has."""
+        """Return the error, and the contents of all buffers; the virtual machine has no more than a core
+        has."""
         core = self.case.core
         images = [core.buffers[loc].data.copy() for loc in LOCATIONS]
         arrays = [x.data.copy() for x in core.gm.buffers]
@@ -235,7 +236,8 @@ def copies() -> Iterator[Case]:
 
 
 def moves() -> Iterator[Case]:
-    """What feeds the cube. Transposed ones write whole squares: sizes where these are whole fractals too."""
+    """Yield the moves that feed the cube. Transposed ones write whole squares: sizes with whole fractals,
+    too."""
     for name, nest in (
         ("mte_gm_l1", [(2, 32, 96), (3, 100, 256)]),
         ("mte_l1_ub", [(2, 1, 3), (2, 512, 640)]),
@@ -468,7 +470,7 @@ func.func @k(%start: i64, %cols: i64, %length: i64) attributes {pto.entry, pto.k
 
 
 def test_numbers_without_a_spelling_are_refused_when_they_are_known() -> None:
-    """Whether they are in the program or come with the launch."""
+    """Numbers in the program, and numbers of the launch."""
     k = kernel(parse(_NUMBERS), engine="cpp")
     assert not k.run(16, 32, 16).diagnostics
     for at, bad, what in (

@@ -24,7 +24,7 @@ PLAIN = '#include <cstdint>\n#include "pto/pto-inst.hpp"'
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """An empty cache; what the compiler is called with."""
+    """An empty cache; return the command lines of the compiler."""
     if compiler.find().is_clang:
         pytest.skip("only g++ finds precompiled headers by their name")
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 @pytest.mark.parametrize(("arch", "split", "slots"), some([("a3", 1, 4), ("a5", 2, 4), ("a3", 0, 8)], 3))
 def test_fifos(arch: str, split: int, slots: int) -> None:
-    """11 products through 4 or 8 slots; also what the slots in global memory hold afterwards."""
+    """11 products through 4 or 8 slots; also the content of the slots in global memory afterwards."""
     text = cube_to_vector(arch, 11, slots, split)
     x, eye, out, gm = data(11)
     pto.kernel(pto.parse(text), engine="cpp")(x, eye, out, gm)

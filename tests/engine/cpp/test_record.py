@@ -1,4 +1,4 @@
-"""What C++ kernels did, as programs: the same results on every engine, and what has no words."""
+"""Records of C++ kernels as programs: the same results on every engine, and calls that cannot be recorded."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ __global__ AICORE void scale(__gm__ float* a, __gm__ float* c, int32_t n, float 
 
 
 def test_numbers_are_those_of_the_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They may have gone into anything: with others the program would do what the kernel does not."""
+    """They may have had any use: with other numbers the kernel might act differently from the program."""
     cpp, path = tmp_path / "k.cpp", tmp_path / "k.pto"
     cpp.write_text(NUMBERS, encoding="utf-8")
     assert (

@@ -45,7 +45,7 @@ Fill = Callable[[Case, np.random.Generator], None]
 #: Contents that an instruction demands, where any bits will not do.
 FILLS: dict[str, Fill] = {}
 
-#: Plans that once differed, by what is written of them: the ordinary run has them, too.
+#: Plans that once differed, by their text: the ordinary run has them, too.
 ONCE: dict[str, str] = {
     "tlrelu": "xi8",  # an infinite slope
     "trowsum": "dst=!pto.tile_buf<vec, 16x64xf32, valid=16x1, blayout=col_major>",  # nothing to add
@@ -94,9 +94,9 @@ def chosen(name: str) -> list[Plan]:
 
 
 def _callable(plan: Plan) -> bool:
-    """Whether the operands can be passed from outside: tiles, views, pointers and numbers. The layout of a Left
-    tile is the target's, so none without boxes exists. The C++ of tquant has no exponents in ZZ order for groups
-    along rows; that it is refused is tested with the emitter."""
+    """Return True if the operands can be passed from outside: tiles, views, pointers and numbers. The layout
+    of a Left tile is the target's, so none without boxes exists. The C++ of tquant has no exponents in ZZ
+    order for groups along rows; the tests of the emitter have that refusal."""
     known = (TileBufType, ViewType, PtrType, MemRefType, ScalarType)
     found = [t for types in plan.operands.values() for t in types]
     flat = any(isinstance(t, TileBufType) and t.loc == "left" and not t.boxed for t in found)
@@ -173,7 +173,7 @@ def _view_shape(view: View) -> tuple[int, int]:
 
 
 def differences(found: list[Plan], column: str) -> list[str]:
-    """What differs between the engines over all runs of some plans."""
+    """Return the differences between the engines over all runs of some plans."""
     out: list[str] = []
     for one in compiled(found, column):
         out += _compare(one)

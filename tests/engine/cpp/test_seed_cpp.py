@@ -1,4 +1,4 @@
-"""The C++ of the documents: what compiles, what runs, and what is said where it does not."""
+"""The C++ of the documents: programs that compile, programs that run, and the errors of others."""
 
 from __future__ import annotations
 
@@ -77,15 +77,15 @@ def test_tpartmul_auto_example_has_storage_of_its_own(
 
 
 def test_a_tile_that_was_never_assigned_is_named(tmp_path: Path) -> None:
-    """Not an access to address 0. Its code is said once, and the way out is no part of the message."""
+    """Not an access to address 0. Its code is given once, and the way out is not part of the message."""
     (found,) = kernel(tmp_path, PARTMUL).run(np.zeros(1, np.float32)).diagnostics
     assert (found.code, found.message) == ("R003", "a tile is used before TASSIGN gave it an address")
     assert "--auto" in found.help
 
 
 def test_overview_minimal_example(tmp_path: Path) -> None:
-    """A tile type needs its location; nothing that follows from it is reported. The rest is as printed: a
-    tensor without a shape has that of the tile."""
+    """A tile type needs its location; no follow-up error is reported. The rest is as printed: a tensor
+    without a shape has that of the tile."""
     found = refused(tmp_path, MINIMAL, entry="k")
     assert {d.help for d in found} == {"write the location first: Tile<TileType::Vec, float, 16, 16>"}
     text = MINIMAL.replace("Tile<float", "Tile<TileType::Vec, float")
@@ -134,7 +134,10 @@ __global__ AICORE void dynamic(__gm__ float* a, __gm__ float* out) { copy<Shape<
         kernel(tmp_path, text, entry=entry)(a, out)
         assert np.array_equal(out, a)
     column = text.replace("GlobalTensor<float, S>", "GlobalTensor<float, S, detail::Dense<S>, Layout::DN>")
-    assert any("give a Stride for this layout" in d.message + d.help for d in refused(tmp_path, column, entry="fixed"))
+    assert any(
+        "give a Stride for this layout" in d.message + d.help
+        for d in refused(tmp_path, column, entry="fixed")
+    )
 
 
 def test_a_misspelled_intrinsic_suggests_its_name(tmp_path: Path) -> None:

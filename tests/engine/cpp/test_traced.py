@@ -143,7 +143,8 @@ def test_a_flag_that_is_left_set_names_its_line(write: Any) -> None:
 
 
 def test_an_access_beyond_an_array_names_its_line(write: Any, tmp_path: Path) -> None:
-    """What looks is compiled into every engine once, and its caller is found behind it; in libraries, too."""
+    """The check is compiled into every engine once, and its caller is found by the stack; in libraries,
+    too."""
     path, library = write("beyond.cpp", BEYOND), str(tmp_path / "beyond.so")
     assert main(["build", path, "-o", library, "--checked", "-q"]) == 0
     small, large = np.zeros((8, 64), np.float32), np.zeros((16, 64), np.float32)
@@ -248,7 +249,8 @@ def test_loads_into_l1_count_what_the_device_counts(write: Any, target: str, ker
 
 
 def test_tiles_of_auto_mode_are_watched_where_they_are(write: Any) -> None:
-    """They have storage of their own and no flags: the compiler orders pipes. What nobody wrote is found."""
+    """They have storage of their own and no flags: the compiler orders pipes. Reads of unwritten data are
+    found."""
     text = """\
 using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
 using Row = Tile<TileType::Vec, float, 16, 64>;
@@ -437,8 +439,8 @@ __global__ AICORE void reduce(__gm__ float* window, __gm__ float* out, __gm__ in
 
 
 def test_ranks(write: Any) -> None:
-    """Copies between ranks, collectives and transfers: what the kernel itself computes, and no report. Then a transfer
-    that nobody waits for."""
+    """Copies between ranks, collectives and transfers: the results of the kernel itself, and no report. Then
+    a transfer without a wait."""
     sound = RANKS[RANKS.index("__global__") :]
     race = sound.replace("reduce(", "race(").replace("    event.Wait(session);\n", "")
     text = RANKS + race

@@ -24,7 +24,7 @@ from .vector_bench import VectorRow, differences, module_of
 #: Rows that go on from a state, or whose buffers want sorted contents: whole programs test them.
 PROGRAMS = ("vldus", "vsta", "vstas", "vstar", "vstu", "vstus", "vstur", "pstu", "vmrgsort4", "vsort32")
 
-#: What has no call: row, and what the diagnostic says of it.
+#: Rows without a call, and the text of their diagnostic.
 REFUSED: dict[str, tuple[str, ...]] = {
     "vbcnt": ("i64", "u64"),
     "vcls": ("i64",),
@@ -70,7 +70,7 @@ def variants(row: Row) -> Iterator[Plan]:
 
 @cache
 def cases(name: str) -> tuple[list[VectorRow], list[str]]:
-    """Instances of a row that have C++, and what is said of the others."""
+    """Return the instances of a row that have C++, and the diagnostics of the others."""
     row = isa.row(name)
     assert row is not None
     found: list[VectorRow] = []

@@ -1,10 +1,10 @@
 """Vector rows on all engines: many instances of instructions in one kernel, each on bytes of its own.
 
     cases = [VectorRow(plan, seed) for plan in ..]
-    differences(cases)                       # what the engines do not agree on
+    differences(cases)                       # cases in which the engines differ
 
 An instance is a vecscope between two copies: the unified buffer is filled from global memory, registers and
-masks are loaded from it, the instruction runs, and what it gave is stored before everything is copied out.
+masks are loaded from it, the instruction runs, and its results are stored before all bytes are copied out.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class VectorRow:
         return " ".join([self.plan.row.name, *types, *(f"{k}={v}" for k, v in self.plan.attrs.items())])
 
     def unlike(self, got: Array, want: Array) -> str:
-        """What the engines differ in."""
+        """Return the difference between the engines."""
         got = got.copy()
         for place, type in self.results:
             if isinstance(type, VRegType) and DTYPES[str(type.dtype)].is_float:

@@ -1,5 +1,7 @@
-"""Copies that engine native does not do, or later: nobody can tell. Random programs of loads, moves, products and stores,
-with tiles on top of each other and results that go where operands come from, give the bits of the reference engine."""
+"""Copies that engine native elides or defers have no observable effect. Random programs of loads, moves,
+products and stores, with tiles on top of each other and results in the place of operands, give the bits of
+the reference engine.
+"""
 
 from __future__ import annotations
 

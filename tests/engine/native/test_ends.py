@@ -1,4 +1,4 @@
-"""How launches of engine native end that do not end well: with the line of the program, and the process goes on."""
+"""Failed launches of engine native: they report the line of the program, and the process goes on."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def made(name: str) -> tuple[str, str, str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def ready() -> None:
-    """What the programs here call, compiled in one go."""
+    """Compile the calls of all programs here in one go."""
     from pto.engine.entry import Launchable
     from pto.engine.native.kernel import image_of
 
@@ -112,7 +112,7 @@ def test_a_limit_of_time_is_a_number(timeout: Any) -> None:
 
 
 class Begun:
-    """Where a kernel prints, to say that it has begun."""
+    """Output stream of a kernel that signals that it has begun."""
 
     def __init__(self) -> None:
         self.event = threading.Event()

@@ -175,7 +175,7 @@ def test_the_program_of_a_file_on_another_engine(tmp_path: Path) -> None:
 
 
 def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that nobody has is taken where the program in the file makes it, and only there."""
+    """An unknown call is taken only where the program in the file makes it."""
     kernel, file = file_of("columns")
     image = file.images[0]
     name = next(n for n, call in enumerate(image.calls) if "TADD(" in call)
@@ -238,7 +238,7 @@ def test_what_is_run_again_is_not_parsed_again(
     assert again() == (1, "7 times\n@count: ok")
     wrong = TWO.replace("scf.yield %more : i32", "scf.yield %none : i32")
     Path("k.pto").write_text(wrong)
-    assert again(status=1)[0] == 1 and again(status=1)[0] == 1  # errors are told every time
+    assert again(status=1)[0] == 1 and again(status=1)[0] == 1  # errors are reported every time
     Path("k.pto").write_text(TWO)
     for found in cache.entries():
         if found.kind == "image" and Path(found.path, "kernel.elf").read_bytes().count(b"k.pto"):
@@ -252,7 +252,7 @@ def test_what_is_run_again_is_not_parsed_again(
 
 
 def test_a_popped_tile_larger_than_the_memory() -> None:
-    """What a file says of the tile that it takes from a FIFO may be anything: nothing outside the core is written."""
+    """A file may declare any tile for a pop from a FIFO: no memory outside the core is written."""
     file = example("runtime/python/cluster_pipe")
     image = file.images[0]
     code = image.codes[1]
@@ -277,7 +277,7 @@ class _Found:
 
 @pytest.mark.seeded
 def test_any_signature_is_refused_or_bound() -> None:
-    """Whatever a file says of the arguments of its kernel, a launch runs it or says what is wrong."""
+    """With any arguments that a file declares for its kernel, a launch runs it or reports an error."""
     types = ("i32", "index", "f32", "!pto.ptr<f32>", "!pto.ptr<f32, ub>", "!pto.tensor_view<?x4xf32>", "bf16",
              "!pto.tile_buf<vec, 16x16xf32>", "memref<4xf32>", "i1", "!pto.ptr<i4>", "none")  # fmt: skip
     names = ("a", "b", "c", *SPMD, "")

@@ -56,7 +56,8 @@ _ADDRESS = re.compile("0x[0-9a-f]{6,}")
 
 
 def _apart(array: Array) -> Array:
-    """Return a copy with memory behind it that no other array has: an access beyond its end is an error wherever it lies."""
+    """Return a copy with memory of its own after it: an access beyond its end is an error wherever it
+    lies."""
     room = np.zeros(array.nbytes + (1 << 20), np.uint8)
     made = room[: array.nbytes].view(array.dtype).reshape(array.shape)
     made[...] = array
@@ -68,7 +69,7 @@ def copied(args: Any) -> list[Any]:
 
 
 def told(k: Launchable, args: Any, **options: Any) -> tuple[list[Any], list[bytes], str]:
-    """What a launch says, leaves and prints."""
+    """Return the diagnostics, the arrays and the output of a launch."""
     out, mine = io.StringIO(), copied(args)
     found = k.run(*mine, out=out, **options).diagnostics
     said = [
@@ -97,7 +98,8 @@ def _origins(row: Row) -> list[CallOrigin]:
         for plan in islice(plans(row, isa), None if EVERY else 1):
             for op in build(plan).walk():
                 values = (*op.operands, *op.results)
-                # A group that the program does not make itself says nothing of its tensors: there is no call.
+                # A group that the program does not make itself does not describe its tensors: there is no
+                # call.
                 odd = any(
                     isinstance(v.type, MemRefType | ConvTileType) or (v.type.kind == "group" and v.op is None)
                     for v in values
@@ -109,7 +111,7 @@ def _origins(row: Row) -> list[CallOrigin]:
 
 
 def test_every_call_is_compiled_or_performed() -> None:
-    """What a pack need not have an executor does; `always_compiled` names the rest."""
+    """Every call that a pack may lack has an executor; `always_compiled` names the rest."""
     of: Any = SimpleNamespace(profile=profile("a5"))
 
     def check(row: Row) -> None:
@@ -556,7 +558,7 @@ def test_an_interrupt_ends_a_loop_of_calls() -> None:
 
 
 def test_what_an_executor_raises_is_raised_by_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exceptions that are no fault of the program, of every thread; the next launch is as ever."""
+    """Exceptions that are not the program's fault, in every thread; the next launch works as ever."""
     k = generic_kernel(pto.parse(EXAMPLES / "01_vec_add.pto"))
     a = np.ones((64, 128), np.float32)
 
@@ -604,7 +606,7 @@ def test_calls_that_are_slow_are_compiled_before_the_next_launch(monkeypatch: py
     monkeypatch.setattr(machine, "functions", lambda names: asked.extend(names) or functions(names))
 
     def launch() -> bool:
-        """Whether a launch had all functions."""
+        """Return True if a launch had all functions."""
         out = np.zeros_like(a)
         k(a, a, out)
         assert (out == 2).all()

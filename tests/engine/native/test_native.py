@@ -1,5 +1,6 @@
-"""Engine native: the bits of the reference engine on the examples, control flow, tiles of every layout; what it refuses,
-and which line it names where a launch ends early."""
+"""Engine native: the bits of the reference engine on the examples, control flow, tiles of every layout; its
+refusals, and the reported line if a launch ends early.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +174,7 @@ module attributes {{pto.target_arch = "cpu"}} {{
 CODES = np.random.default_rng(5).permutation(np.arange(65536, dtype=np.uint16)).view(np.float16)
 
 
-#: Windows of a tile, which are padded where nothing was loaded: what is beside them stays.
+#: Windows of a tile, padded outside the loaded part: elements beside them stay.
 WINDOWS = """
 !all = !pto.tile_buf<vec, 16x16xf32>
 !half = !pto.tile_buf<vec, 16x8xf32>
@@ -248,7 +249,7 @@ CASES = _kernels()
 
 @cache
 def ready() -> None:
-    """What all programs here call, compiled in one go."""
+    """Compile the calls of all programs here in one go."""
     asked: dict[str, None] = {}
     for program, entry, _, _ in CASES.values():
         asked.update(dict.fromkeys(image_of(Launchable(pto.parse(program), entry, None, True)).calls))
@@ -297,7 +298,7 @@ def _check(code: ImageCode, calls: int) -> None:
 
 
 def test_the_calls_of_instructions_are_those_of_programs() -> None:
-    """A pack of the calls of all instructions has what the examples call, vector registers included."""
+    """A pack of the calls of all instructions has the calls of the examples, vector registers included."""
     names = (
         "tadd",
         "texp",
@@ -354,7 +355,8 @@ def test_what_ends_a_launch_names_its_line() -> None:
 
 
 def test_the_short_way_of_a_launch_is_that_of_plain_arguments_only() -> None:
-    """Arrays with gaps, read-only ones, numbers that are no int: the long way. Both end with the same words."""
+    """Arrays with gaps, read-only ones, numbers that are not int: the long way. Both end with the same
+    text."""
     ready()
     loop = "%i = %c0 to %n step %c1"
     text = COLUMNS.replace("%y: !pto.ptr<f32>)", "%y: !pto.ptr<f32>, %n: index)")

@@ -1,4 +1,4 @@
-"""The pack of the package: what programs usually call, so that nothing is compiled."""
+"""The pack of the package: the frequent calls of programs, so that no compiler is needed."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@
     case.get("r"), case.lanes("carry")          # codes of a register, lanes of a mask afterwards
     case.memory[64:128] = ...                   # the unified buffer as bytes; pointers start at `case.base`
 
-There is no program: nothing is parsed or verified.
+Without a program: nothing is parsed or verified.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class VectorCase(Case):
         return self.on(mask, self.rng.random(WIDTH // size) < 0.6, size)
 
     def execute(self) -> Any:
-        """Run it; what it returns are the scalar results."""
+        """Run it; return the scalar results."""
         execute = find(self.row)
         assert execute is not None, f"{self.row.name} has no executor"
         with np.errstate(all="ignore"):  # as the core runs it
@@ -166,7 +166,7 @@ def width(dtype: str) -> int:
 
 
 def counted(dtype: str) -> str:
-    """The element type of what a pointer counts."""
+    """Return the element type that a pointer counts."""
     return "u8" if DTYPES[dtype].bits == 4 else dtype
 
 

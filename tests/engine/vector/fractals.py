@@ -1,4 +1,4 @@
-"""Where the cube unit keeps the elements of its matrices, one element at a time, for the cube tests.
+"""Addresses of the elements of matrices of the cube unit, one element at a time, for the cube tests.
 
 Offsets are in elements from the start of a matrix, written down from the manual's index orders (K1 M1 M0 K0 and so
 on), with C0 = 32 bytes. `Bench` runs one cube micro-instruction on given codes.
@@ -131,7 +131,8 @@ class Bench(VectorCase):
         return found
 
     def scale_pointer(self, name: str, loc: str) -> Pointer:
-        """Where the scales of an operand lie: in the buffer beside its own, at a sixteenth of its address."""
+        """Return the address of the scales of an operand: in the buffer beside its own, at a sixteenth of its
+        address."""
         return Pointer(self.core.buffers[loc], self.pointer(name).offset // 16, "u8", name)
 
     def snapshot(self) -> dict[str, Array]:

@@ -126,7 +126,7 @@ BITWISE = ("vand", "vor", "vxor", "vands", "vors", "vxors", "vnot")
 
 
 def expected(name: str, dtype: str, values: list[Number]) -> int:
-    """The code of one lane, rounded once from what the row computes."""
+    """Return the code of one lane, rounded once from the computation of the row."""
     d = DTYPES[dtype]
     found = MEANING[name](dtype, *values)
     if isinstance(found, Fraction):

@@ -313,7 +313,7 @@ def test_out_of_range(dst: str, sat: str, found: tuple[int, ...]) -> None:
 @examples(20)
 @given(st.integers(0, 2**32 - 1))
 def test_rounding_to_odd_lets_a_second_rounding_be_right(seed: int) -> None:
-    """From i64 over f32 (to odd) to bf16 is as good as one rounding: what was lost still shows."""
+    """From i64 over f32 (to odd) to bf16 is as good as one rounding: the lost bits still show."""
     case = one("i64", "f32", rnd="O", part="EVEN")
     rng = np.random.default_rng(seed)
     x = rng.integers(-(2**62), 2**62, 32)
@@ -379,7 +379,7 @@ def test_integral_values(plan: Plan) -> None:
 @pytest.mark.parametrize("column", ["cpu", "a2a3", "a5"])
 @pytest.mark.parametrize("dst", ["bf16", "f16"])
 def test_the_tile_conversion_rounds_alike(dst: str, column: str) -> None:
-    """tcvt knows one rounding between floats, R; clamping agrees on what is finite."""
+    """tcvt has one rounding between floats, R; clamping agrees on finite numbers."""
     tile = next(
         p for p in every_plan("tcvt", layouts=False)
         if p.isa == column and (_dtype(p, "src"), _dtype(p, "dst")) == ("f32", dst)

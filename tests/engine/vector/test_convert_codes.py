@@ -1,7 +1,7 @@
 """vcvt of every code of up to 16 bits, and of hard codes of wider ones: all pairs, roundings and saturations.
 
 Whole tables go through the function behind the instruction, which takes arrays of any size; `test_convert` has lanes,
-masks and parts, and the definition by fractions that the oracle here is held against.
+masks and parts, and the definition by fractions that checks the oracle here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WAYS = [(rnd, sat) for rnd in "RAFCZO" for sat in (False, True)]
 
 
 def clamps(src: str, dst: str, sat: bool) -> bool:
-    """Whether a conversion holds its results in range, asked to or not."""
+    """Return True if a conversion holds its results in range, requested or not."""
     if (src, dst) == ("f16", "i32"):
         return True
     if DTYPES[src].is_int:

@@ -269,7 +269,7 @@ def test_feed(name: str, transpose: bool) -> None:
         )
         ways = product(SIZES, windows, ("hw", "doc") if name == "mte_l1_l0b" else ("hw",))
         for (a, b), at, semantics in sampling.some(ways, 3, by=lambda way: way[1:]):
-            # The matrix in L1 as hardware and manual have it: for L0B they disagree about what is transposed.
+            # The matrix in L1 as hardware and manual have it: for L0B they disagree about the transposition.
             turned = transpose if name == "mte_l1_l0a" or semantics == "doc" else not transpose
             crossed = turned == (name == "mte_l1_l0a")  # whether elements change places within a fractal
             rows, cols = (b, a) if turned else (a, b)

@@ -525,7 +525,7 @@ def test_unit_flag_changes_no_value() -> None:
 
 
 def test_shadow_run() -> None:
-    """In a float64 shadow run nothing is rounded but what is stored."""
+    """In a float64 shadow run only stores round."""
     for plan in some(quant_plans("a5"), 3, by=lambda p: p.attrs["quant_mode"]):
         args: dict[str, Any] = {}
         if "quant_payload" in plan.operands and not isinstance(plan.operands["quant_payload"][0], PtrType):

@@ -241,7 +241,7 @@ def test_blocks_that_are_off_may_lie_anywhere(name: str) -> None:
             case.execute()
 
 
-# -- what is not legal -------------------------------------------------------------------------------------
+# -- illegal programs --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -72,7 +72,7 @@ def kernel(body: str, arch: str = "a5") -> Any:
 
 
 def run(body: str, f: float = 1.5, arch: str = "a5", **options: Any) -> tuple[Any, Any, list[str]]:
-    """Input, output, and the codes of what was found."""
+    """Return the input, the output, and the codes of the findings."""
     x = np.arange(256, dtype=np.float32)
     y = np.zeros_like(x)
     result = kernel(body, arch).run(x, y, f, **options)
@@ -274,7 +274,7 @@ def test_a_value_that_went_through_memory_is_still_ordered(bar: str | None) -> N
     inside = scope(load("w", "%b", "%zero"), store("w", "%t", "%zero"), *rest)
     found = run(f"{there}\n{FILL}\n{inside}", sanitize="race")[2]
     assert len(found) == {"VST_VLD": 0, "VV_ALL": 0, "VLD_VST": 1}.get(str(bar), 2)
-    # what is stored elsewhere has nothing to do with the load
+    # stores elsewhere are unrelated to the load
     inside = scope(load("p", at="%zero"), load("w", "%b", "%zero"), store("p", "%t", "%zero"), *rest)
     found = run(f"{there}\n{FILL}\n{inside}", sanitize="race")[2]
     assert len(found) == {"VST_VLD": 1, "VV_ALL": 0, "VLD_VST": 1}.get(str(bar), 2)

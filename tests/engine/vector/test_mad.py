@@ -214,7 +214,7 @@ def test_sat(name: str) -> None:
 
 
 def test_a_scale_that_is_no_number() -> None:
-    """It makes the sums NaN; with sat, what it scales counts as 0."""
+    """It makes the sums NaN; with sat, products with it count as 0."""
     plan = plans_of("mad_mx", "a5")[0]
     for made in (plan, *over(plan, sat_mode=["sat"])):
         case = Product(made, 2, 64, 2)
@@ -292,7 +292,7 @@ def test_bounds() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_shadow_run(name: str) -> None:
-    """In a float64 shadow run nothing is rounded but what is stored."""
+    """In a float64 shadow run only stores round."""
     for plan in plans_of(name, "a5"):
         case = Product(plan, 3, depth(plan, 6), 4, seed=7)
         case.core.port = Doubles()

@@ -22,7 +22,7 @@ def text_of(name: str) -> str:
 
 
 def run(text: str, *args: Any, semantics: str = "hw") -> list[str]:
-    """Launch; the codes of what the sanitizers report."""
+    """Launch; return the codes of the reports of the sanitizers."""
     result = pto.kernel(pto.parse(text), engine="reference").run(*args, sanitize="all", semantics=semantics)
     return [d.code for d in result.diagnostics]
 
@@ -134,7 +134,7 @@ def test_threshold(n: int, limit: float, semantics: str) -> None:
 
 
 def test_threshold_by_bits_nobody_wrote() -> None:
-    """What an undefined mask chooses is undefined, where the two choices differ."""
+    """A selection by an undefined mask is undefined, where the two choices differ."""
     text = text_of("threshold").replace("pto.plds %um[%at]", "pto.plds %nowhere[%at]")
     made = "%nowhere = pto.castptr %away : i64 -> !pto.ptr<ui32, ub>\n    "
     text = text.replace(
@@ -146,7 +146,7 @@ def test_threshold_by_bits_nobody_wrote() -> None:
 
 
 def test_threshold_without_its_flush() -> None:
-    """The last bits of the stream stay in the state, and what is read in their place is undefined."""
+    """The last bits of the stream stay in the state, and reads in their place are undefined."""
     text, count = re.subn(r"\n *pto\.vstas.*", "", text_of("threshold"))
     assert count == 1
     found = run(text, numbers(128, 1), within(128), np.zeros(4, np.uint32), 128, 0.0)

@@ -57,7 +57,7 @@ def test_fractals_are_copied_one_by_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", FEEDS)
 def test_elements_of_transposed_fractals(name: str) -> None:
-    """Row r and column c of what is read are column r and row c of what is written."""
+    """Row r and column c of the source are column r and row c of the destination."""
     for plan, window in product(plans_of(name), WINDOWS[:4]):
         row, col, rows, cols, below, beside = window
         case = feed(plan, window, transpose=True)

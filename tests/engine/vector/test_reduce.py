@@ -62,7 +62,7 @@ def plus(dtype: str, x: Number, y: Number) -> Number:
 
 
 def tree(dtype: str, values: list[Number]) -> Number:
-    """Neighbours first, then the halves of what is left: the sum of the left half and of the right half."""
+    """Return the sum by a tree: neighbours first, then the sum of the left half and of the right half."""
     if len(values) == 1:
         return values[0]
     half = len(values) // 2
@@ -123,7 +123,7 @@ def plans(*names: str) -> list[Plan]:
 
 
 def seeds(plan: Plan, count: int) -> range:
-    """Fewer in the columns that only repeat what the A5 does."""
+    """Return the seeds; fewer in the columns that only repeat the A5."""
     return range(count if plan.isa == "a5" else len(MASKS))
 
 
@@ -295,7 +295,7 @@ def test_a_bin_that_there_is_not() -> None:
 
 
 class Twins(Doubles):
-    """Keeps what a shadow run stores, by first lane."""
+    """Keeps the stores of a shadow run, by first lane."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[int, Array]] = []

@@ -249,7 +249,7 @@ SHADOWED = [p for name in MOVES for p in plans_of(name, "a5") if has_floats(p)]
 
 @together("plan", SHADOWED)
 def test_float64_run_agrees(plan: Plan) -> None:
-    """What moves or compares elements comes to the same in a run with float64."""
+    """Moves and comparisons of elements give the same in a run with float64."""
     results: list[Any] = []
     for doubled in (False, True):
         case = VectorCase(plan, 7)
@@ -276,7 +276,7 @@ def test_float64_run_agrees(plan: Plan) -> None:
 
 
 def test_a_chosen_element_keeps_its_bits() -> None:
-    """It is moved, not computed with; NaNs stay what they are."""
+    """It is moved, not computed with; NaNs keep their bits."""
     plan = next(p for p in plans_of("vsel", "a5") if "bf16" in shown(p))
     case = VectorCase(plan, 1)
     case.set("src0", np.full(128, 0x7FC1, np.uint16))

@@ -60,7 +60,7 @@ def packed(dtype: str, codes: list[int]) -> bytes:
 
 
 def score(dtype: str, code: int) -> float:
-    """What a score is sorted by: NaN comes with the smallest."""
+    """Return the sort key of a score: NaN comes with the smallest."""
     value = float(decode(dtype, code))
     return -math.inf if math.isnan(value) else value
 

@@ -69,7 +69,7 @@ def filled(case: VectorCase, *names: str) -> list[list[Any]]:
 
 
 def lanes_on(case: VectorCase, source: str) -> list[bool]:
-    """Some lanes of the mask, of the width of a source; all where there is no mask."""
+    """Return some lanes of the mask, of the width of a source; all without a mask."""
     lanes = case.args[source].lanes
     if "mask" not in case.args:
         return [True] * lanes
@@ -273,7 +273,7 @@ def test_scale_and_convert(plan: Plan) -> None:
         (x,) = filled(case, "input")
         scalar = [0.37, 1.0, -3.0, 2.0**-14, 1e30, math.inf][k % 6]
         case.args["scalar"] = scalar
-        if k % 2:  # ties, and what is next to them
+        if k % 2:  # ties, and their neighbours
             rng = case.rng
             x = [float(np.float32((2048 + n) * 2.0**-11 * (1 + e))) for n, e in zip(
                 rng.integers(0, 4096, 64) / 2, rng.choice([0, 2.0**-22, -(2.0**-22)], 64), strict=True)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Unaligned streams against a model of bytes: what is in memory after every step, and what still waits."""
+"""Unaligned streams against a model of bytes: the memory after every step, and the waiting bytes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_load_streams(column: str) -> None:
 
 
 def test_a_load_state_holds_the_bytes_of_its_block() -> None:
-    """What is stored there after the state was primed is not seen, what lies behind the block is."""
+    """Stores there after the state was primed are not seen, stores after the block are."""
     bench = Bench(1)
     data = bench.memory.tobytes()
     p = bench.at(4096 + 12, "f32")
@@ -143,7 +143,7 @@ def test_a_load_advances_its_pointer_by_any_increment() -> None:
 
 
 def test_a_load_stream_touches_whole_blocks() -> None:
-    """The last block counts as far as it goes; an aligned access does not touch the block behind it."""
+    """The last block counts as far as it goes; an aligned access does not touch the next block."""
     bench = Bench()
     prime, load = plan_of("vldas", "f32"), plan_of("vldus", "f32")
     end = bench.memory.size
@@ -267,7 +267,7 @@ def test_modes_that_do_not_advance() -> None:
     assert plan is not None
     assert bench.step(plan, state=bench.empty(), count=5, base=p)[1].offset == 4096
     assert bench.step(plan_of("vstus", "f32"), state=bench.empty(), count=5, base=p)[1] is None
-    plan = plan_of("vstu", "f32")  # NO_POST_UPDATE where nothing is said
+    plan = plan_of("vstu", "f32")  # NO_POST_UPDATE by default
     assert bench.step(plan, state=bench.empty(), position=7, base=p)[1] == 7
     numbered = changed(plan, mode_value="index")
     assert numbered is not None
@@ -499,7 +499,7 @@ def test_program_that_squeezes() -> None:
 
 
 def test_undefined_bytes_travel_through_streams() -> None:
-    """The source lies in a part of the buffer that nobody wrote."""
+    """The source lies in an unwritten part of the buffer."""
     body = _SHIFT.format(flush=_FLUSH).replace("%p0 = pto.addptr %ux, %three", "%p0 = pto.addptr %ux, %far_i")
     body = "%far_i = arith.constant 3001 : index\n" + body
     *_, said = run(body, ok=False, sanitize="undef")
@@ -507,7 +507,7 @@ def test_undefined_bytes_travel_through_streams() -> None:
 
 
 def test_an_undefined_count_is_reported_once_and_the_stream_goes_on() -> None:
-    """What a run with other counts would leave in the state does not reach the program."""
+    """State left by a run with other counts does not reach the program."""
     body = """
       %off = arith.constant 3001 : index
       %c0 = arith.constant 0 : i32
