@@ -43,7 +43,7 @@ AICORE void give_row(float* in, CommContext* ctx, bool early) {
   pipe_barrier(PIPE_ALL);
 }
 
-// 1 / what the rank before has given.
+// 1 / the number from the rank before.
 AICORE void take_row(float* out, CommContext* ctx) {
   Row here(at<float>(ctx, ctx->rankId, 256)), to(out);
   RowTile tile;

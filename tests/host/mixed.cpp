@@ -1,5 +1,5 @@
-// A mixed kernel: the vector side adds a number to what the cube side multiplies, and each waits for the other.
-// -D RACE: the sum does not wait for its operand.
+// A mixed kernel: the vector side adds a number to the product of the cube side, and each waits for the
+// other. -D RACE: the sum does not wait for its operand.
 #include <cstdio>
 #include <vector>
 

@@ -1,4 +1,6 @@
-"""What the processes of tests/host/test_nodes.py run, each as a rank: `python -m tests.host.node_programs NAME`."""
+"""Programs of the processes of tests/host/test_nodes.py, each as a rank: `python -m tests.host.node_programs
+NAME`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from pto.diag import DiagnosticError
 
 RING = Path(__file__).parents[2] / "examples" / "ranks" / "02_ring_all_reduce.pto"
 ROUNDS = 400
-#: In every round a rank writes a row of the next rank's window and then tells it; what comes from the one before
-#: it looks at as soon as it is told.
+#: In every round a rank writes a row of the next rank's window and then signals it; it reads the row from the
+#: rank before as soon as the signal comes.
 _ORDER = f"""
 !row = !pto.tile_buf<vec, 1x64xf32>
 !part = !pto.tensor_view<1x64xf32>

@@ -1,4 +1,6 @@
-"""Ranks of a kernel that another launcher has started: what it says is in their environment, so a test is one."""
+"""Ranks of a kernel that another launcher has started: its settings are in their environment, so a test is
+one.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ def test_a_rank_that_leaves_is_told(hello: str) -> None:
 
 
 def test_a_launcher_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that are started with `mpiexec -n 1` are a world of one rank; those that nobody started are told."""
+    """Programs started with `mpiexec -n 1` are a world of one rank; programs without a launcher get an
+    error."""
     for rank, ranks in LAUNCHERS:
         monkeypatch.delenv(rank, raising=False)
         monkeypatch.delenv(ranks, raising=False)

@@ -1,5 +1,7 @@
-"""Messages between nodes (native/host/nodes.hpp) without a kernel: two processes with a line between them do to each
-other's windows what a core would, and look at what the owner made of it. Then one end of the line is hostile."""
+"""Messages between nodes (native/host/nodes.hpp) without a kernel: two processes with a line between them
+access each other's windows as a core would, and check the result at the owner. Then one end of the line is
+hostile.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class Node:
         return np.frombuffer(self.memory, dtype)[rank * STRIDE // np.dtype(dtype).itemsize :]
 
     def touch(self, part: Any, use: int, dtype: str | None = None) -> bytes | None:
-        """What is about to be done to an array of a window."""
+        """Announce an access to an array of a window."""
         at = part.ctypes.data
         combines = 0 if dtype is None else NUMBERS[dtype] + 1 << 8
         self._hooks.used(at, at + part.nbytes, use | combines)
@@ -66,7 +68,7 @@ class Node:
         assert self._hooks.settled() is None
 
     def settled(self) -> bytes | None:
-        """What is wrong with the line, if anything is."""
+        """Return the error of the line, if any."""
         return self._hooks.settled()
 
     def until(self, holds: Callable[[], Any]) -> None:
@@ -78,7 +80,7 @@ class Node:
 def both(
     first: Callable[[Node], None], second: Callable[[Node], None], after: Callable[[Node], None] | None = None
 ) -> None:
-    """Run two ranks, each in a process of its own; `after` looks at what they left."""
+    """Run two ranks, each in a process of its own; `after` checks their results."""
     lines, ready = socket.socketpair(), socket.socketpair()
     processes = []
     for rank, does in enumerate((first, second)):
@@ -88,7 +90,7 @@ def both(
             try:
                 lines[1 - rank].close()
                 node = Node(rank, lines[rank].detach())
-                ready[rank].sendall(b"r")  # nothing is sent to who has no windows yet
+                ready[rank].sendall(b"r")  # messages need a receiver with windows
                 ready[rank].recv(1)
                 does(node)
                 node.far.end(True)
@@ -142,7 +144,7 @@ def test_a_signal_comes_behind_its_data() -> None:
 
 
 def test_both_send_more_than_fits() -> None:
-    """Nobody waits for the other to receive; and what is read is what was written before."""
+    """Neither waits for the other to receive; and reads see earlier writes."""
 
     def does(node: Node) -> None:
         there = node.window(1 - node.rank, np.uint8)[64 : STRIDE // 2]
@@ -294,7 +296,7 @@ def test_messages_that_do_not_fit_end_the_launch() -> None:
             head(GET, 2**64 - 64, 128),
             head(GET, 0, 2 << 20),
             head(GET, 0, 2**63),
-            head(REPLY, 0, 64),  # which nobody has asked for
+            head(REPLY, 0, 64),  # a reply without a request
             head(REPLY, STRIDE, 64),
             head(MEET, 0, 8),
             head(MEET) + head(MEET),
@@ -320,7 +322,7 @@ def test_a_reply_has_what_was_asked_for() -> None:
     def answers(change: Callable[..., bytes]) -> Callable[[socket.socket], None]:
         def hostile(line: socket.socket) -> None:
             kind = PROBE
-            while kind == PROBE:  # rank 0 asks what the other does
+            while kind == PROBE:  # rank 0 asks for the state of the other
                 data = line.recv(HEAD.size, socket.MSG_WAITALL)
                 kind, use, world, wave, at, size = HEAD.unpack(data)
             assert (at, size) == (STRIDE + 64, 100)
@@ -345,7 +347,7 @@ def test_a_reply_has_what_was_asked_for() -> None:
 
 
 def test_who_asks_and_takes_no_answers_is_refused() -> None:
-    """What waits for him to take it does not grow without end."""
+    """The queue of unread answers does not grow without end."""
     attacked(lambda line: line.sendall(head(GET, 0, 1 << 20) * 100_000), refuses)
 
 

@@ -17,7 +17,7 @@ ARGS = ["--", "window:i32:1x8", "window:i32:1", "context"]
 
 
 def run(count: int, *command: str, nodes: int = 2, **more: str) -> list[tuple[int, str, str]]:
-    """Status and what was said by each of so many ranks, of which neighbours are on different nodes."""
+    """Return status and output of each of so many ranks, of which neighbours are on different nodes."""
     others = {name: lambda _, value=value: value for name, value in more.items()}
     return start(count, *command, PTO_NODE=lambda rank: rank % nodes, **others)
 

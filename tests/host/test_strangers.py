@@ -33,7 +33,7 @@ HELLO_OF_RANK = struct.Struct("<8sI16s")
 
 
 def soon() -> float:
-    """When a test that hangs is to end."""
+    """Return the time at which a test that hangs is to end."""
     return time.monotonic() + 60
 
 
@@ -49,7 +49,7 @@ def runtime(public: Path) -> Iterator[Path]:
 
 @contextmanager
 def beside(does: Callable[[], object]) -> Iterator[list[object]]:
-    """A thread beside the block; what it returned or raised, once the block is over."""
+    """Run a function in a thread beside the block; its result or exception is available after the block."""
     found: list[object] = []
 
     def run() -> None:
@@ -285,7 +285,8 @@ def test_sockets_of_ranks_that_were_killed_are_removed(runtime: Path) -> None:
 
 
 def test_launches_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what has started them, although numbers of processes are used again, and by how many they are."""
+    """Named by the process that has started them, with its start time as process numbers are reused, and by
+    their count."""
     here = placed({"PMI_RANK": "0", "PMI_SIZE": "2"})
     more = placed({"PMI_RANK": "0", "PMI_SIZE": "3"})
     started = meeting._started(os.getppid())
@@ -416,7 +417,7 @@ def test_an_impostor_learns_no_secret(listening: socket.socket) -> None:
 
 
 def test_a_caller_that_is_cut_off_calls_again(listening: socket.socket) -> None:
-    """A listener that closes a connection before it reads what was sent resets it."""
+    """A listener that closes a connection before it reads the sent bytes resets it."""
 
     def listens() -> object:
         line, _ = listening.accept()
@@ -463,7 +464,7 @@ def test_a_node_listens_at_its_own_address_only(monkeypatch: pytest.MonkeyPatch)
         assert "set PTO_NODE_ADDRESS" in found.value.diagnostics[0].help
 
 
-# --- files that are no groups -------------------------------------------------------------------------------------
+# --- files that are not groups ------------------------------------------------------------------------------
 
 
 def test_files_that_are_no_groups_are_not_joined(tmp_path: Path) -> None:

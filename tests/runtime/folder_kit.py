@@ -91,7 +91,7 @@ def add_then_multiply(engine: FakeEngine, args: list[int]) -> None:
 
 
 class FakeEngine:
-    """Runs a plan instead of the orchestration; keeps what it was told."""
+    """Runs a plan instead of the orchestration; keeps its arguments."""
 
     def __init__(self, config: dict[str, Any], plan: Plan = add_then_multiply) -> None:
         self.config = config

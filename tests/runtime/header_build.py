@@ -38,7 +38,7 @@ def includes(variant: str) -> list[str]:
 
 
 def run_compiler(command: Sequence[str]) -> str:
-    """What it writes to standard output."""
+    """Return its standard output."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return done.stdout

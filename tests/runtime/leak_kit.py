@@ -1,4 +1,4 @@
-"""What a process holds: threads, memory, mappings, open files, children."""
+"""Resources of a process: threads, memory, mappings, open files, children."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _ALLOWED = {"Threads": 0, "files": 0, "children": 0, "maps": 20, "VmSize": 128 *
 
 
 def assert_steady(once: Callable[[int], object], warm: int, repeats: int) -> None:
-    """Check that after some calls, in which caches fill up, many more leave nothing behind; `make test` makes a
-    third of them. Chance decides how many threads allocate at one time, and what they leave to the allocator:
-    only what grows every time is a leak."""
+    """Check that after some calls, in which caches fill up, many more leave nothing behind; `make test` makes
+    a third of them. The number of concurrent allocations varies, and so does the memory kept by the
+    allocator: only growth every time is a leak."""
     if not EVERY:
         warm, repeats = -(-warm // 3), max(min(repeats, 4), repeats // 3)
     for n in range(warm):

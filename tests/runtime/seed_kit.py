@@ -1,4 +1,4 @@
-"""What the tests of the runtime's description share: small kernels, and runs that fail."""
+"""Common parts of the tests of the runtime's description: small kernels, and runs that fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pto.diag import DiagnosticError
 from pto.runtime import Run, kernel, run
 
-# The names of parameters do not matter: what a kernel does to its tensors decides.
+# The names of parameters do not matter: the accesses of a kernel to its tensors do.
 touch = kernel(lambda x: None, "inout", name="touch")
 read = kernel(lambda x: None, "in", name="read")
 write = kernel(lambda x: None, "out", name="write")
@@ -36,7 +36,7 @@ def fails(orchestrate: Orchestrate, *args: Any, code: str = "PTO-E2620", **optio
 
 
 def quiet(orchestrate: Orchestrate, *args: Any, **options: Any) -> tuple[Run, list[tuple[int, str]]]:
-    """A run and what it logged."""
+    """Return a run and its log."""
     lines: list[tuple[int, str]] = []
     options = {"block_dim": 3, "threads": 2, **options}
     done = run(orchestrate, *args, log=lambda level, text: lines.append((level, text)), **options)

@@ -159,7 +159,7 @@ def test_written_bytes(start: int) -> None:
 
 
 def test_tasks_that_share_a_tensor_and_keep_apart() -> None:
-    """They say that they use all of it: what they did tells more."""
+    """They declare that they use all of it: their accesses are more precise."""
     uses, arrays = _Uses(), [TaskArray(4096, 1024, "parameter 0", None)]
     for task, first, last, write in ((1, 0, 256, True), (2, 256, 512, True), (3, 256, 512, False)):
         uses.add(task, arrays, [ByteUse(0, 4096 + first, 4096 + last, write)])
@@ -167,7 +167,7 @@ def test_tasks_that_share_a_tensor_and_keep_apart() -> None:
     uses.add(5, [*arrays, TaskArray(0, 16, "parameter 1", None)], [ByteUse(1, 0, 16, True)])
     assert uses.apart(1, 2, 0)
     assert not uses.apart(2, 3, 0)
-    assert not uses.apart(1, 3, 0)  # what it reads is task 2's
+    assert not uses.apart(1, 3, 0)  # it reads output of task 2
     assert not uses.apart(1, 4, 0)
     assert not uses.apart(4, 5, 0)
     assert uses.apart(1, 5, 0)

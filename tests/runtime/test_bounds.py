@@ -65,7 +65,7 @@ add = runtime.kernel(EXAMPLE, "in in out", name="add")
 
 @pytest.mark.parametrize("rows", [32, 63])
 def test_a_program_stays_inside_its_tensors(rows: int) -> None:
-    """The tensor is smaller than what the kernel stores: place, task, parameter and sizes are named."""
+    """The tensor is smaller than the store of the kernel: location, task, parameter and sizes are named."""
     out = _floats(rows, 128)
     problem = _fails(lambda rt: rt.submit(add, _floats(64, 128), _floats(64, 128), out))
     assert problem.code == "PTO-E2101"
@@ -120,7 +120,7 @@ def test_a_kernel_in_cpp_stays_inside_its_buffers(copy: runtime.Kernel) -> None:
 
 
 def test_a_kernel_in_cpp_may_use_other_memory_and_more_of_a_buffer(copy: runtime.Kernel) -> None:
-    """An address among the numbers is nobody's tensor; a part of an array may be looked at beyond its end."""
+    """An address in a scalar does not belong to a tensor; a part of an array may be read beyond its end."""
     other, whole = 7 * _floats(16, 128), np.zeros((32, 128), np.float32)
     runtime.run(lambda rt: rt.submit(copy, _floats(16, 128), whole[8:10], other.ctypes.data), block_dim=1)
     assert (whole[8:24] == 7).all() and not whole[:8].any() and not whole[24:].any()

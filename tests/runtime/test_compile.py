@@ -1,4 +1,4 @@
-"""Kernels and orchestrations become libraries: what they export, when they are built again, what is wrong."""
+"""Kernels and orchestrations become libraries: their exports, when they are built again, and errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _errors(*jobs: Job) -> list[Diagnostic]:
     return caught.value.diagnostics
 
 
-# -- what a library does -------------------------------------------------------------------------------------
+# -- behaviour of a library ----------------------------------------------------------------------------------
 
 
 def test_a_kernel_runs_on_the_core_of_the_caller(write: Write) -> None:
@@ -280,7 +280,7 @@ def test_a_library_is_built_again_when_what_it_includes_has_changed(write: Write
 
 
 def test_other_names_of_files(write: Write, own_cache: Path) -> None:
-    """Blanks and quotes in names, also of what is included."""
+    """Blanks and quotes in names, also of included files."""
     source = write('a "b"/it is $5.cpp', SCALE.replace("factor.h", "the factor.h"))
     write('a "b"/the factor.h', "#define FACTOR 4\n")
     assert not compile_all([_job(source)])[0].cached
@@ -302,7 +302,7 @@ def test_a_kernel_is_the_same_wherever_its_folder_lies(write: Write, own_cache: 
 
 
 def test_variables_of_a_library_are_its_own(write: Write, own_cache: Path) -> None:
-    """Inline variables of an orchestration are no unique symbols: those are shared by all libraries of the
+    """Inline variables of an orchestration are not unique symbols: those are shared by all libraries of the
     process, and keep a library loaded for ever."""
     source = write("o.cpp", 'inline int counter = 0;\nextern "C" int go() { return ++counter; }\n')
     library = compile_all([Job("orchestration", source, "", "host_build_graph", entry="go")])[0]
@@ -432,7 +432,7 @@ def test_progress_counts_all_jobs(write: Write, own_cache: Path) -> None:
         assert [library.job for library in made] == jobs
 
 
-# -- what is wrong -------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------
 
 
 def test_errors_of_all_sources_at_once_in_their_files(write: Write) -> None:

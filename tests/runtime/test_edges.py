@@ -1,5 +1,7 @@
-"""What orders tasks beside their tensors: explicit edges, dummies, reads and writes by the orchestration, manual
-scopes, parameters that are not tracked, predicates. Values and recorded edges, the same for every schedule."""
+"""Order of tasks besides their tensors: explicit edges, dummies, reads and writes by the orchestration,
+manual scopes, parameters that are not tracked, predicates. Values and recorded edges, the same for every
+schedule.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ def _same(orchestrate: Callable[..., Any], expected: float, edges: set[tuple[int
 
 
 def test_explicit_edges() -> None:
-    """Besides the automatic ones; one that is both is explicit, and None is nobody."""
+    """Besides the automatic ones; one that is both is explicit, and None is ignored."""
 
     def orchestrate(rt: Any, x: Any) -> None:
         y, z = rt.tensor(16), rt.tensor(16)
         first = rt.submit(copy, x, y)
         second = rt.submit(copy, x, z)
-        third = rt.submit(bump, x, deps=[first, None, second, first])  # they read what it writes
+        third = rt.submit(bump, x, deps=[first, None, second, first])  # they read its output
         rt.submit(double, x, deps=[third])
 
     _same(orchestrate, 2, {(0, 2, EXPLICIT), (1, 2, EXPLICIT), (2, 3, EXPLICIT)})
@@ -89,7 +91,7 @@ def test_a_dummy_joins() -> None:
 
 
 def test_read_and_write() -> None:
-    """The orchestration decides by what tasks have written, and gives them numbers."""
+    """The orchestration branches on outputs of tasks, and writes numbers for them."""
 
     def orchestrate(rt: Any, x: Any) -> None:
         n = rt.tensor((2, 3), "i32")
@@ -203,7 +205,7 @@ def test_memory_that_several_tasks_write() -> None:
 
 
 def test_memory_stays_as_long_as_somebody_uses_it() -> None:
-    """Who has memory of another task without waiting for it keeps it from being given to others."""
+    """A task that has memory of another without waiting for it keeps that memory from reuse."""
     out = np.zeros((40, 256), np.float32)
 
     def orchestrate(rt: Any) -> None:
@@ -223,7 +225,7 @@ def test_memory_stays_as_long_as_somebody_uses_it() -> None:
 
 @pytest.mark.parametrize("op", ["==", "!=", "<", "<=", ">", ">="])
 def test_predicates(op: str) -> None:
-    """Evaluated when nothing is left to wait for; a task that does not run lets those behind it go on."""
+    """Evaluated when all producers are done; a task that does not run releases its consumers."""
     flags = np.array([[-1, 0, 1]], np.int16)
 
     def orchestrate(rt: Any, x: Any) -> None:

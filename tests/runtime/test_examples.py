@@ -147,7 +147,7 @@ def test_tasks_of_a_graph_come_from_the_orchestration(runtime: str) -> None:
 
 @pytest.mark.parametrize("seed", some(range(4), 2))
 def test_any_order_gives_the_same_bits(seed: int) -> None:
-    """What the graphs leave open does not change a result."""
+    """The order that the graphs leave open does not change a result."""
     for name in ("vector_dag", "batch_paged_attention"):
         runs = [_run(name, CASES[name][0], seed=s) for s in (seed, seed + 100)]
         assert all(r.ok for r in runs)

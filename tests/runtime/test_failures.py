@@ -29,7 +29,7 @@ RINGS: dict[str, Any] = {"block_dim": 3, "task_window": 32, "heap": 1 << 16, "lo
 
 
 class Injected(Exception):
-    """What the tests throw."""
+    """Exception of the tests."""
 
 
 add = kernel(lambda x, y: np.add(x, y, out=y), "in inout", name="add")
@@ -69,7 +69,7 @@ def graph(rt: Any, x: Any, fault: str, when: int, dice: int) -> None:
                 for _ in range(4):
                     rt.allocate_cluster()
             elif fault == "arguments":
-                rt.submit(add, rt.tensor((4,)), x)  # nobody has written it
+                rt.submit(add, rt.tensor((4,)), x)  # it was never written
             elif fault == "scopes":
                 for _ in range(70):
                     rt._run.scope_begin()
@@ -124,7 +124,7 @@ def test_a_run_after_a_failure_is_like_any_other() -> None:
         assert (x == 40).all()
 
 
-# -- what is left behind --------------------------------------------------------------------------------------
+# -- resources left behind --------------------------------------------------------------------------------
 
 
 @needs_proc

@@ -1,4 +1,4 @@
-"""Folders: what is read from kernel_config.py, and how a folder runs on an engine (spec sections 6.1, 6.3)."""
+"""Folders: the content of kernel_config.py, and runs of a folder on an engine (spec sections 6.1, 6.3)."""
 
 from __future__ import annotations
 
@@ -313,8 +313,8 @@ def compute_golden(tensors, params):
 
 
 def test_a_python_function_gets_arrays_and_golden_may_change_its_inputs(tmp_path: Path) -> None:
-    """Of tensormap_and_ringbuffer, which knows the tensors: as in runtime.kernel, numbers as `args` says.
-    What compute_golden does to its own copy of an input is no write of the run."""
+    """For tensormap_and_ringbuffer, which has the tensors: as in runtime.kernel, numbers by `args`. A change
+    of an input by compute_golden in its own copy is not a write of the run."""
     write_folder(tmp_path / "f", golden=TASK_GOLDEN, config=TASK_CONFIG)
     (tmp_path / "f" / "kernels" / "task.cpp").write_text(TASK)
     runner = Runner(folder.load(str(tmp_path / "f")))

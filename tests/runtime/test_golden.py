@@ -182,7 +182,7 @@ def test_an_output_by_its_name(load: Load) -> None:
     assert [t.name for t in golden.arguments({}).outputs] == ["out"]
 
 
-# -- what the file does ------------------------------------------------------------------------------------
+# -- effects of the file -----------------------------------------------------------------------------------
 
 
 def test_golden_works_on_copies_of_outputs_and_sees_scalars(load: Load) -> None:

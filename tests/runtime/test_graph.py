@@ -31,7 +31,7 @@ MODES = [{"host_threads": n} for n in (1, 2, 4)] + [
 
 
 class Graph:
-    """A run whose kernels note what they were given."""
+    """A run whose kernels record their arguments."""
 
     def __init__(self, **options: Any) -> None:
         self.kernels = _runtime.Kernels()
@@ -145,7 +145,8 @@ HOST_MISTAKES = {
 @pytest.mark.parametrize("entry", HOST_MISTAKES)
 @pytest.mark.parametrize("mode", [MODES[1], MODES[4]], ids=str)
 def test_host_mistakes(entry: str, mode: dict[str, Any]) -> None:
-    """pto2-runtime 3: what is logged and ignored there ends the run here, and is named; twice in one process."""
+    """pto2-runtime 3: mistakes that are logged and ignored there end the run here, and are named; twice in
+    one process."""
     code, text = HOST_MISTAKES[entry]
     data = np.zeros(500, "f4")
     for _ in range(2):
@@ -222,7 +223,7 @@ def test_device_mistakes(entry: str, concurrent: bool) -> None:
 @needs_compiler
 @pytest.mark.parametrize("concurrent", [False, True])
 def test_unpublished_tasks_are_invisible(concurrent: bool) -> None:
-    """pto2-runtime 4: unpublished tasks do not run; here somebody says so."""
+    """pto2-runtime 4: unpublished tasks do not run; here that is reported."""
     graph = Graph(concurrent=concurrent)
     graph.run.run_library(ABG, str(build("headers/device_vector.cpp", ABG)), "left_over", [])
     assert graph.failure == (0, "") and graph.ran == [0]

@@ -47,7 +47,7 @@ def test_e2611_a_reader_and_a_later_writer(folder: str, capsys: pytest.CaptureFi
     """TensorMap: readers are not recorded (spec 2.5), so that nothing orders a writer behind them."""
     assert main(["run", folder]) == 0
     assert "PTO-E2611" not in capsys.readouterr().err
-    assert main(["run", folder, "--check-hazards"]) == 0  # a warning: the result is what it should be
+    assert main(["run", folder, "--check-hazards"]) == 0  # a warning: the result is right
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "PTO-E2611" in x]
     assert "warning[PTO-E2611]: WAR: task 2 (nothing) at " in line
     assert "graph.cpp:11 writes, as parameter 0, memory that task 1 (nothing) at " in line
@@ -104,7 +104,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
 
 
 def test_helpers_and_their_callers_have_names(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tasks that one line submits are told apart by the calls that lead to it: of helpers, lambdas, templates."""
+    """Tasks of one line are distinguished by the calls that lead to it: of helpers, lambdas, templates."""
     Path(folder, "graph.cpp").write_text(HELPERS)
     assert main(["run", folder, "--check-hazards"]) == 0
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "PTO-E2611" in x]

@@ -1,6 +1,6 @@
-"""Sources as users write them compile against the headers of the three runtimes and say what they mean.
+"""Sources as users write them compile with the headers of the three runtimes and have the documented effects.
 
-Programs that execute nothing load the compiled orchestrations and print what these ask for.
+Programs that execute nothing load the compiled orchestrations and print their requests.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_header_stands_alone(header: str, tmp_path: Path) -> None:
 
 
 def test_kernel_reads_the_descriptor_at_documented_places(tmp_path: Path) -> None:
-    """pto2-runtime 2.2: the exact layout of TensorData is what kernels read."""
+    """pto2-runtime 2.2: kernels read the exact layout of TensorData."""
     source = tmp_path / "layout.cpp"
     source.write_text(
         '#include "tensor.h"\n'
@@ -196,7 +196,7 @@ def test_host_diamond(graphs: Path) -> None:
 
 
 def test_refused_calls_are_logged_and_counted(graphs: Path) -> None:
-    """pto2-runtime 3: the texts of the errors; a graph that lost anything can be told from a whole one."""
+    """pto2-runtime 3: the texts of the errors; a graph with losses differs from a whole one."""
     lines = output(graphs, "count", build("headers/host_diamond.cpp", HBG), "build_refused")
     logged = [line.removeprefix("log 0 Runtime: [Runtime] ") for line in lines if line.startswith("log 0")]
     assert logged[0] == "Too many args (17 > 16)"

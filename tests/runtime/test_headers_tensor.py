@@ -59,7 +59,7 @@ def numbers(values: Any) -> Any:
 
 
 class Pool:
-    """A pool of the compiled headers; indices are what a Tensor holds."""
+    """A pool of the compiled headers; indices are the content of a Tensor."""
 
     def __init__(self, capacity: int = 1 << 17) -> None:
         self.lib: Any = ctypes.CDLL(str(build("headers/tensors.cpp", TMR, "-fsanitize=undefined")))
@@ -211,7 +211,7 @@ def test_transpose_is_of_the_descriptor(pool: Pool) -> None:
     ],
 )
 def test_mistakes_are_named(pool: Pool, mistake: Any, text: str) -> None:
-    """pto2-runtime 2.2 and 2.4; what the documented runtime does not check is checked here."""
+    """pto2-runtime 2.2 and 2.4; checks that the documented runtime lacks are made here."""
     with pytest.raises(ValueError, match=rf"tensors\.cpp:\d+: .*{text}"):
         mistake(pool)
 

@@ -1,9 +1,11 @@
-"""The native task runtime: its parts one by one and under stress, its behaviour in bad circumstances, random graphs.
+"""The native task runtime: its parts one by one and under stress, its behaviour in bad circumstances, random
+graphs.
 
-Programs of native/tests: test_runtime (parts, and what they do in a run), stress_parts (each part alone against a
-model), stress_engine (waits, tiny and huge rings, odd machines, failures), fuzz_runtime and fuzz_graph (random graphs
-against an oracle that runs the tasks one after the other), stress_libraries (orchestrations in shared objects, right
-and wrong, again and again). `make sanitize` runs the same ones under the sanitizers, and for longer.
+Programs of native/tests: test_runtime (parts, and their behaviour in a run), stress_parts (each part alone
+against a model), stress_engine (waits, tiny and huge rings, odd machines, failures), fuzz_runtime and
+fuzz_graph (random graphs against an oracle that runs the tasks one after the other), stress_libraries
+(orchestrations in shared objects, right and wrong, again and again). `make sanitize` runs the same ones under
+the sanitizers, and for longer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 while orchestrating, while tasks are dispatched, and while the last ones run. Each ends with its own error; threads, open
 files, memory and child processes are the same afterwards.
 
-C++ orchestrations are told which failure by an argument, so that each is compiled once.
+C++ orchestrations take the failure as an argument, so that each is compiled once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ extern "C" void kernel_entry(int64_t* args) {
   if (args[0] == 1) throw std::runtime_error("thrown by the kernel");
 }
 """
-#: What an orchestration does in its twentieth step when it is told to.
+#: The failure of an orchestration in its twentieth step, by argument.
 FAULTS = """\
 struct Shrink {
   volatile int at = 0, none = 0;
@@ -123,7 +123,7 @@ VARIANTS = {
     "host_build_graph": (HOST.replace("FAULTS", FAULTS), "build"),
     "aicpu_build_graph": (DEVICE.replace("FAULTS", FAULTS), "build"),
 }
-#: By failure: the code, and what the message says.
+#: By failure: the code, and the message.
 EXPECTED = {
     KERNEL_THROWS: ("PTO-E2622", "thrown by the kernel"),
     ORCHESTRATION_THROWS: ("PTO-E26", "thrown by the orchestration"),
@@ -222,7 +222,7 @@ def test_orchestrations_that_fault(
 
 @pytest.mark.parametrize("variant", some(VARIANTS, 3))
 def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path) -> None:
-    """A name that nobody defines: the compiler is content, the loader is not."""
+    """An undefined name: the compiler accepts it, the loader does not."""
     text, entry = VARIANTS[variant]
     missing = 'extern "C" int nobody_has_this();\n' + text.replace("i < 30", "i < nobody_has_this()")
     bad = compile_one(tmp_path, "orchestration", missing, variant=variant, entry=entry)
@@ -259,8 +259,8 @@ def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_build_that_is_killed(tmp_path: Path) -> None:
-    """Its folder stays, as nobody is left to remove it, and goes with the first build after an hour; whoever builds
-    the same source next is not held up."""
+    """Its folder stays, as no process is left to remove it, and is removed by the first build after an hour;
+    another build of the same source does not wait."""
     slow = tmp_path / "compiler"
     slow.write_text(f"""#!/bin/sh
 case "$*" in *kernel.so*) touch {tmp_path}/reached; sleep 600;; esac
@@ -304,7 +304,7 @@ RINGS: dict[str, Any] = {"block_dim": 2, "heap": 1 << 16, "log": lambda level, t
 
 
 def interrupt() -> None:
-    """What Ctrl-C does, at this moment, from any thread."""
+    """Raise Ctrl-C, at this moment, from any thread."""
     assert _MAIN.ident is not None
     signal.pthread_kill(_MAIN.ident, signal.SIGINT)
 

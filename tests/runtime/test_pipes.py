@@ -99,9 +99,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
         ) as caught:
             runtime.run(lambda rt, how=how: rt.submit(meet, x, how, blocks=3), block_dim=1)
         assert caught.value.diagnostics[0].code == "PTO-E2622"
-        runtime.run(
-            lambda rt, how=how: rt.submit(meet, x, how), block_dim=1
-        )  # who is alone has met everybody
+        runtime.run(lambda rt, how=how: rt.submit(meet, x, how), block_dim=1)  # a single lane has met all
     for way in ({"threads": 1}, {"threads": 2}, {"seed": 3}):
         runtime.run(lambda rt: [rt.submit(meet, x, 2, blocks=2) for _ in range(3)], block_dim=1, **way)
     runtime.run(lambda rt: rt.submit(meet, x, 1, blocks=300), block_dim=1)  # those of one block meet in any

@@ -257,7 +257,7 @@ def _exponents() -> tuple[str, runtime.Kernel]:
 
 
 def test_a_mixed_task_of_one_lane_on_an_allocated_cluster() -> None:
-    """What the cores of a mixed task share is their own: a group of tasks that holds the cluster has its FIFO as
+    """The cores of a mixed task share private state: a group of tasks that holds the cluster has its FIFO as
     it was."""
     text, whole = _exponents()
     push = runtime.kernel(text, "in in pipe_out", core="aic", name="push")

@@ -1,4 +1,4 @@
-"""Graphs with explicit edges from Python: results, what is refused, and edges that are missing."""
+"""Graphs with explicit edges from Python: results, refusals, and missing edges."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ def test_as_many_kernels_and_tasks_as_a_device_has_room_for(monkeypatch: pytest.
             rt.add_task(idle)
 
     monkeypatch.setattr(graph, "_TASKS", 1 << 30)
-    with pytest.raises(pto.DiagnosticError, match="131072"):  # what the engine itself says
+    with pytest.raises(pto.DiagnosticError, match="131072"):  # the message of the engine itself
         runtime.run(many, 131073, runtime="host_build_graph")
     monkeypatch.undo()
     assert graph._TASKS == 131072

@@ -28,7 +28,7 @@ def world_of(count: int) -> tuple[Any, Any, list[Any]]:
 
 
 def exchange(rt: Any, data: Any, signal: Any, context: Any, out: Any) -> None:
-    """A task that waits for another rank, and one that needs what it got."""
+    """Submit a task that waits for another rank, and one that needs its result."""
     with rt.scope():
         got = rt.tensor((1, 8), "i32")
         rt.submit(HELLO, data, signal, context, got)
@@ -130,7 +130,7 @@ def test_tasks_of_a_host_wait_for_what_they_share() -> None:
 
     a = add("a", [], [(0, 8)])
     b, c = add("b", [(0, 4)], []), add("c", [(4, 8)], [(16, 20)])
-    d = add("d", [], [(0, 2)])  # b has read what was there
+    d = add("d", [], [(0, 2)])  # b has read the old content
     e = add("e", [(8, 8), (20, 24)], [])  # nothing of the others
     assert [n.waits_for for n in (a, b, c, d, e)] == [set(), {0}, {0}, {0, 1}, set()]
     graph.run()
@@ -138,7 +138,7 @@ def test_tasks_of_a_host_wait_for_what_they_share() -> None:
 
 
 def test_a_member_of_a_group_frees_its_rank() -> None:
-    """The task behind it runs while others of the group wait for that."""
+    """The task after it runs while others of the group wait for that."""
     released, seen = threading.Event(), []
     graph = HostGraph()
     graph.add("group", [0, 1], [lambda *_: None, lambda *_: seen.append(released.wait(60))], [], [])

@@ -1,4 +1,4 @@
-"""What a Python orchestration may not do, and what is said then."""
+"""Calls that are refused in a Python orchestration, and their messages."""
 
 from __future__ import annotations
 

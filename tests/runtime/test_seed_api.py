@@ -38,7 +38,7 @@ def library() -> str:
 
 
 class Scenario:
-    """One run: the marks it left, the slots that each task got, what was recorded."""
+    """One run: the marks it left, the slots of each task, the records."""
 
     def __init__(self, number: int, *more: int, **config: Any) -> None:
         self.marks = np.zeros(64, np.uint64)
@@ -98,7 +98,7 @@ def test_worker_types() -> None:
 
 
 def test_64_parameters() -> None:
-    """Spec 1: the array of a task has 16, here 64; more is said, not written past it."""
+    """Spec 1: the array of a task has 16, here 64; more is an error, not a write past it."""
     for number in (16, 17, 64):
         assert Scenario(PARAMS, number).calls == [("vector", [7] * number)]
     for number in (65, 80):

@@ -186,7 +186,7 @@ def test_deadlock_of_clusters(how: dict[str, Any]) -> None:
 
 
 def test_wrong_clusters_are_refused() -> None:
-    """Cluster allocation: what was not allocated, or was freed, is nobody's."""
+    """Cluster allocation: a cluster that was not allocated, or was freed, has no owner."""
     x = vector()
     text = fails(lambda rt: rt.submit(touch, x, cluster=2), code="PTO-E2621")
     assert text.endswith("cluster 2 has not been allocated")
@@ -242,7 +242,8 @@ def test_blocks_as_one_task(blocks: int, how: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("blocks", [1, 5, 24])
 def test_expanded_and_batch_form_are_the_same(blocks: int) -> None:
-    """block_incore: N tasks with block_id 0..N-1, or one batch descriptor; tasks before and after wait alike."""
+    """block_incore: N tasks with block_id 0..N-1, or one batch descriptor; tasks before and after wait in the
+    same way."""
     results = []
     for batch in (False, True):
         x, total = _rows(blocks), vector(1)
@@ -330,7 +331,7 @@ def _on(rt: Runtime, clusters: list[int]) -> None:
 
 
 def test_more_blocks_than_slots_on_one_cluster() -> None:
-    """block_incore in a function group: what is pinned to one cluster is not limited by the window."""
+    """block_incore in a function group: blocks pinned to one cluster are not limited by the window."""
     x = _rows(3000)
 
     def orchestrate(rt: Runtime) -> None:

@@ -111,7 +111,7 @@ def _recommended(text: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("tasks", [4, 20, 31, 32, 100])
 def test_the_recommended_window_works(tasks: int) -> None:
-    """Deadlock detection: what the message recommends is enough, and not twice what would be."""
+    """Deadlock detection: the recommended size is enough, and not twice the smallest one."""
     text = fails(_chunks, vector(1), 2, tasks, task_window=4)
     window = _recommended(text)["task_window"]
     assert f"open ones hold {tasks} tasks at one time, at most 3 fit" in text
@@ -151,7 +151,8 @@ def test_the_recommended_sizes_are_those_of_the_largest_scope(how: dict[str, Any
 
 
 def test_what_an_orchestration_does_after_a_deadlock() -> None:
-    """Deadlock detection: it goes on to show what it needs. Its own errors then do not matter, clusters end it."""
+    """Deadlock detection: it goes on to show its needs. Its own errors then do not matter, clusters end
+    it."""
 
     def raises(rt: Runtime) -> None:
         with rt.scope():
@@ -258,7 +259,7 @@ def _pinned(rt: Runtime, x: Any) -> None:
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 3}, {"seed": 1}])
 def test_a_task_of_the_outer_scope_pins_the_ring(how: dict[str, Any]) -> None:
-    """Spec 2.7: what is submitted outside any user scope blocks the reclamation of everything younger."""
+    """Spec 2.7: a task outside any user scope blocks the reclamation of all younger ones."""
     logged: list[str] = []
     text = fails(_pinned, vector(), task_window=16, log=lambda level, line: logged.append(line), **how)
     assert "FATAL: Flow Control Deadlock Detected!" in text
@@ -403,7 +404,7 @@ def test_a_request_larger_than_the_heap() -> None:
     """Spec 2.9: it can never succeed; said at once."""
     text = fails(_outputs, 1, 2000, heap=1024)
     assert "after 0 spins" in text and re.search(r"Requested: +20(00|48) bytes", text)
-    assert "the oldest" not in text  # there is nothing that it could wait for
+    assert "the oldest" not in text  # there is no task to wait for
 
 
 def test_heap_is_used_again() -> None:
@@ -438,7 +439,7 @@ def test_packed_outputs() -> None:
         rt.submit(write, d)
         assert d.address - c.address == 1024
         x = vector()
-        rt.submit(many, x, SHARED, x, 7, c)  # what has an address keeps it
+        rt.submit(many, x, SHARED, x, 7, c)  # a tensor with an address keeps it
         assert rt.external(x).address == x.ctypes.data
 
     done, _ = quiet(orchestrate)
@@ -480,7 +481,7 @@ def test_dependency_pool_goes_around() -> None:
 
 
 def test_dependency_pool_deadlock() -> None:
-    """Dependency pool: when nothing can retire, or one task wants more than there is, that is said."""
+    """Dependency pool: an error if no task can retire, or one task wants more than there is."""
     text = fails(_fan, 1, 17, vector(32), dep_pool=16)
     assert "FATAL: Dependency Pool Deadlock Detected!" in text
     assert "The task needs 17 entries, 16 are free of 16." in text
@@ -504,7 +505,7 @@ def _fan_in(rt: Runtime, x: Any, count: int) -> None:
 
 @pytest.mark.parametrize("how", [{"threads": 1}, {"threads": 2}, {"seed": 3}])
 def test_tensormap_pool_of_one_task(how: dict[str, Any]) -> None:
-    """A task that waits for room in the map does not hold its producers: they are what has to be retired."""
+    """A task that waits for room in the map does not hold its producers, because they have to be retired."""
     all_bump = kernel(
         lambda *parts: [x.__iadd__(1) for x in parts], " ".join(["inout"] * 16), name="all_bump"
     )

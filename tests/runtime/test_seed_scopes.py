@@ -1,6 +1,6 @@
-"""Scopes and lifetimes, limits of a submission, and how a run ends early.
+"""Scopes and lifetimes, limits of a submission, and early ends of a run.
 
-Sections of the description: Scopes, Deadlock detection (what is released), Orchestration API, and spec 2.3,
+Sections of the description: Scopes, Deadlock detection (released resources), Orchestration API, and spec 2.3,
 2.7, 2.11.
 """
 
@@ -238,7 +238,7 @@ def test_a_throwing_orchestration(how: dict[str, Any]) -> None:
 
 
 def test_an_orchestration_that_catches_the_end_goes_no_further() -> None:
-    """After a failure every call throws; the failure is what is raised."""
+    """After a failure every call throws; the failure is raised."""
 
     def orchestrate(rt: Runtime) -> None:
         for _ in range(20):
@@ -257,7 +257,7 @@ def _threads() -> tuple[int, int]:
 
 
 def test_failures_leave_no_threads() -> None:
-    """Every end releases what was started. The system lists a thread a moment longer than it is there."""
+    """Every end releases its resources. The system lists a thread a moment longer than it is there."""
     before = _threads()
     for _ in range(5):
         fails(lambda rt: [rt.submit(touch, SHARED) for _ in range(20)], task_window=4, threads=4)

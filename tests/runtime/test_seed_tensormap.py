@@ -1,7 +1,7 @@
-"""Which edges follow from the tensors that tasks read and write, and what is not ordered.
+"""Edges that follow from the tensors that tasks read and write, and unordered accesses.
 
 Sections of the description: TensorMap, Submit steps, Orchestration API (parameters), and spec 2.3, 2.4, 2.5.
-Tasks of these graphs are held back by a gate where it matters that producers are still alive.
+A gate holds tasks of these graphs back if producers must still be alive.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def test_views_add_up() -> None:
     ],
 )
 def test_a_view_stays_inside(shape: list[int], offsets: list[int], text: str) -> None:
-    """Spec 2.4: offsets + shapes are checked against what is looked at."""
+    """Spec 2.4: offsets + shapes are checked against the region."""
     x = np.zeros((8, 8), np.float32)
     with pytest.raises(ValueError, match=text):
         quiet(lambda rt: rt.external(x).view(shape, offsets))
@@ -260,7 +260,7 @@ def test_a_retired_producer_makes_no_edge() -> None:
     done = graph(orchestrate, threads=1, task_window=4)
     assert len(ran) == 200
     distance = [int(e["succ"] - e["pred"]) for e in done.records.edges]
-    assert max(distance) <= 3  # what is alive at one time in a window of 4
+    assert max(distance) <= 3  # number alive at one time in a window of 4
 
 
 # -- order of execution --------------------------------------------------------------------------------------
@@ -368,7 +368,7 @@ def test_ordered_accesses_are_no_hazard() -> None:
 
 
 def test_what_is_found_does_not_depend_on_speed() -> None:
-    """Spec 2.5: tasks that were retired long ago, and memory that was used before, are no hazards."""
+    """Spec 2.5: tasks that were retired long ago, and memory that was used before, are not hazards."""
     x = vector()
 
     def orchestrate(rt: Runtime) -> None:

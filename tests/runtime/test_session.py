@@ -1,4 +1,4 @@
-"""The Python face: what kernels get, what is refused, what a run leaves behind."""
+"""The Python interface: arguments of kernels, refusals, and resources after a run."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_number_for_a_tensor_and_the_reverse() -> None:
 
 
 def test_a_source_that_does_not_compile_stops_only_those_who_use_it(tmp_path: Path) -> None:
-    """Sources are compiled before a run starts; one that no task uses is nobody's business."""
+    """Sources are compiled before a run starts; an error in an unused one does not matter."""
     broken = runtime.kernel(tmp_path / "missing.cpp", "in")
     assert _submit(NOTHING, np.zeros(4, "f4")).stats["tasks"] == 1
     with pytest.raises(pto.DiagnosticError, match=r"missing\.cpp"):
@@ -164,7 +164,7 @@ def test_tensors_have_the_elements_that_a_program_says(name: str) -> None:
 def test_sources_that_do_not_change_are_looked_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run of what has run before compiles nothing and asks nobody; an edit of a source or a header is seen."""
+    """A repeated run compiles nothing and starts no compiler; an edit of a source or a header is noticed."""
     source, header = tmp_path / "set.cpp", tmp_path / "value.h"
     source.write_text(
         '#include <cstdint>\n#include "value.h"\n#include "tensor.h"\nextern "C" void kernel_entry(int64_t* args) '

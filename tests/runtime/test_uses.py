@@ -1,4 +1,4 @@
-"""What tasks really do to memory: recorded exactly, held against edges and against what tasks declare."""
+"""Accesses of tasks to memory: recorded exactly, compared with edges and with declarations of tasks."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_every_byte_and_no_other(kernels: dict[str, runtime.Kernel], data: st.Da
 
 
 def test_what_tasks_do_is_held_against_edges(kernels: dict[str, runtime.Kernel]) -> None:
-    """Columns beside each other are no hazard, those that meet are; and what was declared says nothing."""
+    """Columns beside each other are not a hazard, overlapping ones are; declarations do not matter."""
     whole, x = np.zeros((16, 24), np.float32), np.ones(16 * 16, np.float32)
     reads = runtime.kernel(
         str(kernels["copy"].source), "in in" + " scalar" * 5
@@ -193,7 +193,7 @@ def test_e2611_an_input_that_is_written_to(kernels: dict[str, runtime.Kernel]) -
         ) and "writes to parameter 0, which it has as an input" in str(h)
         (problem,) = hazards.problems([h])
         assert problem.code == "PTO-E2611" and "INOUT" in (problem.help or "")
-    # Where an output is the same memory, that is what was declared.
+    # An output in the same memory was declared so.
     assert runtime.run(submit, 1, out[1], out[1], check_hazards=True).hazards == []
 
 
@@ -300,7 +300,8 @@ def test_kernels_that_use_pointers_are_named(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_waiting_for_a_signal_reads_it(tmp_path: Path) -> None:
-    """Many tasks wait and are asked again and again, on any thread: what they do is noted once, as a read."""
+    """Many tasks wait and are polled again and again, on any thread: their access is noted once, as a
+    read."""
     source = tmp_path / "wait.cpp"
     source.write_text("""\
 #include <pto/pto-inst.hpp>

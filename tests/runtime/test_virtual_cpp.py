@@ -1,4 +1,6 @@
-"""C++ kernels in virtual time: without a table they take what the cost model says of what each task did."""
+"""C++ kernels in virtual time: without a table their durations follow from the cost model of their
+instructions.
+"""
 
 from __future__ import annotations
 

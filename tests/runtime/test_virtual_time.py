@@ -360,7 +360,7 @@ def test_graphs_with_explicit_edges(which: str) -> None:
     assert submit == [0, 0] if which == "host_build_graph" else 0 < submit[0] < submit[1]
 
 
-# -- what is told --------------------------------------------------------------------------------------------
+# -- reports -------------------------------------------------------------------------------------------------
 
 
 def test_overhead_of_schedulers() -> None:

@@ -1,4 +1,4 @@
-// A runtime that executes nothing: it loads orchestrations, calls them, and prints what they ask for.
+// A runtime that executes nothing: it loads orchestrations, calls them, and prints their requests.
 //
 //   record_calls [--no-pool] LIBRARY...
 #include <dlfcn.h>
@@ -96,7 +96,7 @@ const PTO2RuntimeOps kOps = {
                  clusters == nullptr ? "" : " in clusters");
           take(rt, params, n);
         },
-    .submit = nullptr,  // what the seed's orchestrations do not call
+    .submit = nullptr,  // not called by the orchestrations of the description
     .scope_begin_as = nullptr,
     .get_tensor_data = nullptr,
     .set_tensor_data = nullptr,
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
       printf("AssertionError %s\n", error.what());
     }
     printf("live %d\n", runtime.pool.live());
-    if (!pooled) continue;  // what this library was told stays with it
+    if (!pooled) continue;  // state of this library stays with it
     bind(nullptr);
     dlclose(library);
   }

@@ -25,7 +25,7 @@ int guarded(Action action) {
   }
 }
 
-int reclaimed;  // what the pool gets back when it asks
+int reclaimed;  // number of reclaimed descriptors
 
 }  // namespace
 
