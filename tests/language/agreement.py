@@ -1,9 +1,9 @@
-"""What `explain` says before a run about the order of tasks, held against what a run of the graph finds.
+"""Order of tasks by `explain` before a run, compared with the findings of a run of the graph.
 
-`explain` names pairs of calls that it knows to be unordered. It says nothing about pairs that only a run can
-tell. So a run must find every pair that `explain` names, if both calls were made; and it must find no pair
-that `explain` takes for ordered or for apart. Of calls that wait for one another and that all overwrite what
-an earlier call uses, `explain` names the first: the same order is missing for the others.
+`explain` names pairs of calls that are certainly unordered. It does not name pairs that only a run can
+decide. So a run must find every pair that `explain` names, if both calls were made; and it must find no pair
+that `explain` takes for ordered or for apart. If several calls wait for one another and all overwrite data of
+an earlier call, `explain` names the first: the same order is missing for the others.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def lines(e: Edge) -> tuple[int, int]:
 
 
 def number(place: str) -> int:
-    """The line of a place: FILE:LINE, or with callers behind it."""
+    """Return the line of a source location: FILE:LINE, possibly with callers after it."""
     last = place.partition(",")[0].partition(" ")[0].rpartition(":")[2]
     return int(last) if last.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""Whether what a program prints after every stage reads back as the same program."""
+"""Check that the text of a program after every stage reads back as the same program."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pto.language.programs.lower import exact
 
 
 def check(kernel: Any, *args: Any) -> Any:
-    """Print, parse and print again: as it is read and after every stage (a third of the stages in `make test`), with types and
-    without. Kernels of what
-    the last stage printed are those of the program itself, which is returned."""
+    """Print, parse and print again: as read and after every stage (a third of the stages in `make test`),
+    with types and without. Kernels of the text of the last stage are those of the program itself, which is
+    returned."""
     with TemporaryDirectory() as folder:
         done = kernel.lower(*args, dump=folder)
         texts = [p.read_text() for p in sorted(Path(folder).glob("*.py"))]

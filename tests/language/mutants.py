@@ -1,4 +1,4 @@
-"""Programs that somebody got wrong: random programs with expressions and statements replaced by others."""
+"""Wrong programs: random programs with expressions and statements replaced by others."""
 
 from __future__ import annotations
 

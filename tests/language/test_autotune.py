@@ -71,7 +71,7 @@ def test_results_are_kept(tmp_path: Path):
 
 
 def test_a_file_decides_between_choices_only(tmp_path: Path):
-    """No value of a file reaches the function: what is no choice, or no result, is refused."""
+    """No value of a file reaches the function: a value that is not a choice, or not a result, is refused."""
     file = tmp_path / "twice.jsonl"
     x, y = arrays()
     pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice).choices(x, y)

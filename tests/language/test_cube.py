@@ -168,7 +168,7 @@ def wide_arms(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
 
 
 def test_sums_of_blocks_in_arms():
-    """Each arm is a chain of sums, in the place of what it replaces."""
+    """Each branch is a chain of sums, which replaces the branch."""
     given = [array((16, 2200)), array((2200, 64), seed=1)]
     check(wide_arms, given, (32, 64), np.float32, lambda a, b: np.tile(a @ b, (2, 1)), ["a3"], slack=50)
 
@@ -267,7 +267,7 @@ def test_sums_beyond_acc_and_of_stacks():
 
 @pl.jit
 def begins(a: pl.Tensor, b: pl.Tensor, n: pl.Tensor, out: pl.InOut[pl.Tensor]):
-    """Sums that begin with nothing, windows that a loop or an arm replaces by what it computes."""
+    """Sums without a start value, windows that a loop or a branch replaces by its results."""
     some = pl.cast(pl.read(n, [0]), pl.INDEX)
     with pl.at(level=pl.Level.CORE_GROUP):
         acc = pl.create_tensor([32, 32], dtype=pl.FP32)
@@ -474,7 +474,7 @@ class ScaledTasks:
 
 
 class Pairs:
-    """What torch gives for elements of four bits: two in each of its own."""
+    """Result of torch for elements of four bits: two in each of its own."""
 
     def __init__(self, codes: np.ndarray) -> None:
         self.codes, self.dtype, self.shape = codes, "float4_e2m1fn_x2", codes.shape
@@ -506,7 +506,8 @@ def test_products_with_scales():
 
 
 def test_tasks_with_scales_and_elements_of_four_bits():
-    """A layout is what a function says of its own parameters, whoever calls it; arrays of pairs are told by dtype."""
+    """A layout is a declaration of a function about its own parameters, for all callers; arrays of pairs are
+    recognized by dtype."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 16, (16, 64)).astype(np.uint8)
     packed = Pairs(codes[:, 0::2] | codes[:, 1::2] << 4)

@@ -1,4 +1,4 @@
-"""`k.explain(...)`: the graph as far as it can be told before a run, memory and flags."""
+"""`k.explain(...)`: the graph as far as it is known before a run, memory and flags."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Programs as folders: C++ over the PTO2 API computes what the runtime computes from Python, and what tasks do one
-after the other; and a folder needs nothing but itself."""
+"""Programs as folders: C++ over the PTO2 API computes the results of the runtime from Python, and of tasks
+that run one after another; and a folder needs only itself.
+"""
 
 from __future__ import annotations
 
@@ -237,7 +238,9 @@ def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
         with pytest.raises(DiagnosticError, match=r"out\[...\] = c"):  # a copy alone loses the result
             program(given[1], out.T)
     for program in (saved, kernel):
-        np.testing.assert_array_equal(program(given[1]), given[1] * 2)  # what is only written may be left out
+        np.testing.assert_array_equal(
+            program(given[1]), given[1] * 2
+        )  # a write-only argument may be left out
         with pytest.raises(TypeError, match=r"scaled_alone\(a, out\) takes 2 arguments, or 1 .*; got 0"):
             program()
     with pytest.raises(DiagnosticError, match=r"there is no program\.json"):
@@ -251,7 +254,7 @@ def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
 
 
 def _written_in_one_step(kernel: Any, place: Path) -> None:
-    """Who reads a folder while somebody else saves it sees whole files: each is another one, not the same again."""
+    """A reader of a folder during a save sees whole files: each save has other content."""
     kernel.save(place)
     with contextlib.ExitStack() as held:
         files = [held.enter_context(path.open()) for path in place.rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Sums of scalars: what is known of them before a run is what the run computes."""
+"""Sums of scalars: their value before a run agrees with the run."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def scale(x: pl.Tensor[[M, 64], pl.FP32], y: pl.Out[pl.Tensor[[M, 64], pl.FP32]]
 
 @pl.jit
 def ragged(a: pl.Tensor[[M, 64], pl.FP32], c: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
-    """Dynamic extents, a helper of a core, a carried float, a reduction over what is valid."""
+    """Dynamic extents, a helper of a core, a carried float, a reduction over the valid region."""
     tmp = pl.create_tensor([M, 64], pl.FP32)
     scale(a, tmp, 2.5)
     with pl.at(level=pl.Level.CORE_GROUP):
@@ -82,7 +82,7 @@ def loops(a: pl.Tensor, c: pl.Out[pl.Tensor], n: int):
 
 @pl.jit
 def blocks(a: pl.Tensor, c: pl.Out[pl.Tensor]):
-    """Blocks as a region and as a loop; what a region makes is memory after it."""
+    """Blocks as a region and as a loop; the results of a region are memory after it."""
     with pl.spmd(2):
         r = pl.get_block_idx() * 8
         c[r : r + 8, :] = pl.exp(a[r : r + 8, :])
@@ -161,7 +161,8 @@ def looked_at(a: pl.Tensor, c: pl.Out[pl.Tensor]):
 
 
 def test_a_body_can_be_looked_at(capsys: Any, monkeypatch: Any) -> None:
-    """`print`, f-strings and breakpoints see the arrays; what is not valid is NaN. A compiled run passes them by."""
+    """`print`, f-strings and breakpoints see the arrays; the invalid region is NaN. A compiled run ignores
+    them."""
     seen: list[Any] = []
 
     def hook() -> None:

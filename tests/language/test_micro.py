@@ -12,7 +12,7 @@ import pto.language as pl
 from pto.diag import DiagnosticError
 
 TARGETS = ("a3", "a5", "cpu")
-#: Functions of FP32 registers f, g (F, G positive): what they are.
+#: Functions of FP32 registers f, g (F, G positive): their values.
 FLOATS = {
     "vabs(f)": "np.abs(f)", "vadd(f, g)": "f + g", "vaddrelu(f, g)": "np.maximum(f + g, 0)", "vadds(f, 1.5)": "f + 1.5",
     "vaxpy(f, g, 2.0)": "2 * f + g", "vdiv(f, G)": "f / G", "vexp(f)": "np.exp(f)", "vln(F)": "np.log(F)",
@@ -43,7 +43,7 @@ INTS = {
 
 
 def kernel(path: Path, table: dict[str, str], dtype: str, names: str) -> object:
-    """One that stores what every function gives, a row each."""
+    """Return a kernel that stores the result of every function, a row each."""
     lines = ["import pto.language as pl", "", "", "@pl.jit", "def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):",
              "    with pl.at(level=pl.Level.CORE_GROUP):", "        a = pl.load(x, [0, 0], [4, 64])",
              f"        o = pl.create_tile([{len(table)}, 64], pl.{dtype})"]  # fmt: skip

@@ -572,7 +572,7 @@ class Written:
         self, a: pl.Tensor[[32, 16], pl.FP32], b: pl.Tensor[[32, 16], pl.FP32], c: pl.Tensor[[16, 16], pl.FP32],
         out: pl.Out[pl.Tensor[[32, 16], pl.FP32]],
     ):  # fmt: skip
-        self.cube(c, out)  # members have a signature in common, whoever writes
+        self.cube(c, out)  # members share a signature, independent of the writes
         out = self.vector(a, b, out)
         return out
 

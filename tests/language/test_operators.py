@@ -53,7 +53,7 @@ _DTYPES = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
 
 
 class Case:
-    """`text` is an expression over `ARRAYS`; `want` what it is, of arrays of float64 (or integers)."""
+    """`text` is an expression over `ARRAYS`; `want` its value, of arrays of float64 (or integers)."""
 
     def __init__(self, text: str, want: Any, *, dtype: Any = None, on: str = "a3 a5 cpu", rtol: float = 0.0,
                  level: str = "tensor tile", ragged: bool = True) -> None:  # fmt: skip
@@ -84,7 +84,7 @@ def _valid(a: np.ndarray, ragged: bool) -> tuple[int, ...]:
 
 
 def _expected(case: Case, ragged: bool) -> np.ndarray:
-    """What NumPy makes of the valid parts, in the type of the first array or the one that is named."""
+    """Compute the valid parts by NumPy, in the type of the first array or the one that is named."""
     arrays = {n: ARRAYS[n][tuple(slice(0, v) for v in _valid(ARRAYS[n], ragged))] for n in case.uses}
     wide = {n: a.astype(np.float64) if a.dtype.kind not in "iu" else a for n, a in arrays.items()}
     out = case.want(**wide) if callable(case.want) else eval(case.want, {"np": np}, wide)
@@ -93,8 +93,8 @@ def _expected(case: Case, ragged: bool) -> np.ndarray:
 
 
 def _kernel(cases: list[Case], level: str, ragged: bool, dynamic: bool) -> tuple[str, list[str]]:
-    """The text of a kernel that stores what every case gives, and the arrays it takes. Where `dynamic`, it learns
-    when it runs how far they go."""
+    """Return the text of a kernel that stores the result of every case, and the arrays it takes. With
+    `dynamic`, their extents are known at run time only."""
     used = list(dict.fromkeys(n for c in cases for n in c.uses))
     lines = ["import pto.language as pl", "", "", "@pl.jit"]
     params = [f"{n}_: pl.Tensor" for n in used] + [f"o{i}: pl.Out[pl.Tensor]" for i in range(len(cases))]

@@ -512,11 +512,11 @@ def of_columns_in_loops(target: str) -> Iterator[Launch]:
     yield (online, [x], [zeros((8, 1)), zeros((8, 1)), zeros((8, 24))], want, target)
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 
 def refused(path: Path, body: str) -> Diagnostic:
-    """What is said of a line in a kernel of tiles."""
+    """Return the diagnostic of a line in a kernel of tiles."""
     path = path / "refused.py"
     path.write_text(f"""import pto.language as pl
 

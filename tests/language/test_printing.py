@@ -21,7 +21,7 @@ def _zeros(*shape: int, dtype: Any = F32) -> Any:
 
 @pl.jit
 def tasks(a: pl.Tensor, c: pl.Out[pl.Tensor]):
-    """Tasks with names, in a scope; blocks; numbers that cannot be told from their value."""
+    """Tasks with names, in a scope; blocks; numbers whose type does not follow from their value."""
     with pl.manual_scope():
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="first") as one:
             half = pl.const(2, pl.INT32) // pl.read(pl.cast(a[0:8, :], pl.INT32), [0, 1])
@@ -152,7 +152,7 @@ def beside(x: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tensor[[16, 64], pl.FP32]:
 class AsCompilersPrint:
     @pl.function
     def total(self, x: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tensor[[16, 64], pl.FP32]:
-        """Without regions, it is work of a core; what a loop is given may lie in memory, and what it hands on not."""
+        """Without regions, it is work of a core; inputs of a loop may lie in memory, its outputs may not."""
         start: pl.Tensor[[16, 64], pl.FP32] = pl.create_tensor([16, 64], dtype=pl.FP32)
         for i, (_,) in pl.range(3, init_values=(start,)):
             count: pl.Scalar[pl.INDEX] = pl.add(i, 1)
@@ -189,7 +189,7 @@ def test_programs_as_compilers_print_them() -> None:
     np.testing.assert_array_equal(copy, x)
     np.testing.assert_array_equal(out, x * 2 + 3)
     odd = pl.parse_program(text.replace("no_dep_args=[", "attrs={'priority': 1}, no_dep_args=[", 1))
-    assert odd.as_python() == text  # a mark for tools; whoever lowers it asks what it means
+    assert odd.as_python() == text  # a mark for tools, without a meaning before lowering
     with pytest.raises(DiagnosticError, match="unknown key 'priority' in attrs of a call"):
         odd.lower(x, np.ones((1, 8), np.int32), copy, out)
 
@@ -199,7 +199,7 @@ def _declared(size: Any) -> Any:
 
     @pl.program
     class AsWritten:
-        """Legal to read and to print; what does not run is told by those who lower it."""
+        """Legal to read and to print; lowering reports what cannot run."""
 
         @pl.function(type=pl.FunctionType.InCore)
         def loose(self, x: pl.Tensor[[4, 16, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
@@ -273,7 +273,9 @@ def test_programs_are_what_they_say() -> None:
     assert pl.parse_program(text).as_python() == text
     short = pl.parse_program(text).as_python(concise=True)
     assert pl.parse_program(short).as_python(concise=True) == short
-    assert "half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)" in short  # nobody could tell
+    assert (
+        "half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)" in short
+    )  # not visible in the text otherwise
     for part in (
         'much = pl.dynamic("much")',
         "v: pl.Scalar[pl.INDEX] = pl.min(much, n)",
@@ -312,7 +314,7 @@ def test_programs_are_what_they_say() -> None:
 
 
 def test_a_function_without_regions_is_of_a_core() -> None:
-    """Where nothing says whose a function is."""
+    """The default without a declaration of the level."""
     text = """
 @pl.function
 def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):

@@ -1,4 +1,4 @@
-"""What is wrong with programs of the language: the code, the place, and that all of it is told at once."""
+"""Errors in programs of the language: the code, the location, and that all of them are reported at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def problems(function: Any, *args: Any) -> list[tuple[str, str]]:
 
 
 def told(function: Any, *args: Any) -> list[tuple[str, str, str]]:
-    """Codes, the text that each points at, and the way out; of warnings where there are no errors."""
+    """Return codes, the text at each caret, and the help; of warnings if there are no errors."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LanguageWarning)
@@ -121,7 +121,7 @@ def test_e3002_names() -> None:
     assert ("PTO-E3002", "pl.lod") in found
     assert ("PTO-E3002", "tile") in found
     assert ("PTO-E3002", "only_here") in found
-    assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
+    assert ("PTO-E3002", "n") in found  # a counter is not defined after its loop
 
 
 WEIGHTS = np.ones((64, 64), np.float32)
@@ -811,7 +811,7 @@ def test_e3014_holes() -> None:
 
 
 def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None:
-    """Also in part, across tasks, by the function that submits them; what nobody uses may stay unwritten."""
+    """Also in part, across tasks, by the function that submits them; an unused tensor may stay unwritten."""
 
     @pl.jit
     def never(y: pl.Out[pl.Tensor]):
@@ -854,7 +854,7 @@ def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None
 
 
 def test_later_stages_speak_the_language() -> None:
-    """What checks and runs of kernels advise is something that Python can say."""
+    """Advice of checks and runs of kernels can be written in Python."""
 
     @pl.jit
     def narrow(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -928,7 +928,7 @@ def double(a: pl.Tensor, b: pl.Out[pl.Tensor]):
 
 
 def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
-    """Tasks wait for who writes what they read; one that only writes waits for nobody."""
+    """Tasks wait for the writers of their inputs; a task that only writes waits for no reader."""
 
     @pl.jit
     def again(a: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
@@ -955,7 +955,7 @@ def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
             own = double(shared, own)
             with pl.at(level=pl.Level.CORE_GROUP):
                 y[:] = pl.add(y, own)
-        for r in pl.range(0, 64, 16):  # each turn has rows of its own
+        for r in pl.range(0, 64, 16):  # each iteration has rows of its own
             with pl.at(level=pl.Level.CORE_GROUP):
                 pl.store(pl.load(y, [r, 0], [16, 64]), [r, 0], z)
 
@@ -965,7 +965,7 @@ def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
 
 
 def test_tracebacks_are_short() -> None:
-    """They end at the call; what is wrong is in the message."""
+    """They end at the call; the error is in the message."""
     with pytest.raises(pto.DiagnosticError) as caught:
         double(X, "b")
     assert [entry.name for entry in caught.traceback] == ["test_tracebacks_are_short", "call"]
@@ -977,7 +977,7 @@ def test_outside_of_a_program() -> None:
 
 
 def test_spliced_functions_take_other_extents() -> None:
-    """What they say of them is no more than suspicious then; another rank is wrong."""
+    """Their declared extents are then only suspicious; another rank is an error."""
 
     @pl.jit.inline
     def twice(x: pl.Tensor[[8, 64], pl.FP32], y: pl.Tensor):

@@ -23,7 +23,7 @@ def test_random_programs() -> None:
 
 @pytest.mark.seeded
 def test_mutants_are_refused_with_diagnostics() -> None:
-    """Whatever is written into a function, reading it gives a program or says what is wrong."""
+    """Any text in a function gives a program or a diagnostic."""
     for base in seeds(range(4 if EVERY else 1)):
         case = random_programs.make(base)
         for n in range(12):

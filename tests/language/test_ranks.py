@@ -31,7 +31,8 @@ def shift(
     x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],
     data: pld.DistributedTensor[[2, COLS], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
 ):  # fmt: skip
-    """To the right by a store, and to the left by a load and a get; what was loaded before a wait is old after it."""
+    """To the right by a store, and to the left by a load and a get; data loaded before a wait is old after
+    it."""
     ctx: pld.CommCtx = pld.get_comm_ctx(data)
     right = (pld.rank(ctx) + 1) % pld.nranks(ctx)
     pld.tile.remote_store(pl.load(x, [0, 0], [1, COLS]), data, peer=right, offsets=[0, 0])
@@ -120,7 +121,7 @@ def asked(x: pl.Tensor[[RANKS, 1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[RANKS, 
 
 
 def test_orchestrators_that_wait_for_other_ranks() -> None:
-    """Each reads what a task has of another rank, whose orchestrator goes on meanwhile."""
+    """Each reads data of a task of another rank, whose orchestrator goes on meanwhile."""
     x = np.arange(1, RANKS + 1, dtype=np.int32).repeat(COLS).reshape(RANKS, 1, COLS) * 10
     compiled = asked.compile(x, np.zeros_like(x), config=_config())
     want = 2 * np.roll(x, 1, axis=0)
@@ -213,7 +214,7 @@ def product_of_a_rank(
     told: pl.Out[pl.Tensor[[1, 8], pl.INT32]], data: pld.DistributedTensor[[32, 32], pl.FP32],
     signal: pld.DistributedTensor[[2, 1], pl.INT32],
 ):  # fmt: skip
-    """Cube and vector cores: who is told is told once, by each lane that says so or by the first."""
+    """Cube and vector cores: a signal is raised once, by each lane that raises it or by the first."""
     me = pld.rank(pld.get_comm_ctx(data))
     with pl.at(level=pl.Level.CORE_GROUP):
         p = pl.matmul(a, a)
@@ -263,7 +264,7 @@ def by_a_region(
     x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],
     data: pld.DistributedTensor[[2, COLS], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
 ):  # fmt: skip
-    """What the region only reads, others write while it waits."""
+    """Others write the read-only arguments of the region while it waits."""
     right = (pld.rank(pld.get_comm_ctx(data)) + 1) % pld.world_size()
     with pl.at(level=pl.Level.CORE_GROUP):
         pld.tensor.put(data, right, x)
@@ -296,7 +297,7 @@ def test_regions() -> None:
 
 
 def test_e3016_races_between_ranks() -> None:
-    """What a rank reads before the barrier, and the put of another: one report, at the read in both orders."""
+    """A read of a rank before the barrier, and the put of another: one report, at the read in both orders."""
     x = np.round(_given(RANKS, 2, COLS) * 64)
     y = np.zeros_like(x)
     (found,) = by_regions.run(x, y, config=_config(), sanitize="all").diagnostics
@@ -428,7 +429,8 @@ def taken(data: pld.DistributedTensor[[2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[
 
 @pl.jit.host
 def met(x: pl.Tensor[[2, 2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[2, 2, 9000], pl.FP32]]):
-    """A barrier has no window but its signal, and still stands between what a rank does before and after."""
+    """A barrier uses no window but its signal, and still orders the accesses of a rank before and after
+    it."""
     places, signals = pld.alloc_window_buffer([2, 9000], dtype=pl.FP32), pld.alloc_window_buffer(8)
     for r in pl.range(pld.world_size()):
         staged(x[r], pld.window(places, [2, 9000], dtype=pl.FP32), device=r)
@@ -466,7 +468,7 @@ def exchange(
     data: pld.DistributedTensor[[NR, COLS], pl.FP32], signal: pld.DistributedTensor[[2, 1], pl.INT32],
     got: pld.DistributedTensor[[2, 1], pl.INT32],
 ):  # fmt: skip
-    """Rows that count, and in all others what was there."""
+    """Rows that count, and in all others the old content."""
     data = pld.tensor.all_to_all_v(x, data, signal, counts, got)
     for p in pl.range(2):
         for i in pl.range(pl.cast(pl.read(got, [p, 0]), pl.INDEX)):

@@ -1,4 +1,4 @@
-"""What forms are told by name, attributes of functions, names that are set once: what is refused, and where."""
+"""Named arguments of forms, attributes of functions, names set once: refusals and their locations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def whole(body: str) -> str:
 
 
 def refused(text: str) -> list[tuple[str, str, str]]:
-    """Codes, the text that each points at, and what is said."""
+    """Return codes, the text at each caret, and the message."""
     with pytest.raises(pto.DiagnosticError) as caught:
         program = pl.parse_program(text)
         program.as_python()
@@ -125,7 +125,7 @@ def test_conditions_that_are_known() -> None:
     # It waits for another task.
     ("with pl.manual_scope():\n    asked, g = pl.submit(self.gate, x, asked)\n    out, g = pl.submit(self.kernel, x, out)\n"
      "    out, _ = pl.submit(self.kernel, x, out, deps=[g], predicate=(asked[0] > 0))", "missing dependency of a predicate"),
-    # To be asked makes nobody wait, in other scopes neither.
+    # A predicate does not order other tasks, in other scopes neither.
     (SUBMIT + "out, _ = pl.submit(self.kernel, x, out, predicate=(asked[0] > 0))", "missing dependency of a predicate"),
     (SUBMIT + "with pl.spmd(2, predicate=(asked[0] > 0)):\n    out = self.kernel(x, out)", "missing dependency of a predicate"),
     (SUBMIT + "with pl.at() as g:\n" + REGION + "\nout, _ = pl.submit(self.kernel, x, out, deps=[g], predicate=(asked[0] > 0))",
@@ -145,7 +145,7 @@ def test_predicates(body: str, message: str) -> None:
     "out, _ = pl.submit(self.kernel, x, out, predicate=(asked[0] > 0))",
 ])  # fmt: skip
 def test_predicates_that_wait(body: str) -> None:
-    """For the task that writes, for one that has waited for it; for nobody where nothing is written."""
+    """For the writing task, for one that has waited for it; for no task if no write exists."""
     fine(whole(body))
 
 
@@ -206,7 +206,7 @@ def plus(
 
 
 def test_numbers_that_calls_give() -> None:
-    """`pl.RUNTIME` as a default says no more than none does: it is no constant."""
+    """`pl.RUNTIME` as a default is the same as no default: it is not a constant."""
     made, x, y = plus.compile(), np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
     for n in (2.5, 4.0):
         made(x, y, n)
@@ -242,7 +242,7 @@ def test_e3009_elements_that_no_instruction_has(dtype: Any) -> None:
 
 
 def test_e3002_names_that_are_set_once() -> None:
-    """Where a function, or its program, says so; arms and loops have names of their own."""
+    """If a function, or its program, declares so; branches and loops have names of their own."""
     body = "t = pl.load(x, [0], [64])\nt = pl.add(t, 1.0)\nout[0:64] = t"
     found = refused(function(body, ", strict_ssa=True"))
     assert [(c, place) for c, place, _ in found] == [("PTO-E3002", "t"), ("PTO-E3002", "out[0:64]")]
@@ -322,7 +322,7 @@ def test_e3004_extents_that_are_no_numbers(shape: str) -> None:
 
 
 def test_texts_of_programs() -> None:
-    """`pl.parse` reads a function or a program, and a program is its text where one is asked for."""
+    """`pl.parse` reads a function or a program, and a program is accepted in place of its text."""
     text = function(STORE)
     assert str(pl.parse(text)) == pl.parse_program(text).as_python() == f"{pl.parse_program(text)}"
 

@@ -1,4 +1,6 @@
-"""Orchestrations: what they compute on the task runtime, in any order that it allows, and one task after the other."""
+"""Orchestrations: their results on the task runtime, in any order that it allows, and one task after the
+other.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def chain(x: pl.Tensor, out: pl.Out[pl.Tensor]):
 
 @pl.jit
 def decided(x: pl.Tensor, flags: pl.Tensor, out: pl.Out[pl.Tensor]):
-    """What the orchestrator reads decides which tasks there are."""
+    """The number of tasks depends on data that the orchestrator reads."""
     for i in pl.range(4):
         flag = pl.read(flags, [i])
         rows = x[i * 16 : i * 16 + 16, :]
@@ -123,7 +125,7 @@ def doubled_twice(x: pl.Tensor[[N, 64], pl.FP32], y: pl.Out[pl.Tensor[[N, 64], p
 
 
 def test_an_orchestration_calls_another() -> None:
-    """Its body takes the place of the call; its dynamic extents are those of what it is given."""
+    """Its body takes the place of the call; its dynamic extents are those of its arguments."""
     x = RNG.standard_normal((40, 64)).astype(np.float32)
     for how in (doubled_twice, doubled_twice.run, doubled_twice.interpret):
         out = np.full_like(x, np.nan)
@@ -204,7 +206,7 @@ def of_a_window(big: pl.Tensor, sizes: pl.Tensor, out: pl.Out[pl.Tensor], more: 
 
 
 def test_all_of_a_window_that_a_run_decides() -> None:
-    """A tile has room for all that the window may have, and holds what it has."""
+    """A tile has room for the largest window, and holds the actual one."""
     x, sizes = RNG.standard_normal((16, 128)).astype(np.float32), np.array([40], np.int64)
     for how in (of_a_window, of_a_window.run, of_a_window.interpret):
         out, more = np.zeros_like(x), np.zeros_like(x)

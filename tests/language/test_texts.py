@@ -1,5 +1,6 @@
-"""Programs as they are written, printed and read back as the same text. Of several ranks, which no text knows: it runs
-as the program does that it was printed from, with any number of them."""
+"""Programs as they are written, printed and read back as the same text. Texts do not contain the number of
+ranks: a parsed program runs like the original, with any number of them.
+"""
 
 from __future__ import annotations
 
@@ -170,8 +171,8 @@ ROWS = pl.Tensor[[16, 64], pl.FP32]
 
 @pl.program
 class Odd:
-    """What a text may say though nothing runs it: functions that call themselves, work of Python, results within
-    results, columns, a mask of bytes, tasks of hosts."""
+    """Legal text that cannot run: functions that call themselves, work of Python, results within results,
+    columns, a mask of bytes, tasks of hosts."""
 
     @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
     def verify(f: ROWS) -> pl.Tuple[ROWS, pl.Scalar[pl.INT32]]:  # noqa: N805

@@ -106,7 +106,7 @@ def thrice(new: pl.Tensor, x: pl.InOut[pl.Tensor], old: pl.Out[pl.Tensor]):
 
 
 def test_explain_and_a_run_agree() -> None:
-    """An output waits for the earlier writer of `old`; nobody waits for who reads `x`."""
+    """An output waits for the earlier writer of `old`; no task waits for the reader of `x`."""
     arrays = [np.full((16, 32), n, np.float32) for n in (1, 2, 3)]
     lines = thrice.explain(*arrays).splitlines()
     assert (
@@ -161,7 +161,7 @@ def test_outputs_that_wait_for_earlier_writers() -> None:
 
 
 def test_elements_of_many_tensors() -> None:
-    """Whose a byte is does not depend on how many tensors there are, in what order, or whether some are empty."""
+    """The owner of a byte does not depend on the number of tensors, their order, or empty ones."""
     whole = np.zeros((16, 8), np.float32)
     touched = Footprint([RunArray("whole", whole, True), RunArray("half", whole[8:], True)])
     made = [np.zeros((i % 3, 64), np.float32) for i in range(300)]
