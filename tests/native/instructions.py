@@ -2,7 +2,7 @@
 
     unit = Unit("a5", [(plan, "TROWSUM(dst, src, tmp)"), ...], folder, ["pto-inst.hpp"])   # compiles once
     case = Case(plan); ...                                          # data as for the reference engine
-    difference(unit, 0, case)                                       # runs both; None, or what is not equal
+    difference(unit, 0, case)                                       # runs both; None, or the difference
 
 Operands become tiles with a dynamic valid region and global tensors with dynamic shapes, bound to copies of
 the memory of the case with a guard around each.
@@ -151,7 +151,7 @@ class Unit:
 def complaints(
     headers: Sequence[str], bodies: Sequence[str], flags: Sequence[str], parameters: str = ""
 ) -> list[str]:
-    """What the compiler says of each body, all functions of one file."""
+    """Return the messages of the compiler for each body, all functions of one file."""
     assert COMPILER is not None
     head = [*(f"#include <pto/{h}>" for h in headers), "using namespace pto;"]
     lines = [*head, *(f"void f{k}({parameters}) {{ {body} }}" for k, body in enumerate(bodies))]

@@ -45,7 +45,7 @@ def power(x: Array, y: Array) -> Array:
 
 
 def cast_power(x: Array, y: Array) -> Array:
-    """A double as an integer: what is no i32 has no low bits."""
+    """Convert a double to an integer: numbers out of range of i32 have no low bits."""
     found = np.rint(np.power(x.astype(np.float64), y))  # NumPy's is good to one unit: whole, or a half
     return np.where(np.abs(found) < 2.0**31, found, 0).astype(np.int64)
 
@@ -137,7 +137,7 @@ def test_every_pair(tmp_path: Path) -> None:
 
 
 def test_a_remainder_by_zero_leaves_dst_as_it_is(tmp_path: Path) -> None:
-    """Of a scalar; where the divisors are a tile, integers become 0 and floats NaN."""
+    """By a scalar; if the divisors are a tile, integers become 0 and floats NaN."""
     made = [
         (plan, _call(plan))
         for name in ("trems", "tfmods")

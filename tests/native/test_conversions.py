@@ -1,9 +1,10 @@
-"""TCVT of the C++ headers on every code, against the oracle that the reference engine is held against, too.
+"""TCVT of the C++ headers on every code, against the oracle that checks the reference engine, too.
 
-What a conversion from floats to integers does depends on the destination alone once the source has been read as f32,
-and each takes a dozen loops to compile. So only f32 becomes every integer type, the numbers of the other float types
-as f32 included, and each of those becomes one or two. The ordinary run takes one of four of the other pairs for each
-destination, and does not optimise. `PTO_TEST_MATRIX=1` compiles all pairs as the engine compiles kernels.
+The result of a conversion from floats to integers depends on the destination alone once the source has been
+read as f32, and each takes a dozen loops to compile. So only f32 becomes every integer type, the numbers of
+the other float types as f32 included, and each of those becomes one or two. The ordinary run takes one of
+four of the other pairs for each destination, and does not optimise. `PTO_TEST_MATRIX=1` compiles all pairs as
+the engine compiles kernels.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ extern "C" [[gnu::visibility("default")]] const int decisions[] = {{{decisions}}
 
 
 def shown(column: str, src: str, dst: str) -> bool:
-    """Whether a pair is compiled in an ordinary run."""
+    """Return True if a pair is compiled in an ordinary run."""
     if EVERY:
         return True
     if DTYPES[src].is_float and DTYPES[dst].is_int:

@@ -1,4 +1,4 @@
-"""The core of the C++ headers: where elements lie, how they convert, what does not compile, what is checked."""
+"""The core of the C++ headers: addresses of elements, conversions, compile errors, checks."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_instructions_agree_with_the_reference(unit: Unit) -> None:
     assert not failures, "\n".join(failures[:20])
 
 
-# ---- what is refused ----
+# ---- refusals ----
 
 BAD = {
     "too_big": "SA-0352", "out_of_bounds": "SA-0353", "misaligned": "SA-0354", "no_such_space": "SA-0351",
@@ -316,7 +316,7 @@ def test_auto_mode_needs_no_addresses(tmp_path: Path) -> None:
 
 
 def test_code_may_bring_registers_and_pipes_of_its_own(tmp_path: Path) -> None:
-    """The field's own headers do: what they define is left to them, and the calls work on it."""
+    """The headers of pto-isa do: their definitions are left to them, and the calls work on them."""
     program = tmp_path / "bare"
     flags = ("-Werror", "-DPTO_NPU_ARCH_A5", "-DPTO_CPU_BARE_REGISTERS")
     done = compiled(HEADERS / "bare.cpp", program, *flags)

@@ -452,7 +452,7 @@ def shown(plan: Plan) -> str:
 
 
 def usable(plan: Plan) -> bool:
-    """Whether C++ has the types and the form of a plan."""
+    """Return True if C++ has the types and the form of a plan."""
     types = [str(getattr(t[0], "dtype", "")) for t in plan.operands.values()]
     if plan.row.name == "tquant" and "exp_zz" in plan.operands and attr(plan, "grp_axis", 1) == 0:
         return False
@@ -550,7 +550,7 @@ def kind_of(plan: Plan) -> str:
 
 
 def check(names: Iterable[str], folder: Path, every: bool = True, runs: int = RUNS) -> list[str]:
-    """What is not equal."""
+    """Return the differences."""
     by_isa: dict[str, list[tuple[Plan, str]]] = defaultdict(list)
     for name in names:
         plans = sample(name, every)

@@ -80,7 +80,7 @@ def test_powers_halfway_between_two_elements() -> None:
 
 
 def test_short_elements_are_the_nearest_ones() -> None:
-    """Of all f16 and bf16 numbers, where they are rounded once."""
+    """All f16 and bf16 numbers, where they are rounded once."""
     codes = np.arange(2**16, dtype=np.uint32).astype(np.uint16)
     for dtype, kind in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
         x = codes.view(kind).astype(F32)
@@ -228,7 +228,7 @@ def test_loops_become_vector_code(tmp_path: Path) -> None:
 
 
 def compiled(source: Path, target: Path, *flags: str) -> str:
-    """Compile; what the compiler says."""
+    """Compile; return the messages of the compiler."""
     assert COMPILER is not None
     command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", *flags, f"-I{INCLUDE}"]
     done = subprocess.run(

@@ -80,7 +80,7 @@ def filled(plan: Plan, k: int) -> Case:
 
 
 def is_usable(plan: Plan) -> bool:
-    """Whether C++ has these element types, and tiles of these shapes in these layouts."""
+    """Return True if C++ has these element types, and tiles of these shapes in these layouts."""
     tiles = [t for t in Case(plan).args.values() if isinstance(t, Tile)]
     boxed = {"ND": lambda t: t.cols, "DN": lambda t: t.rows}
     lines = [boxed[t.layout](t) * t.bits for t in tiles if t.layout in boxed]
@@ -218,7 +218,7 @@ def test_integers_are_exact_at_any_depth(tmp_path: Path) -> None:
         assert (out == a.astype(np.int64) @ b.astype(np.int64)).all(), (m, n, k)
 
 
-# --- what is refused ----------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 BAD = {
     "SA-0225": "Tile<TileType::Right, half, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor> a; Right b; Acc c;",

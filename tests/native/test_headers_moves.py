@@ -294,7 +294,7 @@ rows("tinterleave tdeinterleave", split_call, split)
 
 
 def is_usable(plan: Plan) -> bool:
-    """Whether C++ has these element types, and tiles of these shapes in these layouts."""
+    """Return True if C++ has these element types, and tiles of these shapes in these layouts."""
     for place in Case(plan).args.values():
         if isinstance(place, ConvTile) or (isinstance(place, Tile | View) and place.dtype not in ELEMENTS):
             return False
@@ -325,7 +325,7 @@ def sample(name: str, most: int) -> Iterator[Plan]:
 
 
 def check(names: tuple[str, ...], folder: Path, most: int, runs: int = 5) -> list[str]:
-    """What is not equal."""
+    """Return the differences."""
     by_isa: dict[str, list[tuple[Plan, str]]] = defaultdict(list)
     attrs: dict[str, list[Attrs]] = defaultdict(list)
     for name in names:
@@ -419,7 +419,7 @@ def test_a_cube_core_moves_to_its_vector_cores(tmp_path: Path) -> None:
     numbers = np.arange(32 * 32, dtype=np.float32).reshape(32, 32)
 
     def received(core: int) -> Any:
-        """What a core's UB holds at 64; None where nothing was written."""
+        """Return the content of a core's UB at 64; None if it was not written."""
         raw = np.frombuffer(ctypes.string_at(lib.memory(core) + 64, 4096), np.float32).reshape(32, 32)
         return None if np.isnan(raw).all() else raw
 
@@ -440,7 +440,7 @@ def test_a_cube_core_moves_to_its_vector_cores(tmp_path: Path) -> None:
     assert (received(1)[:16, :16] == numbers[4:20, 8:24]).all() and received(0) is None
 
 
-# --- what is refused ----------------------------------------------------------------------------------------
+# --- refusals -----------------------------------------------------------------------------------------------
 
 VEC = "Tile<TileType::Vec, {}, 16, 64, BLayout::RowMajor, 16, 64>"
 TENSOR = "GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1, 1, 1, 64, 1>>"

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 
 def plans() -> list[Plan]:
-    """Of the cpu column, groups along columns: every scheme, algorithm and source."""
+    """Return plans of the cpu column, groups along columns: every scheme, algorithm and source."""
     found: dict[object, Plan] = {}
     for name in ("tquant", "tquant_hif4"):
         for p in every_plan(name, layouts=False):
@@ -68,7 +68,7 @@ def test_every_code_in_groups(tmp_path: Path) -> None:
 
 
 def singles() -> list[Plan]:
-    """Of the cpu column: to bytes by a scale, and back."""
+    """Return plans of the cpu column: to bytes by a scale, and back."""
     found = {}
     for name in ("tquant", "tdequant"):
         for p in every_plan(name, layouts=False):

@@ -1,5 +1,6 @@
-"""The compiled loops of the reference engine against what they stand for: the same bits, any NaN being equal to
-any other. Shapes are odd, empty and larger than the blocks of the loops; numbers of all kinds."""
+"""The compiled loops of the reference engine against their NumPy equivalents: the same bits, any NaN being
+equal to any other. Shapes are odd, empty and larger than the blocks of the loops; numbers of all kinds.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Every value that is stored is defined on every path, so the outputs do not depend on where tiles lie. Programs
 have nested loops (`for`, `while`), branches, switches, regions with blocks, calls, tiles carried by loops and
-returned by branches, views, scratch operands, tiles of ragged sizes, and reads of tiles that nobody wrote.
+returned by branches, views, scratch operands, tiles of ragged sizes, and reads of unwritten tiles.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Programs:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """A region: what it defines is gone afterwards."""
+        """Open a region: its definitions end with it."""
         scope, defined, turn = dict(self.scope), set(self.defined), self.turn
         self.depth += 1
         yield
@@ -197,7 +197,7 @@ class Programs:
         self.defined.add(to)
 
     def alone(self) -> None:
-        """A tile that nobody uses, or one that is read and was never written; the result is of no use."""
+        """Emit an unused tile, or one that is read and was never written; the result is not used."""
         shape = self.random.choice(self.shapes)[0]
         t = tile(shape)
         a = self.alloc(shape)
@@ -250,7 +250,7 @@ class Programs:
         self.emit("}")
 
     def carry(self) -> None:
-        """A loop that hands tiles to its next turn."""
+        """Emit a loop that passes tiles to its next iteration."""
         first = self.pick()
         if first is None:
             return self.loop()

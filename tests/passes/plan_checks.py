@@ -1,8 +1,8 @@
 """Planning programs in tests, and an independent check of the result.
 
-`replay` runs a planned program on random paths with nothing but names of storages: it notes who wrote which
-byte last and complains where a storage is read after somebody else wrote over its content. It shares nothing with
-liveness: values are bound one by one, as an interpreter does.
+`replay` runs a planned program on random paths with names of storages only: it notes the last writer of each
+byte, and reports a read of a storage whose content was overwritten. It shares nothing with liveness: values
+are bound one by one, as an interpreter does.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def addresses(ctx: PassContext) -> dict[str, int]:
 
 
 def launch(module: Module, n: int, p: int, target: Profile = A3, sanitize: Any = ()) -> tuple[Any, list[Any]]:
-    """What a program of `memory_programs` stores, and what sanitizers say."""
+    """Return the stores of a program of `memory_programs`, and the findings of the sanitizers."""
     x = np.random.default_rng(5).integers(-9, 10, (IN_WINDOWS * WINDOW, COLS)).astype(np.float32)
     y = np.full((SITES * TURNS * WINDOW, COLS), -77, np.float32)
     run = pto.kernel(module, "k", target=target, engine="reference").run(x, y, n, p, sanitize=sanitize)
@@ -87,7 +87,7 @@ class Replay:
         return self.region(function.regions[0], values)[1]
 
     def region(self, region: Region, values: dict[Value, Any]) -> tuple[str, list[Any]]:
-        """Run the blocks of a region; the terminator and what it passes."""
+        """Run the blocks of a region; return the terminator and its operands."""
         block: Block = region.blocks[0]
         while True:
             for op in block.ops:

@@ -1,4 +1,4 @@
-"""Random structured programs without synchronisation, placed at random, and what to run them with.
+"""Random structured programs without synchronisation, placed at random, and their arguments.
 
 Tiles are placed anywhere, on top of each other too: whatever the addresses are, the program means what it
 does in program order. Loops may run zero times, branches may lack an else, windows are static, dynamic or
@@ -366,7 +366,7 @@ class Maker:
     # -- control ---------------------------------------------------------------------------------------
 
     def block(self, depth: int) -> None:
-        """Some instructions and structures; what is defined inside is not used after."""
+        """Emit some instructions and structures; definitions inside are not used after."""
         saved = (
             list(self.vectors),
             list(self.scalars),

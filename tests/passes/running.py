@@ -51,7 +51,7 @@ def result(source: str | Module, *passes: str, target: str | None = None, **opti
 
 
 def check(ctx: PassContext) -> None:
-    """What passes leave is legal, and prints as a program that is the same."""
+    """Check that the output of passes is legal, and prints as the same program."""
     problems = [d for d in verify(ctx.module, ctx.profile, flags="warning") if d.severity == "error"]
     assert not problems, (problems, pto.to_text(ctx.module))
     text = pto.to_text(ctx.module)
@@ -72,7 +72,7 @@ def runs_alike(
     target: str | None = None, check_input: bool = True, compile_options: dict[str, Any] | None = None,
     **launch: Any,
 ) -> Module:  # fmt: skip
-    """Run a program before and after passes; everything it wrote, and what was found wrong, is the same."""
+    """Run a program before and after passes; check that all writes and all findings are the same."""
     module = pto.parse(source) if isinstance(source, str) else source
     profile = module_profile(module, target)
     if passes:
@@ -84,7 +84,7 @@ def runs_alike(
     if check_input:
         check(ctx)
     before, first = _run(module, args, entry, profile, check_input, launch)
-    # what was printed and read again runs: nothing hangs on objects
+    # a parsed text runs as well: the passes keep no state on objects
     again = pto.parse(pto.to_text(ctx.module))
     after, second = _run(again, args, entry, profile, check_input, launch)
     assert second == first, (first, second)

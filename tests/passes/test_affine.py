@@ -1,6 +1,6 @@
 """Forms of integers hold in every iteration: random arithmetic in loops with constant bounds, evaluated.
 
-Numbers that have an open end are assumed not to wrap, so what is computed from them is not compared.
+Numbers that have an open end are assumed not to wrap, so results computed from them are not compared.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def program(chance: random.Random) -> str:
 
 
 def numbers(ops: list[Operation], given: dict[Value, int]) -> dict[Value, int]:
-    """What every value is in an iteration; without those that nothing defines."""
+    """Return the value of every definition in an iteration, without undefined ones."""
     found = dict(given)
     for op in ops:
         if op.name == "arith.constant":
@@ -100,7 +100,7 @@ def numbers(ops: list[Operation], given: dict[Value, int]) -> dict[Value, int]:
 
 
 def value(form: Affine, symbols: dict[Symbol, int], number: int) -> int | None:
-    """The number of a form; one symbol that it is the first to show gets its number from what was computed."""
+    """Return the number of a form; a symbol that appears first gets its number from the computed value."""
     unknown = [s for s in form.terms if s not in symbols]
     if len(unknown) == 1:
         (symbol,) = unknown

@@ -64,7 +64,7 @@ def test_equal_values() -> None:
 
 
 def test_inner_code_uses_outer_values_only() -> None:
-    """What a branch computes is not known after it, nor on the other branch."""
+    """Values of a branch are not visible after it, nor on the other branch."""
     found = lines(f"""%t = arith.cmpi eq, %i, %i : index
     %c = arith.constant 3 : index
     scf.if %t {{

@@ -1,4 +1,4 @@
-"""What planning says about itself: the text, the map of a page, and that both agree with the program."""
+"""The report of planning: the text, the map of a page, and that both agree with the program."""
 
 from __future__ import annotations
 

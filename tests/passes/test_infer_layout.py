@@ -50,7 +50,7 @@ def program(
 
 
 def inferred(*args: Any, **options: Any) -> str | None:
-    """What is written on the view."""
+    """Return the layout of the view."""
     module = result(program(*args, **options), PASS)
     (view,) = [op for op in module.walk() if op.name == "pto.make_tensor_view"]
     return view.attr("layout")
@@ -168,7 +168,7 @@ def test_unknown_extents(
     assert inferred(shape, strides, tiles) == expected
 
 
-# -- what the author says ----------------------------------------------------------------------------------
+# -- layouts of the author ---------------------------------------------------------------------------------
 
 
 @together(

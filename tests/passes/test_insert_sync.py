@@ -218,7 +218,7 @@ def test_insert_into_vec_runs_on_v() -> None:
 
 
 def test_insert_into_mat_runs_on_fix() -> None:
-    """Who reads the result waits for FIX, and nobody for MTE3."""
+    """Readers of the result wait for FIX, and none for MTE3."""
     body = """
         t m mat a0
         t k mat a4
@@ -593,7 +593,7 @@ def test_equal_computations_are_equal() -> None:
 
 
 def test_views_that_move_with_the_loop_may_meet() -> None:
-    """The pointer goes up by what the window goes down: every iteration writes the same rows."""
+    """The pointer goes up by as much as the window goes down: every iteration writes the same rows."""
     body = """
         t a tile a0
         load px -> a
@@ -728,7 +728,7 @@ def test_two_buffers_by_parity(arch: str) -> None:
 
 
 def test_the_next_tile_is_loaded_while_this_one_is_used() -> None:
-    """Places `i % 2` and `(i + 1) % 2`: what is computed in an iteration does not wait for its load."""
+    """Slots `i % 2` and `(i + 1) % 2`: the computation of an iteration does not wait for its load."""
     body = """
         t p tile a0
         t d tile a2

@@ -1,4 +1,4 @@
-"""Which kind of core runs a function, without a word of it in the program."""
+"""The kind of core of a function, inferred without a declaration in the program."""
 
 from __future__ import annotations
 

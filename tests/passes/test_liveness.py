@@ -1,4 +1,4 @@
-"""When tiles are needed: steps counted by hand on small programs."""
+"""Live ranges of tiles: steps counted by hand on small programs."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ scf.yield
 
 
 def test_blocks() -> None:
-    """A loop made of branches: what is written at its end is read at its start."""
+    """A loop made of branches: a write at its end is read at its start."""
     found = spans(
         program("""alloc a b
 load a
@@ -337,7 +337,7 @@ pto.tmov ins(%w : !pto.tile_buf<vec, 16x32xf32>) outs(%d : !pto.tile_buf<vec, 16
 
 
 def test_calls() -> None:
-    """A callee's steps come first; what the caller keeps, or passes, is occupied at all of them."""
+    """A callee's steps come first; tiles that the caller keeps, or passes, are occupied at all of them."""
     helper = """func.func private @f(%t: TILE, %in: !pto.partition_tensor_view<8x64xf32>) {
 %h = pto.alloc_tile : TILE
 pto.tload ins(%in : !pto.partition_tensor_view<8x64xf32>) outs(%h : TILE)

@@ -1,4 +1,4 @@
-"""Frontend FIFO instructions become handles: what is written, what is refused, and that data still arrives."""
+"""Frontend FIFO instructions become handles: the output, refusals, and that data still arrives."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_names_in_use_are_left_alone() -> None:
     )
 
 
-# -- what is refused ---------------------------------------------------------------------------------------
+# -- refusals ----------------------------------------------------------------------------------------------
 
 
 def test_frontend_instructions_stand_in_kernels_of_their_kind() -> None:

@@ -65,7 +65,7 @@ def test_what_one_end_says_holds_for_both(value: str, first: bool) -> None:
     ],
 )  # fmt: skip
 def test_refused(cube: list[str], vector: list[str], first: str, second: str, message: str) -> None:
-    """What concerns both ends; the verifier sees what one end alone gets wrong."""
+    """Errors that concern both ends; the verifier reports those of one end."""
     (found,) = errors(program(cube, vector, first, second), *PASSES)
     assert found.code == "PTO-E1106" and message in found.message
 

@@ -40,7 +40,7 @@ def small(tiles: float) -> Profile:
     return A3.override({"vec": int(tiles * BYTES)})
 
 
-# -- what the field's assembler does -----------------------------------------------------------------------
+# -- behaviour of PTOAS ------------------------------------------------------------------------------------
 
 UB = "memref<16x16x16xf16, #pto.address_space<vec>>"
 GM = "memref<16x16x16xf16, #pto.address_space<gm>>"
@@ -398,7 +398,8 @@ return
 
 
 def test_a_callee_does_not_write_its_own_tiles_over_what_it_was_given() -> None:
-    """h dies where t is written, in place of it as far as the callee can see; but t was needed all along."""
+    """h dies where t is written, which replaces it as far as the callee can see; but t was needed all
+    along."""
     helper = """func.func private @f(%t: TILE) {
 %h = pto.alloc_tile : TILE
 pto.tmov ins(%t : TILE) outs(%h : TILE)
@@ -492,7 +493,8 @@ def test_kernels_that_share_a_helper_do_not_add_up() -> None:
 
 
 def test_kernels_that_share_a_helper_when_bytes_are_shared() -> None:
-    """Each kernel alone has more tiles than fit, one after the other; what the other one keeps does not count."""
+    """Each kernel alone has more tiles than fit, one after the other; tiles of the other kernel do not
+    count."""
     text = [f"func.func private @f(%t: {TILE}) {{", f"pto.tadd ins(%t, %t : {TILE}, {TILE}) outs(%t : {TILE})",
             "return", "}"]  # fmt: skip
     for name in "pq":
@@ -725,7 +727,7 @@ def test_random_programs_run_as_before() -> None:
 
 @pytest.mark.seeded
 def test_random_programs_keep_their_content() -> None:
-    """On random paths nobody reads what another tile has written over."""
+    """On random paths no read finds bytes that another tile has overwritten."""
     for seed in seeds(range(1000, 1096 if EVERY else 1010)):
         _replay(_tightest(pto.parse(Programs(seed, 16).text)), seed, 12)
 

@@ -248,7 +248,7 @@ def test_frontend_ids_come_in_order() -> None:
 
 @pytest.mark.parametrize("arch", ["a3", "a5"])
 def test_two_rings_between_the_same_cores(arch: str) -> None:
-    """Products go through one FIFO or the other in turn, and every one arrives where it should."""
+    """Products go through the two FIFOs alternately, and every one arrives at its destination."""
     count = 6
     source = cube_to_vector(arch, count, 4, 1)
     for side in ("aic", "aiv"):

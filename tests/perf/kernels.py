@@ -156,10 +156,10 @@ def gemm(
 
 
 def attention(s0: int, s1: int, head: int = 128, preload: int = 4, overlap: bool = True) -> str:
-    """One head of attention, 128 rows of q a block: the cube has scores of 256 keys at a time and the product
-    with the values, the vector cores the softmax in slices of 32 rows and the sum. Cores pass what they have
-    through slots in global memory; `preload` tiles of scores are ahead of the values. Without `overlap` the
-    cube waits for the weights of a tile before it begins the next."""
+    """Return one head of attention, 128 rows of q a block: the cube computes scores of 256 keys at a time and
+    the product with the values, the vector cores the softmax in slices of 32 rows and the sum. Cores pass
+    data through slots in global memory; `preload` tiles of scores are ahead of the values. Without `overlap`
+    the cube waits for the weights of a tile before it begins the next."""
     ahead = min(preload, s1 // 256) if overlap else 0
     slots = ahead + 1
     tiles = s1 // 256

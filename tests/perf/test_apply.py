@@ -1,4 +1,4 @@
-"""Advice that the tool follows by itself: the program that it writes takes what was promised."""
+"""Advice that the tool applies by itself: the written program takes the promised time."""
 
 from __future__ import annotations
 

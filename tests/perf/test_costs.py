@@ -52,7 +52,7 @@ def test_entries_name_rows_that_exist_and_expressions_that_read():
 
 
 def test_copies_by_the_words_of_their_calls_are_no_guesses():
-    """They cost what the grouped forms cost."""
+    """They cost as much as the grouped forms."""
     raw = "copy_gm_to_cbuf copy_cbuf_to_ubuf copy_ubuf_to_cbuf load_cbuf_to_ca load_cbuf_to_cb load_cbuf_to_ca_s4"
     for name in (*raw.split(), "load_cbuf_to_cb_s4", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx"):
         row = isa.row(name)
@@ -146,7 +146,7 @@ def test_one_file_serves_kernels_and_the_runtime(tmp_path: Path):
     overheads = read_machine(path)
     assert overheads.costs["completion"] == 5000 and overheads.cores == str(path)
     path.write_text("bw_gm = 64.0\n[runtime]\ncompletion = 5000\n")
-    with pytest.raises(DiagnosticError, match="unknown parameter 'bw_gm'"):  # not only where it is asked for
+    with pytest.raises(DiagnosticError, match="unknown parameter 'bw_gm'"):  # not only where it is used
         read_machine(path)
 
 

@@ -1,4 +1,4 @@
-"""The explorer: what its pages hold, and what they do in a real browser."""
+"""The explorer: the content of its pages, and their behaviour in a real browser."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_counters_equal_what_the_timeline_says(browser: Any, tmp_path: Path):
 
 
 def kernel_view(path: Path, *options: str) -> None:
-    """A kernel whose result is known: y = x + x, by rows; x[3, 5] is no number."""
+    """Write the view of a kernel with a known result: y = x + x, by rows; x[3, 5] is NaN."""
     x = np.arange(1024 * 128, dtype=np.float32).reshape(1024, 128)
     x[3, 5] = np.nan
     np.save(path.with_name("x.npy"), x)

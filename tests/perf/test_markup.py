@@ -46,12 +46,12 @@ HOSTILE = (
     "<script>alert(1)</script>\"><img src=x onerror=alert(2)>' onload=alert(3) x='&amp;&</script></style></title>"
     "]]><!--\n\x00\x1b[31m\x07\x9b\u202e\u2028\ufeff\udcff{}${x}`\\"
 )
-#: Of it what a file or a quoted symbol can have.
+#: The part of it that a file or a quoted symbol can have.
 NAMED = HOSTILE.translate(dict.fromkeys(map(ord, "/\x00")))
 
 
 class Parsed(HTMLParser):
-    """Which elements a page has, with which attributes, and what is in them."""
+    """The elements of a page, with their attributes and content."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

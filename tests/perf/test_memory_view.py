@@ -189,7 +189,7 @@ module attributes {pto.target_arch = "a3"} {
 
 
 def test_peak_and_curve_are_one_number(browser: Any, tmp_path: Path) -> None:
-    """What the page says is alive at most is what the map says, where time is counted in steps."""
+    """The peak on the page is the peak of the map, with time counted in steps."""
     rng = np.random.default_rng(1)
     map = made(steps=60)
     for n in range(12):

@@ -1,4 +1,4 @@
-"""Records: the tables, their files, and what is refused."""
+"""Records: the tables, their files, and refusals."""
 
 from __future__ import annotations
 

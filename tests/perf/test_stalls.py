@@ -14,7 +14,7 @@ import pto
 from pto.perf.timeline import simulate as sim
 from pto.perf.timeline.timeline import Timeline
 
-#: Reasons that are no stall: a pipe that works, and the time before there is anything.
+#: Reasons that are not stalls: a pipe that works, and the time before the first work.
 NO_STALL = {sim.PIPE, sim.LAUNCH, sim.BLOCK}
 EVERY = {
     sim.ISSUE, sim.QUEUE, sim.FLAG, sim.TOKEN, sim.BARRIER_, sim.EMPTY, sim.FULL, sim.CROSS, sim.GRID, sim.UNIT,
@@ -33,7 +33,7 @@ def plants(reason: str) -> Callable[[Callable[[bool], Timeline]], None]:
     return keep
 
 
-#: With a flag, even if nobody needs it: a program without any is timed one instruction after another.
+#: With an unneeded flag: a program without any is timed one instruction after another.
 _END = "\nset MTE2 V 7\nwait MTE2 V 7"
 
 
@@ -152,7 +152,8 @@ module attributes {{pto.target_arch = "a3"}} {{
 
 
 def _fifo(slow: str) -> Timeline:
-    """The cube pushes, vector cores pop and store nothing; what is slow comes twenty times over."""
+    """Return a timeline: the cube pushes, vector cores pop and do not store; the slow side works twenty times
+    as long."""
     lines = Path("examples/kernels/mixed_fifo.pto").read_text().splitlines()
     made: list[str] = []
     for line in lines:
@@ -188,7 +189,7 @@ def _(stalls: bool) -> Timeline:
 
 @plants(sim.TRANSFER)
 def _(stalls: bool) -> Timeline:
-    """Who waits for a transfer at once has nothing to do; who waits at the end has a load meanwhile."""
+    """A wait right after a transfer is idle time; before a wait at the end there is a load meanwhile."""
     session = """\
     %at8 = arith.constant 163840 : i64
     %scratch = pto.alloc_tile addr = %at8 : !pto.tile_buf<vec, 1x256xi8>

@@ -1,4 +1,4 @@
-"""The view of tasks: what its page holds, and what it does in a real browser."""
+"""The view of tasks: the content of its page, and its behaviour in a real browser."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_counters_equal_cards(records: Records, page: str) -> None:
     assert shown["task ring"]["limit"] == 1024
     assert shown["task ring"]["peak"] == records.stats["task_window_peak"]
     assert str(shown["task ring"]["peak"]) in [card[0] for card in data["cards"] if card[4] == "Task ring"]
-    # what the engine saw between two samples counts in both
+    # events of the engine between two samples count in both
     records = simulate(40, seed=3).records
     records.stats["task_window_peak"] = 99
     data = _data(tasks.html(records))

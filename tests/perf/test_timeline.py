@@ -320,8 +320,9 @@ def test_a_barrier_more_never_shortens_and_one_less_never_lengthens(both: tuple[
 @examples(150)
 @given(barriers())
 def test_what_a_barrier_shortens_is_what_sharing_cost(both: tuple[Trace, Trace]):
-    """Where transfers share memory, one that comes later may let another one go ahead, and the total may be shorter: so
-    it is with every machine that shares. But sharing makes nothing faster, and without it nothing gets shorter."""
+    """With shared memory, a later transfer may let another one go ahead, and the total may be shorter: so it
+    is with every machine that shares. But sharing makes no transfer faster, and without it none gets
+    shorter."""
     without, barrier = (Timeline(trace, _CROWDED) for trace in both)
     alone = Timeline(both[0], _UNSHARED).cycles
     assert without.cycles >= alone - 1e-6

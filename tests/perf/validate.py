@@ -1,6 +1,6 @@
 """The model of time against every published measurement: `python -m tests.perf.validate [--all] [WORD..]`.
 
-`measurements.csv` has the figures with their evidence, and what the field's own model says where that is known.
+`measurements.csv` has the figures with their evidence, and the vendor's own model where that is known.
 Kernels are those of `kernels.py`, timed by dry runs. Without `--all` those of more than a million events are left
 out, which take a minute each.
 """
@@ -103,7 +103,7 @@ def _product(m: int, k: int, n: int, machine: str, blocks: int, dtype: str = "f1
 
 
 def model(row: Row) -> float:
-    """What the model says of a measurement, in its unit."""
+    """Return the model's value of a measurement, in its unit."""
     machine = MACHINES[row.machine]
     words = row.what.split()
     match row.kind:
