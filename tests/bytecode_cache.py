@@ -2,7 +2,7 @@
 
 All workers collect the same files in the same order. After a checkout or a change, each worker would compile every
 file: 25 CPU seconds, most of them for the asserts that pytest rewrites. Here each worker starts at another file, and
-skips what others have compiled.
+skips files that others have compiled.
 """
 
 from __future__ import annotations

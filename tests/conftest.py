@@ -1,7 +1,8 @@
-"""What several test folders share: the same run everywhere, `--rebase`, programs annotated with their diagnostics.
+"""Common parts of several test folders: equal runs everywhere, `--rebase`, annotated programs.
 
-Property tests draw the same examples in every run (profile `fixed`). `make fuzz` draws others (profile `fuzz`; see
-`tests/fuzz/rounds.py`). Neither profile minds how long an example takes: machines are shared and noisy.
+Property tests draw the same examples in every run (profile `fixed`). `make fuzz` draws others (profile
+`fuzz`; see `tests/fuzz/rounds.py`). Neither profile minds how long an example takes: machines are shared and
+noisy.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     fuzzing = config.getoption("--hypothesis-profile") == "fuzz"
     if fuzzing:
         seeds.fuzz_round = int(config.getoption("--hypothesis-seed") or 0)
-    # Ctrl-C is ignored by what a script has put in the background, and by all that starts from there.
+    # Ctrl-C is ignored by background jobs of scripts, and by all processes started from there.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if worker := getattr(config, "workerinput", None):
@@ -72,11 +73,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     folder = tempfile.mkdtemp(prefix="pto-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # nobody else asks for those of a round
+    kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # no other process uses those of a round
     # Products are small, and threads of BLAS spin while they wait for each other: each worker has one.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    # What the package's pack lacks is compiled, so that engine native is tested and not the executors behind it
-    # (tests/engine/native/test_generic.py).
+    # Calls that the package's pack lacks are compiled, so that engine native is tested and not the executors
+    # as its fallback (tests/engine/native/test_generic.py).
     os.environ.update(
         PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder, PTO_NATIVE_COMPILE="always"
     )
@@ -100,7 +101,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def kept_place(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A folder for this test, the same in every run: what is built of an orchestration is known by its place, too."""
+    """Return a folder for this test, the same in every run: a built orchestration is identified by its
+    location, too."""
     with made.held("places", made.digest(str(request.path), request.node.name)) as place:
         yield place
 
@@ -117,7 +119,7 @@ def _diagnose(text: str, target: Any = None, **options: Any) -> list[Diagnostic]
 
 @pytest.fixture(scope="session")
 def tool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What stands first in PATH where pages, scripts and tests call our tools."""
+    """Return the first folder of PATH for pages, scripts and tests that call our tools."""
     with tools(tmp_path_factory.mktemp("tools")) as folder:
         yield folder
 

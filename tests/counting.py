@@ -1,4 +1,4 @@
-"""Work, counted: what a test may hold a function to, as no other process and no slow machine changes it."""
+"""Work, counted: a bound for functions that does not depend on other processes and slow machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def calls(function: Callable[..., object], *args: Any) -> int:
-    """How many functions, of Python and of C, one call of a function enters."""
+    """Count the functions, of Python and of C, that one call of a function enters."""
     count = 0
 
     def note(frame: Any, event: str, arg: Any) -> None:

@@ -1,9 +1,9 @@
-"""What tests build, kept for all processes that test, now and later: by the content of everything it is made from.
+"""Files that tests build, kept for all test processes, now and later: by the content of all their inputs.
 
-    made_once("native", key, "engine.o", make)            # a file; the first one that wants it makes it
-    compiled([*command], source, target)                  # what a compiler makes of a source, and says of it
+    made_once("native", key, "engine.o", make)            # a file; the first process that needs it makes it
+    compiled([*command], source, target)                  # output and messages of a compiler
 
-After a change of the headers, everything is built again; after one of Python, what it changes in the sources.
+After a change of the headers, all files are built again; after one of Python, those with changed sources.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pto.files import make_private
 
 ROOT = Path(__file__).parents[1]
 INCLUDE = ROOT / "native/include"
-#: What makes libraries of kernels, beside what the cache of kernels knows them by.
+#: Modules that make libraries of kernels, besides the keys of the cache of kernels.
 _BUILDERS = ("cache.py", "engine/cpp/*.py", "engine/compiled/*.py", "runtime/compile.py")
 _WEEK = 7 * 24 * 3600
 
@@ -44,11 +44,11 @@ def _of_files(files: Sequence[Path]) -> str:
 
 
 def folder(kind: str, key: str) -> Path:
-    """Where files of this content are. Those of others may be in use elsewhere; they go when nobody has asked for
-    them in a week."""
+    """Return the folder for files of this content. Folders of other contents may be in use elsewhere; they
+    are removed after a week without use."""
     found = Path(tempfile.gettempdir()) / f"pto-test-{kind}-{os.getuid()}" / key[:16]
     if not found.exists():
-        with contextlib.suppress(FileNotFoundError):  # there is none yet, or somebody else cleans up, too
+        with contextlib.suppress(FileNotFoundError):  # there is none yet, or another process cleans up, too
             for other in found.parent.iterdir():
                 if time.time() - other.stat().st_mtime > _WEEK:
                     shutil.rmtree(other, ignore_errors=True)
@@ -98,8 +98,8 @@ def _tool(command: str) -> str:
 def compiled(
     command: Sequence[str | Path], source: Path | str, target: Path | None = None, reads: Sequence[Path] = ()
 ) -> subprocess.CompletedProcess[str]:
-    """What a compiler makes of a source, a file or a text (for its standard input), and says of it. It may include
-    our headers, and other files that are named in `reads`."""
+    """Compile a source, a file or a text (for its standard input); return the output and the messages. It may
+    include our headers, and other files that are named in `reads`."""
     words = [str(word) for word in command]
     name, text = (str(source), source.read_text()) if isinstance(source, Path) else ("", source)
     # Folders of a run are not the same in the next one.

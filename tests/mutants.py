@@ -505,7 +505,7 @@ def _append(path: Path, row: dict[str, Any]) -> None:
 
 
 def cold(mutant: Mutant) -> bool:
-    """Check whether compiled kernels would hide a fault: it is in what compiles, or in what is compiled."""
+    """Check whether compiled kernels would hide a fault: it is in the compiler, or in compiled code."""
     return mutant.path.startswith(HEADERS) or any(
         Path(mutant.path).match(f"{PACKAGE}/{b}") for b in made._BUILDERS
     )
@@ -571,7 +571,7 @@ def _instrument(base: Path, faults: Sequence[Mutant]) -> None:
 
 
 class Baseline:
-    """What the baseline tells of tests."""
+    """The results of the baseline by test."""
 
     def __init__(self, path: Path) -> None:
         self.cpu, self.wall, self.failed = dict[str, float](), dict[str, float](), list[str]()

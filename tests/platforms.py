@@ -59,7 +59,7 @@ class Row:
     before: str = ""  # with network
     command: str = DEMO
     setting: str = ""  # of the environment, or of `make`
-    refused: str = ""  # what the command has to say where it has to fail
+    refused: str = ""  # the expected text of the command if it must fail
     folder: str = "pto"
     fresh: bool = False  # whether the system of earlier rows is replaced
     network: bool = True

@@ -1,4 +1,4 @@
-"""The cache of what is built: found again, shared by processes, limited, and never trusted where damaged."""
+"""The cache of builds: found again, shared by processes, limited, and never trusted if damaged."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
 
 
 def test_what_was_used_a_moment_ago_is_not_evicted(folder: Path) -> None:
-    """Somebody may be about to load it. It goes when it is asked to go."""
+    """A process may be about to load it. It is evicted on request."""
     with knobs.override(PTO_CACHE_LIMIT="1"):
         made = [cache.built(cache.key(str(n)), "kernel", Builder()) for n in range(3)]
     assert all(Path(b.path).exists() for b in made)
@@ -195,7 +195,7 @@ def test_what_older_versions_left_counts_and_goes(folder: Path) -> None:
 
 
 def test_what_is_not_ours_stays(folder: Path) -> None:
-    """Where the cache was given a folder of the user's, no source of theirs is counted or removed."""
+    """If the cache has a folder of the user's, no source of theirs is counted or removed."""
     for name in ("kernel.cpp", "notes", ".build-debug/a.o", "project/CMakeLists.txt", "libthing.so"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("mine")

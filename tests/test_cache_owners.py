@@ -55,7 +55,7 @@ def evil(tmp_path: Path, canary: Path) -> Path:
 
 @pytest.fixture
 def build(tmp_path: Path) -> Callable[[Path], Built]:
-    """What the victim builds."""
+    """Build as the victim does."""
     made = library(tmp_path / "good.so", _GOOD)
     return lambda work: Built(shutil.copy(made, work / "made.so"))
 
@@ -85,7 +85,7 @@ def plant(where: Path, evil: Path, owner: bool = False) -> None:
 
 
 def answer(build: Callable[[Path], Built]) -> tuple[int, Built]:
-    """What the victim gets to run."""
+    """Return the library that the victim runs."""
     built, found = loaded(lambda: cache.built(KEY, "kernel", build))
     return found.raw("answer")(), built
 
@@ -122,7 +122,7 @@ def test_e2409_a_folder_that_others_can_write(
     assert said.count("PTO-E2409") == 1 and f"cannot use the cache '{folder}'" in said
     assert f"'{weak}' belongs to user {os.geteuid()} and has mode 0777" in said
     assert f"chmod go-w {weak}" in said and "PTO_CACHE_DIR" in said
-    # as it says; what was planted before does not count
+    # as the folder requires; planted files from before do not count
     weak.chmod(0o755)
     value, built = answer(build)
     assert value == 42 and Path(built.path).parent.parent == folder
@@ -260,7 +260,7 @@ def test_a_description_that_is_damaged(
 def test_a_file_that_was_swapped_is_not_loaded(
     folder: Path, evil: Path, build: Callable[[Path], Built]
 ) -> None:
-    """The verified content is not what the path leads to any more: it is built again."""
+    """The verified content is not at the path any more: it is built again."""
     cache.built(KEY, "kernel", build)
 
     def swapped() -> Built:
@@ -348,7 +348,7 @@ def test_a_shared_cache_is_read(
         cache.built("cd" * 32, "kernel", build)
         assert main(["cache"]) == 0
         assert f"shared   {theirs}" in capfd.readouterr().out
-    assert not answer(build)[1].cached  # nobody has named it: nobody trusts it
+    assert not answer(build)[1].cached  # not named by the victim: not trusted
     assert sorted(theirs.iterdir()) == before
     assert sorted(p.name for p in folder.iterdir() if p.name[0] != ".") == [KEY, "cd" * 32]
 

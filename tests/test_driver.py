@@ -1,4 +1,4 @@
-"""The one way from a program to one that can be emitted or run: what is checked, what is done, what is told."""
+"""The one way from a program to one that can be emitted or run: checks, steps, and reports."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ _PYTHON_TESTS = {
     "PTO-E3103": "compat/test_names.py::test_e3103_names_that_are_refused",
 }
 
-#: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.
+#: Codes of a bytecode file, which is binary: a Python test of this folder names each of them.
 _BYTECODE_TESTS = _TESTS / "bytecode"
 
 #: Field codes that Python code raises, rather than a rule of a row (those are in the generated matrix).

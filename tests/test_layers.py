@@ -42,7 +42,7 @@ SEES = {
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "wire", "signals", "knobs", "cache")
-#: Circles that are there still. Nothing is added here; what is gone is taken out.
+#: Circles that are there still. Add none; remove those that are gone.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent
 DRAWN = Path(__file__).parents[1] / "docs/architecture.md"
@@ -121,7 +121,7 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def drawn() -> dict[str, set[str]]:
-    """What the drawing says: floor -> all floors below it. `a, b  <-  c` puts c above a and b."""
+    """Return the drawing as floor -> all floors below it. `a, b  <-  c` puts c above a and b."""
     section = DRAWN.read_text(encoding="utf-8").split("\n## Layers\n")[1]
     block = re.search(r"```text\n(.*?)```", section, re.DOTALL)
     assert block is not None

@@ -1,4 +1,6 @@
-"""What tests keep between runs is asked for again when anything has changed; one test of many checks runs all."""
+"""Files that tests keep between runs are built again if anything has changed; one test of many checks runs
+all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 from tests import made
 from tests.each import together
 
-#: A compiler that notes its calls, makes a file where it is told to, and complains.
+#: A compiler that notes its calls, makes a file at the given path, and complains.
 _COMPILER = """\
 #!/bin/sh
 case "$*" in --version) echo 1; exit;; esac

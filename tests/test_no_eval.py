@@ -54,7 +54,7 @@ _WORDS = re.compile(
 
 
 def uses(text: str) -> set[str]:
-    """What a module uses of all this, whether called or handed on."""
+    """Return the uses of all this in a module, called or passed on."""
     found: set[str] = set()
     if not _WORDS.search(text):
         return found

@@ -1,9 +1,9 @@
 """`pto`, `ptoas` and `ptobc` for pages, scripts and tests that call them a hundred times.
 
-A process that has imported them forks once per call. That is what a fresh one would do, but for half a second of
-importing: caches, folders and the environment are those of the call.
+A process that has imported them forks once per call. A fork behaves like a fresh process, without half a
+second of importing: caches, folders and the environment are those of the call.
 
-    python -m tests.tools NAME          # the process; `ready` on its output says that it listens there
+    python -m tests.tools NAME          # the process; `ready` on its output: it listens there
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def _become(files: list[int], command: list[str], folder: str, environment: dict
         status = e.code
     if status is not None and not isinstance(status, int):
         sys.exit(status)
-    # As the interpreter ends, but it does not free what the fork shares with us: that takes longer than most calls.
+    # As the interpreter ends, but it does not free state shared with the fork: that takes longer than most
+    # calls.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -26,8 +26,8 @@ def shared_folder() -> str:
 
 
 def acting(does: Callable[[], object], user: int = OTHER_USER) -> Callable[[], str]:
-    """Start a process of a user that does something; a function that waits for what it comes to: the result in
-    words, or the name of the exception."""
+    """Start a process of a user that runs a function; return a function that waits for the result: as text,
+    or the name of the exception."""
     folder = shared_folder()
 
     def acts() -> object:

@@ -13,7 +13,7 @@ from pto.asm.affine_text import AffineTextError, parse_affine_map
 from pto.diag import DiagnosticError
 from pto.ir.affine import AffineMapAttr, evaluate
 
-#: What is written, and what is printed.
+#: Source text, and printed text.
 SPELLINGS = {
     "affine_map<() -> ()>": None,
     "affine_map<(d0, d1)[s0] -> (d0 * 4 + s0 floordiv 3 - 1)>": None,
@@ -25,7 +25,7 @@ SPELLINGS = {
     "affine_map<(a) // a comment\n -> (-a * 2)>": "affine_map<(d0) -> ((-d0) * 2)>",
     "affine_map<(a) -> (9223372036854775807 - a)>": "affine_map<(d0) -> (9223372036854775807 - d0)>",
 }
-#: What is no map: the part that is pointed at, and what is said of it.
+#: Source texts that are not maps: the part at the caret, and the message.
 REFUSED = {
     'affine_map<()[s0=(1).get("system")] -> (s0)>': ("=", "expected ']'"),
     "affine_map<(d0) -> (d0.real)>": ("d0.real", "unknown dimension or symbol 'd0.real'"),

@@ -1,4 +1,6 @@
-"""What newer tools of the field write for what the table has under another name: read as ours, printed as ours."""
+"""Spellings of newer PTOAS tools for entries with another name in the table: accepted, and printed in our
+spelling.
+"""
 
 from __future__ import annotations
 

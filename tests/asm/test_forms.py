@@ -229,7 +229,7 @@ def test_unknown_form_is_refused() -> None:
 
 
 def test_a_module_uses_nothing_from_outside() -> None:
-    """In every form: what is defined behind it is not defined for it."""
+    """In every form: definitions after a module are not visible in it."""
     text = """"builtin.module"() ({
   "func.func"() <{sym_name = "k", function_type = () -> ()}> ({
   ^bb0:

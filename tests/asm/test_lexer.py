@@ -1,4 +1,4 @@
-"""Tokens: where they start and end, types as one token however deep they nest, what is no token."""
+"""Tokens: their start and end, types as one token however deep they nest, text that is not a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text that is not quite right is answered: the cause, its place, and the way out; nothing that follows from it."""
+"""Diagnostics of texts that are almost right: cause, location and way out; no follow-up errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def kernel(*lines: str, args: str = "%p: !pto.ptr<f32>, %n: i32") -> str:
 
 
 def test_the_same_finding_has_the_same_severity_everywhere() -> None:
-    """`pto check`, `ptoas` and `pto.verify` judge alike."""
+    """`pto check`, `ptoas` and `pto.verify` report the same severity."""
 
     def check(path: Path) -> None:
         module, _ = parse_source(Source(path.name, path.read_text().partition("// STD")[0]))

@@ -1,4 +1,4 @@
-"""The documents form by form: what they print is read, or answered in the form it is written in."""
+"""The documents form by form: their printed texts are read, or answered in the form of the input."""
 
 from __future__ import annotations
 

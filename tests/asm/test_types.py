@@ -1,4 +1,4 @@
-"""Type texts: every accepted spelling, its canonical print, and what a bad one is told."""
+"""Type texts: every accepted spelling, its canonical print, and the diagnostics of bad ones."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def accepted_by_xdsl(text: str) -> None:
     assert all(name.startswith("pto.") for name in unknown), unknown
 
 
-#: Programs that are wrong, beside those of golden/errors: nobody has to accept them.
+#: Wrong programs, besides those of golden/errors: no parser has to accept them.
 WRONG = {
     "10_wrong.pto", "all_errors.pto", "double.pto", "names.pto", "pipes.pto", "flags_of_two_cores.pto", "right_layout_a3.pto",
     "right_layout_cpu.pto",

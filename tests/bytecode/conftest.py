@@ -1,7 +1,7 @@
-"""What bytecode keeps of a program: the same normalisation, made on the IR, to compare round trips with.
+"""Normalisation of a program as in bytecode, made on the IR, to compare round trips with.
 
-Bytecode holds sorted dictionaries, numbers in their type's own precision, and no attribute that says its
-default where the format always writes it. Without debug information it has no names either.
+Bytecode holds sorted dictionaries, numbers in their type's own precision, and no attribute with its
+default if the format always writes it. Without debug information it has no names either.
 """
 
 from __future__ import annotations

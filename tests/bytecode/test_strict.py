@@ -1,4 +1,6 @@
-"""`--strict-v0`: what the field's reader cannot take is refused, all of it at once, with the place."""
+"""`--strict-v0`: everything that the PTOAS reader does not accept is refused, all of it at once, with the
+location.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pto build`: libraries from programs and from C++, and what it says where that fails."""
+"""`pto build`: libraries from programs and from C++, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every tool promises: exit status, standard streams, several files, outputs written whole or not at all."""
+"""Contract of every tool: exit status, standard streams, several files, whole outputs or none."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def test_input_and_output_may_be_one_file(good: Path) -> None:
 def test_check_and_ptoas_agree_on_programs_with_nothing_to_run_or_to_emit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What only one of them minded: no function at all, and vector registers on an A3."""
+    """Errors that only one of them reported: no function at all, and vector registers on an A3."""
     path = tmp_path / "k.pto"
     scope = 'pto.vecscope {\n      %m = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>\n    }'
     for text, arch, code, status in (
@@ -363,7 +363,8 @@ def test_json_diagnostics_have_a_fixed_shape(bad: Path, capsys: Capture) -> None
 
 
 def test_names_that_act_on_a_terminal_do_not_reach_it(tmp_path: Path, capsys: Capture) -> None:
-    """Names of functions and files in verdicts, tables and diagnostics; `\\udcff` is a byte that is no UTF-8."""
+    """Names of functions and files in verdicts, tables and diagnostics; `\\udcff` is a byte that is not
+    UTF-8."""
     path = tmp_path / "a\x1b[31m\u202e\udcff.pto"
     named = r'@"k\1B[2J\0Ax"() attributes {pto.entry} '
     path.write_text(UGLY.replace("@k()", named).replace("{", ' attributes {pto.target_arch = "a3"} {', 1))

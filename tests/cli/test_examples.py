@@ -1,4 +1,4 @@
-"""`pto examples`: every example is listed, and what is copied is whole."""
+"""`pto examples`: every example is listed, and copies are whole."""
 
 from __future__ import annotations
 

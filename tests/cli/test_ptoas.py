@@ -1,4 +1,4 @@
-"""Options of `ptoas` that show what it did on the way to C++."""
+"""Options of `ptoas` that show its steps on the way to C++."""
 
 from __future__ import annotations
 

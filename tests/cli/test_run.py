@@ -1,4 +1,4 @@
-"""`pto run`: forms of arguments, outputs, exit status; what it prints and what it leaves alone."""
+"""`pto run`: forms of arguments, outputs, exit status; printed text and unchanged arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ func.func @talk(%x: !view, %n: i32) attributes {pto.entry} {
 }
 """
 
-#: Stores what it loaded, after the flag; without it where the lines are taken out.
+#: Stores the loaded tile, after the flag; without the flag if the lines are removed.
 FLAGGED = """\
 !tile = !pto.tile_buf<vec, 4x64xf32>
 !view = !pto.tensor_view<4x64xf32>

@@ -167,7 +167,7 @@ def test_a_file_that_takes_nothing_more(tool_folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_a_full_disk() -> None:
-    """What is written otherwise than in one step: the results of a search, line by line."""
+    """Output that is written in several steps: the results of a search, line by line."""
     words = "tune double.pto -j 1 --param ROWS=16 -- f32:1024x128 f32:1024x128".split()
     done = subprocess.run(
         [sys.executable, "-c", _LIMITED, *words], capture_output=True, text=True, check=False

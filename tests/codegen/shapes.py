@@ -27,7 +27,7 @@ def body(text: str, name: str = "k") -> str:
 
 
 def in_order(text: str, *patterns: str) -> dict[str, str]:
-    """Assert that lines like the patterns follow one another; what the named variables are."""
+    """Assert that lines like the patterns follow one another; return the values of the named variables."""
     bound: dict[str, str] = {}
     at = 0
     for pattern in patterns:

@@ -1,8 +1,8 @@
 """No attribute and no operand is lost: each changes the C++, or the emitter refuses it with a code.
 
 The table is walked: every instruction with attributes, in every form its witness has, with every legal value
-of every attribute. Two values that give the same text are an error unless they mean the same, which is said
-here with the reason.
+of every attribute. Two values that give the same text are an error unless they mean the same; such cases are
+listed here with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forms with a spelling of their own: the C++ compiles with our headers and does what the reference engine does."""
+"""Forms with a spelling of their own: the C++ compiles with our headers and agrees with engine reference."""
 
 from __future__ import annotations
 
@@ -605,7 +605,7 @@ func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
 
 @needs_compiler
 def test_numbers_of_one_bit_and_zeros_with_a_sign() -> None:
-    """i1 as -1 where it has a sign, what it keeps of wider numbers, and -0.0 of every type."""
+    """i1 as -1 in signed types, the kept bits of wider numbers, and -0.0 of every type."""
     lines: list[str] = []
     stored: list[tuple[str, str]] = []
     for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
@@ -843,7 +843,7 @@ func.func @k(%a: !pto.partition_tensor_view<1x16xf32>, %o: !pto.partition_tensor
 
 @needs_compiler
 def test_a_row_is_expanded_as_wide_as_its_destination() -> None:
-    """Kernels of compilers count on it: whatever lies behind what is valid comes along."""
+    """Kernels from compilers rely on it: the elements after the valid region are expanded, too."""
     row = np.arange(16, dtype=np.float32)[None]
     for engine in ("cpp", "reference"):
         found = np.zeros((8, 16), np.float32)

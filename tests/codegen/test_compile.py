@@ -1,4 +1,4 @@
-"""Emitted C++ is C++: what the examples become compiles with the headers of this package."""
+"""Emitted C++ is C++: the output for the examples compiles with the headers of this package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS = ROOT / "native" / "include"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 KERNELS = sorted((ROOT / "examples" / "kernels").glob("*.pto"))
 
-#: The last line of what every file starts with.
+#: The last line of the common part of every file.
 _END = "    pipe_barrier(PIPE_ALL);\n    break;\n  }\n}\n"
 
 

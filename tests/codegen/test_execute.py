@@ -1,7 +1,7 @@
-"""Scalar code and control flow mean in C++ what they mean in the reference engine.
+"""Scalar code and control flow have the same results in C++ and in the reference engine.
 
 Random structured programs of scalar operations store their results in an array; the emitted C++ is compiled
-with a header that has nothing but the qualifiers, called, and compared.
+with a header that has only the qualifiers, called, and compared.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Program:
 
     @contextmanager
     def scope(self, *more: tuple[str, str]) -> Iterator[None]:
-        """A region: what is made inside is gone after it."""
+        """Open a region: its definitions end with it."""
         before = list(self.values)
         self.values += more
         self.outside.append(len(before))

@@ -1,4 +1,4 @@
-"""What the field's assembler prints or refuses for small programs, one fact per test; variables have any names."""
+"""Output and errors of PTOAS for small programs, one fact per test; variables may have any names."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ func.func @k(%p: !pto.ptr<f16>) {{
     assert "PIPE_MTE2, PIPE_V," not in text
 
 
-# -- what is refused -----------------------------------------------------------------------------------------
+# -- refusals ------------------------------------------------------------------------------------------------
 
 NZ = "blayout=col_major, slayout=row_major"
 ACC = f"acc, 32x32xf32, {NZ}, fractal=1024"

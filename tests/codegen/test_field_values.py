@@ -1,7 +1,7 @@
-"""Numbers as public headers and tests have them, on both engines: what a whole tile holds after an instruction.
+"""Numbers as public headers and tests have them, on both engines: whole tiles after an instruction.
 
 A case is an instruction over tiles at addresses of their own. All of their storage is loaded first, and all of
-the destination stored afterwards, whatever is valid: what an instruction leaves is seen, too. All cases of a
+the destination stored afterwards, whatever is valid: unchanged bytes are seen, too. All cases of a
 target are one program, which is compiled once.
 """
 
@@ -139,11 +139,11 @@ def masks(target: str) -> list[Case]:
     return [tcmp, tcmps, tsel, tsels]
 
 
-# -- what a transfer leaves
+# -- results of a transfer
 
 
 def loads(target: str) -> list[Case]:
-    """The simulator for the cpu fills a tile with its pad, hardware what is left of blocks of 32 bytes."""
+    """The simulator for the cpu fills a tile with its pad, hardware fills the rest of blocks of 32 bytes."""
     given, old = numbers(5, 50), numbers(8, 64, seed=6)
     end, rows = (64, 8) if target == "cpu" else (56, 5)
     cases = []

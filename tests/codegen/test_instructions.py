@@ -1,4 +1,4 @@
-"""Instructions whose spelling has forms: what each form is written as."""
+"""Instructions whose spelling has forms: the C++ of each form."""
 
 from __future__ import annotations
 

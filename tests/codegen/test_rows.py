@@ -20,7 +20,7 @@ from .shapes import witnesses
 #: Rows whose witness passes something through its signature that C++ has no type for: FIFO handles, groups.
 _NO_SIGNATURE = ("!pto.pipe", "!pto.group<2>")
 
-#: Forms without a spelling: what the diagnostic says about them.
+#: Forms without a spelling: the text of their diagnostic.
 _FORMS = {
     "tput": "without 'ping'",
     "tget": "without 'ping'",
@@ -72,7 +72,7 @@ def test_every_form_is_emitted(row: Row) -> None:
                 continue
             done += 1
             assert "\x01" not in text and "$" not in text and "?" not in text.replace(" ? ", "")
-            unused = row.effect == "alias"  # a reading of a tile that nobody uses is left out
+            unused = row.effect == "alias"  # an unused view of a tile is left out
             assert not names or unused or any(re.search(rf"\b{n}\b", text) for n in names), text
         assert done or row.name in (*_FORMS, "talloc", "tpush", "tpop", "tfree"), column
 

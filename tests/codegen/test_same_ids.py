@@ -133,7 +133,7 @@ def decided(made: Plan, check: Check) -> set[str]:
 
 
 def illegal(row: Row, column: str) -> Iterator[tuple[str, set[str], str]]:
-    """(what was changed, ids of the verifier that C++ decides, call of the check): every id of a check once."""
+    """Yield (change, ids of the verifier that C++ decides, call of the check): every id of a check once."""
     seen: dict[str, set[str]] = defaultdict(set)
     for form in forms(row):
         made = next((p for p in _plans(row, column, form) if not reported(p)[0]), None)
@@ -217,7 +217,7 @@ def test_the_compiler_says_what_the_verifier_says(column: str) -> None:
     )
     probes = [probe for row, of in asked if of == column for probe in illegal(row, column)]
     assert len(probes) > (500 if EVERY else 50)
-    # What the checks of one call share is said once in a file: each has a file of its own.
+    # A check that several calls share is reported once in a file: each call has a file of its own.
     files: dict[int, list[tuple[str, set[str], str]]] = defaultdict(list)
     beside: dict[str, list[str]] = defaultdict(list)
     for probe in probes:
@@ -295,7 +295,7 @@ def _opened(made: Plan) -> Plan:
 
 
 def cases(row: Row, column: str, seen: set[tuple[str, Rule]]) -> Iterator[Case]:
-    """For every rule that a run is asked, values that break it and nothing that types decide."""
+    """Yield, for every rule that is checked at run time, values that break it and only that."""
     for form in forms(row):
         made = next((p for p in _plans(row, column, form) if not reported(p)[0]), None)
         check = reported(made)[1] if made is not None else None

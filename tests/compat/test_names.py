@@ -1,4 +1,4 @@
-"""What programs that import pypto find, in this process."""
+"""Names for programs that import pypto, in this process."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
 
 
 def test_programs_as_scripts(pypto: Any) -> None:
-    """What `torch_codegen` gives is executed as it is, in a namespace of its own, and works in place."""
+    """The text of `torch_codegen` is executed as it is, in a namespace of its own, and works in place."""
     import pypto.language as pl  # pyright: ignore[reportMissingImports]
     from pypto.debug import torch_codegen  # pyright: ignore[reportMissingImports]
 
@@ -157,7 +157,7 @@ def test_configurations_and_words(pypto: Any) -> None:
 
 
 def test_programs_without_arguments(pypto: Any, kept_place: Path) -> None:
-    """What parameters say is enough: numbers stay numbers, and folders run with nothing else."""
+    """Declarations of parameters are enough: numbers stay numbers, and folders run with nothing else."""
     runtime = importlib.import_module("pypto.runtime")
     place = kept_place
     compiled = pypto.ir.compile(Scaled, output_dir=place, platform="a2a3sim")
@@ -210,7 +210,7 @@ def test_workers(pypto: Any) -> None:
 
 @pl.program
 class OfRanks:
-    """Every run adds to a window of the next rank; what it holds is told to whoever listens."""
+    """Every run adds to a window of the next rank; its content is reported to every listener."""
 
     @pl.function(type=pl.FunctionType.InCore)
     def add(self, x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[1, 64], pl.FP32]], data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]]):  # fmt: skip
@@ -245,7 +245,7 @@ def test_workers_of_several_ranks(pypto: Any) -> None:
         kept = worker.alloc_stacked_tensor(x, worker_ids=[1, 0])
         for _ in range(2):
             worker(kept, y)
-        assert worker._w._next_alloc_id == 1  # windows are made once, and keep what they hold
+        assert worker._w._next_alloc_id == 1  # windows are made once, and keep their content
         worker.submit(compiled, kept, y).result()
         np.testing.assert_array_equal(seen, [x[::-1] * n for n in np.float32([1, 2, 3])])
         back = np.zeros_like(x)

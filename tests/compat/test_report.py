@@ -18,7 +18,7 @@ from pto.compat import report
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the programs import, and the programs in `tree`."""
+    """Return a folder with the modules that the programs import, and the programs in `tree`."""
     folder = tmp_path_factory.mktemp("library")
     (folder / "torch").mkdir()
     (folder / "torch" / "__init__.py").write_text(TEXT)

@@ -1,4 +1,4 @@
-"""What programs that import simpler find: orchestrations that take ChipTaskArgs, and chips in this process."""
+"""Names for programs that import simpler: orchestrations with ChipTaskArgs, and chips in this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def graph(simpler: Any) -> Any:
 
 
 def run(simpler: Any, which: int, watched: str = "warn") -> Any:
-    """What a scenario of graph.cpp leaves in `out`."""
+    """Return `out` after a scenario of graph.cpp."""
     out, events = launched(simpler, which, graph(simpler), watched)
     assert not [d for e in events for d in e.diagnostics]  # edges order all that tasks say they use
     return out
@@ -176,7 +176,7 @@ def test_wrong_orchestrations(simpler: Any, which: int, code: int, text: str) ->
 
 
 def test_in_does_not_come_back(simpler: Any) -> None:
-    """A run works on copies: `a` is IN, whoever writes there."""
+    """A run works on copies: `a` is IN, so writes to it do not come back."""
     interface = simpler.task_interface
     built = chip(simpler, "graph", [("add", "aiv"), ("where", "aic"), ("where", "aiv")])
     args, out = interface.TaskArgs(), np.zeros_like(A)
@@ -232,12 +232,12 @@ def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
 @pytest.mark.parametrize("how", [0, 2, 3])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
-    """Every rank has what the one before it has put there; a task of Python comes after all of them."""
+    """Every rank has the data of the one before it; a task of Python comes after all of them."""
     assert exchange(simpler, ranks, how) == [10 + (r - 1) % ranks for r in range(ranks)]
 
 
 def test_ranks_under_watch(simpler: Any) -> None:
-    """A wait that came to its end is over, although what a chip is watched with has no signal of another."""
+    """A wait that has ended is over, although the checks of a chip see no signal of another."""
     events: list[Any] = []
     with journal.listening(events.append), knobs.override(PTO_SANITIZE="all"):
         assert exchange(simpler, 2) == [11, 10]
@@ -245,7 +245,7 @@ def test_ranks_under_watch(simpler: Any) -> None:
 
 
 def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
-    """One rank that waits goes on waiting while others may come; when all do, it is said."""
+    """One rank that waits goes on waiting while others may come; when all wait, that is reported."""
     with pytest.raises(RuntimeError, match="no core can go on") as caught:
         exchange(simpler, 2, how=1)
     assert isinstance(caught.value, DiagnosticError) and caught.value.diagnostics[0].code == "PTO-E2624"
@@ -291,7 +291,7 @@ def test_copies_and_orders_of_python_tasks(simpler: Any) -> None:
             args.add_scalar(number)
             orch.submit_sub(handle, args)
         orch.copy_from(back, buffer)
-        assert said == [0, 1, 2, 3]  # asking for data runs what was submitted
+        assert said == [0, 1, 2, 3]  # an access to data runs the submitted tasks
 
     with simpler.Worker(level=3, device_ids=[4, 7], num_sub_workers=1) as worker:
         handle = worker.register(lambda args: said.append(args.scalar(0)))
@@ -470,14 +470,14 @@ def test_one_ring_is_as_large_as_all_of_a_device(simpler: Any) -> None:
     env.ring_heap, env.ring_task_window = 4 << 20, 64
     assert env.sizes() == {"heap": 16 << 20, "task_window": 256}
     env.ring_heap, env.ring_task_window = [1 << 20, 2 << 20, 3 << 20, 4 << 20], [0, 64, 64, 64]
-    assert env.sizes() == {"heap": 10 << 20}  # 0 is what a ring has anyway
+    assert env.sizes() == {"heap": 10 << 20}  # 0 is the default of a ring
 
 
 @pytest.mark.parametrize(
     ("capture", "shown"), [("fd", ["found by sanitizers", "k.cpp:1:1: a race"]), ("no", [])]
 )
 def test_findings_of_tests_that_pass(monkeypatch: pytest.MonkeyPatch, capture: str, shown: list[str]) -> None:
-    """pytest keeps what they said to itself, unless it is told not to."""
+    """pytest captures their output, unless an option disables that."""
     from pto.compat.pypto import plugin, session
 
     said: list[str] = []

@@ -135,7 +135,7 @@ class PortClient(Client):
 
     @property
     def is_over(self) -> bool:
-        """Whether the debugger has hung up; what it says before that is skipped."""
+        """Return True if the debugger has hung up; its messages before that are skipped."""
         while isinstance(found := read(self._source), dict):
             self.events.append(found)
         return found is None

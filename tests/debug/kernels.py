@@ -65,7 +65,7 @@ class Case(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Whether the engine that is debugged takes such files."""
+        """Return True if the debugged engine takes such files."""
         kind = registry.kind_of(self.path) or "module"
         return any("debug" in e.options for e in registry.those_for(kind))
 

@@ -1,4 +1,4 @@
-"""The Debug Adapter Protocol: sessions as editors have them, what is wrong with requests, any bytes at all."""
+"""The Debug Adapter Protocol: sessions as editors have them, bad requests, any bytes at all."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_as_an_editor_asks(tmp_path: Path, tool_folder: Path) -> None:
 
 
 def test_headers_and_functions_of_cpp(tmp_path: Path, tool_folder: Path) -> None:
-    """Breakpoints in a file that is included, and at a function; what is found ends in an exit code of 1."""
+    """Breakpoints in an included file, and at a function; findings end in an exit code of 1."""
     case = CASES["mixed cpp"]
     args: list[str] = []
     for n, array in enumerate(case.arrays):
@@ -407,7 +407,7 @@ def test_a_client_that_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch
 
 
 def test_clients_without_the_token_delay_nobody() -> None:
-    """Whether they stay and say nothing or come again and again; the first to come are sent away."""
+    """Clients that stay without a word or come again and again; the first to come are sent away."""
     with contextlib.ExitStack() as strangers, socket.create_server(("127.0.0.1", 0), backlog=100) as server:
         silent = [strangers.enter_context(socket.create_connection(server.getsockname())) for _ in range(80)]
         right = strangers.enter_context(socket.create_connection(server.getsockname()))
@@ -425,7 +425,7 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
 
 
-# -- what is wrong with requests ---------------------------------------------------------------------------
+# -- bad requests ------------------------------------------------------------------------------------------
 
 
 def test_launches_that_cannot_be(tool_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Expressions of the debugger: what they mean, and what is wrong with those that mean nothing."""
+"""Expressions of the debugger: their meaning, and the errors of meaningless ones."""
 
 from __future__ import annotations
 

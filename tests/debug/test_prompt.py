@@ -31,7 +31,7 @@ TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 _RACE = "debug examples/12_race.pto --sanitize race -- @a.npy @b.npy f32:64x128"
 _MIXED = "run examples/07_mixed_sections.pto --break 47 --break 67 -- @h.npy @eye.npy f32:64x64 f32:64x64"
-#: Name -> the tool's arguments, and what is typed.
+#: Name -> the tool's arguments, and the typed lines.
 SESSIONS: dict[str, tuple[str, list[str]]] = {
     "race": (_RACE, [
         "list 32,37", "break 34", "info breakpoints", "continue", "print %ta[0:2, 0:4]", "print/x %tb[0, 0]",
@@ -80,7 +80,7 @@ SESSIONS["fault"] = ("debug loop.pto -- @small.npy 3", ["continue", "print %p", 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where sessions run: examples, and arrays."""
+    """Return the folder of the sessions: examples, and arrays."""
     for name in ("examples", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "loop.pto").write_text(LOOP)
@@ -197,7 +197,7 @@ def test_what_is_wrong_with_options(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_terminal(folder: Path) -> None:
-    """Typed, completed, repeated, interrupted: as at a terminal, for that is what it is."""
+    """Typed, completed, repeated, interrupted: at a real terminal."""
     print_once = """\
       %ten = arith.constant 10 : index
       %tenth = arith.cmpi eq, %i, %ten : index
@@ -227,7 +227,7 @@ def test_a_terminal(folder: Path) -> None:
     seen: list[str] = []
 
     def until(text: str, typed: str = "") -> str:
-        """What comes, up to a text."""
+        """Return the output up to a text."""
         os.write(here, typed.encode())
         got = ""
         while text not in got:
@@ -250,7 +250,7 @@ def test_a_terminal(folder: Path) -> None:
             assert "before barrier" in until("(pto) ", "\n")  # once more
             assert "%t[0, 1] = 2\n" in until("(pto) ", "pri\t%t[0, 1]\n")
             until("(pto) ", "delete\n")
-            until("here", "continue\n")  # what the program prints: it runs
+            until("here", "continue\n")  # output of the program: it runs
             process.send_signal(signal.SIGINT)  # as Ctrl-C does
             assert "Interrupted: core 0" in until("(pto) ")
             assert "%i = " in until("(pto) ", "info loops\n")

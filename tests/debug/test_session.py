@@ -136,7 +136,7 @@ def test_writes_of_an_element() -> None:
 
 
 def test_writes_beside_it_do_not_count() -> None:
-    assert not list(loop().debug(*loop_args(), watch="%t[3, 0]"))  # not valid: nobody writes there
+    assert not list(loop().debug(*loop_args(), watch="%t[3, 0]"))  # not valid: never written
 
 
 def test_writes_of_global_memory_through_any_view() -> None:
@@ -156,7 +156,7 @@ def test_a_scalar() -> None:
 
 
 def test_a_watchpoint_that_comes_later() -> None:
-    """The launch has to be one that tells of stores: another one goes to the same place."""
+    """The launch must be one that reports stores: another one goes to the same place."""
     with session(loop(), loop_args(), "4:2") as s:
         s.start()
         s.points.add(Watchpoint("%t[1, 2]"))
@@ -282,7 +282,7 @@ def test_back_to_breakpoints_and_writes() -> None:
 
 
 def test_back_takes_as_long_as_the_way_there() -> None:
-    """One launch up to the moment for a step, two for a breakpoint; nothing that is recorded grows."""
+    """One launch up to the moment for a step, two for a breakpoint; no record grows."""
     with session(loop(), loop_args(400), "21:400", "19:350") as s:
         launches: list[Any] = []
         begin = s.kernel.begin
@@ -314,7 +314,7 @@ def test_cores_that_have_ended_are_forgotten() -> None:
 
 
 def test_plain_runs_do_nothing_more() -> None:
-    """What tells of scalars is only in programs of those who want to know: nobody else pays for it."""
+    """Reports of scalars are only in programs of sessions that need them: other programs have no cost."""
     k = loop()
     plain = k.program(False)
     for _ in k.debug(*loop_args(1)):
@@ -373,7 +373,7 @@ def test_others_who_watch_see_a_launch_once() -> None:
         assert s.go(s.order("continue")).line == 4  # it goes on all the same
 
 
-# -- what is wrong with programs ---------------------------------------------------------------------------
+# -- bad programs ------------------------------------------------------------------------------------------
 
 
 def test_findings_stop() -> None:
@@ -415,7 +415,7 @@ def test_rules_that_a_run_breaks_stop() -> None:
     assert stops[0].diagnostic is not None and stops[0].diagnostic.code == "PTO-E0401"
 
 
-# -- a launch is what it is without ------------------------------------------------------------------------
+# -- a launch is the same without the debugger -------------------------------------------------------------
 
 
 def test_leaving_ends_the_launch() -> None:
@@ -427,7 +427,7 @@ def test_leaving_ends_the_launch() -> None:
     iterator = iter(stops)
     next(iterator)
     stops.close()
-    assert lines(stops) == [4, 4, 4]  # a launch of its own, of what the arrays held
+    assert lines(stops) == [4, 4, 4]  # a launch of its own, on the content of the arrays
     assert threading.active_count() == before
     k = loop()
     with pytest.raises(pto.DiagnosticError, match="takes 2 arguments"):

@@ -92,7 +92,7 @@ A, B = numbers(64, 128), numbers(64, 128)[::-1].copy()
 F16 = numbers(64, 64, dtype=np.float16)
 SOFT = np.exp(A - A.max(axis=1, keepdims=True))
 
-#: Arguments, and what the last array holds afterwards.
+#: Arguments, and the content of the last array afterwards.
 RUNS: dict[str, tuple[list[Any], np.ndarray]] = {
     "01_vec_add.pto": ([A, B, (64, 128)], A + B),
     "01_vec_add.ssa.pto": ([A, B, (64, 128)], A + B),

@@ -1,16 +1,16 @@
-"""Everything a reader may type from the README and the docs is run and compared.
+"""Run all commands and programs of the README and the docs, and compare their output.
 
 Fenced blocks of one page run in order, in one fresh folder that has `examples/` in it:
 
-    console              each `$ command`; its output, standard error included, is what follows. A line `...`
+    console              each `$ command`; its output, standard error included, follows it. A line `...`
                          stands for any lines, and a time such as `0.012 s` for any time. A command whose output
                          shows an error must fail with status 1.
     mlir                 must parse and verify; with `title="NAME"` it is also saved as NAME for later
                          commands. `wrong` after mlir: saved, not checked.
     python               runs in one namespace per page; every `# -> text` comment is a line it must print.
-    any other            with `title="NAME"`: saved as NAME for what follows.
+    any other            with `title="NAME"`: saved as NAME for later blocks.
 
-`python -m tests.docs.test_snippets --rebase [PAGE...]` rewrites the outputs of console blocks to what they are now.
+`python -m tests.docs.test_snippets --rebase [PAGE...]` rewrites the outputs of console blocks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ import pto
 from pto.engine.native import packs
 
 ROOT = Path(__file__).parents[2]
-#: Pages that show C++ compiled; what the others show works without a compiler.
+#: Pages that show compiled C++; the examples of the others work without a compiler.
 COMPILE = (
     "cpp.md",
     "debugger.md",
@@ -101,7 +101,7 @@ class Shell:
 
 
 def matches(expected: list[str], got: list[str]) -> bool:
-    """Line by line; `...` stands for any number of lines. All times are alike."""
+    """Compare line by line; `...` stands for any number of lines. All times are equal."""
     pattern = "".join("(?:.*\n)*?" if e == "..." else re.escape(_TIME.sub("T", e)) + "\n" for e in expected)
     return re.fullmatch(pattern, "".join(_TIME.sub("T", g) + "\n" for g in got)) is not None
 
@@ -144,7 +144,7 @@ def check_python(block: Block, page: str, namespace: dict[str, object]) -> None:
 
 
 def test_a_core_is_named_in_deterministic_runs_only() -> None:
-    """Which core takes a task is the schedulers' choice, unless there is a seed."""
+    """The core of a task is the schedulers' choice, unless there is a seed."""
     named = [b for page in PAGES for b in blocks(page.read_text()) if re.search(r"\bAI[CV] \d", b.text)]
     assert named and all("seed" in b.text for b in named), [b.text for b in named if "seed" not in b.text]
 
@@ -176,8 +176,9 @@ def test_readme_and_tutorial_have_snippets() -> None:
 
 
 def test_pages_agree_about_auto_mode() -> None:
-    """Flags are inserted where `ptoas` is asked for them; without, it says that there are none. As every command
-    is run, a page that shows C++ of a program in auto mode shows one or the other, and one page shows both."""
+    """Flags are inserted if `ptoas` has the option for them; without, it reports that there are none. As
+    every command is run, a page that shows C++ of a program in auto mode shows one or the other, and one page
+    shows both."""
     told = {}
     for page in PAGES:
         for block in blocks(page.read_text()):

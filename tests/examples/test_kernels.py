@@ -38,7 +38,8 @@ ANY_BLOCKS = ("vector_add", "softmax", "layer_norm", "gemm", "topk")
 
 
 def launch(name: str, text: str | None = None, blocks: int | None = None, **options: Any) -> tuple[Any, Any]:
-    """Run a kernel, or a changed text of it; (expected and found outputs, what the launch returned)."""
+    """Run a kernel, or a changed text of it; return (expected and found outputs, the result of the
+    launch)."""
     k = KERNELS[name]
     args, expected = k.make(np.random.default_rng(1))
     runner = pto.kernel(pto.parse(k.path if text is None else text), k.entry, engine="reference")

@@ -17,7 +17,7 @@ PROGRAMS = sorted((EXAMPLES / "python").glob("*.py"))
 def test_each_is_right(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The graphs leave a picture where they are asked to."""
+    """The graphs write a picture if that is requested."""
 
     def run(path: Path) -> None:
         folder = tmp_path / path.stem

@@ -66,7 +66,7 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of a batch: inputs, CPU seconds, how far they got, failures."""
+    """The result of a batch: inputs, CPU seconds, their progress, failures."""
 
     done: int
     seconds: float
@@ -123,8 +123,8 @@ class Child:
     def _run(self, write: int) -> None:
         status = 1
         try:
-            # Garbage of the parent, given back while an input is read, would hide what the input takes, and so
-            # would free memory that the allocator keeps.
+            # Garbage of the parent, freed while an input is read, would hide the memory use of the input, and
+            # so would free memory that the allocator keeps.
             gc.freeze()
             with contextlib.suppress(AttributeError):  # of glibc
                 ctypes.CDLL(None).malloc_trim(0)
@@ -184,8 +184,8 @@ class Child:
 
     def _one(self, seed: int, outcomes: Counter[str], failures: list[Failure]) -> None:
         _STATE.pack_into(self._state, 0, seed, _STATE.unpack_from(self._state)[1])
-        if self._peak >= 0:  # the system may have taken idle pages: the old peak hides what an input takes
-            os.write(self._peak, b"5")  # as proc(5) has it: the peak is what is held now
+        if self._peak >= 0:  # the system may have taken idle pages: the old peak hides the need of an input
+            os.write(self._peak, b"5")  # see proc(5): the peak becomes the present use
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         signal.setitimer(signal.ITIMER_PROF, CPU)
         try:
@@ -212,7 +212,7 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
 
     def result(self) -> Result:
-        """Wait for the process and take what it found."""
+        """Wait for the process and return its findings."""
         said = b""
         while part := os.read(self.pipe, 1 << 16):
             said += part

@@ -130,7 +130,7 @@ def _leb(data: bytes, r: Random) -> bytes:
 
 
 def bytecode(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
-    """A file of bytecode, its sections or what is in them changed; their sizes mostly right."""
+    """Return a file of bytecode with changed sections or contents; their sizes mostly right."""
     kind = r.randrange(8)
     if kind == 0:
         return damaged(data, r, others)
@@ -188,7 +188,8 @@ _SEGMENT = ((0, 4), (8, 8), (32, 8), (40, 8))
 
 
 def elf(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
-    """An ELF file: fields of its header, its sections or its segments, or what a section holds."""
+    """Return an ELF file with changed fields of its header, its sections or its segments, or contents of a
+    section."""
     kind = r.randrange(5)
     if kind == 0 or len(data) < 64:
         return damaged(data, r, others)

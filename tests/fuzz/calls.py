@@ -190,7 +190,7 @@ class _Call:
         r = self.r
         pointer = self._pointer() if self.pointers and r.random() < 0.6 else self.inside + r.choice((0, 4096))
         wild = 0.3 if self.numbers else 0.0
-        # what is large and lies in one place would only take long
+        # large tensors in one place would only take long
         sizes = [r.choice((1, 1, 2, 8, 16)) if r.random() >= wild else self._number() for _ in range(5)]
         strides = [r.choice((1, 16, 64, 256)) if r.random() >= wild else self._number() | 1 for _ in range(5)]
         return self.b.view(pointer, sizes, strides, at)

@@ -1,8 +1,9 @@
-"""Hostile pieces of program text, by kind: symbols, strings, types, attributes, locations, affine maps, statements.
+"""Hostile pieces of program text, by kind: symbols, strings, types, attributes, locations, affine maps,
+statements.
 
-Pieces are grammatical more often than not, so that they reach what is behind the parser. Names and expressions look
-like Python, C++ or paths; whatever evaluates one of them gives itself away by the canary of `tests/security/watch.py`.
-Every function is a pure function of a `Random`.
+Pieces are grammatical more often than not, so that they reach the stages after the parser. Names and
+expressions look like Python, C++ or paths; an evaluation of one of them is detected by the canary of
+`tests/security/watch.py`. Every function is a pure function of a `Random`.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def dictionary(r: Random, depth: int = 2) -> str:
 
 
 def location(r: Random, depth: int = 2) -> str:
-    """A location; its path is one that nobody should open."""
+    """Return a location; its path must not be opened."""
     return f"loc({_place(r, depth)})"
 
 

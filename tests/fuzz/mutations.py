@@ -50,7 +50,7 @@ def programs() -> tuple[bytes, ...]:
 
 
 def _text(edit: Callable[[str, Random], str]) -> Callable[[bytes, Random], bytes]:
-    """An edit of text as one of bytes; bytes that are no text pass through it unharmed."""
+    """Return an edit of text as one of bytes; bytes that are not text pass through it unchanged."""
 
     def run(data: bytes, r: Random) -> bytes:
         return edit(data.decode("utf-8", "surrogateescape"), r).encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""What holds for every input, however broken; `check` raises AssertionError where it does not."""
+"""Properties of every input, however broken; `check` raises AssertionError if one does not hold."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def well_formed(diagnostics: list[Diagnostic], source: Source | None) -> None:
 
 
 def round_trip(module: Module, form: str, codes: Counter[str]) -> None:
-    """What is printed is read again, prints the same, and is as legal as before."""
+    """The printed text is read again, prints the same, and is as legal as before."""
     text = to_text(module, form)
     again, problems = parse_source(Source(f"{form}.pto", text))
     assert again is not None, f"{form} is not read again:\n{render(problems[:3])}\n{text[:2000]}"

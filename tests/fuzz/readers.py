@@ -60,7 +60,7 @@ def _answers(read: Callable[[bytes], str]) -> Callable[[bytes], str]:
 
 
 def refused(problems: Iterable[Diagnostic]) -> str:
-    """Hold diagnostics to what they promise."""
+    """Check that diagnostics keep their promises."""
     found = list(problems)
     assert has_errors(found), "refused without an error"
     for d in found:
@@ -103,7 +103,7 @@ def _kernel(data: bytes, r: Random, others: Sequence[bytes]) -> bytes:
     return data
 
 
-#: In an image: the address of memory that is nobody's argument.
+#: In an image: an address outside of all arguments.
 ELSEWHERE = b"elsewher"
 
 
@@ -264,7 +264,7 @@ def bytecodes() -> tuple[bytes, ...]:
 
 @_add("bytecode", bytecodes, binary.bytecode, examples=600)
 def bytecode(data: bytes) -> str:
-    """List a file, read it, and hold what was read to what a program is: it prints, and is written again."""
+    """List a file, read it, and check the result as a program: it prints, and is written again."""
     try:
         for line in dump(data, "x"):
             assert "\n" not in line
@@ -289,7 +289,7 @@ def _images() -> tuple[bytes, ...]:
 
 @_add("image", _images, binary.elf, examples=250)
 def image(data: bytes) -> str:
-    """Read and check a file of images, and list it; what was checked holds."""
+    """Read and check a file of images, and list it; the properties that were checked hold."""
     return _checked(container.read(data, "k.elf"))
 
 
@@ -604,7 +604,7 @@ def machine_file(data: bytes) -> str:
     is_text=True,
 )
 def durations(data: bytes) -> str:
-    """How long kernels take: `--durations FILE.csv`."""
+    """Read durations of kernels: `--durations FILE.csv`."""
     from pto.runtime.durations import Durations
 
     Durations(_written("d.csv", data))
@@ -744,7 +744,7 @@ def dap(data: bytes) -> str:
     is_text=True,
 )
 def expression(data: bytes) -> str:
-    """What an editor or a file of commands asks of the debugger."""
+    """Evaluate requests of an editor or a file of commands to the debugger."""
     from pto.engine.debug.expressions import Expression, ExpressionError
 
     text = data.decode("utf-8", "replace").replace("${", "").replace("}", "")

@@ -131,7 +131,8 @@ def main() -> int:
 
 
 def echo(lines: IO[str] | None, replays: list[str]) -> None:
-    """What a process says, as it comes; how to replay its failures is kept, to be said again at the end."""
+    """Print the output of a process as it comes; keep the replay commands of its failures, to print them at
+    the end."""
     for line in lines or ():
         print(line, end="", flush=True)
         if line.startswith(REPLAY):

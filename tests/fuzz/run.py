@@ -26,7 +26,7 @@ _SECONDS = 3.0  # of a batch
 
 
 class Tally:
-    """What a reader has been given so far, and what came of it."""
+    """The inputs of a reader so far, and their results."""
 
     def __init__(self, reader: Reader, seed: int) -> None:
         self.reader = reader
@@ -120,7 +120,7 @@ def main() -> int:
     tallies = [Tally(READERS[name], options.seed) for name in options.reader or READERS]
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # where readers write what they read
+        os.chdir(folder)  # readers write their files here
         for tally in tallies:  # once, for all processes
             tally.reader.read(tally.reader.corpus()[0])
         os.chdir(here)

@@ -122,7 +122,7 @@ def test_every_kind_of_failure_is_found(byte: bytes, kind: str, monkeypatch: pyt
     failed, expected = {f.seed for f in found.failures}, {s for s in range(12) if byte in bad.input(s)}
     assert failed == expected or (
         kind == "memory" and min(expected) in failed
-    )  # the most is what is known of memory
+    )  # only the maximum of memory is known
     small = shrunk(bad, b"some more " + byte + b" and more", found.failures[0].kind)
     assert small == byte if kind not in ("hang", "memory") else byte in small
 

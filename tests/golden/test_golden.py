@@ -1,4 +1,4 @@
-"""One-file golden tests: a program, how the tools are called on it, and what they print.
+"""One-file golden tests: a program, command lines of the tools, and their output.
 
     // RUN: ptoas %s --emit=ssa        one or more; each may be followed by its exit status
     // EXIT: 1                         (default 0)
@@ -8,8 +8,8 @@
     // STDERR:
     //| line of output
 
-`%s` is the program without its expectations, under the file's own name, so that places do not depend on what
-is expected; `< %s` feeds it to standard input. `pytest tests/golden --rebase` rewrites the expectations.
+`%s` is the program without its expectations, under the file's own name, so that locations do not depend on
+expectations; `< %s` feeds it to standard input. `pytest tests/golden --rebase` rewrites the expectations.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def as_lines(text: str) -> list[str]:
 def execute(
     run: Run, program: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Run:
-    """What the command really does, in-process, in the folder of the program."""
+    """Run the command in-process, in the folder of the program."""
     tool, *arguments = shlex.split(run.command.replace("%s", program.name))
     if "<" in arguments:
         at = arguments.index("<")

@@ -186,8 +186,8 @@ def walk(image: Image, code: ImageCode) -> list[tuple[int, str, tuple[int, ...]]
 
 
 def inside(image: Image) -> None:
-    """What the check promises, looked up again with nothing but the table: every operand lies in its frame, every
-    jump leads to an instruction."""
+    """Verify the promises of the check with the table alone: every operand lies in its frame, every jump
+    leads to an instruction."""
     for code in image.codes:
         walked = walk(image, code)
         starts = {at for at, _, _ in walked}

@@ -49,7 +49,7 @@ def test_there_and_back() -> None:
 
 
 def test_images_of_all_instructions_pass_the_check() -> None:
-    """What `lower` makes of a witness of every row; a launch cannot give it the tiles that it takes as arguments."""
+    """Images of a witness of every row; a launch cannot give them the tiles that they take as arguments."""
 
     def passes(row: Row) -> None:
         for made in itertools.islice(plans(row, "a5"), 1):

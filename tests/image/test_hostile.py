@@ -55,7 +55,9 @@ def test_e1221_no_images() -> None:
     refused("PTO-E1221", read, b"", at=0)
     refused("PTO-E1221", read, b"module {}", at=0)
     refused("PTO-E1221", read, elf.written({".text": b"x"}, []), message="missing section .pto", at=0)
-    refused("PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="not an image", at=64)
+    refused(
+        "PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="not an image", at=64
+    )
     refused("PTO-E1221", format.sole, MAGIC[:5])
     images = data()[slice(*elf.sections(data(), "k")[".pto"])]
     refused("PTO-E1221", read, elf.written({".pto": images, ".pto.lines": b"nothing"}, []), message="lines")
@@ -214,7 +216,7 @@ def test_e1224_frames() -> None:
 
 
 def test_e1224_values_of_sizes_of_their_own() -> None:
-    """Arrays, groups and convolution tiles: nothing lies partly outside, or is used as what it is not."""
+    """Arrays, groups and convolution tiles: no part lies outside, or is used as another type."""
     (of,), (conv,) = values().images, convolution().images
     size = len(of.codes[0].frame)
     get, set, group = (_where(of, name) for name in ("vm.get", "vm.set", "vm.group"))
@@ -247,7 +249,7 @@ def _before_end(image: Image, *words: int) -> tuple[int, ...]:
 
 
 def test_e1224_turned_tiles() -> None:
-    """What is turned is used once and goes back at once: else memory that is free would be used."""
+    """A transposed copy is used once and copied back at once: otherwise freed memory would be used."""
     turn = two().images[1]
     words = turn.codes[0].words
     rows, back = _where(turn, "vm.rows"), _where(turn, "vm.back")
@@ -342,7 +344,7 @@ def test_e1226_listings() -> None:
     refused("PTO-E1226", listing.assembled, Source("k.txt", ""), message="empty")
     refused("PTO-E1226", listing.assembled, Source("k.txt", "pto.image 1"), message="missing kernel")
     changed = text.replace("next 8, @", "next 8, @1")
-    with pytest.raises(pto.DiagnosticError) as caught:  # what is read is checked, and the line is named
+    with pytest.raises(pto.DiagnosticError) as caught:  # a file is checked on reading, and the line is named
         listing.assembled(Source("k.txt", changed))
     (found,) = caught.value.diagnostics
     assert found.code == "PTO-E1224" and found.span is not None
@@ -390,7 +392,7 @@ def test_frames_take_no_more_memory_than_files_may() -> None:
 
 
 def test_e1224_sizes() -> None:
-    """What the machine would allocate or walk over is bounded by what a core has."""
+    """Allocations and loops of the machine are bounded by the sizes of a core."""
     turn, mixed = two().images[1], example("kernels/mixed_fifo").images[0]
     pipe = next(at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe")
     refused(

@@ -64,7 +64,7 @@ def test_constants_are_seen_through_casts() -> None:
 
 
 def test_constants_are_numbers_of_their_type() -> None:
-    """What an engine computes: all rows and types are in tests/engine/test_integers.py."""
+    """Constants as engines compute them: all rows and types are in tests/engine/test_integers.py."""
     body = """\
   %byte = arith.constant 200 : i8
   %yes = arith.constant -1 : i1
@@ -176,7 +176,7 @@ def test_signless_names_stand_for_both_signs() -> None:
 
 
 def test_operations_without_attributes_share_none() -> None:
-    """What one of them is given, or denied, no other one sees."""
+    """Attributes added to one of them, or removed, do not appear in another."""
     a, b = Operation("a", None, []), Operation("b", None, [])
     with pytest.raises(TypeError):
         a.attrs["k"] = StrAttr("v")

@@ -86,7 +86,7 @@ def named(module: Module, name: str) -> Operation:
 
 
 def places(d: Diagnostic) -> list[tuple[str, int, int]]:
-    """Of a diagnostic and its notes; the same in JSON."""
+    """Return the locations of a diagnostic and its notes; the same in JSON."""
     spans = [d.span, *(span for _, span in d.notes)]
     found = [(s.source.name, *s.place) for s in spans if s is not None]
     data = json.loads(render_json([d]))[0]
@@ -164,7 +164,7 @@ def test_emitted_lines_name_both_files() -> None:
 
 
 def test_marks_outlive_the_passes() -> None:
-    """What checked C++ says about its place is found again in the program as it was."""
+    """Marks of checked C++ lead to the locations in the original program."""
     module = build()
     context, _ = compile(module, profile("a3"))
     text = codegen.cpp.emit(context.module, context.profile, planned=True, checked=True)

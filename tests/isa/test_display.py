@@ -24,7 +24,7 @@ WORDS: dict[str, Any] = {
 
 
 def results(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the tools make of the table."""
+    """Return the output of the tools for the table."""
     out: dict[str, Any] = {}
     for row in isa.rows():
         uses = [_OperandUse(row, column) for column in ISAS]

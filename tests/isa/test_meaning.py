@@ -1,4 +1,4 @@
-"""Expressions of rows: how they are read, what is wrong with a bad one, and that every backend knows its operations."""
+"""Expressions of rows: parsing, the errors of bad ones, and that every backend has the operations."""
 
 from __future__ import annotations
 

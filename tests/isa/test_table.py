@@ -145,7 +145,7 @@ def test_no_message_is_written_in_the_language_of_rules() -> None:
     )
 
     def check(row: Row, expr: str, msg: str) -> None:
-        words = explain(expr, {})[0]  # also of one whose message is its own: what was expected is told, too
+        words = explain(expr, {})[0]  # with a message of its own, too
         message = msg or words
         assert not language.search(message), f"{row.name}: {message}"
 

@@ -91,7 +91,7 @@ def test_lexical_errors_of_assembly_with_comments_point_into_the_file() -> None:
     assert problems and all(d.span is not None and d.span.source is source for d in problems)
 
 
-# ---- what is printed is read again and prints the same ----
+# ---- printed text is read again and prints the same ----
 
 ROUND = {
     "second return": "module { func.func @k() {\nreturn\nreturn\n} }",

@@ -1,4 +1,4 @@
-"""Hostile inputs, by name: what an attacker would write into a program to have more done than the program says.
+"""Hostile inputs, by name: payloads of an attacker in a program, which would do more than the program.
 
 Payloads make a file `pwned` (`watch.CANARY`) if anything executes them. A program has a kernel of
 one `!pto.ptr<i64>`, so that it can be run if the tools accept it.

@@ -62,5 +62,5 @@ def _changed(text: str, row: Row, name: str, value: Attribute | None) -> Module 
         op.set_attr(name, value)
     try:
         return parse_source(Source("k.pto", to_text(module, "generic")))[0]
-    except (TypeError, ValueError):  # the printer knows only what a reader lets through
+    except (TypeError, ValueError):  # the printer accepts only values that a reader accepts
         return None

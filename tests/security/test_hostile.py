@@ -53,7 +53,7 @@ def called(tool: str, *arguments: str) -> int:
 
 
 def said(tool: str, *arguments: str) -> str:
-    """What a tool prints."""
+    """Return the output of a tool."""
     return _called(tool, arguments)[1]
 
 
@@ -82,7 +82,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 
 def every_tool(path: str, forms: Sequence[str] = FORMS) -> None:
-    """What can be asked about a program in a file."""
+    """Run every tool on a program in a file."""
     called("pto", "check", path)
     called("pto", "check", path, "--diagnostics=json")
     shutil.copy(path, "formatted.pto")
@@ -210,7 +210,7 @@ def test_bytecode(tmp_path: Path) -> None:
 
 
 def test_calls_of_images(tmp_path: Path) -> None:
-    """The name of a call is the C++ that it is compiled from: only what a program says is."""
+    """The name of a call is the C++ that it is compiled from: only names of the program are accepted."""
     with alone(tmp_path / "made") as here:
         (here / "k.pto").write_text(hostile.program(hostile.put("%c1")))
         assert called("ptoas", "-o", "k.elf", "k.pto") == 0
@@ -265,7 +265,7 @@ def _unread(source: Source) -> None:
 
 
 def test_modules_in_the_current_folder(tmp_path: Path, tool_folder: Path) -> None:
-    """Python would look for modules there first: somebody may have put some of these names into /tmp."""
+    """Python would look for modules there first: another user may have put some of these names into /tmp."""
     for name in sys.stdlib_module_names:
         (tmp_path / f"{name}.py").write_text(f"open({CANARY!r}, 'w').close()")
     tile = str(ROOT / "examples" / "tune" / "double.pto")
@@ -284,7 +284,7 @@ _LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def test_emitted_cpp_holds_no_text_of_a_program(tmp_path: Path) -> None:
-    """It is one unit of many namespaces: a name or string that ends early would break those behind it."""
+    """It is one unit of many namespaces: a name or string that ends early would break the next ones."""
     parts, count = ['#include "pto/pto-inst.hpp"\n#include <cmath>\n'], 0
     for name, text in hostile.PROGRAMS.items():
         if name.startswith("type: "):  # some of them no header takes

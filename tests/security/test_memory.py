@@ -92,7 +92,7 @@ def _program(body: str) -> str:
 
 
 class _Memory:
-    """Arguments, and memory around them that is nobody's."""
+    """Arguments, with guarded memory around them."""
 
     def __init__(self) -> None:
         self.whole = np.full(1 << 18, 0xA5, np.uint8)
@@ -100,7 +100,8 @@ class _Memory:
         self.given = [self.whole[1 << n : (1 << n) + 4096].view(np.float32) for n in (14, 15)]
 
     def run(self, kernel: Any) -> str:
-        """What a run says, having seen to it that other memory is as it was and no access left the machine."""
+        """Return the result of a run, after checks that other memory is unchanged and no access left the
+        machine."""
         for array in self.given:
             array[:] = 1.0
         expected = self.whole.copy()
@@ -128,7 +129,7 @@ def test_programs(engine: str) -> None:
             refused(e.diagnostics)
             assert not e.diagnostics[0].code.startswith("PTO-E24"), e  # nothing was tried
             return
-        assert said != "ok" or engine == "reference", said  # what is not there, NumPy does not touch
+        assert said != "ok" or engine == "reference", said  # NumPy does not touch missing memory
 
     cases = [(checked, *item) for checked in (True, False) for item in TEXTS.items()]
     each(run, some(cases, 8, by=lambda c: c[0]) if engine == "cpp" else cases)

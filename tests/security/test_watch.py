@@ -1,4 +1,4 @@
-"""The watch itself: what it allows and what it refuses."""
+"""The watch itself: the allowed operations, and the refused ones."""
 
 from __future__ import annotations
 

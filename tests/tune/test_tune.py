@@ -1,4 +1,4 @@
-"""`pto tune`: what parameters are, where their values go, what is left out, and what is kept of a search."""
+"""`pto tune`: parameters, the use of their values, omitted ones, and the records of a search."""
 
 from __future__ import annotations
 

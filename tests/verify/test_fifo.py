@@ -1,4 +1,4 @@
-"""Cross-core FIFOs: what a function and its peer must agree on."""
+"""Cross-core FIFOs: the agreement between a function and its peer."""
 
 from __future__ import annotations
 

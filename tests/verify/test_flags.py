@@ -89,7 +89,7 @@ def test_both_branches_wait(flags: Check) -> None:
 
 
 def test_paths_that_met_again_are_one(flags: Check) -> None:
-    """After branches that end alike, either outcome of the same condition is possible again."""
+    """After branches with equal ends, either outcome of the same condition is possible again."""
     again = f"scf.if %cond {{\n{WAIT}\n{SET}\n}} else {{\n{WAIT}\n{SET}\n}}"
     flags(SET, again, f"scf.if %cond {{\n{bad(SET, '0804')}\n}}", WAIT)
 
@@ -126,7 +126,7 @@ def test_set_in_the_other_branch_than_the_wait(flags: Check) -> None:
 
 
 def test_two_branches_of_one_condition(flags: Check) -> None:
-    """Two buffers in turn: what one branch sets, the same branch waits for."""
+    """Two buffers alternately: a flag set by one branch is waited for by the same branch."""
     flags(when("%cond", SET, OTHER_SET), when("%cond", WAIT, OTHER_WAIT))
     flags(when("%cond", SET), when("%cond", WAIT))
 
@@ -160,7 +160,7 @@ def test_conditions_computed_twice(
 
 
 def test_conditions_that_read_a_number_differently(flags: Check) -> None:
-    """Of the same byte, -1 as a signed number is below 5, and as an unsigned one it is not."""
+    """The byte -1 as a signed number is below 5, and as an unsigned one it is not."""
     head = "%b = arith.index_cast %n : index to i8\n%five = arith.constant 5 : i32"
     test = "%w{0} = arith.ext{1}i %b : i8 to i32\n%p{0} = arith.cmpi slt, %w{0}, %five : i32"
     flags(head, test.format(0, "s"), when("%p0", SET), test.format(1, "s"), when("%p1", WAIT))
@@ -456,7 +456,7 @@ def test_a_vector_core_has_no_cube_pipes(diagnose: Check, kernel: Check, pipe: s
     assert found("cube") == []
 
 
-# ------------------------------------------------------------------------- tokens, severity, what is left out
+# ------------------------------------------------------------------------- tokens, severity, omissions
 
 
 def test_tokens_are_per_pipe(flags: Check) -> None:

@@ -99,7 +99,7 @@ U = "%u = pto.alloc_tile addr = %a1 : !t"
             0,
         ),
         (["%u = pto.alloc_tile addr = %a0 : !t", LOAD, FILL, STORE], 1),
-        # what the end of a loop leaves meets its beginning
+        # the state at the end of a loop meets its beginning
         ([U, LOAD, "scf.for %i = %c0 to %n step %c1 {", STORE, FILL, "}"], 1),
         ([U, "scf.for %i = %c0 to %n step %c1 {", LOAD, STORE, FILL, "}"], 0),
         # in the second turn of a loop a branch may not be taken

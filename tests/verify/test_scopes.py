@@ -1,4 +1,4 @@
-"""Where operations may stand: vecscopes, sections and kernel kinds, and linear use of alignment state."""
+"""Places of operations: vecscopes, sections and kernel kinds, and linear use of alignment state."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ def test_the_address_is_pointed_at(annotated: Check, kernel: Check) -> None:
 
 
 def test_a_type_is_pointed_at_by_itself_or_by_its_name(annotated: Check) -> None:
-    """Also that of an argument; an operation of another file stays where it is said to be."""
+    """Also that of an argument; an operation of another file keeps its declared location."""
     found = annotated("""
 !odd = !pto.tile_buf<vec, 16x12xf16>
 func.func @k(%t: !odd, %u: !pto.tile_buf<vec, 16x20xf16>) { //~ SA-0006 SA-0006

@@ -79,7 +79,7 @@ def _row(name: str) -> Row:
 
 
 def reported(made: Plan) -> list[Diagnostic]:
-    """What the row checker says of a planned instruction."""
+    """Return the diagnostics of the row checker for a planned instruction."""
     module = build(made)
     context = Context(module, profile(made.isa))
     checker = RowChecker(context)
@@ -234,7 +234,7 @@ def _names(rule: Rule, row: Row) -> set[str]:
 
 
 def fires(rule: Rule, made: Plan) -> bool:
-    """Whether the checker reports the rule, with its code and message."""
+    """Return True if the checker reports the rule, with its code and message."""
     env = environment(made)
     assert broken(rule, env)
     message = f"{made.row.name}: {rule.msg or explain(rule.expr, env)[0]}"

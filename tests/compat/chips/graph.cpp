@@ -41,8 +41,8 @@ void views(const ChipTaskArgs& given) {
   }
 }
 
-/// out[0] = a[0] + b[0] + b[0], ordered by nothing but explicit edges; out[1] = the same once more, if out[0][0] is
-/// what it should be by then.
+/// out[0] = a[0] + b[0] + b[0], ordered by explicit edges only; out[1] = the same once more, if out[0][0] is
+/// right by then.
 void edges(const ChipTaskArgs& given) {
   const uint32_t row[2] = {1, 8}, zero[2] = {0, 0}, one[2] = {1, 0}, eight[1] = {8};
   ChipTensor a = given.tensor(0).ref().view(row, zero).reshape(eight, 1);

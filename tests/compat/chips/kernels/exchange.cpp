@@ -1,6 +1,6 @@
-// Every rank puts its number into the window of the next one and says so; out is what came. How: 0 with signals, 1
-// with nobody saying anything, 2 with counters that end a task, 3 as 0 with a copy that an engine is asked for. Slots:
-// out, window (a number, then a signal), the context, how.
+// Every rank writes its number into the window of the next one and signals it; out is the received number.
+// How: 0 with signals, 1 without any signal, 2 with counters that end a task, 3 as 0 with a copy by an
+// engine. Slots: out, window (a number, then a signal), the context, how.
 #include <cstdint>
 #include <pto/pto-inst.hpp>
 

@@ -1,3 +1,3 @@
-"""What the script imports."""
+"""Module that the script imports."""
 
 ROWS, COLS = 16, 64
