@@ -59,14 +59,14 @@ def foreign(source: Source) -> Diagnostic | None:
     help = f"run it with 'pto run {name} -- ARG...', or make a library: 'pto build {name} -o k.so'"
     if not name.endswith(SUFFIXES):
         help = "save a kernel as FILE.cpp; 'pto run FILE.cpp' runs it, 'pto build FILE.cpp' makes a library"
-    return Diagnostic("PTO-E0004", f"'{name}' is C++, not a PTO program", help=help)
+    return Diagnostic("PTO-E0004", f"cannot read '{name}' as a PTO program: it is C++", help=help)
 
 
 def _python(name: str) -> Diagnostic:
     file = name if name.endswith(".py") else "FILE.py"
     help = f"run it with 'python {file}'; FUNCTION.lower(ARGUMENTS).as_pto() is the text of its kernels"
     help += f". 'pto python {file}' is for programs that import pypto"
-    return Diagnostic("PTO-E0004", f"'{name}' is Python, not a PTO program", help=help)
+    return Diagnostic("PTO-E0004", f"cannot read '{name}' as a PTO program: it is Python", help=help)
 
 
 def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
@@ -86,7 +86,9 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
         )
         if data[16:20] == _IMAGE:
             kind, help = "an image", f"'pto run {name} -- ARG...' runs it, 'pto objdump {name}' prints it"
-        return None, [Diagnostic("PTO-E0004", f"'{name}' is {kind} (ELF), not a PTO program", help=help)]
+        return None, [
+            Diagnostic("PTO-E0004", f"cannot read '{name}' as a PTO program: it is {kind} (ELF)", help=help)
+        ]
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as e:

@@ -99,13 +99,13 @@ def test_e0103_twin_utf8_with_byte_order_mark(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "word"),
     [
-        ("k.cpp", b"void k();\n", "is C++, not"),
-        ("k.pto", b"// a kernel\n#include <pto/pto-inst.hpp>\n__global__ void k() {}\n", "is C++, not"),
-        ("k.so", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00", "is a shared library (ELF), not"),
-        ("k.o", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00", "is an object file (ELF), not"),
-        ("k.x", b"\x7fELF", "is a binary (ELF), not"),
-        ("k.py", b"x = 1\n", "is Python, not"),
-        ("k.pto", b"# kernels\n\nimport pto.language as pl\n", "is Python, not"),
+        ("k.cpp", b"void k();\n", "it is C++"),
+        ("k.pto", b"// a kernel\n#include <pto/pto-inst.hpp>\n__global__ void k() {}\n", "it is C++"),
+        ("k.so", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00", "it is a shared library (ELF)"),
+        ("k.o", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00", "it is an object file (ELF)"),
+        ("k.x", b"\x7fELF", "it is a binary (ELF)"),
+        ("k.py", b"x = 1\n", "it is Python"),
+        ("k.pto", b"# kernels\n\nimport pto.language as pl\n", "it is Python"),
     ],
 )
 def test_e0004_cpp_and_libraries(

@@ -276,7 +276,7 @@ int main() {
 def test_what_cannot_be_checked(program: str, checked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = ranks(2, "--sanitize", "all", program, "--", "meet")
     assert done.returncode == 1
-    assert f"error[PTO-E2405]: '{program}' was built without traced calls" in done.stderr
+    assert f"error[PTO-E2405]: cannot trace '{program}': built without traced calls" in done.stderr
     done = ranks(1, "--sanitize", "tasks", checked, "--", "race")
     assert done.returncode == 0 and "\nchecked: nothing\nnot checked: tasks, because" in f"\n{done.stderr}"
     monkeypatch.setenv("PMI_RANK", "0")

@@ -243,7 +243,7 @@ def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
         )  # a write-only argument may be left out
         with pytest.raises(TypeError, match=r"scaled_alone\(a, out\) takes 2 arguments, or 1 .*; got 0"):
             program()
-    with pytest.raises(DiagnosticError, match=r"there is no program\.json"):
+    with pytest.raises(DiagnosticError, match=r"missing program\.json"):
         Compiled.load(tmp_path)
     other = json.loads((place / "program.json").read_text())
     (tmp_path / "program.json").write_text(json.dumps({**other, "format": 99}))

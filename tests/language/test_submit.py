@@ -244,9 +244,9 @@ def test_what_functions_in_cpp_return() -> None:
         (waits_for_a_number, "PTO-E3004", "expected tasks in 'deps'"),
         (odd_predicate, "PTO-E3004", "expected a comparison of an integer tensor element with a constant"),
         (no_function, "PTO-E3007", "expected a function of the language for pl.submit"),
-        (no_file, "PTO-E3003", "nowhere: there is no file"),
+        (no_file, "PTO-E3003", "cannot find the source of nowhere"),
         (no_core, "PTO-E3003", "core_type of on_gpu"),
-        (no_half, "PTO-E3003", "half has no source for its aic cores"),
+        (no_half, "PTO-E3003", "missing source of half for its aic cores"),
         (long_array, "PTO-E3004", "cannot store this value in Array[2, TASK_ID]"),
     ],
 )

@@ -104,7 +104,7 @@ class HostProgram:
                 raise BadElf("it is not traced")
         except BadElf:
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{path}' was built without traced calls",
+                Diagnostic("PTO-E2405", f"cannot trace '{path}': built without traced calls",
                            help="give its C++ sources, or build it again: pto ranks --sanitize all -o FILE")
             ]) from None  # fmt: skip
         self.path = path

@@ -156,7 +156,7 @@ class _Check(_Failing):
         self.pointers: list[tuple[int, int]] = []  # words, or views, which begin with their pointer
         self.turned: dict[int, tuple[int, int]] = {}  # slots of converted tiles: original, bits
         self.used = False  # True after the call that they were converted for
-        self.straight: set[int] = set()  # instructions that are no jump targets
+        self.straight: set[int] = set()  # instructions that are not jump targets
 
     def check(self) -> None:
         if len(self.code.frame) > MOST_FRAME:
@@ -279,7 +279,7 @@ class _Check(_Failing):
         if offset % align or offset + size > len(self.code.frame):
             self.fail(
                 f"value outside of the frame: {kind}, {size} bytes at {offset}", at,
-                f"a multiple of {align}, and at most {len(self.code.frame) - size}", offset,
+                f"multiple of {align}, at most {len(self.code.frame) - size}", offset,
             )  # fmt: skip
         self.kinds[offset] = kind
 

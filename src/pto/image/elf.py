@@ -135,8 +135,8 @@ class Elf:
 
 
 def sections(data: bytes, name: str) -> dict[str, tuple[int, int]]:
-    """Return the begin and the end of each section of a file; raise `DiagnosticError` with a byte offset. Of
-    several sections with one name the first counts; sections without content in the file are left out."""
+    """Return the begin and the end of each section of a file; raise `DiagnosticError` with a byte offset. The
+    first section with a name counts; sections without content in the file are left out."""
     source = Source(name, "")
     if data[:4] != MAGIC:
         fail(source, "PTO-E1221", "not an ELF file", 0, expected=repr(MAGIC)[1:], got=repr(data[:4])[1:],

@@ -58,7 +58,7 @@ _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that always hold in program order.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
 
-#: No operand is moved.
+#: No operand has another slot.
 _NOWHERE: Mapping[int, int] = {}
 
 Handler = Callable[["Lowering", Operation], None]
@@ -910,7 +910,7 @@ def _call(f: Lowering, op: Operation) -> None:
     """Lower a call: inline a small function."""
     callee = f.functions.get(str(op.attr("callee")))
     if callee is None or not callee.regions[0].blocks:
-        f.refuse(op, "a function of another file")
+        f.refuse(op, "functions of other files")
         return
     if callee in f.inside:
         raise NoCall("a recursive function")

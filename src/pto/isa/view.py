@@ -183,8 +183,8 @@ class Strided(Record):
 @lru_cache(maxsize=4096)
 def strided(shape: tuple[Extent, ...], strides: tuple[Extent, ...], bits: int) -> Strided:
     """Return the layout of a view by its shape and strides: NZ for boxes of 512 bytes, else by its last two
-    dimensions. Adjacent columns are ND and adjacent rows DN, if there are no gaps between rows (columns);
-    anything else counts as ND."""
+    dimensions. Adjacent columns are ND and adjacent rows DN, without gaps between rows (columns); anything
+    else counts as ND."""
     s = (1, 1, 1, 1, *shape)[-5:]
     rows, cols = s[3:]
     col_step = strides[-1] if strides else 1

@@ -16,7 +16,7 @@ from .problems import TYPE, fail
 from .reader.source import file_of, surroundings
 from .types import Annotation, DynVar, annotation
 
-#: Kinds of functions, and where they run.
+#: Kinds of functions, and the processors that run them.
 KINDS = {
     "orchestration": "the orchestrator",
     "incore": "a core",
@@ -84,7 +84,7 @@ class Declared:
         return False
 
     def _called(self, name: ast.expr, find: Callable[[str], Any]) -> Declared | None:
-        """Return the function of the language that a name stands for."""
+        """Return the function of the language that a name refers to."""
         if isinstance(name, ast.Name):
             try:
                 return getattr(find(name.id), "declared", None)
@@ -96,7 +96,7 @@ class Declared:
 
     @property
     def requires_runtime_binding(self) -> bool:
-        """Whether it is a task in Python whose body is `...`."""
+        """Return True for a task in Python with the body `...`."""
         *docs, last = file_of(self.function)[1].body
         return self.kind == "python" and ast.unparse(last) == "..." and all(_is_text(d) for d in docs)
 
@@ -177,7 +177,7 @@ class Declared:
             )
 
     def _place(self, name: str) -> Span | None:
-        """Where a parameter is written."""
+        """Return the location of a parameter."""
         file, node = file_of(self.function)
         found = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg == name]
         return file.span(found[0]) if found else file.span(node).head

@@ -80,7 +80,7 @@ def _warn(ctx: PassContext, name: str, flag: Operation) -> None:
     ctx.report(
         flag,
         "PTO-E0809",
-        f"'@{name}' already has flags: no flags or barriers are inserted",
+        f"cannot insert flags into '@{name}': it already has flags",
         severity="warning",
         help="remove its flags, or leave out --enable-insert-sync",
     )

@@ -132,7 +132,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     except (SyntaxError, RecursionError, MemoryError):  # the parser raises the last two for deep nesting
         raise refuse(f"expected an expression, got '{text[:200]}'") from None
     except (TypeError, ZeroDivisionError, ValueError, OverflowError) as e:
-        raise refuse(f"'{text}': {e}") from None
+        raise refuse(f"cannot compute '{text}': {e}") from None
 
 
 def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:

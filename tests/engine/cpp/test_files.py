@@ -335,7 +335,7 @@ def test_wrong_uses(folder: Path) -> None:
         pto.kernel(1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="checked=True is for engine 'cpp'"):
         pto.kernel(pto.parse("func.func @k() { return }"), checked=True)
-    with pytest.raises(DiagnosticError, match=r"is C\+\+, not a PTO program"):
+    with pytest.raises(DiagnosticError, match=r"cannot read .* as a PTO program: it is C\+\+"):
         pto.parse(two)
 
 

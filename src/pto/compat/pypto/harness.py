@@ -262,7 +262,7 @@ def start_pipeline(*_: Any, **__: Any) -> None:
 
 
 def shutdown_pipeline() -> None:
-    """Do nothing, because there is no pipeline."""
+    """Do nothing, because cases have no pipeline."""
 
 
 def configure_inline_task_submit(*_: Any, **__: Any) -> None:

@@ -31,7 +31,7 @@ NAMES = {
 
 def refuse(name: str, instead: str = "") -> DiagnosticError:
     return DiagnosticError(
-        [Diagnostic(REFUSED, f"the replacement of pypto does not support {name}", help=instead)]
+        [Diagnostic(REFUSED, f"cannot use {name}: not supported by pto's replacement of pypto", help=instead)]
     )
 
 

@@ -125,7 +125,7 @@ class Chip:
             e.stand_at(hearing.failed_at())
             raise RunFailed(e.diagnostics, -e.number) from e
         except (RuntimeError, ValueError) as e:
-            raise RunFailed([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+            raise RunFailed([Diagnostic("PTO-E2609", f"cannot finish the run: {e}")]) from e
         finally:
             hearing.stop()
         staged.bring_back()

@@ -65,7 +65,7 @@ class Port:
 
     #: Values are the elements themselves; False in a float64 shadow run.
     exact = True
-    #: Register accesses bypass the port, because there are no observers.
+    #: Register accesses bypass the port, since observers are absent.
     plain = False
 
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:

@@ -159,7 +159,7 @@ def _told_before(value: Value, op: Op) -> bool:
 
 def _wrong(p: Param, function: Function, does: str, says: str, op: Op, wanted: str) -> Diagnostic:
     return Diagnostic(
-        DIRECTION, f"'{p.name}' of {function.name} {does}, but its parameter is declared as {says}", op.loc,
+        DIRECTION, f"parameter '{p.name}' of {function.name} {does}, but declared as {says}", op.loc,
             "warning",
         help=_declaration(p, function, "pl.Out" if wanted == OUT else "pl.InOut"),
     )  # fmt: skip
@@ -177,7 +177,7 @@ def _declaration(p: Param, function: Function, direction: str) -> str:
 def _unwritten(p: Param, function: Function) -> Diagnostic:
     known = (function.attrs.get(where, {}).get(p.name) for where in ("rebound", "places"))
     found = Diagnostic(
-        UNWRITTEN, f"'{p.name}', an output of {function.name}, is never written",
+        UNWRITTEN, f"output '{p.name}' of {function.name} is never written",
         next(filter(None, known), function.loc), "warning",
         help=f"{p.name}[:] = .. writes into it; {p.name} = .. only rebinds the name",
     )  # fmt: skip

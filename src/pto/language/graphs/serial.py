@@ -264,7 +264,7 @@ class Serial:
         return COMPARISONS[word](self.read(x, index), number)
 
     def task_dummy(self, deps: Sequence[Any]) -> int | None:
-        """Submit a task that runs nothing; return no task if there are deps and all of them are no task."""
+        """Submit a task that runs nothing; return no task if there are deps and none of them is a task."""
         if deps and not any(d is not None for d in flat(deps)):
             return None
         self.count += 1

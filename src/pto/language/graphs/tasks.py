@@ -1,8 +1,7 @@
-"""Orchestrations on the task runtime: tasks run on its cores, and wait by what they read and write.
+"""Orchestrations on the task runtime: tasks run on its cores, ordered by their reads and writes.
 
-`Tasks` has the face that orchestrations want (`Serial` is the other one). Every tensor is a window of an
-array; a task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do
-not wait.
+`Tasks` has the interface that orchestrations expect, like `Serial`. Every tensor is a window of an array; a
+task gets it as a window of a runtime tensor, so that tasks on different parts of an array do not wait.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _WORDS = {IN: "in", OUT: "out"}
 
 
 def task_kernel(function: Function, module: Module) -> Kernel:
-    """What tasks of a function execute."""
+    """Return the kernel for tasks of a function."""
     return kernel(module, roles_of(function), core=core_of(module), name=function.name)
 
 
 def roles_of(function: Function) -> str:
-    """What each parameter of a function is to its tasks."""
+    """Return the role of each parameter of a function in its tasks."""
     words: list[str] = []
     params = {p.value: p for p in function.params}
     for value in function.body.args:
@@ -42,7 +41,7 @@ def roles_of(function: Function) -> str:
 
 
 def core_of(module: Module) -> str:
-    """What runs a kernel: aic, aiv or mixed."""
+    """Return the core of a kernel: aic, aiv or mixed."""
     kinds = {str(f.attr("pto.kernel_kind") or "") for f in module.functions}
     if len(kinds) > 1:
         return "mixed"
@@ -50,7 +49,7 @@ def core_of(module: Module) -> str:
 
 
 def with_windows(functions: Mapping[str, Function]) -> set[str]:
-    """Functions whose tasks may wait for other ranks."""
+    """Return functions whose tasks may wait for other ranks."""
     return {name for name, f in functions.items() if f.attrs.get("windows")}
 
 
@@ -64,7 +63,7 @@ class Tasks(Serial):
         self.made: list[Any] = []  # arrays that live as long as the run
         self.with_windows = with_windows  # functions whose tasks may wait for other ranks
         self._chain = Chain(self.task_dummy)
-        #: Of tasks of ranks: which rank, and its how many-eth call by the host.
+        #: For tasks of ranks: the rank, and the number of its call by the host.
         self.dispatches: dict[int, tuple[int, int]] = {}
 
     def tensor(
@@ -80,7 +79,7 @@ class Tasks(Serial):
         return made
 
     def _window(self, x: SerialTensor) -> Any:
-        """The runtime's tensor of a window: exact where it is a box of its array, else all that it spans."""
+        """Return the runtime tensor of a window: exact for a box of its array, else the whole span."""
         if x.box is not None and x.root.ndim <= MAX_DIMS:
             whole = self.rt.external(x.root)
             offsets, sizes = x.box
@@ -140,8 +139,8 @@ class Tasks(Serial):
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[None]:
-        """Tasks in it run on the cores of one cluster; those of several blocks, or of both kinds of core,
-        have clusters of their own."""
+        """Run the tasks inside on the cores of one cluster; tasks of several blocks, or of both kinds of
+        core, have their own clusters."""
         with self.rt.cluster() as self._cluster:
             try:
                 yield

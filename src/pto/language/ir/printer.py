@@ -1,7 +1,7 @@
-"""Programs of the language as Python text, which reads back as the same program (text.py).
+"""Programs of the language as Python text, from which the reader makes the same program (text.py).
 
 Every function becomes a method of a class, every operation a statement; control flow has its explicit form,
-with `init_values` and `pl.yield_`. Values have their types beside them, unless the text is to be concise.
+with `init_values` and `pl.yield_`. Values have type annotations, except in concise text.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .writer import BEFORE, BETWEEN, Writer
 
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
-#: What is known of functions by other means than `pl.func_attr`.
+#: Facts of functions that are written by other means than `pl.func_attr`.
 _UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host", "python",
            "body", "results")  # fmt: skip
-#: Words that `pto.language.distributed` has alone.
+#: Words that only `pto.language.distributed` has.
 _OF_RANKS = (NotifyOp, ReduceOp, WaitCmp)
 WIDTH = 100
 
 
 def program_text(program: Program, concise: bool = False) -> str:
-    """A class with a method per function."""
+    """Return a class with a method per function."""
     dynamic: dict[str, None] = {}
     methods: list[str] = []
     for function in program.functions.values():
@@ -66,7 +66,7 @@ def program_text(program: Program, concise: bool = False) -> str:
 def function_lines(
     function: Function, concise: bool = False, dynamic: dict[str, None] | None = None
 ) -> list[str]:
-    """A method. Names of extents that its parameters have are put into `dynamic`."""
+    """Return a method. Names of extents of its parameters are added to `dynamic`."""
     p = _Printer(function, concise)
     dynamic = {} if dynamic is None else dynamic
     directions = {param.value: param.direction for param in function.params}
@@ -112,7 +112,7 @@ def _told(name: str, value: Any) -> bool:
 
 
 def _writable(value: Any) -> bool:
-    """Whether a text can say it: what is known of functions may also be places and the like."""
+    """Return True if text can express a value: facts of functions include locations."""
     if isinstance(value, list | tuple):
         return all(map(_writable, value))
     if isinstance(value, dict):
@@ -201,7 +201,7 @@ class _Printer(Writer):
         self.bind(op, self.expression(op) if op.name.startswith("scalar.") else self.call(op))
 
     def bind(self, op: Op, text: str) -> None:
-        """Give what an operation gives its names; a single one has its type beside it, if that has a name."""
+        """Bind the results of an operation to names; a single result gets its type, if this has a name."""
         names = ", ".join(self.name(r) for r in op.results)
         named = len(op.results) == 1 and not isinstance(op.result.type, VectorType | MaskType)
         if named and (not self.concise or _surprising(op)):
@@ -209,7 +209,7 @@ class _Printer(Writer):
         self.line(f"{names} = {text}" if names else text)
 
     def call(self, op: Op) -> str:
-        """The call that an operation stands for: what has to be given by position, the rest by name."""
+        """Return the call of an operation: required arguments by position, the others by name."""
         found = _operator(op.name)
         if found is None:
             types = ", ".join(self.type(r.type) for r in op.results)
@@ -271,8 +271,8 @@ class _Printer(Writer):
         self.inner(block)
 
     def initial(self, value: Any, result: Value) -> str:
-        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it, None for no
-        task."""
+        """Return an initial value of a loop; `pl.UNSET` for a name that it sets before it reads it, None for
+        no task."""
         return "pl.UNSET" if value is None and not _is_task(result) else self.arg(value)
 
     def _while(self, op: Op) -> None:
@@ -310,7 +310,7 @@ class _Printer(Writer):
         self.inner(op.blocks[0])
 
     def _call(self, op: Op) -> None:
-        """A task. One that says more than its arguments, or has a name, is submitted."""
+        """Emit a task. A task with a name, or with more than its arguments, is submitted."""
         a = op.args
         callee: Function = a["callee"]
         args = [self.arg(v) for v in a["args"]]
@@ -345,7 +345,7 @@ class _Printer(Writer):
         self.line(f"{given}pl.{word}({', '.join((f'self.{callee.name}', *args))})")
 
     def said(self, word: str, arg: Any) -> str:
-        """What a task says of itself."""
+        """Return a declared property of a task."""
         if word != "predicate":
             return self.arg(arg)
         tensor, index, compares, number = arg
@@ -371,7 +371,7 @@ class _Printer(Writer):
 
 
 def _surprising(op: Op) -> bool:
-    """Whether elements of a result are none that its arguments have or name, as after a move that narrows."""
+    """Return True if a result has elements that its arguments neither have nor name, as a narrowing move."""
     given = [v.type.dtype for v in values_in(op.args)] + [
         a for a in op.args.values() if isinstance(a, DataType)
     ]
@@ -379,13 +379,13 @@ def _surprising(op: Op) -> bool:
 
 
 def _stem(name: str) -> str:
-    """A name without the number that made it unlike others: `x_1` becomes `x_2`, not `x_1_0`."""
+    """Return a name without its distinguishing number: `x_1` becomes `x_2`, not `x_1_0`."""
     stem, _, number = name.rpartition("_")
     return stem if stem and number.isdigit() else name
 
 
 def _operator(name: str) -> Operator | None:
-    """The operator that an operation is of."""
+    """Return the operator of an operation."""
     found = OPERATORS.get(name)
     levels = ("tile", "tensor", "array", "system")
     return found or next((OPERATORS[f"{n}.{name}"] for n in levels if f"{n}.{name}" in OPERATORS), None)
@@ -399,8 +399,8 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def broken(text: str, width: int) -> list[str]:
-    """A statement in lines: where it is too long, what is between its widest brackets has lines of its
-    own."""
+    """Break a statement into lines: if it is too long, the contents of its widest brackets have their own
+    lines."""
     if len(text) <= width:
         return [text]
     start, end, parts = _widest(text)
@@ -422,7 +422,7 @@ def _indented(row: str, width: int) -> list[str]:
 
 
 def _widest(text: str) -> tuple[int, int, list[str]]:
-    """Where the widest outermost brackets are, and what they separate by commas."""
+    """Return the position of the widest outermost brackets, and their items."""
     best: tuple[int, int, list[str]] = (0, 0, [])
     depth, quote, start, last = 0, "", 0, 0
     parts: list[str] = []

@@ -149,7 +149,7 @@ def cos(b: Build, x: Any) -> Any:
 
 def _wave(b: Build, x: Any, name: str) -> Any:
     """Return the sine or cosine. With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); the
-    cosine is half a turn ahead."""
+    cosine is pi / 2 ahead."""
     if not is_shaped(x) or x.type.dtype != FP32:
         b.fail(TYPE, f"expected FP32 for {name}", "x", expected="FP32", got=getattr(x, "type", repr(x)),
                help="pl.cast(x, pl.FP32)")  # fmt: skip
@@ -179,7 +179,6 @@ def _wave(b: Build, x: Any, name: str) -> Any:
 
 #: Odd functions as x P(x^2) / Q(x^2), with a relative error of 4e-7: the coefficients of P and of Q, highest
 #: power first, and the x from which the function is 1 in FP32.
-#: the highest power first, and the x from which on the function is 1 in FP32.
 _TANH = (
     (1.335338506436301e-08, 2.0608242266462184e-05, 0.0034955418668687344, 0.1338098794221878, 1.0),
     (7.776057486807986e-07, 0.0003285555576439947, 0.025876810774207115, 0.4671430289745331, 1.0),

@@ -1,4 +1,4 @@
-"""Operators that change the valid region of an array, or the way its elements are seen."""
+"""Operators that change the valid region of an array, or the type or shape of its elements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero)
     ):
         b.fail(
             SHAPE,
-            "'shape' is smaller than the shape of 'x'",
+            "cannot expand 'x' to a smaller shape",
             "shape",
             expected=f"at least {list(t.shape)}",
             got=sizes,
@@ -70,7 +70,7 @@ def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
     valid = (*t.shape[:-2], b.as_index(valid_rows), b.as_index(valid_cols))
     for at, n, whole in zip(("valid_rows", "valid_cols"), valid[-2:], t.shape[-2:], strict=True):
         if (index.known_difference(n, whole) or 0) > 0 or (index.known(n) or 0) < 0:
-            b.fail(SHAPE, f"'{at}' exceeds the array", at, expected=f"0 to {index.known(whole) or '?'}",
+            b.fail(SHAPE, f"{at} exceeds the array", at, expected=f"0 to {index.known(whole) or '?'}",
                    got=index.known(n))  # fmt: skip
     return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
 

@@ -107,7 +107,7 @@ def syncall(
         if given not in words:
             b.fail(ARGUMENTS, f"unknown value {given!r} of '{at}'", at, expected=", ".join(words))
     if (mode == "soft") != is_tensor(gm_workspace):
-        b.fail(ARGUMENTS, "a workspace is required for a soft syncall only", "gm_workspace",
+        b.fail(ARGUMENTS, "expected a workspace for a soft syncall, and none for a hard one", "gm_workspace",
                expected="a zeroed tensor of 16 INT32" if mode == "soft" else "none")  # fmt: skip
     b.append("system.syncall", [], {"core_type": core_type, "mode": mode, "gm_workspace": gm_workspace,
                                     "used_cores": used_cores})  # fmt: skip

@@ -172,7 +172,7 @@ def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
 
 
 class SavableProgram(CallableProgram):
-    """A program that was compiled in this process: what a folder is written from."""
+    """A program that was compiled in this process and can be saved to a folder."""
 
     lowered: LoweredProgram
     entry: Function

@@ -1,9 +1,9 @@
-"""Kernels that users write in C++: `@pl.jit.extern(core_type="aiv", source="scale.cpp")`.
+"""Kernels of users in C++: `@pl.jit.extern(core_type="aiv", source="scale.cpp")`.
 
     extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)
 
-The function says what its parameters are, and its body is `...`. Tasks get tensors, then numbers.
-A kernel of both kinds of core has a source for each: `core_type="mixed", aic_source=..., aiv_source=...`.
+The function declares its parameters, and its body is `...`. Tasks get tensors, then numbers. A kernel of both
+kinds of core has a source for each: `core_type="mixed", aic_source=..., aiv_source=...`.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _CORES = {"aic": ("aic",), "aiv": ("aiv",), "mixed": ("aic", "aiv")}
 
 
 def extern(function: Function, folder: str) -> None:
-    """Check what a declaration says, and find its files as seen from the folder it is written in."""
+    """Check a declaration, and find its files relative to the folder of its source."""
     attrs = function.attrs
     core = cores_of(function)
     for side in _CORES[core]:
         given = attrs.get(f"{side}_source") or attrs.get("source")
         if not isinstance(given, str | os.PathLike):
-            fail(ARGUMENTS, f"{function.name} has no source for its {side} cores", function.loc,
+            fail(ARGUMENTS, f"missing source of {function.name} for its {side} cores", function.loc,
                  help=f"source= or {side}_source= is the path of a C++ file")  # fmt: skip
         path = os.path.normpath(os.path.join(folder, os.fspath(given)))
         if not os.path.isfile(path):
-            fail(ARGUMENTS, f"{function.name}: there is no file '{path}'", function.loc)
+            fail(ARGUMENTS, f"cannot find the source of {function.name}: '{path}'", function.loc)
         attrs[f"{side}_source"] = path
     attrs["include_dirs"] = [os.path.join(folder, os.fspath(d)) for d in attrs.get("include_dirs") or ()]
 
 
 def cores_of(function: Function) -> str:
-    """The kinds of cores that it runs on, as its declaration says."""
+    """Return the declared kinds of cores of a function."""
     core = function.attrs.setdefault("core_type", "aiv")
     if core not in _CORES:
         fail(
@@ -53,7 +53,7 @@ def cores_of(function: Function) -> str:
 
 
 def sources_of(function: Function) -> dict[str, str]:
-    """The file of each kind of core."""
+    """Return the file of each kind of core."""
     attrs = function.attrs
     return {
         side: os.fspath(attrs.get(f"{side}_source") or attrs["source"]) for side in _CORES[attrs["core_type"]]
@@ -61,7 +61,7 @@ def sources_of(function: Function) -> dict[str, str]:
 
 
 def extern_kernel(function: Function) -> Kernel:
-    """What tasks of it execute on the runtime."""
+    """Return the kernel of its tasks on the runtime."""
     folders = function.attrs["include_dirs"]
     made = [
         Kernel(path, roles_of(function), core=core, name=function.name, include_dirs=folders)
@@ -72,9 +72,9 @@ def extern_kernel(function: Function) -> Kernel:
 
 
 class SingleKernel:
-    """A kernel in C++ where tasks run one after the other: a graph of one task."""
+    """A kernel in C++ for the sequential runtime: a graph of one task."""
 
-    unseen = True  # no event tells what it does
+    unseen = True  # its accesses emit no events
 
     def __init__(self, function: Function) -> None:
         self.kernel = extern_kernel(function)
@@ -90,12 +90,12 @@ class SingleKernel:
         done = run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks), sanitize=tuple(sanitize))
         left = LaunchResult("traced" if sanitize else "")
         left.diagnostics, left.checked, left.unchecked = done.diagnostics, done.checked, done.unchecked
-        for d in left.diagnostics:  # the graph is ours: the caller says where the task is submitted
+        for d in left.diagnostics:  # the graph is internal: the caller has the location of the submission
             d.notes = [(text, span) for text, span in d.notes if __file__ not in text]
         return left
 
     def begin(self, *args: Any, **options: Any) -> SingleKernel:
-        """A launch that is over as soon as it begins."""
+        """Return a launch that is over as soon as it begins."""
         self._left = self.run(*args, **options)
         return self
 

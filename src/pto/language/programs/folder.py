@@ -1,16 +1,16 @@
-"""Programs as folders of the task runtime, and back: what `compiled.save(folder)` writes, and `load` runs.
+"""Programs as folders of the task runtime: `compiled.save(folder)` writes them, and `load` runs them.
 
     folder/
         orchestration/NAME.cpp            over the PTO2 API
         kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core
-        kernels/extern/NAME/              those of users in C++, with the headers that they include
+        kernels/extern/NAME/              C++ of users, with their headers
         next_levels/builtin.tensor.NAME/  kernels of a collective that the host calls, one per rank
-        kernel_config.py                  which kernel has which number
-        program.json                      parameters: names, types, extents that a call decides
+        kernel_config.py                  numbers of the kernels
+        program.json                      parameters: names, types, extents of each call
         debug/run.py                      a script that runs it on random inputs
-        golden.py, data/                  inputs and what they give, where there were samples
+        golden.py, data/                  inputs and their results, if there were samples
         passes_dump/NN_after_PASS.py      the program after each pass, as Python
-        report/kernels.txt                what tasks there are, and what they take
+        report/kernels.txt                the tasks and their parameters
 
 `pto runtime run FOLDER` runs one with a golden.py. `load(folder)` needs neither the source nor a golden.py.
 """
@@ -54,8 +54,8 @@ _ENTRY = "aicpu_orchestration_entry"
 def save(
     compiled: SavableProgram, folder: str | os.PathLike[str], samples: Sequence[Any] = (), dumps: bool = True
 ) -> Path:
-    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
-    what the program makes of them. `dumps`: also the program after each pass."""
+    """Write a program to a new folder. `samples` are arguments: golden.py returns them, and expects the
+    results of the program. `dumps`: also the program after each pass."""
     if samples:
         compiled.check(samples)
     root = Path(folder)
@@ -88,7 +88,7 @@ def save(
     return root
 
 
-#: Programs that this process has written, by folder, with the time of the last change of what they are.
+#: Programs that this process has written, by folder, with the time of the last change of their sources.
 _live: dict[Path, tuple[SavableProgram, int]] = {}
 
 
@@ -99,19 +99,19 @@ def _stamp(root: Path) -> int:
 
 
 def keep(compiled: SavableProgram, root: Path, why: DiagnosticError) -> None:
-    """A folder of a program that cannot be written: it runs in this process, and others are told why not."""
+    """Record why a program cannot be written: it runs in this process; other processes report this."""
     write_whole(root / _NOT_SAVED, render(why.diagnostics) + "\n")
     _live[root.resolve()] = compiled, _stamp(root)
 
 
 def live(root: Path) -> SavableProgram | None:
-    """The program that this process has written to a folder, if the folder is still as it was."""
+    """Return the program that this process has written to a folder, if the folder has not changed since."""
     found = _live.get(root.resolve())
     return found[0] if found is not None and _stamp(root) == found[1] else None
 
 
 def _within_limits(entry: Function, kernels: int) -> None:
-    """Refuse what no folder can hold."""
+    """Refuse programs beyond the limits of folders."""
     from ...runtime.folder import RUNTIMES
 
     most_kernels, most_arguments, _ = RUNTIMES["tensormap_and_ringbuffer"]
@@ -125,7 +125,7 @@ def _within_limits(entry: Function, kernels: int) -> None:
 
 
 class _Kernel(Record):
-    """A function of a core in a folder: its files, and the numbers of what its tasks run."""
+    """A function of a core in a folder: its files, and the numbers of its kernels."""
 
     name: str
     function: Function
@@ -136,13 +136,13 @@ class _Kernel(Record):
 
 
 def _orchestration(entry: Function) -> Function:
-    """The function that submits tasks: of a program that is one kernel, one that submits it."""
+    """Return the function that submits tasks; for a single kernel, a function that submits it."""
     if entry.kind == "orchestration":
         return entry
     made = Function(entry.name, "orchestration", entry.loc)
     given: list[Any] = []
     for value in entry.body.args:
-        if value.name == FIFO_SLOTS:  # memory of the runtime's
+        if value.name == FIFO_SLOTS:  # memory of the runtime
             shape = list(value.type.shape)
             op = Op("create_tensor", {"shape": shape, "dtype": value.type.dtype}, [value.type], entry.loc)
             given.append(made.body.append(op).result)
@@ -156,7 +156,7 @@ def _orchestration(entry: Function) -> Function:
 
 
 def _kernels(done: LoweredProgram, entry: Function) -> tuple[list[_Kernel], dict[str, str]]:
-    """Functions that tasks run, with their numbers, and the text of their files."""
+    """Return functions that tasks run, with their numbers, and the text of their files."""
     from ...engine.entry import Launchable
 
     called = {op.args["callee"].name for op in entry.walk() if op.name == "call"}
@@ -182,11 +182,7 @@ def _kernels(done: LoweredProgram, entry: Function) -> tuple[list[_Kernel], dict
         function = done.functions[name]
         if function.kind == "python":
             raise DiagnosticError(
-                [
-                    Diagnostic(
-                        UNSUPPORTED, f"{name} is a task in Python, which no folder can hold", function.loc
-                    )
-                ]
+                [Diagnostic(UNSUPPORTED, f"cannot save {name}: it is a task in Python", function.loc)]
             )
         if function.kind == "extern":
             found = sources_of(function)
@@ -203,8 +199,8 @@ def _kernels(done: LoweredProgram, entry: Function) -> tuple[list[_Kernel], dict
 
 
 def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The sources of a kernel in C++ and every header of the user's that they include, laid out as they were;
-    and the folders that headers are found in."""
+    """Return the sources of a C++ kernel and all headers of the user that they include, in their original
+    layout; and the folders in which headers are found."""
     from ...runtime.compile import Job, compile_all
 
     folders = tuple(function.attrs["include_dirs"])
@@ -225,7 +221,7 @@ def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[di
 
 
 def _builtin_config(name: str, kernels: Sequence[_Kernel]) -> str:
-    """The kernels of a collective of the host, one for each rank, in a folder of their own."""
+    """Return the configuration of the kernels of a host collective, one per rank, for their own folder."""
     rows = [row.replace(f"next_levels/{name}/", "") for row in _rows(kernels)]
     return "\n".join([
         f'"""The kernels of {name}, by number."""', "", "from pathlib import Path", "",
@@ -261,7 +257,7 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
 
 
 def _described(k: _Kernel) -> str:
-    """A kernel in the report: where it runs, and its parameters."""
+    """Return a kernel for the report: its core and its parameters."""
     directions = {p.value: p.direction for p in k.function.params}
     params = [f"{v.name}: {v.type}" + (f" ({directions.get(v)})" if isinstance(v.type, TensorType) else "")
               for v in k.function.body.args]  # fmt: skip
@@ -293,7 +289,7 @@ def _meta(compiled: SavableProgram) -> dict[str, Any]:
 
 
 def _golden(compiled: SavableProgram, root: Path, values: list[Any]) -> None:
-    """Samples and what they give, as files; and golden.py, which reads them."""
+    """Write samples and their results as files; and golden.py, which reads them."""
     import numpy as np
 
     arrays = [np.ascontiguousarray(arguments.as_numpy(v)).copy() for v in values if arguments.is_array(v)]
@@ -358,9 +354,9 @@ def compute_golden(tensors, params):
 
 
 class Saved(CallableProgram):
-    """A program in a folder. `saved(a, b, out)` runs it, on arrays that are used in place."""
+    """A program in a folder. `saved(a, b, out)` runs it on arrays that are used in place."""
 
-    program = None  # what it was made from is not known
+    program = None  # its source is unknown
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         from ...runtime.folder import config_of
@@ -369,17 +365,15 @@ class Saved(CallableProgram):
         meta = self.folder / "program.json"
         if (self.folder / _NOT_SAVED).is_file():
             told = (self.folder / _NOT_SAVED).read_text(encoding="utf-8")
-            raise DiagnosticError(
-                [Diagnostic("PTO-E2601", f"'{self.folder}' could not be written whole: {told}")]
-            )
+            raise DiagnosticError([Diagnostic("PTO-E2601", f"cannot load '{self.folder}': {told}")])
         if not meta.is_file():
             raise DiagnosticError([Diagnostic(
-                "PTO-E2601", f"'{self.folder}' holds no program of the language: there is no program.json",
+                "PTO-E2601", f"cannot load '{self.folder}': missing program.json",
                 help="compiled.save(folder) writes one",
             )])  # fmt: skip
         self._meta = json.loads(meta.read_text(encoding="utf-8"))
         if self._meta.get("format") != _FORMAT:
-            raise DiagnosticError([Diagnostic("PTO-E2601", f"'{meta}' is of another version",
+            raise DiagnosticError([Diagnostic("PTO-E2601", f"cannot load '{meta}': it is of another version",
                                               help="save the program again")])  # fmt: skip
         self.name: str = self._meta["name"]
         self.target: str = self._meta["target"]
@@ -404,7 +398,7 @@ class Saved(CallableProgram):
         return self.folder
 
     def launch(self, values: list[Any], config: Any = None) -> None:
-        """Run it. PTO_SANITIZE names checks, as it does for a program that was compiled."""
+        """Run it. PTO_SANITIZE names checks, as for a compiled program."""
         found = self.execute(values, check_hazards=knobs.get("PTO_SANITIZE") == WARN, sanitize=asked())
         diagnostics = found.diagnostics or problems(found.hazards)
         if diagnostics:
@@ -413,8 +407,8 @@ class Saved(CallableProgram):
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
         """Run it on the task runtime: `seed`, `block_dim`, `threads`, `record`, `check_hazards`, `sanitize`.
-        What is returned has records, pictures and reports, as that of a program that was compiled. Tensors
-        that it makes are allocated by tasks, which are counted."""
+        The result has records, pictures and reports, like that of a compiled program. Tensors that it makes
+        are allocated by tasks, which are counted."""
         from ...runtime.engine import TaskEngine
         from ...runtime.failures import RunFailure
         from ...runtime.runner import add_kernels
@@ -463,7 +457,7 @@ class Saved(CallableProgram):
         return done
 
     def _made(self, traced: bool) -> list[Any]:
-        """The orchestration and the kernels, compiled; `traced`: for sanitizers."""
+        """Return the compiled orchestration and kernels; `traced`: for sanitizers."""
         from ...runtime.compile import compile_all
 
         if traced not in self._compiled:
@@ -472,7 +466,7 @@ class Saved(CallableProgram):
         return self._compiled[traced]
 
     def _numbers(self, values: Sequence[Any]) -> list[int]:
-        """Numbers that are no constants of the program, as words."""
+        """Return numbers that are not constants of the program, as words."""
         from ...runtime.tensors import float_word
 
         found: list[int] = []
@@ -483,7 +477,7 @@ class Saved(CallableProgram):
         return found
 
     def _arrays(self, values: Sequence[Any]) -> list[Any]:
-        """The memory of arguments, which are what the program was made for."""
+        """Return the memory of arguments, which must fit the program."""
         self.check(values)
         return [
             arguments.in_place(v, p.name, p.direction != IN)
@@ -493,12 +487,12 @@ class Saved(CallableProgram):
 
 
 def load(folder: str | os.PathLike[str]) -> Saved:
-    """A program that was saved."""
+    """Return a saved program."""
     return Saved(folder)
 
 
 def _from_dir(folder: str | os.PathLike[str], **_: Any) -> CallableProgram:
-    """As `load`; what else is said of a program is in its folder."""
+    """Load like `load`; the folder has all other data of a program."""
     return load(folder)
 
 

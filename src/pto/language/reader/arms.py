@@ -1,4 +1,4 @@
-"""Branches of an if: they give the names that they set and that are read later."""
+"""Branches of an if: their results are the names that they set and that are read later."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
         if isinstance(a, Value) and not mismatch(a.type, b):
             memory = isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b))
             if memory and f.unit.exact is None:
-                fail(MERGE, f"'{name}' is a different tensor in each branch", set_at(f, node, name),
+                fail(MERGE, f"cannot merge the tensors '{name}' of two branches", set_at(f, node, name),
                      help="write into one of them in both branches")  # fmt: skip
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
         if isinstance(one, bool) and isinstance(two, bool):
             return ScalarType(BOOL)
         return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
-    fail(MERGE, f"'{name}' has a different type in each branch", set_at(f, node, name), expected=shown(one),
-         got=shown(two), help="give them different names")  # fmt: skip
+    fail(MERGE, f"cannot merge the types of '{name}' in two branches", set_at(f, node, name),
+         expected=shown(one), got=shown(two), help="give them different names")  # fmt: skip

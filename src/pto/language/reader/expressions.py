@@ -530,7 +530,7 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
         name = getattr(target, "__name__", type(target).__name__)
         fail(
             SYNTAX,
-            f"'{name}' is not a function of the language",
+            f"cannot call '{name}': not a function of the language",
             f.span(node),
             help=instead_of(name)
             or "decorate it with @pl.jit.inline, or compute its result outside of the function",

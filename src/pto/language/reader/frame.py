@@ -110,7 +110,7 @@ class Frame:
             if isinstance(found, Unbound):
                 fail(
                     NAME,
-                    f"'{name}' {found.why}",
+                    f"cannot read '{name}': it {found.why}",
                     self.span(node),
                     help=found.help or f"set '{name}' before its use",
                 )

@@ -420,7 +420,7 @@ def _is_task_now(value: Any) -> bool:
 
 def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
     f.unit.report(Problem(Diagnostic(
-        MERGE, f"'{name}' is another tensor after an iteration", set_at(f, node, name),
+        MERGE, f"cannot carry '{name}': another tensor after an iteration", set_at(f, node, name),
         help=written_into(name),
     )))  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Advice to make a kernel faster. Each change is tried on the timeline before it is reported.
 
     a barrier that orders nothing      no accesses before and after it need an order
-    a wait that could come later       the next instructions do not access what it protects
+    a wait that could come later       the next instructions do not access its protected data
     one more buffer for a tile         a writer only waits for the readers of the tile; with another buffer,
                                        it waits for the use before that one
     one more slot for a FIFO           the same for a full FIFO
