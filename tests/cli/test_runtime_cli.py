@@ -102,6 +102,11 @@ def run(
     return call
 
 
+def test_the_device_is_simulated(run: Run) -> None:
+    out = run("case", "-p", "a2a3")[1]
+    assert out.startswith("case: host_build_graph on simulated a2a3, 24 blocks, libraries: ")
+
+
 def test_a_folder_that_passes(run: Run) -> None:
     status, out, err = run("case")
     assert (status, err) == (0, "")

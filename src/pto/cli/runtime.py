@@ -337,7 +337,9 @@ class _Session:
             f"{built} of {len(made)} compiled in {seconds:.1f} s" if built else f"{len(made)} from the cache"
         )
         blocks = config["block_dim"]
-        where = f"{runner.runtime} on {config['platform']}, {blocks} block{'s'[: blocks != 1]}"
+        platform = config["platform"]
+        machine = platform if platform.endswith("sim") else f"simulated {platform}"
+        where = f"{runner.runtime} on {machine}, {blocks} block{'s'[: blocks != 1]}"
         return f"{runner.folder.name}: {where}, libraries: {how}"
 
     # -- output --------------------------------------------------------------------------------------------
