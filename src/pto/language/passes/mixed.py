@@ -13,7 +13,7 @@ Work of the two vector cores:
 - Without a split both run the function; the second core gets zeros from FIFOs, and writes nothing to global
   memory.
 - `pl.split(..)` halves vector work if every operator works row by row (UP_DOWN) or column by column
-  (LEFT_RIGHT), see `halves`; otherwise there is no split.
+  (LEFT_RIGHT), see `halves`; otherwise the work is whole.
 - `pl.split_aiv` is written by the author. Without a split, `pl.aiv_shard` gives the whole tile to both: each
   core pops its half, and loads the tile from the slot in global memory before it frees the slot.
 
