@@ -95,7 +95,7 @@ def measure(row: Row, every: bool) -> tuple[list[Timed], list[str]]:
 
 
 def forms(row: Row, every: bool) -> Iterator[tuple[Plan, str]]:
-    """Every choice of element types, and the masks; where asked for, other attributes and masks, too."""
+    """Yield every choice of element types, and the masks; on request other attributes and masks, too."""
     for made in plans(row, "a5" if "a5" in row.isas else row.isas[0]):
         yield made, "PAT_ALL"
         if not every or row.set == "cube":

@@ -35,8 +35,9 @@ Work = Callable[[], object]
 def best(
     works: Sequence[Work], rounds: int = ROUNDS, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Seconds of the fastest run of each. They take turns: a slow moment of the machine hits all of them.
-    Where runs are long and on one thread, the clock is that of the processor: others may be at work too."""
+    """Return the seconds of the fastest run of each. Runs alternate: a slow moment of the machine hits all of
+    them. For long runs on one thread, the time is that of the processor: other processes may be at work
+    too."""
     times = [float("inf")] * len(works)
     for work in works:
         work()

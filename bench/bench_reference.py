@@ -221,8 +221,8 @@ def shown(made: Plan) -> str:
 
 
 def program(made: Plan, body: bool, fill: bool) -> ReferenceKernel:
-    """A kernel that makes the operands and repeats the instruction as often as its last argument says. The
-    table has no instruction that makes a convolution tile, so programs with one are not checked."""
+    """Return a kernel that makes the operands and repeats the instruction; its last argument is the count.
+    The table has no instruction that makes a convolution tile, so programs with one are not checked."""
     conv = any(isinstance(t, ConvTileType) for ts in made.operands.values() for t in ts)
     return kernel(_Builder(made, fill).build(body), engine="reference", check=not conv)
 
@@ -418,7 +418,8 @@ def growth() -> None:
 def compare(
     name: str, k: ReferenceKernel, args: list[Any], blocks: int, limit: float = RATIO, runs: int = 6
 ) -> None:
-    """A row of the table; the choices take turns, so that a slow moment of the machine hits all of them."""
+    """Return a row of the table; the choices alternate, so that a slow moment of the machine hits all of
+    them."""
     times = [float("inf")] * len(CHECKS)
     for _ in range(runs):
         for n, checks in enumerate(CHECKS):

@@ -222,7 +222,7 @@ def pool(seed: int) -> list[Mutant]:
 
 
 def instrumented(data: bytes, faults: Sequence[tuple[int, Mutant]]) -> bytes:
-    """The source with a call before everything that a fault changes."""
+    """Return the source with a call before every change of a fault."""
     places = list[tuple[int, int, bytes]]()
     for number, m in faults:
         if m.kind in ("statement", "return"):

@@ -243,7 +243,7 @@ def copy_commit(folder: Path) -> None:
 
 
 def interpreter(setting: str) -> str:
-    """Return a setting with the path of the interpreter of pyenv that it asks for."""
+    """Return a setting with the path of the interpreter of pyenv that it names."""
     wanted = setting.partition("pyenv:")[2]
     if not wanted:
         return setting

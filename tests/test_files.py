@@ -22,7 +22,8 @@ def mode(path: Path) -> int:
 
 
 def test_nobody_sets_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one for all threads: while one asks for it by setting it, files of another are open to everybody."""
+    """The umask is one for all threads: while one thread reads it by setting it, files of another are open to
+    all."""
     assert not [p for p in _SOURCES.rglob("*.py") if "umask(" in p.read_text(encoding="utf-8")]
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask is set"))
     (tmp_path / "usual").touch()

@@ -89,7 +89,7 @@ def _reap() -> None:
 
 
 def _wait_for(call: socket.socket) -> None:
-    """Fork a tool; tell how it ended."""
+    """Fork a tool; report how it ended."""
     size, files, *_ = socket.recv_fds(call, 8, 3)
     data = b""
     while len(data) < int.from_bytes(size, "little"):

@@ -146,7 +146,7 @@ def test_tassign_of_a_tile_that_was_used_before() -> None:
 
 
 def test_tassign_has_no_effect_in_auto_mode() -> None:
-    """As the page says: a warning, and the assembler places the tile."""
+    """As in the documents: a warning, and the assembler places the tile."""
     type = "!pto.tile_buf<vec, 16x16xf32>"
     line = f"%same = pto.tassign %tile, %addr : {type} -> {type}\n pto.tabs ins(%same : {type}) outs(%b : {type})"
     done = driver.lowered(pto.parse(assigned(line)), options=driver.Options(level="level2"))

@@ -1,6 +1,4 @@
-"""`--strict-v0`: everything that the PTOAS reader does not accept is refused, all of it at once, with the
-location.
-"""
+"""`--strict-v0`: programs that the PTOAS reader does not accept are refused, with all locations at once."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def _processes(tag: str) -> Iterator[int]:
-    """Those that have a variable in their environment."""
+    """Return the processes with a variable in their environment."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             if f"TAG={tag}".encode() in Path("/proc", name, "environ").read_bytes().split(b"\0"):

@@ -139,7 +139,7 @@ def test_arguments_without_the_dashes() -> None:
 
 
 def test_bf16_round_trip(folder: Path) -> None:
-    """.npy files do not know bfloat16: NumPy saves it as two nameless bytes, and it comes out as uint16."""
+    """.npy files have no bfloat16: NumPy saves it as two nameless bytes, and it comes out as uint16."""
     (folder / "bf16.pto").write_text(SCALE.format("bf16"))
     x = X.astype(ml_dtypes.bfloat16)
     np.save("in.npy", x)

@@ -392,7 +392,7 @@ def test_copies_beside_those_under_registers() -> None:
 
 @needs_compiler
 def test_rows_are_padded() -> None:
-    """With a constant and with a number that a run knows, also before the burst."""
+    """With a constant and with a number of the run, also before the burst."""
     program = LOOPS.replace("loop(%n2, %s1024, %s512)", "loop(%n2, %s1024, %s512) pad(%f, %z, %z)").replace(
         "loop i64, i64, i64, loop i64, i64, i64", "loop i64, i64, i64, loop i64, i64, i64, pad f32, i64, i64"
     )
@@ -651,7 +651,7 @@ BINARY = ("math.copysign", "arith.remf", "math.powf")
 
 @needs_compiler
 def test_functions_of_scalars() -> None:
-    """Those that emitted C++ calls by the names of the C library have the bits of the reference engine."""
+    """Functions of the C library called by emitted C++ have the bits of the reference engine."""
     types = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
     rng, count = np.random.default_rng(5), 40
     edges = [
@@ -741,7 +741,7 @@ func.func @k(%a: !pto.ptr<f32>, %o: !pto.ptr<f32>) {{
 
 @needs_compiler
 def test_a_window_narrower_than_a_line_and_floats_seen_as_integers() -> None:
-    """The lines of a window are those of its tile; a reshape asks for the same bytes, not the same class."""
+    """The lines of a window are those of its tile; a reshape requires the same bytes, not the same class."""
     given = square()
     assert not pto.verify(pto.parse(NARROW), "a5")
     _, found = both(NARROW, given, np.zeros_like(given))

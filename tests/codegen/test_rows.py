@@ -1,4 +1,4 @@
-"""Every instruction with a C++ spelling is emitted, in every form, element type and target the table knows."""
+"""Every instruction with a C++ spelling is emitted, in every form, element type and target of the table."""
 
 from __future__ import annotations
 

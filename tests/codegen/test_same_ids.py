@@ -186,7 +186,7 @@ def _other_elements(made: Plan) -> Iterator[tuple[str, Plan]]:
 
 
 def _said(column: str, calls: list[str], *flags: str) -> list[set[str]]:
-    """The ids that the compiler says of each call."""
+    """Return the ids in the compiler's messages for each call."""
     head = ["#include <pto/pto-inst.hpp>", "using namespace pto;", "template <class T> T& some();"]
     lines = [f"void f{k}() {{ {call}; }}" for k, call in enumerate(calls)]
     command = [
@@ -248,7 +248,7 @@ class Case(NamedTuple):
 
     @property
     def run_by_the_engine(self) -> str:
-        """The id that the reference engine says."""
+        """Return the id that the reference engine reports."""
         module = build(self.opened)
         row = self.bad.row
         op = next(op for op in module.walk() if op.row is row)
@@ -286,7 +286,7 @@ def _met(made: Plan, name: str) -> Any:
 
 
 def _opened(made: Plan) -> Plan:
-    """A plan whose valid regions and numbers only a run knows."""
+    """Return a plan whose valid regions and numbers are known at run time only."""
     given = {
         name: tuple(t.replace(v_row=None, v_col=None) if isinstance(t, TileBufType) else t for t in types)
         for name, types in made.operands.items()
@@ -346,7 +346,7 @@ int main() {{
 
 
 def _run(column: str, found: list[Case], tmp_path: Path) -> list[str]:
-    """The ids that C++ says of each case."""
+    """Return the ids that C++ reports for each case."""
     head = ["pto/pto-inst.hpp", "cstdio", "sys/wait.h", "unistd.h"]
     lines = [*(f"#include <{h}>" for h in head), "using namespace pto;"]
     lines += [f"void f{k}() {{ {case.cpp} }}" for k, case in enumerate(found)]

@@ -34,7 +34,7 @@ def pto(*arguments: str, library: Path, **env: str) -> subprocess.CompletedProce
 
 
 def test_a_script(library: Path) -> None:
-    """Its arguments are its own, a device is simulated and told of once, and another pypto is refused."""
+    """Its arguments are its own, a device is simulated and reported once, and another pypto is refused."""
     done = pto("python", str(library / "tree" / "good.py"), "-p", "--report", library=library)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "arguments ['-p', '--report']\n"

@@ -101,7 +101,7 @@ def test_a_chip(simpler: Any) -> None:
 
 
 def test_what_a_worker_has_loaded(simpler: Any) -> None:
-    """A callable is loaded when it first runs; a device does that, or the host, as the runtime says."""
+    """A callable is loaded when it first runs; by a device, or by the host, as set in the runtime."""
     args = simpler.task_interface.TaskArgs()
     for tensor in (A, B, np.zeros_like(A)):
         args.add_tensor(tensor)
@@ -128,7 +128,7 @@ def test_levels_of_messages(simpler: Any) -> None:
 
 
 def test_kernels_under_watch(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`pto python --sanitize all`: what C++ kernels do is looked at, too; some of them must be inlined."""
+    """`pto python --sanitize all`: C++ kernels are checked, too; some of them must be inlined."""
     shutil.copytree(HERE, tmp_path / "chips")
     path = tmp_path / "chips" / "kernels" / "add.cpp"
     text = path.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Client:
-    """Starts a debugger, asks it, and keeps its events."""
+    """Starts a debugger, sends requests, and keeps its events."""
 
     def __init__(self, tool_folder: Path, cwd: Path = ROOT) -> None:
         self.process = subprocess.Popen(

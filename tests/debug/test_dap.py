@@ -458,7 +458,7 @@ class _Made:
 
 
 def talk(data: bytes) -> list[dict[str, Any]]:
-    """All that the debugger says to bytes."""
+    """Return all answers of the debugger to bytes."""
     out = io.BytesIO()
     adapter = Adapter(io.BytesIO(data), out, lambda arguments: _Made())
     adapter.serve()

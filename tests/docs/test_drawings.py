@@ -28,7 +28,7 @@ def drawings() -> ModuleType:
 
 
 def words(drawings: ModuleType, name: str) -> dict[str, list[str]]:
-    """The rows of a drawing as it tells them: label -> cells."""
+    """Return the rows of a drawing: label -> cells."""
     desc = ElementTree.fromstring(drawings.DRAWINGS[name]()).find(".//{*}desc")
     assert desc is not None and desc.text
     rows = (row.partition(": ") for row in desc.text.split("; "))
@@ -99,7 +99,16 @@ def test_every_mode_of_a_load_is_drawn(drawings: ModuleType) -> None:
     row = isa.row("vlds")
     assert row is not None
     (dist,) = (a for a in row.attrs if a.name == "dist")
-    same = {"BRC_B8", "BRC_B16", "BRC", "US", "DS", "UNPK4_B8", "BLK", "SPLT4CHN_B8"}  # as others that are drawn
+    same = {
+        "BRC_B8",
+        "BRC_B16",
+        "BRC",
+        "US",
+        "DS",
+        "UNPK4_B8",
+        "BLK",
+        "SPLT4CHN_B8",
+    }  # as others that are drawn
     assert set(dist.choices) == set(drawings.traces.LOADS) | same
 
 

@@ -254,7 +254,7 @@ _NEXT = """
 
 
 def _round(signal: str, ranks: int) -> str:
-    """Every rank tells every rank, and waits for all."""
+    """Emit signals of every rank to every rank, and a wait for all."""
     word = "!pto.tensor_view<1x1xi32>"
     lines = []
     for rank in range(ranks):

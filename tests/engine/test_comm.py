@@ -726,7 +726,7 @@ def test_a_program_of_copies_and_events() -> None:
 
 
 def test_wrong_shapes_of_a_run_are_diagnostics() -> None:
-    """Extents that only the run knows."""
+    """Extents that are known at run time only."""
     body = f"""{CONSTANTS}
     %a = pto.make_tensor_view %x, shape = [%n, %c4], strides = [%c4, %c1] : !pto.tensor_view<?x?xf32>
     %b = pto.make_tensor_view %y, shape = [%c2, %c4], strides = [%c4, %c1] : !pto.tensor_view<?x?xf32>

@@ -21,7 +21,7 @@ from .rows import FILL, Array, Case, is_legal
 
 
 class Stores(Port):
-    """Marks the bytes of one space that are stored and not said to be undefined."""
+    """Marks the bytes of one space that are stored and not declared undefined."""
 
     def __init__(self, size: int, space: str) -> None:
         self.space = space
@@ -141,7 +141,7 @@ def test_rows_replace_what_they_say() -> None:
 
 
 def test_a_wrong_row_is_found() -> None:
-    """Also one that says less than it does."""
+    """Also a row that declares less than its effect."""
     tadd, pairs, trowsum = (isa.row(name) for name in ("tadd", "tpairreducesum", "trowsum"))
     assert tadd is not None and pairs is not None and trowsum is not None
     assert disagreements(tadd.replace(writes="all"))

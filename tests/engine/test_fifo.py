@@ -470,7 +470,7 @@ def test_without_synchronisation_the_cube_core_waits_for_what_it_pops() -> None:
 
 
 def test_a_kernel_that_splits_nothing_runs_on_one_vector_core() -> None:
-    """Without a split only the first lane has data; a kernel that never asks for its lane has no second one."""
+    """Without a split only the first lane has data; a kernel that never reads its lane has no second one."""
 
     text = cube_to_vector("a5", 2, 4, 0)
     asking = pto.kernel(pto.parse(text), engine="reference")

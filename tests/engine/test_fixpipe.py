@@ -157,7 +157,7 @@ def test_tmov_with_words_or_a_word() -> None:
 
 @pytest.mark.parametrize("name", ["tmov", "tinsert"])
 def test_words_without_a_quantisation(name: str) -> None:
-    """Of i32 to i32, i8 to i8 and the like there is none: a copy, which may be rectified."""
+    """There is no quantisation from i32 to i32, i8 to i8 and the like: a copy, which may be rectified."""
     plans = [
         p for p in chosen_plans(name) if "preQuantScalar" in p.operands and not quantising(p) and fits(p)
     ]

@@ -247,7 +247,7 @@ def handled(name: str, isa: str = "a5", **changes: Any) -> tuple[Any, Case]:
 
 
 class Silent:
-    """A launch that wants to know nothing."""
+    """A launch without observers."""
 
     def allocated(self, *_: Any) -> None: ...
 

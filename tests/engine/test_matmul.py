@@ -378,7 +378,7 @@ def test_shadow_run(name: str) -> None:
 
 
 def test_a_larger_destination_keeps_the_rest() -> None:
-    """The valid region of the left tile says how many rows there are."""
+    """The valid region of the left tile sets the number of rows."""
     case = sized(plan_of("tmatmul", lhs="f16"), 16, 64, 32)
     case.random("lhs"), case.random("rhs")
     case.set("dst", np.full(case.tile("dst").shape, 0x7FC00000))

@@ -327,7 +327,7 @@ def test_tiles_of_pairs_of_small_floats() -> None:
 
 
 def test_scales_of_both_operands_have_memories_of_their_own() -> None:
-    """Newer assemblers write `scaling` for both, each at its address 0: layouts tell which memory it is."""
+    """Newer assemblers write `scaling` for both, each at its address 0: layouts distinguish the memories."""
     form = (
         "!pto.tile_buf<loc=scaling, dtype={}, rows={}, cols={}, v_row=?, v_col=?, blayout={o}, slayout={o}, "
         "fractal=32, pad=0>"

@@ -252,7 +252,7 @@ def check_groups(case: Case, axis: int, nv: bool, interleave: bool = False) -> N
 
 
 def spread(case: Case, special: bool) -> None:
-    """Numbers of many magnitudes, a zero group, and groups with infinities and NaN if asked for."""
+    """Return numbers of many magnitudes, a zero group, and groups with infinities and NaN on request."""
     src = case.tile("src")
     size = np.exp2(case.rng.uniform(-12, 12, src.shape)) * case.rng.standard_normal(src.shape)
     wide = np.exp2(

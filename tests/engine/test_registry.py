@@ -1,4 +1,4 @@
-"""Engines are entries: one that is made up here is seen by the tools, and can do what its entry says."""
+"""Engines are entries: the tools find an entry that is made up here, with the abilities it declares."""
 
 from __future__ import annotations
 

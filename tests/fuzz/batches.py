@@ -43,8 +43,9 @@ Mutation = Callable[[bytes, Random, Sequence[bytes]], bytes]
 
 
 class Reader(NamedTuple):
-    """Something that reads untrusted input: valid inputs, what makes hostile ones of them, and what reads one. `read`
-    says how far an input got; it raises nothing, whatever the input. `examples` are those of an ordinary test run."""
+    """A reader of untrusted input: valid inputs, a function that makes hostile ones of them, and one that
+    reads them. `read` returns how far an input got; it raises nothing, whatever the input. `examples` are
+    those of an ordinary test run."""
 
     name: str
     corpus: Callable[[], Sequence[bytes]]

@@ -64,7 +64,7 @@ def _changed(value: Any, r: Random) -> Any:
 
 
 def _nested(r: Random) -> bytes:
-    """A document that is nothing but depth."""
+    """Return a document of pure nesting."""
     opening, closing = r.choice((("[", "]"), ('{"a":', "}"), ('{"otherData":', "}")))
     depth = r.choice((50, 990, 1100, _DEEP))
     return (opening * depth + "0" + closing * (depth if r.random() < 0.5 else 0)).encode()

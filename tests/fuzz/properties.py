@@ -19,7 +19,7 @@ _GROUPS = re.compile(r"has no attribute '(operandSegmentSizes|operand_segment_si
 
 
 def check(data: bytes) -> str:
-    """Hold one input to every property; tells how far it got: undecoded, rejected, illegal or legal."""
+    """Check every property of one input; return how far it got: undecoded, rejected, illegal or legal."""
     with no_hang(60):  # the largest inputs of the tests take half a second
         return _check(data)
 
@@ -78,5 +78,6 @@ def round_trip(module: Module, form: str, codes: Counter[str]) -> None:
 
 
 def _codes(diagnostics: Iterable[Diagnostic]) -> Counter[str]:
-    """Codes and how often; an attribute that says how operands are grouped is not printed in generic form."""
+    """Return codes and their counts; an attribute for the groups of operands is not printed in generic
+    form."""
     return Counter(d.code for d in diagnostics if not _GROUPS.search(d.message))

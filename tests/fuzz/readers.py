@@ -150,7 +150,7 @@ _OPTIONS: list[dict[str, Any]] = [
 
 @_add("run", _kernels, _kernel, examples=25, is_text=True)
 def run(data: bytes) -> str:
-    """Parse and run on the reference engine, with everything that watches."""
+    """Parse and run on the reference engine, with all observers."""
     seed = len(data)
     module = pto.parse(data.decode("utf-8", "replace") + "\n")
     kernel = pto.kernel(module, check=seed % 2 == 0, engine="reference")

@@ -54,7 +54,7 @@ class Tally:
 
 
 class Search:
-    """Batches of all readers in some processes, until `over` says so."""
+    """Run batches of all readers in some processes, until `over` is true."""
 
     def __init__(
         self, tallies: list[Tally], jobs: int, keep: Path | None, most: float = float("inf")

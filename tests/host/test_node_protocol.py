@@ -114,7 +114,7 @@ ROUNDS = 1000
 
 
 def test_a_signal_comes_behind_its_data() -> None:
-    """Rows of all lengths, each followed by a word that says which."""
+    """Rows of all lengths, each followed by a word with its number."""
 
     def sends(node: Node) -> None:
         there, signal = node.window(1, np.uint8)[4096:], node.window(1, np.int32)

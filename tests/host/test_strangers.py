@@ -144,7 +144,7 @@ def test_files_that_ranks_share_keep_their_size() -> None:
 
 @needs_second_user
 def test_the_first_rank_asks_the_system_who_calls(public: Path) -> None:
-    """Another user who could reach the socket and knows what to say is refused, and the launch goes on."""
+    """Another user who could reach the socket with a correct message is refused, and the launch goes on."""
     path, (told, tell) = str(public / "socket"), os.pipe()
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
@@ -335,7 +335,7 @@ def call(listening: socket.socket, rank: int, secret: bytes = SECRET, to: int = 
 
 
 def test_silent_strangers_hold_nobody_up(listening: socket.socket) -> None:
-    """Neither one that says nothing nor hundreds, nor one that stops in the middle."""
+    """Silent connections, hundreds of them, and one that stops in the middle."""
     with ExitStack() as open_lines:
         strangers = [socket.create_connection(listening.getsockname()) for _ in range(300)]
         for n, stranger in enumerate(strangers):

@@ -89,7 +89,7 @@ def test_e1223_elf() -> None:
 
 
 def test_counts_and_ends() -> None:
-    """Of any count there cannot be more than bytes are left, and nothing is made before that is known."""
+    """A count is at most the number of remaining bytes, and no object is made before that check."""
     image = format.to_bytes(two().images[0])
     tracemalloc.start()
     for at in range(12, len(image) - 4):
@@ -385,7 +385,7 @@ def test_large_and_deep() -> None:
 
 
 def test_frames_take_no_more_memory_than_files_may() -> None:
-    """A listing says in a few digits how large a frame is."""
+    """A listing has the size of a frame in a few digits."""
     with memory_limit(200 << 20):
         refused("PTO-E1226", listing.assembled, Source("k.txt", listed(*["code mix", "  frame 16777216"] * 500).decode()),
                 message="too large in total")  # fmt: skip

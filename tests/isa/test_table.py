@@ -94,7 +94,7 @@ def test_every_code_of_a_row_is_explained() -> None:
 
 
 def test_scratch_that_only_some_targets_use() -> None:
-    """A row says where its scratch is written, and where the target has some of its own instead."""
+    """A row declares where its scratch is written, and where the target has some of its own instead."""
     for row in rows():
         tmp = [o for o in row.operands if o.role == "tmp"]
         if row.tmp_on:

@@ -580,7 +580,7 @@ def first_rows(a: pl.Tensor, b: pl.Tensor, c: pl.InOut[pl.Tensor]):
 
 
 def test_an_accumulator_is_as_valid_as_what_it_gets():
-    """It begins with nothing in it, so nothing of it says how much is valid."""
+    """It begins empty: its valid region is that of the first product."""
     a, b = array((16, 64), np.int8), array((64, 16), np.int8)
     want = a.astype(np.int32) @ b.astype(np.int32)
     want[8:] = -1

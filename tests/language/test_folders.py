@@ -197,7 +197,8 @@ def test_kernels_in_cpp() -> None:
 
 @pl.jit.incore
 def one_kernel(x: pl.Tensor[[M, COLS], pl.FP32], w: pl.Tensor, out: pl.Out[pl.Tensor[[M, COLS], pl.FP32]]):
-    """Of both kinds of core, and with an extent that a call decides: its caller brings memory and the extent."""
+    """On both kinds of core, and with an extent that a call decides: its caller brings memory and the
+    extent."""
     for r in pl.range(0, pl.tensor.dim(x, 0), STEP):
         out[r : r + STEP, :] = pl.add(pl.matmul(x[r : r + STEP, :], w), 1.0)
     return out

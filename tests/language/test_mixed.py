@@ -463,7 +463,7 @@ def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
 def by_signals(
     a: pl.Tensor, b: pl.Tensor, between: pl.InOut[pl.Tensor], flags: pl.Tensor, out: pl.InOut[pl.Tensor]
 ):
-    """Lanes make 5 and 11 rows of 31 columns, the cube takes them when both have said so."""
+    """Lanes make 5 and 11 rows of 31 columns, the cube takes them after the signals of both."""
     with pl.at(level=pl.Level.CORE_GROUP):
         pl.system.set_ffts(flags)
         for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):

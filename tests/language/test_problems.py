@@ -128,7 +128,7 @@ WEIGHTS = np.ones((64, 64), np.float32)
 
 
 def test_what_numpy_is_used_to() -> None:
-    """Each message says what to write instead."""
+    """Each message has the text to write instead."""
 
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -507,7 +507,7 @@ def test_e3008_names_that_are_two_things() -> None:
 
 
 def test_e3007_arguments_that_are_no_arrays() -> None:
-    """Each message says how to make the array or number that is wanted."""
+    """Each message shows how to make the required array or number."""
 
     @pl.jit.incore
     def core(x: pl.Tensor, out: pl.Out[pl.Tensor]):

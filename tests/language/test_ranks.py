@@ -162,7 +162,7 @@ def in_pieces(
     data: pld.DistributedTensor[[MANY, WIDE], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
     rows: pl.Scalar[pl.INT32],
 ):  # fmt: skip
-    """More than a core holds, and as many rows as a number says."""
+    """More than a core holds, and a number of rows by argument."""
     right = (pld.rank(pld.get_comm_ctx(data)) + 1) % pld.world_size()
     pld.tensor.put(
         data,

@@ -117,7 +117,7 @@ def test_blocks_that_do_not_ask_which_they_are() -> None:
 
 
 def test_conditions_that_are_known() -> None:
-    """Of objects of Python, whatever Python takes for true."""
+    """Objects of Python follow the truth rules of Python."""
     fine(whole("if 1:\n    out = self.kernel(x, out)"))
 
 
@@ -295,7 +295,7 @@ class Program:
 
 
 def test_kernels_in_cpp() -> None:
-    """Of one kind of core, and without a body."""
+    """On one kind of core, and without a body."""
     text = pl.parse_program(EXTERN.format(type="AIC", body="...")).as_python()
     assert text == pl.parse_program(text).as_python()
     assert refused(EXTERN.format(type="InCore", body="..."))[0][0] == "PTO-E3003"

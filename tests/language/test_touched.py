@@ -84,7 +84,7 @@ def overwrites() -> Any:
 
 
 def test_a_writer_does_not_wait_for_readers() -> None:
-    """No device lets it wait: only the sanitizer says so, and the arguments stay as they were."""
+    """No device lets it wait: only the sanitizer reports it, and the arguments stay as they were."""
     with pytest.warns(LanguageWarning, match="overwrites 'x', which an earlier task may still use"):
         program = overwrites().compile()
     new, x, old = (np.full((16, 32), n, np.float32) for n in (1, 2, 3))
@@ -156,7 +156,7 @@ class Waits:
 
 
 def test_outputs_that_wait_for_earlier_writers() -> None:
-    """Of inout parameters, in sequential loops, after a writer in the same function."""
+    """Inout parameters, in sequential loops, after a writer in the same function."""
     assert list(ordered(Waits.compile().entry).values()) == [[1], [1], [], [], [1]]
 
 

@@ -129,7 +129,8 @@ def test_block_orders(rows: int, cols: int, ranks: int, seed: int) -> None:
 @pytest.mark.parametrize("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
 @pytest.mark.parametrize("dst", ["f16", "bf16", "f8e4m3", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1m2"])
 def test_doubles_round_once(dst: str, mode: str) -> None:
-    """Doubles beside numbers and midpoints of the type, by less than f32 can tell; and beyond f32."""
+    """Return doubles beside numbers and midpoints of the type, closer than f32 can resolve; and beyond
+    f32."""
     codes = np.arange(2 ** elements.DTYPES[dst].bits).astype(elements.code_dtype(dst))
     exact = elements.decode(dst, codes, np.float64)
     exact = np.sort(exact[np.isfinite(exact)])

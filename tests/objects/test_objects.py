@@ -143,7 +143,7 @@ def test_an_interrupt_ends_a_launch(tmp_path: Path) -> None:
 
 
 def test_a_limit_from_c(tmp_path: Path) -> None:
-    """As pto/object.h says: status 1, a message, and in `mark` the word that jumps back."""
+    """As declared in pto/object.h: status 1, a message, and in `mark` the word that jumps back."""
     _, _, text = ends.made("an endless loop")
     (tmp_path / "k.so").write_bytes(_object(text, None))
     kernel, vm = Library(str(tmp_path / "k.so")).raw("k"), machine.library()
@@ -201,7 +201,7 @@ _SLOT = 8
 
 
 def _scalar_image() -> Image:
-    """An image that calls everything that an object does itself, each on places of its own."""
+    """Return an image with all calls that an object executes itself, each on places of its own."""
     known = calls([r for r in rows() if r.dialect == "arith"])
     found = {name: s for name in known if (s := scalar(name)) is not None}
     assert len(found) > 100
@@ -335,9 +335,7 @@ def test_a_program_in_c(
     here = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     subprocess.run([*command, "vec_add.o", flags[0], vm.name, "-o", "main2"], check=True)
     done = subprocess.run(["./main2"], capture_output=True, text=True, check=False, env=here)
-    assert (
-        done.returncode == 1 and "[PTO-E2401] missing in all packs of the machine" in done.stderr
-    )
+    assert done.returncode == 1 and "[PTO-E2401] missing in all packs of the machine" in done.stderr
     shutil.copy("calls.so", vm.name.replace("libpto_vm_", "libpto_pack_"))
     done = subprocess.run(["./main2"], capture_output=True, text=True, check=True, env=here)
     assert "0 of 8192 are wrong" in done.stdout

@@ -1,6 +1,5 @@
-"""Sync insertion: the flags existing builds expect, and proof by running that none is missing, few needless.
-
-Programs are run on the reference engine: its race checker knows nothing of how flags were placed.
+"""Sync insertion: the flags that existing builds expect, and a check by runs that none is missing, few
+needless. Programs run on the reference engine: its race checker is independent of the placement of flags.
 """
 
 from __future__ import annotations
@@ -800,7 +799,7 @@ def test_flags_leave_branches_and_loops_that_may_not_run() -> None:
 
 
 def test_what_one_side_of_a_branch_learns_the_other_does_not_know() -> None:
-    """Inside, MTE3 waits for V, which knows the first load; without the branch nothing tells MTE3 of it."""
+    """Inside, MTE3 waits for V, which is ordered after the first load; without the branch MTE3 is not."""
     body = """
         t a tile a0
         t d tile a1
@@ -1200,8 +1199,8 @@ def test_a_flag_that_one_side_of_a_branch_does_not_touch() -> None:
 
 
 def test_flags_of_an_inner_loop_say_nothing_of_the_same_iteration() -> None:
-    """An inner loop's flag is set on both sides of a branch and waited for in front of it: what one
-    instruction of the branch sets, the others of the branch do not know."""
+    """An inner loop's flag is set on both sides of a branch and waited for in front of it: the other
+    instructions of the branch are not ordered after the one that sets it."""
     body = """
         t m mat a0
         t k mat a4

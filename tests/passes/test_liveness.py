@@ -172,7 +172,8 @@ store r""")
 
 
 def test_a_tile_of_the_turn_before_outlives_its_allocation() -> None:
-    """The loop comes to the allocation of b while t, which is b of the turn before, is still to be read."""
+    """The loop comes to the allocation of b while t, which is b of the last iteration, is still to be
+    read."""
     found = spans(
         program("""alloc a s
 load a

@@ -260,7 +260,7 @@ LOOP = "scf.for %i = %c0 to %n step %c1 {\nBODY\n}"
 @pytest.mark.parametrize("tiles", [3, 3.4])
 @pytest.mark.parametrize("loop", [LOOP, "BODY"])
 def test_no_more_tiles_share_than_have_to(tiles: float, loop: str) -> None:
-    """Of two double buffers three places are left: the second operands share, which are done before the store."""
+    """Two double buffers leave three places: the second operands share, which are done before the store."""
     body = f"alloc a0 b0 a1 b1\n{loop.replace('BODY', STREAM)}"
     found = space(program(body), small(tiles))
     assert {t.name: t.shares() for t in found.tiles} == {"a0": [], "a1": [], "b0": ["%b1"], "b1": ["%b0"]}

@@ -351,7 +351,7 @@ def function_of(loops: int, body: str, dtype: str = "f32", carried: bool = False
     ("tdivs", "%r = pto.vdiv %a, %a, %on : !v, !v, !m -> !v", "f32"),
 ])  # fmt: skip
 def test_loops_over_registers_meet_the_curves(like: str, body: str, dtype: str):
-    """Of tiles, which are such loops; nothing was fitted to them."""
+    """The curves of tiles, which are such loops; they were not fitted to these."""
     for loops in (4, 40):
         timeline = function_of(loops, body, dtype)
         t = tile(dtype, loops, 64 if dtype == "f32" else 128)

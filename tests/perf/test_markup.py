@@ -199,7 +199,7 @@ def test_pictures_are_xml_whatever_the_names(name: str) -> None:
 
 
 def test_scripts_have_one_way_to_make_elements() -> None:
-    """`fill`, of markup that `html` has made; a browser that knows trusted types forbids the others, too."""
+    """`fill`, with markup that `html` has made; a browser with trusted types forbids the others, too."""
     text = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
     assert len(re.findall(r"\.innerHTML\b", text)) == 1
     assert not re.search(

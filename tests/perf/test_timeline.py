@@ -410,7 +410,7 @@ def test_one_more_buffer():
 
 def test_a_second_buffer_saves_what_was_promised():
     def rounds(buffers: str) -> str:
-        """Ten times load, compute and store, with one input buffer or two that take turns."""
+        """Ten times load, compute and store, with one input buffer or two alternating ones."""
         count = len(buffers)
         free = [f"set V MTE2 {n}" for n in range(count)]
         body: list[str] = []

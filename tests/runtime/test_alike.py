@@ -1,4 +1,4 @@
-"""Blocks of tasks that tell the same are executed once, and still each for itself where that matters."""
+"""Blocks of tasks with equal traces are executed once, and still one by one where that matters."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ def test_a_view_takes_shape_and_strides_of_its_tensor(write: Write) -> None:
 
 
 def test_a_view_of_a_fixed_size_takes_an_address(write: Write) -> None:
-    """Its type says the rest: rows of 20, of which the kernel takes 16 columns."""
+    """The rest follows from its type: rows of 20, of which the kernel takes 16 columns."""
     twice = runtime.kernel(write("twice.pto", VIEW.replace("SIZE", "18x20")), "inout")
     x = np.ones((18, 20), np.float32)
     runtime.run(lambda rt: rt.add_task(twice, x), runtime="host_build_graph")

@@ -164,7 +164,7 @@ def test_an_edge_that_a_manual_scope_lacks_is_found(missing: int) -> None:
 
 
 def test_no_dep() -> None:
-    """Parts that the author knows to be independent: both tasks have the whole."""
+    """Parts that the author declares independent: both tasks have the whole."""
 
     def half(rt: Any, x: Any, no_dep: tuple[int, ...]) -> None:
         for _ in range(2):

@@ -151,7 +151,8 @@ def test_arrays_are_let_go(fault: str) -> None:
 
 @pytest.mark.parametrize("name", ["tensormap_and_ringbuffer", "host_build_graph"])
 def test_runs_are_let_go(name: str) -> None:
-    """A kernel that knows its runtime makes a circle through the engine, which no garbage collector sees."""
+    """A kernel with a reference to its runtime makes a circle through the engine, which no garbage collector
+    sees."""
     gone: list[Any] = []
 
     def orchestrate(rt: Any) -> None:

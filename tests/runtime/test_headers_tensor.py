@@ -156,7 +156,7 @@ def test_handles(pool: Pool) -> None:
 
 
 def test_assertions(pool: Pool) -> None:
-    """pto2-runtime 2.2: AssertionError tells condition, file and line."""
+    """pto2-runtime 2.2: AssertionError has condition, file and line."""
     assert pool.lib.assertion_parts() == 0 and pool.lib.asserted(1) == 1
     with pytest.raises(ValueError, match=r"tensors\.cpp:\d+: assertion failed: value == 1"):
         pool.checked(pool.lib.asserted(2))

@@ -167,8 +167,8 @@ def test_blocks_of_a_program() -> None:
 
 @pytest.mark.parametrize("said", [True, False], ids=["sync_start", "not said"])
 def test_blocks_that_start_together_meet(said: bool) -> None:
-    """Several such tasks, and others, want the same cores: none waits for ever with half of its blocks, also
-    where only the barrier in the kernel tells that they have to start together."""
+    """Several such tasks, and others, need the same cores: none waits for ever with half of its blocks, also
+    if only the barrier in the kernel shows that they have to start together."""
     meet = runtime.kernel(MEET, "inout out")
     other = runtime.kernel(SCALE, "in out scalar float")
     expected = np.repeat(np.roll(np.arange(4) + 1.0, -1)[:, None], 16, 1)

@@ -61,7 +61,7 @@ def test_a_group_runs_on_its_cluster(block_dim: int, how: dict[str, Any]) -> Non
 
 
 def test_dependencies_order_a_group() -> None:
-    """Scheduler changes: pinning says where, TensorMap says when."""
+    """Scheduler changes: pinning decides the cluster, TensorMap the time."""
     order: list[int] = []
     x = vector()
 

@@ -264,7 +264,7 @@ def test_a_folder_runs(folder: Path) -> None:
 
 
 def test_func_ids_end_at_31(tmp_path: Path) -> None:
-    """Spec 2.11: func_id < 32, said where it stands."""
+    """Spec 2.11: func_id < 32, reported at its place."""
     with pytest.raises(DiagnosticError, match=r"func_id \(32\) must be in range \[0, 31\]"):
         load(str(_write(tmp_path, "32")))
 

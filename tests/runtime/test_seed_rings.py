@@ -401,7 +401,7 @@ def test_heap_top_and_tail_are_places_in_the_heap() -> None:
 
 
 def test_a_request_larger_than_the_heap() -> None:
-    """Spec 2.9: it can never succeed; said at once."""
+    """Spec 2.9: it can never succeed; reported at once."""
     text = fails(_outputs, 1, 2000, heap=1024)
     assert "after 0 spins" in text and re.search(r"Requested: +20(00|48) bytes", text)
     assert "the oldest" not in text  # there is no task to wait for
@@ -521,7 +521,8 @@ def test_tensormap_pool_of_one_task(how: dict[str, Any]) -> None:
 
 
 def test_tensormap_pool_waits_and_tells() -> None:
-    """Back-pressure, TensorMap layer 3: an exhausted pool waits for the watermark; spec 2.5: or says FATAL."""
+    """Back-pressure, TensorMap layer 3: an exhausted pool waits for the watermark; spec 2.5: or reports
+    FATAL."""
     x = vector(1)
     done, _ = quiet(_chunks, x, 60, 10, tensormap_pool=16, threads=1)
     assert x[0] == 600

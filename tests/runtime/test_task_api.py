@@ -1,4 +1,4 @@
-"""The C++ calls for tasks with everything that they may have (headers/task_scenarios.cpp): the same as in Python."""
+"""The C++ calls for tasks with all options (headers/task_scenarios.cpp): the same as in Python."""
 
 from __future__ import annotations
 

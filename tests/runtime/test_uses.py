@@ -265,7 +265,7 @@ def test_conflicts_are_those_that_nothing_orders(data: st.DataObject) -> None:
 
 
 def test_a_long_chain_takes_no_time() -> None:
-    """Each task conflicts with the one before only: pairs are not all looked at."""
+    """Each task conflicts with the one before only: not all pairs are compared."""
     count = 30_000
     uses = [(0, 64, task, 0, WRITE) for task in range(count)]
     order = hazards.PartialOrder(count, [(t, t + 1) for t in range(count - 1)])

@@ -181,7 +181,7 @@ def hold(seed: int) -> None:
 
 
 def test_without_overheads_only_kernels_take_time() -> None:
-    """A scheduler still has turns, of a nanosecond for each core that works."""
+    """A scheduler still has rounds, of a nanosecond for each core that works."""
     a, out = np.ones(4, np.float32), np.zeros((1, 4), np.float32)
     run = virtual(pairs, a, out, machine=NOTHING, durations={"add": 1000.0})
     assert 2_000_000 <= run.stats["virtual_ns"] < 2_000_100
@@ -321,7 +321,7 @@ def test_tasks_that_wait_for_one_another_end_together() -> None:
 
 
 def test_the_cost_model_knows_programs(tmp_path: Path) -> None:
-    """A kernel in PTO takes as long as its timeline says; a machine of half the clock takes twice as long."""
+    """A kernel in PTO takes the time of its timeline; a machine of half the clock takes twice as long."""
     program = runtime.kernel(EXAMPLES / "01_vec_add.pto", "in in out", name="vec_add")
     a, out = np.ones((3, 64, 128), np.float32), np.zeros((3, 64, 128), np.float32)
 

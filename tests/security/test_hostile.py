@@ -41,14 +41,14 @@ RUNS = (("reference", "--sanitize", "all"), ("native",), *([("cpp",)] if EVERY e
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    """`ptoas` is the only user of its process, and turns the search for garbage down."""
+    """`ptoas` is the only user of its process, and reduces garbage collection."""
     threshold = gc.get_threshold()
     yield
     gc.set_threshold(*threshold)
 
 
 def called(tool: str, *arguments: str) -> int:
-    """Call a tool in this process; its status is 0 or 1, and it says why it refuses."""
+    """Call a tool in this process; its status is 0 or 1, and a refusal has a reason."""
     return _called(tool, arguments)[0]
 
 

@@ -282,7 +282,7 @@ def test_wait_in_all_but_the_first_iteration(flags: Check, relation: str, a: str
 
 
 def test_wait_in_all_but_the_first_iteration_by_run_time_bounds(flags: Check) -> None:
-    """Without an iteration there is nothing to drain: a warning, unless the drain asks the same."""
+    """Without an iteration there is no flag to drain: a warning, unless the drain has the same condition."""
     body = f"{compare('ne', '%i', '%c0')}\n{when('%p', WAIT)}\n{SET}"
     found = flags(NUMBERS, loop(body, "%n"), bad(WAIT, "0803"))
     assert severities(found) == [("0803", "warning")]

@@ -184,7 +184,8 @@ def _with_other_dtypes(made: Plan, name: str) -> Iterator[Plan]:
 
 @each_family
 def test_every_rule_has_a_passing_and_a_failing_program(family: str) -> None:
-    """In one of its columns: they take turns, so that the rules of every row are tried in all of them."""
+    """In one of its columns: the columns alternate, so that the rules of every row are tried in all of
+    them."""
     every = [(row, rule, k) for row in rows() if row.family == family for k, rule in enumerate(row.rules)]
     if every:
         # Rows of a family share rules: one row for each rule.

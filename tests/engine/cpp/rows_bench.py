@@ -72,7 +72,7 @@ Imaged<A...> imaged(void (*)(A...));
 
 
 class Compiled:
-    """A planned instruction as a compiled function, and the case that knows its operands."""
+    """A planned instruction as a compiled function, and the case with its operands."""
 
     def __init__(self, plan: Plan, name: str) -> None:
         self.plan = plan

@@ -208,7 +208,7 @@ def test_the_block_is_named() -> None:
 
 
 def test_a_launch_without_arrays_is_not_checked(machine: Library) -> None:
-    """Whoever calls a library says what there is, or nothing."""
+    """A caller of a library passes the arrays, or none."""
     out = np.zeros(8, np.int64)
     assert machine.call("pto_launch_misbehave", [0, 0, out.ctypes.data], 3).status != FAILED
 

@@ -99,7 +99,7 @@ def _is_of(plan: Plan, form: Form) -> bool:
 
 
 def overloads(column: str) -> list[tuple[Row, Check, Form]]:
-    """Those with a generated meaning of their own; folds are the matter of test_rows."""
+    """Return those with a generated meaning of their own; test_rows has the folds."""
     return [
         (row, check, form)
         for over in (False, True)

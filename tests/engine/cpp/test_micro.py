@@ -163,7 +163,7 @@ __global__ AICORE void halves(__gm__ float* x, __gm__ half* y, int32_t n) {
 
 def test_a_kernel_written_by_hand(tmp_path: Path) -> None:
     """Registers by element type, casts of references, numbers for scalars, a base that moves on. Conversions
-    saturate where CTRL says nothing else."""
+    saturate unless CTRL disables it."""
     source = tmp_path / "halves.cpp"
     source.write_text(BY_HAND.replace("vands_sign: ", ""))
     x = numbers(200)

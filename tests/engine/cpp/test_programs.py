@@ -156,7 +156,8 @@ def test_windows_end_where_they_end() -> None:
 
 
 def test_windows_that_have_no_type_in_common() -> None:
-    """The C++ type of a window says how long the lines of its tile are, so one variable holds no two of them."""
+    """The C++ type of a window has the length of the lines of its tile, so one variable holds no two of
+    them."""
     text = WINDOWS.replace(
         "%r:2 =",
         """%t = arith.cmpi eq, %c0, %c1 : index

@@ -96,7 +96,7 @@ __global__ AICORE void fault(__gm__ int32_t* a, int32_t n) {
 
 
 def test_a_check_or_a_fault_names_its_line(write: Any) -> None:
-    """That of the call, where a check failed."""
+    """Return the location of the call with a failed check."""
     path = write("clash.cpp", CLASH + FAULT)
     (d,) = pto.kernel(path, "clash", checked=True).run(np.zeros((16, 64), np.float32), 32).diagnostics
     assert line(d) == ("PTO-E0401", (6, 3)), render([d])

@@ -128,7 +128,7 @@ def test_an_interrupt_ends_a_launch() -> None:
 
 
 def endless() -> str:
-    """A program that says when its endless loop begins."""
+    """Return a program that prints when its endless loop begins."""
     _, _, text = made("an endless loop")
     return text.replace("scf.while :", 'pto.print ins("on", %t : i1)\n  scf.while :')
 

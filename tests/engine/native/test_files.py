@@ -59,7 +59,7 @@ def test_convolution_tiles(tmp_path: Path) -> None:
 
 
 def test_a_convolution_tile_outside_the_memory() -> None:
-    """Wherever a file says that it is, it lies in the buffer with all its bytes."""
+    """Any address in a file that leads out of the buffer is reported at its line."""
     text = listing.text_of(convolution())
     (address,) = re.findall(r"vm\.conv_at @\d+, @(\d+)", text)
     for far in (0x7FF00, 1 << 40, 1 << 63):

@@ -64,7 +64,7 @@ def least(x: Number, y: Number) -> Number:
 
 
 def real(function: Callable[[float], float]) -> Callable[[str, float], float]:
-    """A function of NumPy in float64, which knows infinities and NaN."""
+    """Return a function of NumPy in float64, with infinities and NaN."""
 
     def of(dtype: str, x: float) -> float:
         with np.errstate(all="ignore"):

@@ -95,7 +95,7 @@ def to_halves(src: str, dst: str, rnd: str, sat: bool) -> Array:
 
 
 def to_words(src: str, rnd: str) -> Array:
-    """Integers to f32: the first 24 bits, and one more where the rest says so."""
+    """Convert integers to f32: the first 24 bits, rounded by the rest."""
     x = values(src)
     negative = x < 0
     size = np.where(negative, np.uint64(0) - x.astype(np.uint64), x.astype(np.uint64))

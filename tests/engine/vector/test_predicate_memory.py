@@ -28,7 +28,7 @@ UNIT = {"NORM": 32, "US": 16, "DS": 32, "PK": 16}
 
 
 def loaded(memory: int, dist: str) -> int:
-    """The image that bytes give, bit by bit as the table says."""
+    """Return the image of bytes, bit by bit according to the table."""
     source = {"NORM": lambda b: b, "US": lambda b: b // 2, "DS": lambda b: 2 * b}[dist]
     return sum((memory >> source(b) & 1) << b for b in range(WIDTH))
 

@@ -141,7 +141,7 @@ def table_case(plan: Plan, length: int, count: int, gaps: tuple[int, int], widen
 
 
 def test_tables_of_bias_and_parameters() -> None:
-    """Bytes as they are, in units; of bias, bf16 is widened, and f16 where the call says so."""
+    """Bytes unchanged, in units; in a bias, bf16 is widened, and f16 if the call requires it."""
     for name in TABLES:
         for plan, (length, count, gaps), widen in product(
             plans_of(name), ((2, 3, (1, 2)), (1, 1, (0, 0)), (0, 2, (1, 1))), (0, 1)

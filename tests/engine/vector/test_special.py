@@ -196,7 +196,7 @@ def test_every_pair_of_types_of_the_exponential() -> None:
 
 
 def narrowed(dtype: str, value: float) -> int:
-    """A number of the source type in a narrower one: ties to even; i8 saturates and knows no NaN."""
+    """Convert a number of the source type to a narrower one: ties to even; i8 saturates and has no NaN."""
     if dtype != "i8":
         return code_of(dtype, Fraction(value) if math.isfinite(value) and value else value)
     if math.isnan(value):
@@ -238,7 +238,7 @@ def halves() -> tuple[list[float], dict[float, int]]:
 
 
 def to_half(value: float, rounding: str) -> int:
-    """The code of a number in f16, chosen between its neighbours as the word of the mode says."""
+    """Return the code of a number in f16, chosen between its neighbours by the mode."""
     if math.isnan(value):
         return 0x7E00
     ordered, code = halves()
