@@ -1,4 +1,4 @@
-"""Whole programs as ranks: what they do together, what is told of those that fail, and that nothing is left."""
+"""Whole programs as ranks: their common results, the reports of failed ones, and that nothing is left."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.seeds import seeds
 
 from pto.cli.main import main
 from pto.diag import render
+from pto.engine.cpp import compiler as compilers
 from pto.host import launch
 from pto.host.checks import Checks
 from pto.host.trace import HostProgram
@@ -141,7 +142,7 @@ def test_what_cannot_be_started(tmp_path: Path, capfd: pytest.CaptureFixture[str
     for words, says in (
         (["nothing"], "cannot start 'nothing': no such file"),
         ([str(text)], "it cannot be executed"),
-        ([str(EXAMPLE), str(text)], "expected C++ sources or one executable program, got both"),
+        ([str(EXAMPLE), str(text)], "expected C++ sources and objects, or one executable program, got both"),
         (["-n", "0", str(EXAMPLE)], "'0': expected a number of ranks"),
         (["--timeout", "-1", str(EXAMPLE)], "'-1': expected a positive number of seconds"),
         ([str(EXAMPLE), "-o", str(tmp_path / "no" / "program")], "cannot write"),
@@ -154,7 +155,7 @@ def test_what_cannot_be_started(tmp_path: Path, capfd: pytest.CaptureFixture[str
 
 
 def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says is not passed over, but a launcher of one process leaves the ranks to us."""
+    """Its settings are not ignored, but a launcher of one process leaves the ranks to us."""
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "3")
     done = ranks(2, program, "--", "meet")
@@ -165,7 +166,7 @@ def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.M
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A program that tells of its calls, built once."""
+    """Return a program that reports its calls, built once."""
     path = tmp_path_factory.mktemp("checked") / "program"
     done = ranks(1, "--sanitize", "all", str(HERE / "checked.cpp"), "-o", str(path))
     assert done.returncode == 0, done.stderr
@@ -173,7 +174,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 RACING = (HERE / "checked.cpp").read_text().partition("TADDS(tile")[0].count("\n") + 1
-#: By the word that the program is started with: exit status, findings, what was checked, what was not.
+#: By the argument of the program: exit status, findings, checked kernels, unchecked ones.
 CHECKED = {
     "good": (0, [], "checked: 2 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
     "poll": (0, [], "nothing found", ""),
@@ -289,3 +290,18 @@ def test_what_cannot_be_checked(program: str, checked: str, monkeypatch: pytest.
 def test_flags_are_those_of_another_compiler(tmp_path: Path) -> None:
     flags = ranks(1, "--flags").stdout.split()
     assert any(f.startswith("-I") and f.endswith("host") for f in flags) and "-lpto_host" in flags
+
+
+def test_objects_of_another_build_are_linked(tmp_path: Path) -> None:
+    """Files without launches may be compiled elsewhere, with the flags that pto prints."""
+    (tmp_path / "answer.cpp").write_text("int answer() { return 42; }\n")
+    (tmp_path / "main.cpp").write_text(
+        '#include <cstdio>\nint answer();\nint main() { std::printf("%d\\n", answer()); }\n'
+    )
+    flags = [f for f in ranks(1, "--flags").stdout.split() if not f.startswith(("-l", "-L", "-Wl"))]
+    found = compilers.find()
+    words = [*found.command, *flags, "-c", str(tmp_path / "answer.cpp"), "-o", str(tmp_path / "answer.o")]
+    subprocess.run(words, check=True)
+    done = ranks(1, str(tmp_path / "main.cpp"), str(tmp_path / "answer.o"))
+    assert (done.returncode, done.stdout) == (0, "42\n"), done.stderr
+    assert "cannot read" in ranks(1, str(tmp_path / "main.cpp"), str(tmp_path / "other.o")).stderr

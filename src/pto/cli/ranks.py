@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..cache import opened
-from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..reading import SUFFIXES, read
 from .common import (
     FAILED,
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from ..host.launch import RanksOutcome
     from ..isa.profiles import Profile
 
+#: Suffixes of compiled parts of a program.
+_OBJECTS = (".o", ".a", ".so")
 _EXAMPLES = """\
   pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   build the program, and start four processes
-  pto ranks -n 2 ./program                            start a program built with c++ $(pto ranks --flags)
-  pto ranks -n 2 main.cpp -o program                  build only
+  pto ranks -n 2 ./program                            start a program that is built
+  pto ranks main.cpp kernel.o -o program              build only; kernel.o has no <<<..>>>
   pto ranks -n 2 --sanitize all main.cpp              also check the kernels
 
 A program is written as for devices: it calls the device runtime (acl/acl.h), its communication library
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     add("--flags", action="store_true", help="print the compiler options for such a program")
     add_target(p)
     add_diagnostics(p)
-    add("input", nargs="*", metavar="FILE", help="C++ sources, or a program")
+    add("input", nargs="*", metavar="FILE", help="C++ sources and objects, or a program")
     words = list(arguments)
     own = words[words.index("--") + 1 :] if "--" in words else []
     options = p.parse_args(words[: len(words) - len(own) - ("--" in words)])
@@ -99,13 +101,13 @@ def _run(options: Namespace, own: list[str]) -> int:
 
         print(" ".join(["-std=c++20", *build.compile_flags(target), *build.link_flags()]))
         return OK
-    sources = [name for name in options.input if name.endswith(SUFFIXES)]
-    if sources and len(sources) != len(options.input):
+    parts = [name for name in options.input if name.endswith((*SUFFIXES, *_OBJECTS))]
+    if parts and len(parts) != len(options.input):
         raise DiagnosticError([
-            Diagnostic("PTO-E2421", "expected C++ sources or one executable program, got both",
+            Diagnostic("PTO-E2421", "expected C++ sources and objects, or one executable program, got both",
                        help="put arguments of the program after --")
         ])  # fmt: skip
-    program = _built(options, sources, target) if sources else _startable(options.input)
+    program = _built(options, parts, target) if parts else _startable(options.input)
     if program is None:
         return OK
     from ..host import launch
@@ -160,7 +162,13 @@ def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
     from ..host import build
 
     sources = []
+    objects = [os.path.abspath(name) for name in names if name.endswith(_OBJECTS)]
+    missing = next((name for name in objects if not os.path.isfile(name)), None)
+    if missing is not None:
+        raise DiagnosticError([Diagnostic("PTO-E0001", f"cannot read '{visible(missing)}': no such file")])
     for name in names:
+        if name.endswith(_OBJECTS):
+            continue
         source, problems = read(name)
         if source is None:
             raise DiagnosticError(problems)
@@ -168,7 +176,7 @@ def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
     flags = [f"-I{d}" for d in options.include] + [f"-D{d}" for d in options.define]
     flags += [f"-L{d}" for d in options.folders] + [f"-l{name}" for name in options.link]
     begin = time.monotonic()
-    made = build.program(sources, target, flags, traced=bool(options.sanitize))
+    made = build.program(sources, target, flags, objects, traced=bool(options.sanitize))
     if options.output is None:
         return made.path
     with open(opened(made.path), "rb") as f:

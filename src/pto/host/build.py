@@ -59,22 +59,24 @@ def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
     return compilers.header_flags("\n".join((*flags, *texts)))
 
 
-def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], traced: bool = False) -> Built:
-    """Build the program of sources, or return it from the cache; raise `DiagnosticError` with the messages of
-    the compiler. With `traced`, every call is recorded (native/host/trace.hpp), and addresses are the same in
-    every run."""
+def program(
+    sources: Sequence[Source], profile: Profile, flags: Sequence[str], objects: Sequence[str] = (),
+    traced: bool = False,
+) -> Built:  # fmt: skip
+    """Build the program of sources and objects, or return it from the cache; raise `DiagnosticError` with the
+    messages of the compiler. With `traced`, every call is recorded (native/host/trace.hpp), and addresses are
+    the same in every run."""
     found = compilers.find()
     texts = [text for s in sources for text in (os.path.abspath(s.name), s.text)]
     own: list[str] = []
     if traced:
         own = [compilers.TRACED, f'-DPTO_HOST_TARGET="{profile.name}"', *compilers.placed(found), "-no-pie"]
     every = [*own, *flags]
-    name = key_of(
-        found, "program", *compile_flags(profile), *every, *texts, str(library().stat().st_mtime_ns)
-    )
+    times = [f"{path} {os.stat(path).st_mtime_ns}" for path in (str(library()), *objects)]
+    name = key_of(found, "program", *compile_flags(profile), *every, *texts, *times)
 
     def build(work: Path) -> Built:
-        return _compiled(found, sources, profile, every, work)
+        return _compiled(found, sources, profile, every, work, objects)
 
     built = cache.built(name, "program", build, cache.Files())
     if not built.ok:
@@ -84,23 +86,24 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str], t
 
 
 def _compiled(
-    found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path
-) -> Built:
+    found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path,
+    objects: Sequence[str],
+) -> Built:  # fmt: skip
     common = compilers.common(found)
     if common is None:
-        return _linked(found, sources, profile, flags, work, [])
-    built = _linked(found, sources, profile, [*flags, compilers.LINKED], work, [common.path])
+        return _linked(found, sources, profile, flags, work, objects, [])
+    built = _linked(found, sources, profile, [*flags, compilers.LINKED], work, objects, [common.path])
     if built.ok or at_a_place(built.output):
         return built
     # without the library of common code, which is damaged
-    return _linked(found, sources, profile, flags, work, [])
+    return _linked(found, sources, profile, flags, work, objects, [])
 
 
 def _linked(
     found: compilers.Compiler, sources: Sequence[Source], profile: Profile, flags: Sequence[str], work: Path,
-    common: Sequence[str],
+    given: Sequence[str], common: Sequence[str],
 ) -> Built:  # fmt: skip
-    """Compile and link the sources with the libraries `common`."""
+    """Compile the sources, and link them with the objects of the user and the libraries `common`."""
     mixed = mixed_kernels([file for s in sources for _, file in sources_of(s)])
     texts = [list(units(s, mixed)) for s in sources]
 
@@ -134,7 +137,7 @@ def _linked(
     if not all(path for path, _ in made):
         return Built("", output)
     target = work / "program"
-    objects = [path for path, _ in made]
+    objects = [*(path for path, _ in made), *given]
     libraries = [f for f in flags if f.startswith(("-l", "-L", "-Wl,", "-no-pie"))]
     done = compilers.call([*found.command, *objects, *common, "-o", str(target), *libraries, *link_flags()])
     if done.returncode != 0 or not target.exists():
