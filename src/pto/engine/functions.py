@@ -1,8 +1,8 @@
-"""Functions of floats by the compiled module: the reference engine computes with what C++ computes with, so
-that both have the same bits (native/include/pto/core/math.hpp).
+"""Functions of floats from the compiled module. The reference engine uses the functions of C++, so both have
+the same bits (native/include/pto/core/math.hpp).
 
-Of f32 numbers `exp`, `log` and `power` give f32, or, `wide`, the f64 that this is rounded from: elements
-below 32 bits that round once need it. `number` is any function of one or two Python floats.
+For f32 numbers, `exp`, `log` and `power` return f32. With `wide` they return f64 before rounding to f32, for
+elements below 32 bits that round once. `number` is any function of one or two Python floats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def log(x: Array, wide: bool = False) -> Array:
 
 
 def power(x: Array, y: Any, wide: bool = False) -> Array:
-    """Powers of f32 numbers."""
+    """Return powers of f32 numbers."""
     x, y = np.broadcast_arrays(x, y)
     return elements.loops(True).pow_f32(_single(x), _single(y), wide).reshape(x.shape)
 
@@ -36,7 +36,7 @@ def power_f64(x: Array, y: Any) -> Array:
 
 
 def number(name: str, single: bool, x: float, y: float = 0.0) -> float:
-    """A function of f64 numbers, or of f32 ones."""
+    """Return a function of f64 numbers, or of f32 ones."""
     return elements.loops(True).number(name, x, y, single)
 
 

@@ -1,8 +1,8 @@
-"""`pto.kernel`: a function of a program as something to call with arrays.
+"""`pto.kernel`: a function of a program that can be called with arrays.
 
     k = pto.kernel("k.pto", "vec_add")                # or a module, see pto.parse
     k(a, b, out, blocks=24)                           # NumPy arrays; raises pto.DiagnosticError
-    k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
+    k.run(a, b, out, sanitize="all").diagnostics      # findings of sanitizers, without raising
     k = pto.kernel("k.pto", engine="reference")       # on this engine, and no other
     k = pto.kernel("k.pto", engine="cpp")             # compiled by the system's C++ compiler
     k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
@@ -25,7 +25,7 @@ from .registry import ENGINES
 from .result import LaunchResult, sound
 from .sanitize import OF_GRAPHS, asked
 
-#: What programs have instead of an option for auto mode.
+#: Help for programs instead of an option for auto mode.
 AUTO_OF_PROGRAMS = "a program whose tiles have no addresses is in auto mode"
 
 
@@ -35,15 +35,15 @@ def kernel(
     auto: bool = False,
 ) -> Launchable:  # fmt: skip
     """Return a kernel of a module, of a program (its path or text, as for `pto.parse`), or of the C++ file,
-    library or image at a path; `entry` may be left out where there is only one. `engine` is one of
-    `engine.registry`; without, a launch goes to the first that runs the program and has the options of the
-    launch: native, else reference. The result says which it was.
+    library or image at a path; `entry` may be left out if there is only one. `engine` is one of
+    `engine.registry`; without it, a launch goes to the first that runs the program and has the options of the
+    launch: native, else reference. The result names the engine.
 
-    A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
-    written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
-    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles.
-    `auto` is auto mode for C++: tiles have storage of their own, and need no TASSIGN. Launches that do not
-    say `sanitize=` have the sanitizers of PTO_SANITIZE.
+    A program whose tiles have no addresses is planned and synchronized first; a program with addresses runs
+    as written, unless `insert_sync` adds flags. `check=False` skips legality and planning. `checked` compiles
+    run-time checks of bounds, capacity and validity into a kernel of an engine that compiles. `auto` is auto
+    mode for C++: tiles have storage of their own, and need no TASSIGN. Launches without `sanitize=` have the
+    sanitizers of PTO_SANITIZE.
     """
     made = plain(
         module, entry, engine, target, check=check, insert_sync=insert_sync, checked=checked, auto=auto
@@ -57,7 +57,7 @@ def plain(
     target: str | Profile | None = None, *, check: bool = True, insert_sync: bool = False,
     checked: bool = False, auto: bool = False,
 ) -> Launchable:  # fmt: skip
-    """Return the same kernel, whatever PTO_SANITIZE says."""
+    """Return the same kernel, but ignore PTO_SANITIZE."""
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
@@ -89,7 +89,7 @@ def plain(
 
 
 class Watched:
-    """A kernel whose launches have the sanitizers of PTO_SANITIZE, where they name none themselves."""
+    """A kernel whose launches have the sanitizers of PTO_SANITIZE by default."""
 
     def __init__(self, kernel: Launchable, names: frozenset[str]) -> None:
         self._kernel = kernel
@@ -113,7 +113,7 @@ class Watched:
 
 
 def _embedded(request: registry.Request) -> registry.Request:
-    """The same of the program that a file holds."""
+    """Return the request for the program in a file."""
     from .native.files import program_and_target
 
     module, usual = program_and_target(str(request.program))

@@ -1,4 +1,4 @@
-"""The result of a launch, whatever executed it."""
+"""The result of a launch, for all engines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class LaunchResult:
     """The diagnostics of a launch, sanitizer reports among them, and its pictures."""
 
     def __init__(self, engine: str = "") -> None:
-        self.engine = engine  # its name
-        self.task = ""  # of a graph of tasks, the name of the kernel
+        self.engine = engine  # name of the kernel
+        self.task = ""  # for a graph of tasks, the name of the kernel
         self.diagnostics: list[Diagnostic] = []
-        self.checked: frozenset[str] = frozenset()  # sanitizers that watched
-        self.unchecked: dict[str, str] = {}  # kernels that they did not see in full, with the reason
+        self.checked: frozenset[str] = frozenset()  # sanitizers of the run
+        self.unchecked: dict[str, str] = {}  # kernels that they did not fully observe, with the reason
         self.shadow: Any = None
         self.memory_map: Any = None
         self.timeline: Any = None  # see `perf.timeline`

@@ -1,8 +1,8 @@
 """Affine maps as trees: `affine_map<(d0)[s0] -> (d0 * 4 + s0 floordiv 3)>`.
 
-`asm/affine_text.py` reads them; everything else walks the tree. A difference is a sum with a product by -1,
-as in MLIR, and prints as a difference again. Arithmetic is that of `index`: 64 bits, wrapping; a divisor must
-be positive.
+`asm/affine_text.py` reads them; other modules walk the tree. A difference is a sum with a product by -1, as
+in MLIR, and prints as a difference again. Arithmetic is that of `index`: 64 bits, wrapping; a divisor must be
+positive.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class AffineMapAttr(Attribute):
         return f"affine_map<({dims}){f'[{symbols}]' if symbols else ''} -> ({results})>"
 
     def _text(self, e: AffineExpr, tight: bool = False) -> str:
-        """An expression; `tight` where it is an operand of anything but a sum."""
+        """Return the text of an expression; `tight` unless it is an operand of a sum."""
         if isinstance(e, AffineInput):
             return f"d{e.position}" if e.position < self.dims else f"s{e.position - self.dims}"
         if isinstance(e, AffineConstant):
@@ -80,7 +80,7 @@ class AffineMapAttr(Attribute):
         return f"({text})" if tight else text
 
     def _addend(self, e: AffineExpr) -> str:
-        """The right side of a sum with its sign."""
+        """Return the right side of a sum with its sign."""
         if isinstance(e, AffineConstant) and e.value < 0:
             return f"- {-e.value}"
         if isinstance(e, AffineBinary) and _negated(e):
@@ -97,7 +97,7 @@ def _is_sum(e: AffineExpr) -> bool:
 
 
 def evaluate(e: AffineExpr, inputs: Sequence[int]) -> int:
-    """Compute an expression; raises `BadDivisor`."""
+    """Compute an expression; raise `BadDivisor`."""
     if isinstance(e, AffineInput):
         return inputs[e.position]
     if isinstance(e, AffineConstant):

@@ -12,7 +12,7 @@ from .types import I64, ScalarType, Type
 
 
 class Attribute(Record):
-    """Base of all attributes. `value` is what rules and tools read."""
+    """Base of all attributes. `value` is for rules and tools."""
 
     if TYPE_CHECKING:
 
@@ -33,7 +33,7 @@ _PACK = {"f32": ("<f", "<I"), "f64": ("<d", "<Q"), "f16": ("<e", "<H")}
 
 
 class FloatAttr(Attribute):
-    """`bits` is set when the text gave a bit pattern, or the value has no decimal spelling."""
+    """A float; `bits` is set if the text gave a bit pattern, or the value has no decimal spelling."""
 
     value: float
     type: ScalarType
@@ -57,7 +57,7 @@ class FloatAttr(Attribute):
 
 
 def float_text(value: float) -> str:
-    """Shortest decimal that reads back as the same double, always with a point and sign-safe."""
+    """Return the shortest decimal that reads back as the same double, always with a point and sign-safe."""
     text = repr(value)
     mantissa, e, exponent = text.partition("e")
     if "." not in mantissa:
@@ -66,7 +66,7 @@ def float_text(value: float) -> str:
 
 
 def float_bits(value: float, dtype: str) -> int:
-    """Bit pattern of an infinity or NaN of a float type."""
+    """Return the bit pattern of an infinity or NaN of a float type."""
     if dtype in _PACK:
         pack, unpack = _PACK[dtype]
         return struct.unpack(unpack, struct.pack(pack, value))[0]
@@ -90,7 +90,7 @@ class StrAttr(Attribute):
 
 
 def quote(text: str) -> str:
-    """An MLIR string literal: printable ASCII as is, everything else as UTF-8 hex escapes."""
+    """Return an MLIR string literal: printable ASCII as is, other bytes as UTF-8 hex escapes."""
     out: list[str] = []
     for char in text:
         if char in '"\\':
@@ -179,7 +179,7 @@ class DictAttr(Attribute):
 
 
 class OpaqueAttr(Attribute):
-    """An attribute we keep as text: foreign dialects, dense elements, affine sets, tile_buf_config."""
+    """An attribute kept as text: foreign dialects, dense elements, affine sets, tile_buf_config."""
 
     text: str
 
@@ -192,7 +192,7 @@ class OpaqueAttr(Attribute):
 
 
 def key_text(key: str) -> str:
-    """A dictionary key: a bare identifier where possible, else a string."""
+    """Return a dictionary key: a bare identifier if possible, else a string."""
     bare = key and (key[0].isalpha() or key[0] == "_") and all(c.isalnum() or c in "_$." for c in key)
     return key if bare and key.isascii() else quote(key)
 

@@ -1,4 +1,4 @@
-"""A module that a stage looks at for a profile, and how it reports a problem with its place."""
+"""A module and a profile for a stage, and reports of problems with their locations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .core import Module, Operation, Value
 from .multi_tiles import told_as
 from .nesting import BlockStatement, nesting
 
-#: A type of tiles in text, up to its parts, or a name that may stand for one.
+#: A type of tiles in text, up to its parts, or an alias of one.
 _TILE = re.compile(r"!pto\.(?:multi_)?tile(?:_buf)?<|!([A-Za-z_]\w*)(?![\w.<])")
 
 
@@ -27,25 +27,25 @@ class Context:
 
     @property
     def arch(self) -> str:
-        """The profile as the field writes it in messages."""
+        """Return the profile as the vendor stack writes it in messages."""
         return ARCH_NAMES[self.profile.isa]
 
     def nesting(self, op: Operation) -> list[BlockStatement]:
-        """The statements around an operation up to its function, innermost first, itself included."""
+        """Return the statements around an operation up to its function, itself included, innermost first."""
         return nesting(self.module, op)
 
     def report(
         self, op: Operation, code: str, message: str, *, at: str | Value | Span | None = None,
         skip: int = 0, expected: str = "", got: str = "", help: str = "", severity: str = "error",
     ) -> Diagnostic:  # fmt: skip
-        """Record a problem of `op`, at a span or at the operand or word that `at` names."""
+        """Record a problem of `op`, at a span or at the operand or word in `at`."""
         span = at if isinstance(at, Span) else self.span(op, at, skip)
         d = Diagnostic(code, f"{told_as(op)}: {message}", span, severity, expected, got, help)
         self.diagnostics.append(d)
         return d
 
     def span(self, op: Operation, at: str | Value | None = None, skip: int = 0) -> Span:
-        """The operation's first line, or an occurrence (after `skip` others) of an operand or word in it."""
+        """Return the first line of an operation, or an occurrence (after `skip` others) of a word in it."""
         span = self.module.span(op)
         if isinstance(at, Value):
             at = f"%{at.name}" if at.name else None
@@ -53,8 +53,8 @@ class Context:
         return found or span.head
 
     def type_span(self, op: Operation, value: Value) -> Span:
-        """Return where the type of a tile is written in the operation that makes the tile or has it as a
-        parameter; the place of the value if it is not written there."""
+        """Return the location of the type of a tile in the operation that makes the tile or has it as a
+        parameter; the location of the value if the type is not written there."""
         made = value.op is op
         whole, at = self.module.span(op), self.span(op, value)
         text, start = whole.source.text, whole.start if made else at.end

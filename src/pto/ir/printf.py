@@ -1,4 +1,4 @@
-"""Formats of `pto.print`: what of a text is a conversion of C's printf."""
+"""Formats of `pto.print`: the conversions of C's printf in a text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .types import ScalarType
 
 @cache
 def conversion() -> re.Pattern[str]:
-    """`%%`, or a conversion; wider fields than four digits are taken as text."""
+    """Return a pattern for `%%`, or a conversion; fields wider than four digits are text."""
     return re.compile(
         r"%(?:%|(?P<flags>[-+ #0]*)(?P<width>[0-9]{0,4})(?P<precision>\.[0-9]{0,3})?"
         r"(?P<length>hh|h|ll|[lLjzt])?(?P<kind>[diouxXeEfFgGaAcsp]))"
@@ -20,8 +20,8 @@ def conversion() -> re.Pattern[str]:
 
 def print_format(op: Operation) -> str:
     """Return the format of a `pto.print` for any printf: the first conversion takes the scalar and fits its
-    type, every other `%` is text. Else a program could make printf read or write through arguments that are
-    not there."""
+    type, every other `%` is text. Otherwise a program could make printf read or write through missing
+    arguments."""
     text, type = str(op.attr("format") or "%f"), op.operands[0].type
     is_float = isinstance(type, ScalarType) and type.is_float
     taken = False

@@ -315,7 +315,7 @@ class _Follow:
 
     def meant(self, storage: PlacedStorage, state: _State) -> PlacedStorage:
         """Return the storage that is read. Compilers give one buffer several names: a name that was never
-        written stands for the last write to the same bytes."""
+        written refers to the last write to the same bytes."""
         mine = self.one(storage)
         if mine not in state.mine:
             self.unite(mine, list(reversed(state.mine)), state)

@@ -1,6 +1,6 @@
 """Pipes named by flags and barriers must exist on the core the code runs on.
 
-A cube core has MTE1, M and FIX and no V; a vector core has V and none of those. Both have S, MTE2 and MTE3.
+A cube core has MTE1, M and FIX and no V; a vector core has only V of these. Both have S, MTE2 and MTE3.
 Buffer tokens are left out: public programs name them by operation classes of the other core.
 """
 

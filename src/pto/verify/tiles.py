@@ -14,7 +14,7 @@ from ..isa.tile import FRACTALS
 Problem = tuple[str, str, str, str, str]  # code, message, expected, got, help
 
 
-#: The documents say 4095 columns; real kernels use 16384 and more, and the hardware field is 16 bits wide.
+#: The documents give 4095 columns; real kernels use 16384 and more, and the hardware field has 16 bits.
 MAX_COLS = 65535
 
 _LINE = {"cols": "a row", "rows": "a column"}

@@ -186,7 +186,7 @@ def _set_loop_size(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.copy_gm_to_ubuf")
 def _copy_gm_to_ubuf(f: CppFunction, op: Operation) -> None:
-    """Its pad value is 0; the counts before and behind a burst have no defined effect."""
+    """Emit a copy with pad value 0; the counts before and after a burst have no defined effect."""
     for name in ("left_padding", "right_padding"):
         if constant_of(op.group(name)[0]) != 0:
             f.unit.no_spelling(op, f"with '{name}'")

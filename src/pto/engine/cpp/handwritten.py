@@ -1,9 +1,9 @@
-"""C++ written by users: which kernels a file holds, and their launchers.
+"""C++ written by users: the kernels of a file, and their launchers.
 
-A kernel is a function that is marked `__global__`. A file that asks for both `__DAV_CUBE__` and `__DAV_VEC__`
-holds mixed kernels and is compiled once for each kind of core; one that asks for a single guard runs on that
-kind; any other runs as it is, on one core per block. The two sides of a mixed kernel may also be functions of
-their own, as the assembler writes them; see `pairs`.
+A kernel is a function that is marked `__global__`. A file that tests both `__DAV_CUBE__` and `__DAV_VEC__`
+has mixed kernels and is compiled once for each kind of core; a file that tests one of them runs on that kind;
+other files run on one core per block. The two sides of a mixed kernel may also be functions of their own, as
+the assembler writes them; see `pairs`.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str
 
 
 def entries(source: Source, wanted: str | None) -> tuple[list[LaunchEntry], list[Diagnostic]]:
-    """Return launchers for the kernels of a file, or for the one that is wanted."""
+    """Return launchers for the kernels of a file, or for the kernel `wanted`."""
     marked, halves = kernels(source.text), pairs(source.text)
     cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
     alone = [n for n in marked if not any(n in pair for pair in halves.values())]
