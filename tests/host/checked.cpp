@@ -48,10 +48,10 @@ AICORE void take_row(float* out, CommContext* ctx) {
   Row here(at<float>(ctx, ctx->rankId, 256)), to(out);
   RowTile tile;
   TASSIGN(tile, 0x0);
-  TLOAD(tile, here);
+  TLOAD(tile, here);  // FOUND early PTO-E2213
   set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
   wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
-  TRECIP(tile, tile);
+  TRECIP(tile, tile);  // FOUND zero PTO-E2302
   set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
   wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
   TSTORE(to, tile);
@@ -61,7 +61,7 @@ AICORE void take_row(float* out, CommContext* ctx) {
 __global__ AICORE void give(float* in, CommContext* ctx) { give_row(in, ctx, false); }
 __global__ AICORE void take(float* out, CommContext* ctx, int times) {
   comm::Signal own(at<int32_t>(ctx, ctx->rankId, 0));
-  comm::TWAIT(own, times, comm::WaitCmp::GE);
+  comm::TWAIT(own, times, comm::WaitCmp::GE);  // FOUND stuck PTO-E2104
   take_row(out, ctx);
 }
 __global__ AICORE void both(float* in, float* out, CommContext* ctx, bool early) {
@@ -85,10 +85,10 @@ __global__ AICORE void add(float* in, float* out, bool racing) {
   Rect from(in), to(out);
   Tile<TileType::Vec, float, Rows, 64> tile;
   TASSIGN(tile, 0x0);
-  TLOAD(tile, from);
+  TLOAD(tile, from);  // FOUND outside PTO-E2101
   set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
   if (!racing) wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
-  TADDS(tile, tile, 1.0f);
+  TADDS(tile, tile, 1.0f);  // FOUND race apart PTO-E2201
   if (racing) wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
   set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
   wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);

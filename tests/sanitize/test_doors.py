@@ -1,170 +1,35 @@
-"""A planted fault is found by every way to run its program, at the same lines. Where a door cannot report a
-fault, or reports it elsewhere, `DIFFERS` says why.
-
-The doors of whole programs (`pto ranks`) are in tests/host/test_programs.py, of folders of C++ in
-tests/runtime/test_watched.py, of the language in tests/language.
-"""
+"""A planted fault is found by every way to run its program, at the same lines. `doors` has the ways, and the reasons
+where one cannot report a fault, or reports it elsewhere."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from tests.each import each
-from tests.sampling import some
 
 import pto
 from pto import knobs, runtime
-from pto.cli.main import main
 from pto.diag import DiagnosticError
-from pto.engine import journal
-from pto.engine.sanitize import NAMES as SANITIZERS
 from pto.engine.sanitize import summary
 
-from . import test_cpp
-from .corpus import NAMES, PROGRAMS, Program, _value, load
-from .test_emitted import KNOWN
+from .corpus import PROGRAMS, load
+from .doors import Door, corpora, gaps, table
 
-Place = tuple[str, int]  # code and line
-
-_FIRST = "the task itself fails before a sanitizer judges it"
-_APART = "blocks of a task are not checked against each other, and Run.unchecked says so"
-_EARLIER = "engine native refuses the flags before the launch"
-#: By door: programs whose fault is reported elsewhere or not at all, and why.
-DIFFERS: dict[str, dict[str, str]] = {
-    "pto run": {},
-    "PTO_SANITIZE": dict.fromkeys(
-        ("not_primed", "set_twice", "set_twice_dynamic", "wait_for_other_id", "wait_without_set"), _EARLIER
-    ),
-    "task": {
-        **{name.removesuffix(".bad"): why for name, why in KNOWN.items()},
-        **dict.fromkeys(("unbound_tile", "valid_shape_too_large"), _FIRST),
-        **dict.fromkeys(
-            ("barrier_not_met", "barrier_of_other_cores", "signal_never_comes"), "the graph is stuck: PTO-E2624"
-        ),
-        **dict.fromkeys(
-            (
-                "blocks_accumulate", "blocks_overlap_by_a_row", "blocks_read_neighbour", "blocks_read_sum",
-                "blocks_same_bytes", "blocks_signal", "blocks_write_after_read",
-            ),
-            _APART,
-        ),
-    },
-}  # fmt: skip
-_CORES = {"vector": "aiv", "cube": "aic", "mix": "aiv"}
+CORPORA = {corpus.name: corpus for corpus in corpora()}
+OPEN = [(name, door) for name, c in CORPORA.items() for door, way in c.doors.items() if isinstance(way, Door)]
 
 
-def places(found: Any) -> list[Place]:
-    return sorted({(d.code, d.span.place[0] if d.span else 0) for d in found if d.severity == "error"})
-
-
-def command_finds(path: Path, arguments: Sequence[str], options: Mapping[str, Any]) -> list[Place]:
-    """What `pto run --sanitize all` reports, with the numbers of the corpus in files."""
-    ranks, rng = options.get("ranks", 1), np.random.default_rng(7)
-    with tempfile.TemporaryDirectory() as folder:
-        words: list[str] = []
-        for n, text in enumerate(arguments):
-            made = [_value(text, rng) if text[0] in "bfiu" else None for _ in range(ranks)]
-            for rank, value in enumerate(made):
-                if isinstance(value, np.ndarray):
-                    np.save(f"{folder}/{n}-{rank}.npy", value)
-            saved = f"@{folder}/{n}-{'{rank}' if 'ranks' in options else 0}.npy"
-            words.append(saved if isinstance(made[0], np.ndarray) else text)
-        more = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-        err = io.StringIO()
-        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-            main(["run", "--sanitize", "all", "--diagnostics", "json", *more, str(path), "--", *words])
-    found = json.loads(err.getvalue() or "[]")
-    return sorted({(d["code"], d.get("line", 0)) for d in found if d["severity"] == "error"})
-
-
-def by_command(program: Program) -> list[Place]:
-    return command_finds(PROGRAMS / f"{program.name}.pto", program.arguments, program.options)
-
-
-def by_environment(program: Program) -> list[Place]:
-    """Reports reach a listener, as that of `pto python`, although nothing looks at the result."""
-    found: list[Any] = []
-    with knobs.override(PTO_SANITIZE="all"), journal.listening(lambda event: found.extend(event.diagnostics)):
-        try:
-            program.launch(pto.kernel(PROGRAMS / f"{program.name}.pto"))
-        except DiagnosticError as e:
-            return places(e.diagnostics)
-    return places(found)
-
-
-def by_task(program: Program) -> list[Place] | str:
-    """A kernel of a graph of one task."""
-    if "ranks" in program.options:
-        return "a graph is that of one rank"
-    if len(program.kernel.roles) > 1:
-        return "tasks of two halves are not watched"  # and Run.unchecked says so: see below
-    given = program.values()
-    words = [
-        "inout" if isinstance(v, np.ndarray) else "float" if isinstance(v, float) else "scalar" for v in given
-    ]
-    core = _CORES[program.kernel.roles[0][0]]
-    kernel = runtime.kernel(PROGRAMS / f"{program.name}.pto", " ".join(words), core=core)
-    blocks = program.options.get("blocks", 0)
-    try:
-        run = runtime.run(lambda rt: rt.submit(kernel, *given, blocks=blocks), sanitize="all", block_dim=4)
-    except DiagnosticError as e:
-        return places(e.diagnostics)
-    apart = {kernel.name: "blocks against each other"} if blocks > 1 else {}
-    assert run.checked == set(SANITIZERS) and run.unchecked == apart
-    return places(run.diagnostics)
-
-
-DOORS: dict[str, Callable[[Program], list[Place] | str]] = {
-    "pto run": by_command,
-    "PTO_SANITIZE": by_environment,
-    "task": by_task,
-}
-#: The door of tasks compiles C++: `make test` samples it.
-OPENED = [(door, name) for door in DOORS for name in (some(NAMES, 30) if door == "task" else NAMES)]
-
-
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("group", range(4))
-def test_the_bug_is_found(door: str, group: int) -> None:
-    def check(name: str) -> None:
-        bad = load(f"{name}.bad")
-        found = DOORS[door](bad)
-        if isinstance(found, str):
-            return
-        same = found == sorted({(c.code, c.line) for c in bad.checks})
-        why = DIFFERS[door].get(name)
-        assert same == (why is None), f"{found}: {why or 'no reason'}"
-        if why in (_FIRST, _EARLIER):
-            assert found, why
-
-    each(check, [name for at, name in OPENED if at == door][group::4])
-
-
-@pytest.mark.parametrize("file", test_cpp.FILES)
+@pytest.mark.parametrize(("corpus", "door"), OPEN)
+@pytest.mark.filterwarnings("ignore::pto.language.problems.LanguageWarning")
 @pytest.mark.usefixtures("quick")
-def test_the_bug_in_a_library_is_found(file: str) -> None:
-    """C++, by `pto run` and by PTO_SANITIZE."""
-    path = test_cpp.library(file)
+def test_the_fault_is_found(corpus: str, door: str) -> None:
+    CORPORA[corpus].check(door)
 
-    def check(name: str) -> None:
-        written = test_cpp.kernels(file)[name]
-        by_command = command_finds(path, written.arguments, {"entry": name, **written.options})
-        assert by_command == sorted(written.found), "pto run"
-        rng, found = np.random.default_rng(7), []
-        values = [_value(text, rng) for text in written.arguments]
-        with knobs.override(PTO_SANITIZE="all"), journal.listening(lambda e: found.extend(e.diagnostics)):
-            pto.kernel(path, name).run(*values, **written.options)
-        assert places(found) == sorted(written.found), "PTO_SANITIZE"
 
-    each(check, list(test_cpp.kernels(file)))
+def test_no_cell_is_without_a_reason() -> None:
+    assert {name: gaps(c) for name, c in CORPORA.items()} == {name: [] for name in CORPORA}
+    assert all(f"{name} (" in table() and len(set(c.faults)) == len(c.faults) for name, c in CORPORA.items())
 
 
 def test_what_is_not_watched_is_said() -> None:
