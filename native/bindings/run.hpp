@@ -137,7 +137,7 @@ class PyRun {
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
-  /// (code, text) of what went wrong; code 0 if nothing did. Then the Python exception, if that was it: it is
+  /// (code, text) of the failure; code 0 without one. Then the Python exception, if that was it: it is
   /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
   /// the kernel, the place in its source, the task and the place of its submission, where those are known.
   nb::tuple failure() {

@@ -37,9 +37,9 @@ struct Joined {
 std::mutex lock;
 std::vector<Joined> joined;
 bool waits = false;
-uint64_t moved = 0, looks = 0, since = 0;  // since: looks when it began to wait
-constexpr uint64_t kPatient = 1 << 16;     // looks, some 20 ms, before it sleeps most of the time
-constexpr uint64_t kCrowded = 64;          // looks before that where there are more ranks than processors
+uint64_t moved = 0, looks = 0, since = 0;  // since: polls when it began to wait
+constexpr uint64_t kPatient = 1 << 16;     // polls, some 20 ms, before it sleeps most of the time
+constexpr uint64_t kCrowded = 64;          // polls before that if there are more ranks than processors
 constexpr int64_t kNap = 50'000;           // nanoseconds, and kNaps times that after a wait of some seconds
 constexpr uint64_t kNaps = 20;
 constexpr int kStuck = 3;      // status of a process that can never go on
@@ -70,7 +70,7 @@ bool is_stuck(Joined& one, bool alive) {
     const State state = member.state.load();
     if (state != State::waiting && state != State::ended) return one.known = false;
     waited = waited && (state == State::ended || member.polls.load() >= one.seen[r].polls + 2);
-    // Last: it has not gone on since it was looked at.
+    // Last: it has not gone on since the first reading.
     same = same && member.turns.load() == one.seen[r].turns;
   }
   if (same) return waited;
@@ -88,7 +88,7 @@ uint32_t processors() {
   return known ? static_cast<uint32_t>(CPU_COUNT(&usable)) : kMostRanks;
 }
 
-/// The nanoseconds to sleep after this look; 0: not at all.
+/// Return the nanoseconds to sleep after this poll; 0: not at all.
 int64_t nap_now() {
   static const uint32_t usable = processors();
   bool crowded = false;

@@ -124,7 +124,7 @@ PTO_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* r
     return HCCL_E_PARA;
   }
   Group* group = Group::open(told.process, told.file, told.token);
-  if (group == nullptr || !group->join(rank, ranks)) {  // every member says the same number of ranks
+  if (group == nullptr || !group->join(rank, ranks)) {  // every member passes the same number of ranks
     std::fprintf(stderr, "[PTO-E2420] HcclCommInitRootInfo: the process of the root is gone\n");
     return HCCL_E_INTERNAL;
   }

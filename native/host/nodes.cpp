@@ -36,11 +36,11 @@ using detail::Use;
 
 enum class Kind : uint32_t {
   put,      // bytes
-  combine,  // elements, as `use` says
-  get,      // asks for bytes
+  combine,  // elements, by `use`
+  get,      // requests bytes
   reply,    // has them
   meet,     // the launch has ended there
-  probe,    // asks for a mark
+  probe,    // requests a mark
   mark,     // has one
   over,     // all are stuck
   lost,     // a line to rank `at` broke, for the reason `use`
@@ -161,7 +161,7 @@ bool is_word(uint64_t at, uint64_t bytes) {
 
 // --- lines --------------------------------------------------------------------------------------------------
 
-/// The bytes of a window that a `get` asks for. The reply names the same bytes.
+/// The bytes of a window that a `get` requests. The reply names the same bytes.
 struct Question {
   int32_t world;
   uint64_t at, bytes;
@@ -394,7 +394,7 @@ bool Nodes::parse(Line& line) {
       at += sizeof head + some;
       if (some < head.bytes) {
         line.head = head, line.into = to + some, line.left = head.bytes - some;
-        break;  // nothing is left in the room
+        break;  // the room is empty
       }
       arrived(line, head);
       continue;

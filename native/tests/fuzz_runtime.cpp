@@ -109,7 +109,7 @@ Program generate(Random& random) {
   const int length = 1 + random.below(60);
   const bool wide = random.chance(15);  // more parameters than the ring of descriptors has room for
   const bool tidy =
-      random.chance(50);  // a buffer is only read or only updated: tensors alone order everything
+      random.chance(50);  // a buffer is only read or only updated: tensors alone order all tasks
   struct Open {
     int tasks = 0;
     std::vector<int> buffers = {};  // intermediates that live in it
@@ -248,7 +248,7 @@ void compute(std::vector<Place>& places, uint64_t salt, int block, int blocks) {
   }
 }
 
-/// Parameters arrive as scalars behind the tensors: salt, then one word of roles. See submit below.
+/// Parameters arrive as scalars after the tensors: salt, then one word of roles. See submit below.
 void kernel(const DispatchPayload& payload) {
   const bool in_blocks = payload.block_num > 1 || (payload.args[0] >> 32) != 0;
   const int roles = static_cast<int>(payload.args[0] & 0xFFFF);
@@ -515,7 +515,7 @@ int main(int argc, char** argv) {
       options.check_hazards = true;  // with track_war, for accesses left to explicit edges
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
-      if (threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
+      if (threads > 0) {  // unordered accesses are a race of the graph, not of the runtime
         TensormapOptions look = with_room(options);
         look.exec.deterministic = true;
         look.exec.virtual_time = nullptr;

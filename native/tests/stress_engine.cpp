@@ -149,7 +149,7 @@ void cores_hand_over_data() {
       world.on_core(1, vector_side);
       Ball balls[6];
       world.run(options_for(mode, seed), [&](TensormapGraph& graph) {
-        for (Ball& ball : balls) {  // more groups than clusters: they take turns
+        for (Ball& ball : balls) {  // more groups than clusters: they alternate
           ball.rounds = 40;
           graph.scope_begin();
           const int32_t cluster = graph.allocate_cluster();
@@ -428,7 +428,7 @@ void a_cluster_wakes_who_waits_for_it() {
 }
 
 /// A scheduler is left out in the middle of its scan while the others get on: no task may take a slot that
-/// the scan has still to look at, or it would be started twice.
+/// the scan has yet to read, or it would be started twice.
 void a_scan_that_lags() {
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(1000 * kScale); ++seed) {
     Random random{seed};
@@ -514,7 +514,7 @@ void many_blocks_on_one_cluster() {
   }
 }
 
-/// Outputs without an address: of every size from nothing to more than there can be.
+/// Outputs without an address: of every size from 0 to more than there is room for.
 void sizes_of_outputs() {
   const uint64_t zero[1] = {0};
   for (const uint64_t size :
@@ -625,8 +625,8 @@ void throws_on_core(int64_t* args, pto::detail::Core* core) {
   throw NoException();
 }
 
-/// A random graph in which one thing goes wrong at a random moment. Whatever it is, the run ends, says so,
-/// and (as the sanitizers see) everything is released.
+/// A random graph with one failure at a random moment. In every case the run ends, reports it,
+/// and (as the sanitizers see) releases all resources.
 void failures_anywhere() {
   int seen[8] = {};
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(300 * kScale); ++seed) {

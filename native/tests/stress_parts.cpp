@@ -402,7 +402,7 @@ void tensor_map_against_a_list() {
       if (random.chance(40) && alive < next) alive += 1 + random.below(static_cast<int>(next - alive));
       if (random.chance(20) || static_cast<uint64_t>(next - map.cleaned()) >= window - 1) cleanup();
       if (static_cast<uint64_t>(next - map.cleaned()) >= window - 1) continue;
-      if (random.chance(50)) seen = alive;  // the orchestrator may know less than the schedulers
+      if (random.chance(50)) seen = alive;  // the orchestrator may see less than the schedulers
       if (seen < map.cleaned()) seen = map.cleaned();
       const int64_t id = next++;
       const int params = 1 + random.below(3);

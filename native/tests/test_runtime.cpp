@@ -122,7 +122,7 @@ CHECKS(heap_ring_wraps_whole_blocks, "Heap ring") {
   CHECK(heap.try_allocate(2048, b));
   EQUAL(b.base, 1024);
   EQUAL(heap.available(), 1024);
-  CHECK(!heap.try_allocate(1025, c));  // neither behind `b` nor, while `a` lives, at the start
+  CHECK(!heap.try_allocate(1025, c));  // neither after `b` nor, while `a` lives, at the start
   memory.header().heap_tail = a.end;
   EQUAL(heap.available(), 1024);
   CHECK(!heap.try_allocate(1088, c));  // 1024 at the end and 1024 at the start are not one block

@@ -1,4 +1,4 @@
-// The task runtime at work, seen from inside: registers during a task, who takes what from which ready queue,
+// The task runtime at work, seen from inside: registers during a task, the scheduler that takes each ready task,
 // descriptors and states of tasks, the watermark.
 //
 // With one host thread nothing runs while the orchestration does, unless it calls for help. So it can look at
@@ -91,7 +91,7 @@ CHECKS(own_shard_first_then_the_others, "Ready queues") {
     for (int s = 0; s < 3; ++s) EQUAL(graph.scheduler_of(12 - s), s);
   }
   {
-    ListGraph graph;  // all in the shard of scheduler 2: the others steal, and nothing is left lying
+    ListGraph graph;  // all in the shard of scheduler 2: the others steal, and none is left
     for (int64_t id = 0; id < 30; ++id) graph.tasks.emplace_back(id, 2);
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
@@ -198,7 +198,7 @@ struct Bench {
     if (graph->failure().failed()) std::printf("%s\n", graph->failure().text().c_str());
     CHECK(!graph->failure().failed());
   }
-  /// Let schedulers and cores work until something is so.
+  /// Let schedulers and cores work until a condition holds.
   void until(const std::function<bool()>& so) {
     int spins = 0;
     CHECK(graph->exec().help_until(so, [](int) {}, spins));

@@ -8,7 +8,7 @@
 /// The layout that the runtime and the machine share.
 PTO2_EXPORT uint64_t pto_vm_task_abi() { return pto2::kernel_abi(); }
 
-/// One task, on a fiber of its core. Arguments take the slots in order, but for those that the core itself knows.
+/// One task, on a fiber of its core. Arguments take the slots in order, but for those of the core itself.
 PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* core) {
   pto::detail::current = core;
   const pto_program& program = *task->program;

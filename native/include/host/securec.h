@@ -1,4 +1,4 @@
-// Copies that know how much room there is.
+// Copies with the size of the destination.
 #pragma once
 
 #include <stddef.h>

@@ -49,7 +49,7 @@
 #endif
 
 namespace pto {
-// Names behind instructions, which some kernels call.
+// Names that instructions stand for, which some kernels call.
 template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone>
 inline void TSTORE_IMPL(Dst& dst, Src& src) {
   TSTORE<Src, Dst, atomicType>(dst, src);

@@ -2,7 +2,7 @@
 // loader.
 //
 // The documents declare it with `int`, most sources with `void`; a macro or a condition may stand between.
-// The compiler knows which it is.
+// The compiler decides it.
 #pragma once
 
 #include <cstdint>

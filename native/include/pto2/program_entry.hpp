@@ -21,7 +21,7 @@ struct Parameter {
   };  // the core itself has the first three
   Kind kind;
   const char* name;
-  pto_view shown;  // of a view, what its type says
+  pto_view shown;  // of a view, from its type
 };
 
 /// The arguments of a task, one for each parameter but the last, which ends the list. From now on the core may touch

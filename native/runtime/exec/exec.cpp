@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kTurnsBeforeSleep = 100;  // some tens of microseconds: less than a wake-up costs the waker
 constexpr int kCoresPerTurn = 16;
-constexpr int kSuspectsBeforeWork = 3;  // looks of about a microsecond
+constexpr int kSuspectsBeforeWork = 3;  // polls of about a microsecond
 constexpr int kPollMilliseconds = 50;
 constexpr int kSpinsPerLine = 10'000;
 /// A thread that sleeps or executes a task does not spin: time counts as spins, a line of the log per second.
@@ -763,7 +763,7 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   while (!free()) {
     throw_if_failed();
     pause_.point();
-    const bool nothing = nothing_can_happen();  // looked at before the last try
+    const bool nothing = nothing_can_happen();  // read before the last try
     if (free()) break;
     if (nothing) {
       proven = true;

@@ -56,7 +56,7 @@ struct ExecOptions {
   /// Called on the orchestrator's thread: when it stops orchestrating to help, when it goes on, and now and
   /// then while it waits (may call Exec::fail).
   std::function<void()> leave, enter, poll;
-  /// Told, on any thread, when nothing has moved for some seconds.
+  /// Called, on any thread, after some seconds without progress.
   std::function<void(const std::string&)> stalled;
   int stall_seconds = 5;
   /// Others that kernels may wait for, and which of them this is.
@@ -68,8 +68,8 @@ struct ExecOptions {
 
 /// The idle time of a thread, and whether it counts as busy.
 struct Attention {
-  int idle = 0;      // looks since it last found something
-  int suspects = 0;  // looks in a row that found one task more than there are busy threads
+  int idle = 0;      // polls since it last found work
+  int suspects = 0;  // polls in a row that found one task more than there are busy threads
   bool busy = false;
 };
 
@@ -92,7 +92,7 @@ struct Scheduler {
 /// The last search of a thread for work, while cores wait in the middle of kernels.
 struct alignas(64) Look {
   static constexpr uint64_t kBusy = 0, kAsleep = UINT64_MAX;
-  std::atomic<uint64_t> found_nothing{kBusy};  // activity + 1 when it began to look, if it found nothing
+  std::atomic<uint64_t> found_nothing{kBusy};  // activity + 1 when it began to search, if it found no work
   std::atomic<uint64_t> count{0};              // how often that was so
   // Its suspicion that all is stuck: since which activity, and the counts of all threads then.
   uint64_t since = 0;
@@ -137,7 +137,7 @@ class Exec {
   }
   VirtualTime* virtual_time() const { return virtual_.get(); }
 
-  /// That many more tasks without a core wait for something that comes without notice.
+  /// Add to the number of tasks without a core whose event comes without notice.
   void awaits(int more) { waiting_count_.fetch_add(more, std::memory_order_seq_cst); }
 
   // --- for orchestrators ---
@@ -245,7 +245,7 @@ class Exec {
   std::vector<std::unique_ptr<MpmcQueue>> pinned_[kShapes];  // by cluster
   std::vector<int> mixed_left_;  // by cluster: kernels of its mixed task that run; of the holder of the baton
   alignas(64) std::atomic<int64_t> outstanding_{0};
-  alignas(64) std::atomic<int> busy_{0};  // threads that have found something to do, and not yet nothing
+  alignas(64) std::atomic<int> busy_{0};  // threads that have found work, and not yet run out of it
   alignas(64) std::atomic<int> pinned_count_{0};
   std::atomic<int> mixed_count_{0};  // tickets of mixed tasks that wait for a cluster
   std::atomic<bool> orchestrator_done_{false};
@@ -264,7 +264,7 @@ class Exec {
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;
-  std::unique_ptr<VirtualTime> virtual_;  // last: it knows the cores and schedulers
+  std::unique_ptr<VirtualTime> virtual_;  // last: it refers to the cores and schedulers
 };
 
 }  // namespace pto2

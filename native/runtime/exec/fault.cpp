@@ -15,7 +15,7 @@
 #include "pto/core/fiber.hpp"
 #include "pto/core/signals.hpp"
 
-// Sanitizers have handlers of their own, which say more.
+// Sanitizers have handlers of their own, which report more.
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define PTO2_CATCHES_FAULTS 1

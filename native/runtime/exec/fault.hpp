@@ -51,7 +51,7 @@ class Unguarded {
 };
 
 /// Call an orchestration whose code is `text`; throws std::runtime_error if it faults. Frames between here
-/// and the fault are left without unwinding: nothing but the user's own should be there.
+/// and the fault are left without unwinding: only frames of user code should be there.
 void call_guarded(const Text& text, const std::function<void()>& orchestration);
 
 /// During its lifetime faults are caught; other faults go to the previous handler. With `interrupts`, Ctrl-C

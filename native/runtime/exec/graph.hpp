@@ -37,7 +37,7 @@ class Graph {
   /// kernel, arguments.
   virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;
 
-  /// The memory that a task works on, as far as the graph knows it: up to kMaxArgs arrays, how many.
+  /// Store the memory that a task works on, as far as it is known: up to kMaxArgs arrays; return their number.
   virtual int memory(const DispatchPayload& payload, pto_array* out) const {
     (void)payload, (void)out;
     return 0;

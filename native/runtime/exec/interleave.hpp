@@ -1,7 +1,7 @@
 // Deterministic mode: orchestrator, schedulers and cores take turns on one thread, in an order that a seed
 // decides. They part at every `Pause::point` and wherever one waits, so that an interleaving that breaks
 // something can be found by trying seeds, and comes back with the same seed. Now and then one of them is left
-// out for a while, as a thread is that has lost its processor in the middle of something: the others get far.
+// out for a while, like a thread that loses its processor in the middle of an operation.
 #pragma once
 
 #include <cstdint>

@@ -308,7 +308,7 @@ void Machine::join(VirtualCore& core) {
   std::call_once(cores.made, [&] { make(cores); });
   DispatchPayload& payload = core.payload;
   Team* team = payload.team;
-  if (team == nullptr) {  // the blocks of a mixed task know nothing of each other
+  if (team == nullptr) {  // the blocks of a mixed task share no state
     std::shared_ptr<Team>& own = teams_[static_cast<size_t>(core.cluster)];
     if (own == nullptr) own = std::make_shared<Team>(1);
     team = own.get();

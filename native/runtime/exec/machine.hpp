@@ -48,7 +48,7 @@ class Machine {
   /// none of what belongs to their cluster: another group of tasks may have that. Before any of them starts.
   void join(VirtualCore& core);
 
-  /// Run the task in the core's payload; the graph says what memory it works on.
+  /// Run the task in the core's payload; the graph has the memory that it works on.
   Ran begin(VirtualCore& core, const Kernel& kernel, const Graph& graph);
 
   /// Return true if a waiting core can go on; and let it.

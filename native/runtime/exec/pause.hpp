@@ -35,7 +35,7 @@ struct Pause {
       yield_to_others(*interleaver, false);
   }
 
-  /// Called again and again while something is not yet so.
+  /// Called again and again until a condition holds.
   void operator()(int& turns) const {
     if (interleaver != nullptr) [[unlikely]] {
       yield_to_others(*interleaver, true);

@@ -15,7 +15,7 @@ inline int64_t now_ns() {
   return static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
-/// Times are nanoseconds of the monotonic clock; 0 where nothing was recorded.
+/// Times are nanoseconds of the monotonic clock; 0 without a record.
 struct TaskRecord {
   int64_t task_id;
   int64_t submit, ready, dispatch, start, end, finish;

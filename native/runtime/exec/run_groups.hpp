@@ -24,7 +24,7 @@ class RunGroup {
   void leave(int member) {
     const std::lock_guard guard(lock_);
     members_.erase(member);
-    ++round_;  // it has done something since the others looked
+    ++round_;  // it has acted since the others tested
   }
   /// A core of the member goes on.
   void moves(int member) {

@@ -1,5 +1,5 @@
-// A shared object that was compiled from users' code. Loaded for itself alone: nothing in it can be mistaken
-// for something of ours or of another one.
+// A shared object that was compiled from users' code. Loaded for itself alone: no symbol in it can be mistaken
+// for a symbol of this library or of another one.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// Words for a run in which nothing has moved for a while: the documented lines, and the diagnostic report.
+// Reports of a run without progress for a while: the documented lines, and the diagnostic report.
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -89,7 +89,7 @@ std::string Exec::stall_report(int64_t seconds) const {
   text += "\nCore Status:" + status;
   const auto busy_cores = static_cast<int>(running.size());
   add(text, "\nSummary: %d busy, %d idle", busy_cores, all - busy_cores);
-  if (busy_cores > 0) {  // what hangs and what takes long look the same
+  if (busy_cores > 0) {  // a hung kernel cannot be told from a slow one
     add(text, "\n%d core%s executing for %lld s: the kernel takes long, or never returns", busy_cores,
         busy_cores == 1 ? "" : "s", static_cast<long long>(seconds));
   }

@@ -110,7 +110,7 @@ bool VirtualTime::stuck() {
   return true;
 }
 
-/// One scheduler sees it: the one that looks first.
+/// One scheduler sees it: the first to poll.
 void VirtualTime::published() {
   Scheduler* first = nullptr;
   int64_t earliest = INT64_MAX;
@@ -139,7 +139,7 @@ bool VirtualTime::step() {
   switch (event.kind) {
     case Kind::Ready:
       exec_.graph_.hand_on(event.task, event.who);
-      if (exec_.graph_.has_unseen()) published();  // it has nothing to run
+      if (exec_.graph_.has_unseen()) published();  // it has no kernel
       break;
     case Kind::Complete:
       if (turns_[static_cast<size_t>(event.who)].next == event.time) complete(scheduler());
@@ -181,7 +181,7 @@ int64_t VirtualTime::next_look(const Scheduler& s, int64_t since) const {
 
 void VirtualTime::look(Scheduler& s, int64_t since) {
   Turns& turns = turns_[static_cast<size_t>(s.number)];
-  if (turns.in_round) return;  // it looks again afterwards
+  if (turns.in_round) return;  // it polls again afterwards
   const int64_t at = next_look(s, since);
   if (at >= turns.next) return;
   turns.next = at;

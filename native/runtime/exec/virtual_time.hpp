@@ -87,11 +87,11 @@ class VirtualTime {
   void stop();
   /// Everything up to the time of the orchestrator happens.
   void catch_up();
-  /// Things happen until `free()`; false if nothing more can.
+  /// Process events until `free()`; false if none is left.
   bool wait(const std::function<bool()>& free);
   /// The orchestrator is done: all remaining events happen.
   void finish();
-  /// The orchestrator has shown something that schedulers poll for.
+  /// The orchestrator has published state that schedulers poll for.
   void published();
 
   // --- for the actor of an event ---

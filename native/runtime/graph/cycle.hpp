@@ -9,7 +9,7 @@ namespace pto2 {
 /// A shortest circle through some task that can never start because of one; empty if there is none.
 /// `successors(task, visit)` calls visit(other) for every edge; `gone(task)` leaves a task out.
 ///
-/// Tasks are taken away as they would run. What is left is behind a circle; going backwards from there, along
+/// Tasks are taken away as they would run. The others depend on a circle; going backwards from there, along
 /// tasks that are left too, ends in one.
 template <class Successors, class Gone>
 std::vector<int> find_cycle(int count, const Successors& successors, const Gone& gone) {

@@ -1,5 +1,5 @@
 // The memory that a graph allocates for its kernels. The host is the device here, so it is ordinary memory;
-// it is tracked, so that a copy that leaves it is refused and nothing outlives the run.
+// it is tracked, so that a copy that leaves it is refused and no block outlives the run.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pto2 {
 
-/// One thread allocates: it builds the graph, then it ends the run. Others may look at blocks meanwhile.
+/// One thread allocates: it builds the graph, then it ends the run. Other threads may read blocks meanwhile.
 class DeviceMemory {
  public:
   DeviceMemory() = default;

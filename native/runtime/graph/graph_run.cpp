@@ -101,7 +101,7 @@ void GraphRun::publish(int id) {
   exec_.pause().point();
 }
 
-/// Everything has been built: nothing may keep it from ending, then it may start.
+/// Check that the complete graph can end, then start it.
 void GraphRun::release_all() {
   check_publishing();
   exec_.throw_if_failed();
@@ -245,7 +245,7 @@ void GraphRun::check_all_ran() {
   check_publishing();
 }
 
-/// Nothing that was published may wait for something that was not.
+/// Check that no published task waits for an unpublished one.
 void GraphRun::check_publishing() {
   int hidden = 0;
   for (int id = 0; id < table_->get_task_count(); ++id) {

@@ -1,8 +1,8 @@
 // Running a graph with explicit edges: host_build_graph and aicpu_build_graph.
 //
 // The table of tasks is the one that users' code fills (pto2/platform/common/task_graph.h); this hands its
-// tasks to the execution layer as they become ready. Either everything is built first and then released,
-// after a look for circles and missing kernels; or tasks run from the moment they are published, while others
+// tasks to the execution layer as they become ready. Either the whole graph is built first and then released,
+// after a check for circles and missing kernels; or tasks run from the moment they are published, while others
 // are added.
 #pragma once
 
@@ -102,7 +102,7 @@ class GraphRun final : public Graph {
   std::shared_ptr<TaskTable> table_;
   DeviceMemory memory_;
   std::map<uint64_t, pto_array> arrays_;  // by address
-  mutable std::shared_mutex adding_;      // to arrays_, while tasks of a concurrent run look at them
+  mutable std::shared_mutex adding_;      // to arrays_, while tasks of a concurrent run read them
   Exec exec_;
   std::atomic<int> completed_{0};
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records

@@ -9,7 +9,7 @@
 
 namespace pto2 {
 
-/// host_build_graph: `int NAME(Runtime*, uint64_t* args, int arg_count)` builds everything, then it runs.
+/// host_build_graph: `int NAME(Runtime*, uint64_t* args, int arg_count)` builds the graph, then it runs.
 void run_host_graph(GraphRun& run, const std::string& path, const std::string& name,
                     std::vector<uint64_t> args);
 

@@ -2,7 +2,7 @@
 //
 //   header | TaskDescriptor[window] | DepListEntry[pool + 1]       each part aligned to 64 bytes
 //
-// The region is fresh zeroed memory, mapped as it is touched: a large window costs nothing until it is used.
+// The region is fresh zeroed memory, mapped as it is touched: an unused large window has no cost.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ namespace pto2 {
 inline constexpr uint64_t kAlign = 64;                // PTO2_ALIGN_SIZE
 inline constexpr uint64_t kPackedOutputAlign = 1024;  // PTO2_PACKED_OUTPUT_ALIGN
 inline constexpr int kMaxParams = 64;                 // of one task
-inline constexpr int kFewParams = 16;                 // PTO2_MAX_INPUTS: those of more lie elsewhere
+inline constexpr int kFewParams = 16;                 // PTO2_MAX_INPUTS: larger lists lie elsewhere
 inline constexpr int kMaxScopeDepth = 64;             // PTO2_MAX_SCOPE_DEPTH
 
 inline constexpr uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
@@ -56,7 +56,7 @@ struct DepListEntry {
   int32_t next_fanin;
 };
 
-/// A comparison that decides, when nothing is left to wait for, whether a task runs.
+/// A comparison that decides, when all producers are done, whether a task runs.
 struct Condition {
   enum Op : int8_t { kNone, kEq, kNe, kGt, kLt, kGe, kLe };  // PredicateOp
   uint64_t address;                                          // of the element

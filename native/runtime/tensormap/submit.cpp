@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
 constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
-constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission looks again
+constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission polls again
 constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show its needs
 constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
 constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
@@ -136,7 +136,7 @@ void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted
       seeded ? kSurveyCallsSeeded : kSurveyCalls,
   });
   if (slot_taken) deadlock_->used[resource] += wanted;
-  if (resource == kDepPool || resource == kClusters) {  // nothing to count
+  if (resource == kDepPool || resource == kClusters) {  // not counted
     end_survey(false);
     throw Aborted();
   }
@@ -403,8 +403,8 @@ int TensormapGraph::most_together(const Submission& submission) const {
   return cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
 }
 
-/// Blocks that meet start together where they can, also if the orchestration does not say so: half of them
-/// could have all the cores otherwise, waiting for the rest. Where they cannot, the barrier says so.
+/// Blocks that meet start together where they can, also without a request of the orchestration: half of them
+/// could have all the cores otherwise, waiting for the rest. If they cannot, the barrier reports it.
 bool TensormapGraph::start_together(const Submission& submission) const {
   if (submission.block_dim == 0 || submission.sync_start) return submission.block_dim > 0;
   if (submission.cluster >= 0 || submission.cluster_ids != nullptr || submission.no_core) return false;
@@ -614,7 +614,7 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
     const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
     if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
-  // A task that runs nothing touches nothing, whatever it was given: it only comes between others.
+  // A task without a kernel accesses no memory, whatever its arguments: it only orders others.
   if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
   // The element of the predicate is read as well, as if it were one more parameter.
   int count = submission.count;
@@ -671,7 +671,7 @@ void TensormapGraph::hook(TaskDescriptor& task) {
     TaskDescriptor& from = memory_.task(producer);
     const Locked guard(from.fanout_lock, exec_.pause());
     const int32_t state = from.state.load(std::memory_order_relaxed);
-    if (state == kConsumed) continue;  // nothing to wait for, nothing to hold
+    if (state == kConsumed) continue;  // neither waited for nor held
     const int32_t offset = deps_.take();
     DepListEntry& entry = memory_.entry(offset);
     entry.task_id = task.task_id;
@@ -741,9 +741,9 @@ void TensormapGraph::publish(TaskDescriptor& task) {
 }
 
 /// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes
-/// back for every task that is retired only disturbs who retires them. So it looks again when a fraction of
+/// back for every task that is retired only disturbs who retires them. So it polls again when a fraction of
 /// what can be retired has been (`wake_at`; Exec::released wakes it then), or earlier: when a core waits,
-/// perhaps for a task that is yet to come, when some time has passed, and when nothing else can happen.
+/// perhaps for a task that is yet to come, when some time has passed, and when no other event can happen.
 void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
@@ -793,8 +793,7 @@ void TensormapGraph::scope_begin(bool manual) {
 
 void TensormapGraph::scope_end() {
   exec_.only_orchestrators();
-  if (exec_.failure().failed())
-    return;  // called while the orchestration unwinds: nothing is waited for any more
+  if (exec_.failure().failed()) return;  // called while the orchestration unwinds: no more waits
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
   if (surveys()) {
     tasks_in_scopes_.resize(scopes_.back().first);
@@ -840,7 +839,7 @@ void TensormapGraph::store(const TensorData& tensor, const uint64_t index[], uin
 /// looked at once.
 char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], bool writes) {
   exec_.throw_if_failed();
-  if (surveys()) {  // nothing will be written any more
+  if (surveys()) {  // no more writes will come
     end_survey(false);
     throw Aborted();
   }
@@ -876,7 +875,7 @@ char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], 
   return address_of(tensor, index);
 }
 
-/// `watched_` is announced before the state is looked at, and completed() looks at it after it has changed the
+/// `watched_` is announced before the state is read, and completed() reads it after it has changed the
 /// state, both sequentially consistent: the orchestrator does not sleep through it.
 void TensormapGraph::wait_for_task(int64_t id) {
   const auto done = [&] { return memory_.task(id).state.load(std::memory_order_seq_cst) >= kCompleted; };

@@ -1,7 +1,7 @@
 // Which task wrote which region: from this the edges of the graph follow.
 //
 // Entries hang in buckets by the base address of their buffer, newest first. An entry is valid while its task
-// is alive (its id has not been passed by last_task_alive); as ids only fall along a chain, everything behind
+// is alive (its id has not been passed by last_task_alive); as ids only fall along a chain, all entries after
 // the first invalid entry is invalid too, and a lookup cuts it off there: it never visits more than the valid
 // entries of its bucket. Entries of one task also hang together, for the periodic cleanup.
 //

@@ -90,7 +90,7 @@ struct Submission {
   int dep_count = 0;
   const int32_t* kernels = nullptr;  // of a mixed task: for AIC, AIV0, AIV1, -1 for none
   bool sync_start = false;           // all blocks have a core at one time
-  bool no_core = false;              // it runs nothing
+  bool no_core = false;              // it has no kernel
   bool awaits = false;               // and completes when the predicate holds
   Predicate predicate{};
 };
@@ -120,7 +120,7 @@ class TensormapGraph final : public Graph {
 
   TensormapGraph(const TensormapOptions& options, const Kernels& kernels, Log& log);
 
-  /// Run an orchestration inside an outer scope, and everything it submits. What went wrong is in failure().
+  /// Run an orchestration inside an outer scope, and all its tasks. The error is in failure().
   void run(const std::function<void()>& orchestrate);
   Failure& failure() { return exec_.failure(); }
 
@@ -257,7 +257,7 @@ class TensormapGraph final : public Graph {
   std::map<int64_t, std::shared_ptr<Team>> teams_;            // of live tasks whose blocks start together
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
   MpmcQueue orch_ready_;
-  MpmcQueue no_core_;  // tasks that can complete and have nothing to run
+  MpmcQueue no_core_;  // tasks that can complete and have no kernel
   // Those of them that wait for data of another rank, polled whenever a thread searches for work.
   mutable std::mutex await_lock_;
   std::vector<int64_t> awaiting_;

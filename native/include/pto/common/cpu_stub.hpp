@@ -93,7 +93,7 @@ inline const bool kPrintsToStream = [] {
 
 namespace pto {
 
-/// On-chip memory of the thread's core, for programs that look at it.
+/// On-chip memory of the thread's core, for programs that read it.
 class NPUMemoryModel {
  public:
   static NPUMemoryModel& Instance() {
@@ -111,7 +111,7 @@ class NPUMemoryModel {
   static char* base(TileType space) { return detail::on_chip(space, 0); }
 };
 
-// The names behind some intrinsics.
+// Names that some intrinsics stand for.
 template <class... Args>
 inline void TLOAD_IMPL(Args&... args) {
   TLOAD(args...);

@@ -1,6 +1,6 @@
 // Lines of tiles: the basis of every family of instructions.
 //
-// A tile is walked line by line, a line being a row or a column. `Lines<TileT, A>` knows where the elements
+// A tile is walked line by line, a line being a row or a column. `Lines<TileT, A>` computes where the elements
 // of each line lie, for all six layouts, inner boxes and compact modes; it hands out a pointer where they lie
 // side by side in the type that is wanted, and copies a chunk of them otherwise.
 //
@@ -288,7 +288,7 @@ class Lines {
     }
   }
 
-  /// Elements from the start of a contiguous line to that of the next, as the compact mode says.
+  /// Elements from the start of a contiguous line to that of the next, by the compact mode.
   ptrdiff_t step() const { return is_row ? size_.Cols : pitch_; }
 
   T* data() const { return data_; }

@@ -60,7 +60,7 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
   touch(name, data, bytes.low, bytes.high, use);
 }
 
-/// A box of five dimensions that begins some elements behind `data`.
+/// A box of five dimensions that begins some elements after `data`.
 PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
                           const int64_t* sizes, const int64_t* steps, Use use);
 

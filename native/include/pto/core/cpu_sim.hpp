@@ -1,4 +1,4 @@
-// Plain threads as cores: a program that makes its own threads says here which core each of them is.
+// Plain threads as cores: a program with its own threads declares here which core each of them is.
 #pragma once
 
 #include "pto/core/machine.hpp"
@@ -9,7 +9,7 @@ using PipeStateHook = void* (*)(uint64_t key, size_t size);
 inline PipeStateHook pipe_state_hook = nullptr;
 
 #ifdef __CPU_SIM
-/// Let the program say which vector core a thread is, and where the state of a FIFO lies.
+/// Let the program define which vector core a thread is, and where the state of a FIFO lies.
 inline void register_hooks(void* subblock, void* pipe_state) {
   subblock_hook = reinterpret_cast<uint32_t (*)()>(subblock);
   pipe_state_hook = reinterpret_cast<PipeStateHook>(pipe_state);

@@ -125,8 +125,8 @@ inline int intra_target(const Core& me, int id, int& at) {
   return id >= kSecondVector ? kBoxAiv1 : kBoxAiv0;
 }
 
-/// Only a library with a grid barrier has this name: so the task runtime knows that the blocks of such a kernel
-/// have to start together.
+/// Only a library with a grid barrier has this name: it makes the task runtime start the blocks of a kernel
+/// together.
 extern "C" {
 __attribute__((visibility("default"))) inline char pto2_kernel_meets = 1;
 }
@@ -204,7 +204,7 @@ PTO_INST void SYNCALL() {
   detail::meet(static_cast<int>(Who));
 }
 
-/// Soft form: in a launch it is the same barrier; plain threads count in the workspace if told how many they
+/// Soft form: in a launch it is the same barrier; plain threads count in the workspace if given how many they
 /// are.
 template <SyncAllMode Mode, SyncCoreType Who = SyncCoreType::AIVOnly, class Workspace>
 PTO_INST void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {

@@ -22,7 +22,7 @@ typedef struct pto_array {
 /// Windows that are not all in reach: bytes of the others are fetched before their use, and sent after it.
 typedef struct pto_far {
   uint64_t first, last;  // addresses of all windows
-  /// Some of these bytes are about to be used as `Use` of core/machine.hpp says.
+  /// Some of these bytes are about to be used, by `Use` of core/machine.hpp.
   void (*used)(uint64_t first, uint64_t last, uint32_t use);
   /// They were all of an instruction, or that is done and the core waits or ends. Null, or why it cannot go on.
   const char* (*settled)(void);

@@ -211,7 +211,7 @@ struct Core {
 /// there is no memory.
 PTO_COMMON char* map_guarded(size_t bytes);
 PTO_COMMON void unmap_guarded(void* memory);
-/// Such memory as the buffers of a core.
+/// Map such memory as the buffers of a core.
 PTO_COMMON bool make_spaces(Core& core, const Rooms& rooms);
 PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
 /// Zeros again, for another core: writing them is faster than fresh pages.

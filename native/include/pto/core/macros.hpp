@@ -2,7 +2,7 @@
 // come with machine_facts.hpp.
 //
 // The target is named by -DPTO_NPU_ARCH_A2A3, -DPTO_NPU_ARCH_A5 and so on, or by -D__NPU_ARCH__=<number>;
-// without either it is the CPU. Qualifiers mean nothing on a CPU. Included first by everything else.
+// without either it is the CPU. Qualifiers have no effect on a CPU. Included first by all other headers.
 #pragma once
 
 #include <cstddef>

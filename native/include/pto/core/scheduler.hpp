@@ -104,7 +104,7 @@ struct Thread {
 
 inline thread_local Thread* this_thread = nullptr;
 
-/// Which core this is: nothing where there is only one, else its rank, its block, if there are several, and its name.
+/// The name of a core: empty if it is the only one, else its rank and its block (of several), and its kind.
 struct Where {
   char text[48] = "";
   explicit Where(const Core& core) {

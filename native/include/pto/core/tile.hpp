@@ -350,7 +350,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     return detail::element_at<DType>(data(), at);
   }
 
-  /// Rows between two column blocks, as the compact mode says.
+  /// Rows between two column blocks, by the compact mode.
   int pitch() const {
     return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow()),
                             form == detail::Form::NN ? InnerRows : 16);
@@ -393,12 +393,12 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows && static_cast<int>(GetValidCol()) <= Cols, "SA-0065",
               "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows, Cols);
   }
-  /// Always: elements farther away lie behind the guards of a core's memory.
+  /// Always: elements farther away lie beyond the guards of a core's memory.
   static void check_near(uint32_t at) {
     if (at > INT32_MAX) [[unlikely]]
       detail::failf("[PTO-E2101] element %u is outside the tile", at);
   }
-  /// Always: a null address would only say that something was not mapped.
+  /// Always: a null address would only be reported as unmapped.
   void check_bound() const {
     if (data_.at == nullptr) [[unlikely]]
       detail::unbound();

@@ -134,7 +134,7 @@ inline void load_scales(const char* name, TileType operands, TileType space, uin
 
 // --- bias --------------------------------------------------------------------------------------------------
 
-/// The bias table: entries of 32 bits, those of 16-bit floats widened where `widen` says so.
+/// The bias table: entries of 32 bits, those of 16-bit floats widened if `widen` is set.
 template <class T>
 inline void load_bias(uint64_t to, const T* from, bool widen, uint64_t count, uint64_t length,
                       uint64_t from_gap, uint64_t to_gap) {
@@ -240,7 +240,7 @@ PTO_INST void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   const Burst burst = blocks_of(bits(word, 0, 16), bits(word, 16, 16), 0, word >> 32);
   constexpr DmaLoops once{};
 #ifdef PTO_TRACED
-  // Programs have no such instruction: it is a copy of nothing but padding.
+  // Programs have no such instruction: it is a copy of padding only.
   with_size(sizeof(T), [&](auto element) {
     using E = decltype(element);
     PTO_TRACE(

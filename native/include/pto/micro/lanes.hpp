@@ -16,7 +16,7 @@ using uint_of = std::conditional_t<
 
 // --- masks -------------------------------------------------------------------------------------------------
 
-/// The bits of a word that lanes of `Size` bytes look at.
+/// The bits of a word that lanes of `Size` bytes read.
 template <int Size>
 inline constexpr uint64_t kLaneBits = Size == 1   ? ~uint64_t{0}
                                       : Size == 2 ? 0x5555555555555555

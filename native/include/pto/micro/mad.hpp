@@ -24,7 +24,7 @@ inline Place<T> boxed(T* data, Form form, ptrdiff_t box_rows, ptrdiff_t box_cols
   return found;
 }
 
-/// The place behind a pointer into a buffer, once it is known how far it reaches.
+/// The place at a pointer into a buffer, with its extent.
 template <class T>
 inline Place<T> placed(const char* name, Place<T> found, TileType space, ptrdiff_t rows, ptrdiff_t cols) {
   const int64_t last = found.at(rows - 1, cols - 1);

@@ -284,7 +284,7 @@ struct AsyncSession {
   uint64_t commBlockOffset = 0;
 };
 
-/// Copies are done when the call returns, so a wait has nothing to wait for. What A5 does at once has no handle.
+/// Copies are done when the call returns, so a wait returns at once. An A5 transfer that is immediate has no handle.
 struct AsyncEvent {
   uint64_t handle = 0;
   DmaEngine engine = DmaEngine::SDMA;

@@ -48,7 +48,7 @@ inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
   }
 }
 
-/// n bits as truth values; the last up to seven places behind them are written too.
+/// n bits as truth values; up to seven places after them are written too.
 inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i += 8) {
     const uint64_t one_each = uint64_t{*bytes++} * 0x0101010101010101 & 0x8040201008040201;
@@ -67,7 +67,7 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
   constexpr W zeros[chunk_words] = {};
   const ptrdiff_t rows = src.GetValidRow(), words = dst.GetValidCol();
   ptrdiff_t cols = src.GetValidCol();
-  if (kIsa == Isa::cpu && cols > words * per_word) cols = words * per_word;  // hardware does not ask
+  if (kIsa == Isa::cpu && cols > words * per_word) cols = words * per_word;  // hardware does not check
   const Lines<Dst> to(dst);
   for (ptrdiff_t r = 0; r < rows && r < dst.Rows; ++r) {
     ptrdiff_t done = 0;  // words of this row

@@ -7,7 +7,7 @@
 
 namespace pto::detail {
 
-/// One element, as the format says; NaN has no sign.
+/// Print one element in the format; NaN has no sign.
 template <class T>
 inline void print_element(T element, int width, int precision, const char* before) {
   if constexpr (is_float_v<T>) {

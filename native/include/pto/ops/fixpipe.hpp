@@ -7,7 +7,7 @@
 //   bits 45..37  offset, unsigned, for 8-bit results
 //   bit  46      8-bit results are signed
 //
-// A word says nothing where the unit has no quantisation from the one type to the other, as from i32 to i32.
+// A word has no effect if the unit has no quantisation from the one type to the other, as from i32 to i32.
 //
 //   deliver<Relu>(to, src, row, col, rows, cols, words)       a window of a tile to a place, with NoWords,
 //                                                             OneWord or ColumnWords

@@ -1,4 +1,4 @@
-// Tiles from nothing: counting, triangular masks, random words; and the histogram of a tile's bytes.
+// Tiles without sources: counting, triangular masks, random words; and the histogram of a tile's bytes.
 #pragma once
 
 #include "pto/ops/legality.hpp"

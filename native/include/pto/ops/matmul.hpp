@@ -245,7 +245,7 @@ inline void matrix_product(Dst& dst, A& a, B& b, Bias& bias) {
 
 // --- modes ------------------------------------------------------------------------------------------------
 
-/// Round f32 operands of products to 11 bits behind the point.
+/// Round f32 operands of products to 11 bits after the point.
 template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
 PTO_INST RecordEvent SETHF32MODE(Events&... events) {
   TSYNC(events...);

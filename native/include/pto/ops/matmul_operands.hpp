@@ -7,7 +7,7 @@
 
 namespace pto::detail {
 
-/// f32 with `Kept` bits behind the point, rounded to nearest: ties away from zero or to even.
+/// f32 with `Kept` bits after the point, rounded to nearest: ties away from zero or to even.
 template <int Kept>
 inline float shortened(float x, bool away) {
   constexpr int cut = 23 - Kept;
@@ -171,7 +171,7 @@ template <class T>
 inline constexpr int kCodes = gemm::kLanes < 8 ? 8 : gemm::kLanes;
 using Codes = Lane<uint16_t, kCodes>::Vec;
 
-/// They as floats.
+/// The halves as floats.
 template <class T>
 PTO_INLINE void widen_codes(Codes codes, float* to) {
 #if defined(__aarch64__)
@@ -210,7 +210,7 @@ PTO_INLINE void widen_codes(Codes codes, float* to) {
 }
 
 #ifdef __aarch64__
-/// Eight vectors of halves as floats, one behind the other, and stored in that order: it is faster than the one that
+/// Eight vectors of halves as floats, one after the other, and stored in that order: it is faster than the one that
 /// compilers choose.
 PTO_INLINE void widen_eight(const Codes (&v)[8], float* to) {
   Floats low, high;

@@ -118,7 +118,7 @@ inline auto columns_of(TileT& tile, int col) {
   return window;
 }
 
-/// Rows of a slot in global memory, one behind the other.
+/// Rows of a slot in global memory, one after the other.
 template <class T, int Rows, int Cols>
 using SlotRows = GlobalTensor<T, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, Cols, 1>>;
 

@@ -231,7 +231,7 @@ struct PipeConsumer {
 struct PipeState {
   Atomic<uint32_t> made{0};
   uint32_t size = 0;
-  uint32_t slots = 0;  // where the size does not say it
+  uint32_t slots = 0;  // if it does not follow from the size
 };
 
 /// The state under a key, made on first use.
@@ -387,7 +387,7 @@ struct TPipe : detail::PipeTag {
     SharedState& state = GetSharedState();
     Ring& ring = state.rings[direction];
     char* slots = static_cast<char*>(global);
-    if (slots != nullptr && is_both && direction == 1) slots += SlotNum * SlotSize;  // V2C lies behind C2V
+    if (slots != nullptr && is_both && direction == 1) slots += SlotNum * SlotSize;  // V2C lies after C2V
     void (*note)(void*) = nullptr;
     bool tiles_in_ring = false;
 #ifdef __CPU_SIM

@@ -163,7 +163,7 @@ constexpr ViewMap view_map(Layout layout) {
 PTO_COMMON void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, const int64_t* steps,
                               Axis& rows, Axis& cols);
 
-/// A view of five dimensions as the matrix that its layout says.
+/// A view of five dimensions as the matrix of its layout.
 template <Layout L, class T>
 inline Place<T> view_place(T* data, const int64_t (&sizes)[5], const int64_t (&steps)[5]) {
   Place<T> found;

@@ -1,4 +1,4 @@
-// TPREFETCH_ASYNC: asks for data to be brought near. Here memory is near, so nothing happens and the event
+// TPREFETCH_ASYNC: requests data to be brought near. Here memory is near, so it is a no-op and the event
 // that it returns is complete.
 #pragma once
 

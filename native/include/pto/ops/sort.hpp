@@ -103,7 +103,7 @@ struct RecordList {
 };
 
 /// Merge lists into `count` records of row 0 of dst from column `first` on: the largest head goes first, of
-/// equal ones that of the earlier list. Stops as well where a list becomes empty, if told to.
+/// equal ones that of the earlier list. Optionally stops as well if a list becomes empty.
 template <class Dst, class... List>
 inline void merge_lists(Dst& dst, ptrdiff_t first, ptrdiff_t count, bool until_empty, List&... lists) {
   using T = typename Dst::DType;

@@ -100,7 +100,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
     return id;
   }
 
-  /// to_task starts after from_task has ended; if that has happened, the edge is kept but waits for nothing.
+  /// to_task starts after from_task has ended; if that has happened, the edge is kept without a wait.
   void add_successor_conditional(int from_task, int to_task) {
     const Task* to = get_task(to_task);
     if (build_mode != 0 && to != nullptr && to->published.load() != 0) {

@@ -1,4 +1,4 @@
-// Some orchestrations include this by habit; there is nothing in it for them.
+// Some orchestrations include this by habit; it is empty for them.
 #pragma once
 
 #include "pto_orchestration_api.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 // PTO_CPU_LEAN (a kernel) and PTO2_LEAN (an orchestration) leave out what needs standard headers that cost
-// more than the source itself: texts are not strings, and an error knows no more than its text.
+// more than the source itself: texts are not strings, and an error has only its text.
 #if defined(PTO_CPU_LEAN) && !defined(PTO2_LEAN)
 #define PTO2_LEAN
 #endif

@@ -1,6 +1,6 @@
 // Queries of a kernel about its task: its block, the number of blocks, and its vector core in the cluster.
 //
-// They take the slots of the kernel, as they do elsewhere; here the core knows.
+// They take the slots of the kernel, as on a device; here the core has the answer.
 #pragma once
 
 #include <stdint.h>

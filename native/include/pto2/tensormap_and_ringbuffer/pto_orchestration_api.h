@@ -137,7 +137,7 @@ static inline void pto2_rt_submit_task_clustered(PTO2Runtime* rt, int kernel_id,
                                  cluster_id);
 }
 
-/// Submit one SPMD kernel as block_dim tasks with one call: each gets `params` and behind them two scalars,
+/// Submit one SPMD kernel as block_dim tasks with one call: each gets `params` followed by two scalars,
 /// block_dim and its block id. cluster_ids, if given, has block_dim entries: where each block runs.
 static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int worker_type,
                                              PTOParam* params, int n, int32_t block_dim,
@@ -268,7 +268,7 @@ static inline TaskOutputTensors rt_submit_aiv_task(int32_t kernel_id, const Core
                                                    int line = __builtin_LINE()) {
   return rt_submit_task({INVALID_KERNEL_ID, kernel_id, INVALID_KERNEL_ID}, args, file, line);
 }
-/// A task that runs nothing: it joins others.
+/// A task without a kernel: it joins others.
 static inline TaskOutputTensors rt_submit_dummy_task(const CoreTaskArgs& args,
                                                      const char* file = __builtin_FILE(),
                                                      int line = __builtin_LINE()) {
@@ -298,7 +298,7 @@ static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO,
   PTO2Runtime* rt = current_runtime(file, line);
   rt->ops->set_site(rt, file, line);
   rt->ops->scope_begin_as(rt, mode);
-  // There is none inside a manual one but other manual ones: counting says whether the innermost is.
+  // There is none inside a manual one but other manual ones: a count decides whether the innermost is.
   if (mode == PTO2ScopeMode::MANUAL) pto2_detail::manual_scopes()++;
 }
 static inline void rt_scope_end() {

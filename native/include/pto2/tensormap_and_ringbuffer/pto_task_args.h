@@ -1,5 +1,5 @@
-// Tasks with everything that they may have: explicit dependencies, parameters that are not tracked, several
-// kernels at once, blocks, predicates. The calls need no runtime argument: the loader says which one it is.
+// Tasks with all options: explicit dependencies, parameters that are not tracked, several
+// kernels at once, blocks, predicates. The calls need no runtime argument: the loader sets it.
 //
 //   CoreTaskArgsWithDeps<> args;
 //   args.add_input(a, b);
@@ -58,7 +58,7 @@ struct PTO2PredicateOperand {
   uint32_t indices[RUNTIME_MAX_TENSOR_DIMS] = {};
 };
 
-/// Looked at when nothing is left to wait for: if it does not hold, the task is over without having run.
+/// Tested when all producers are done: if it does not hold, the task is over without having run.
 template <class Of>
 struct PTO2Predicate {
   PTO2PredicateOperand<Of> operand;
@@ -130,7 +130,7 @@ class TensorCreateInfo {
 
 /// The arguments as passed to the runtime: see CoreTaskArgs.
 struct PTO2Submission {
-  const int32_t* kernels;  // for AIC, AIV0, AIV1; null: the task runs nothing
+  const int32_t* kernels;  // for AIC, AIV0, AIV1; null: the task has no kernel
   PTOParam* params;
   const uint64_t* initial;  // by parameter: what its elements are at first
   int32_t count;
@@ -181,7 +181,7 @@ class CoreTaskArgs {
   void add_output(const Outputs&... outputs) {
     (add_one_output(outputs), ...);
   }
-  /// The task may read and write it, and nothing is made to wait because of that.
+  /// The task may read and write it, without edges to other tasks.
   template <class... Tensors>
   void add_no_dep(const Tensors&... tensors) {
     (add(PTOParamType::INOUT, tensors, true), ...);

@@ -139,7 +139,7 @@ struct Tensor {
   bool valid_transpose(uint64_t x, uint64_t y) const { return x < data().ndims && y < data().ndims; }
 
   /// Exchanges two dimensions of the descriptor: extents and offsets, not elements. A kernel that walks rows
-  /// with the strides that raw_shapes implies sees the right elements only if it knows of the exchange.
+  /// with the strides that raw_shapes implies sees the right elements only if it accounts for the exchange.
   Tensor transpose(uint64_t x, uint64_t y, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE()) const {
     const TensorData& from = data(file, line);

@@ -1,4 +1,4 @@
-// PTO_PREFETCH: asks for memory to be near before it is used. Here all of it is.
+// PTO_PREFETCH: requests memory to be near before its use. Here all of it is near.
 #pragma once
 
 #include "pto/pto-inst.hpp"

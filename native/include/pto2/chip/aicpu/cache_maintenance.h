@@ -1,4 +1,4 @@
-// Caches between an orchestration and the cores: here they share memory, and there is nothing to do.
+// Caches between an orchestration and the cores: here they share memory, and these are no-ops.
 #pragma once
 
 #include <stddef.h>

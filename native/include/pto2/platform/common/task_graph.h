@@ -166,7 +166,7 @@ class TaskGraph {
   const Task* get_task(int task_id) const { return known(task_id) ? &tasks[task_id] : nullptr; }
   int get_task_count() const { return count_.load(std::memory_order_acquire); }
 
-  /// The tasks that wait for nothing, in order; `ready` may be null.
+  /// The tasks without producers, in order; `ready` may be null.
   int get_initial_ready_tasks(int* ready) const {
     int found = 0;
     for (int id = 0; id < get_task_count(); id++) {
@@ -240,7 +240,7 @@ class TaskGraph {
     return id;
   }
 
-  /// to_task waits for from_task, unless that has completed: then the edge is kept but counts for nothing.
+  /// to_task waits for from_task, unless that has completed: then the edge is kept but not counted.
   void append_edge(int from_task, int to_task) {
     if (!known(from_task)) {
       refuse("[Runtime] Invalid from_task ID %d", from_task);
@@ -267,7 +267,7 @@ class TaskGraph {
     return tasks[task_id].published.exchange(1) == 0;
   }
 
-  /// One thing less that the task waits for; true if it was the last.
+  /// Satisfy one edge into the task; true if it was the last.
   bool satisfied(int task_id) { return tasks[task_id].pending.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
   /// The task has run. `ready(id)` is called, under its lock, for each task that was waiting for it alone.

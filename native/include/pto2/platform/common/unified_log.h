@@ -1,6 +1,6 @@
 // Log lines of orchestrations that are not given a runtime to write to: LOG_INFO(format, ...) and the like.
 //
-// A line goes where the runtime has said (pto2_bind_log, exported by every shared object that includes this).
+// A line goes to the sink of the runtime (pto2_bind_log, exported by every shared object that includes this).
 // Without that, lines up to INFO are printed as "[LEVEL] function: text", errors and warnings on stderr.
 #pragma once
 
