@@ -16,8 +16,8 @@ def _random(*shape: int, seed: int = 0) -> Any:
 
 
 def agreed(kernel: Any, *args: Any) -> Any:
-    """What a kernel writes to its last argument: the same on engine native, on the reference engine, which has
-    nothing to say, and executed."""
+    """Return the content of the last argument of a kernel: the same on engine native, on the reference
+    engine, without findings, and interpreted."""
     outs = [np.zeros_like(args[-1]) for _ in range(3)]
     kernel.run(*args[:-1], outs[0], engine="native")
     reports = kernel.run(*args[:-1], outs[1], engine="reference", sanitize="all")
@@ -287,6 +287,6 @@ class Explicit:
 
 
 def test_jumps_and_returns_where_names_are_explicit() -> None:
-    """Who jumps hands on what its names are then: turns 0, 1, 3 and 4 of the first loop add, and 3 of the
-    second."""
+    """A jump passes on the names as they are at the jump: iterations 0, 1, 3 and 4 of the first loop add, and
+    3 of the second."""
     assert (agreed(Explicit, np.ones((2, 16, 64), np.float32), np.zeros((16, 64), np.float32)) == 8).all()

@@ -1,4 +1,4 @@
-"""Tasks by name: what they wait for, what they do not, whether they run; arrays of tasks, clusters, manual scopes."""
+"""Tasks by name: their dependencies, predicates; arrays of tasks, clusters, manual scopes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def phases(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
 
 @pl.jit
 def chains(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
-    """A chain per branch, all joined at the end: by what a parallel loop gives, and by hand."""
+    """A chain per branch, all joined at the end: by the results of a parallel loop, and by hand."""
     with pl.manual_scope():
         last = pl.system.task_invalid()
         for b in pl.parallel(BRANCHES):
@@ -71,7 +71,8 @@ def chains(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
 
 @pl.jit
 def gated(x: pl.Tensor, gate: pl.Tensor, out: pl.InOut[pl.Tensor]):
-    """Tasks that a number decides on when they could begin; who waits for them waits for nobody if they do not run."""
+    """Tasks with a predicate, evaluated when they could begin; tasks after one that does not run do not
+    wait."""
     out, first = pl.spmd_submit(blocks_of, x, out, core_num=BRANCHES, predicate=(gate[0] > 0))
     for i in pl.range(2):
         with pl.spmd(BRANCHES, deps=[first], predicate=(0 >= gate[i + 1])) as second:
@@ -147,7 +148,7 @@ def test_every_way_of_running(name: str) -> None:
 
 
 def test_edges_are_those_that_are_named() -> None:
-    """Of manual scopes: nothing but deps orders tasks; a parallel loop joins what it gives, and only then."""
+    """In manual scopes only deps order tasks; a parallel loop joins its results, and only then."""
     run = phases.compile(X, BEGIN.copy()).execute([X, BEGIN.copy()], record=True)
     assert run.stats["tasks"] == 3 * BRANCHES and run.stats["edges"] == 2 * BRANCHES**2
     run = chains.compile(X, BEGIN.copy()).execute([X, BEGIN.copy()], record=True)

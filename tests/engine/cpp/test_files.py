@@ -317,7 +317,7 @@ def test_two_functions_that_are_no_pair() -> None:
     ]
 
 
-# -- what is refused ----------------------------------------------------------------------------------------
+# -- refusals -----------------------------------------------------------------------------------------------
 
 
 def test_wrong_uses(folder: Path) -> None:
@@ -389,8 +389,8 @@ SET, WAIT = (f"pto.{verb}_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]" for verb in 
 
 
 def test_flags_of_a_program_on_engine_cpp() -> None:
-    """What the reference engine is stuck at is an error, what it runs through a warning; other entries do not
-    count."""
+    """A program on which the reference engine is stuck is an error, one that runs through a warning; other
+    entries do not count."""
     x = np.zeros(1, np.int32)
     with pytest.raises(DiagnosticError) as raised:
         pto.kernel(pto.parse(FLAGS.replace("BODY", WAIT)), "k", engine="cpp")
