@@ -105,7 +105,7 @@ def by_python(name: str, **options: Any) -> Found:
             found = done.diagnostics
         except DiagnosticError as e:
             found = e.diagnostics
-        return {at(d.code, d.span.source.name, d.span.line) for d in found}
+        return {at(d.code, d.span.source.name, d.span.line) for d in found if d.span is not None}
 
 
 _SCRIPT = """
