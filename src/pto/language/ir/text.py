@@ -30,7 +30,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
     diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    language = sys.modules[__package__ or ""]  # a text need not import them
+    language = sys.modules["pto.language"]  # a text need not import them
     names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language, "pld": distributed}
     try:
         code = compile(text, name, "exec")
