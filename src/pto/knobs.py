@@ -72,6 +72,7 @@ KNOBS: dict[str, Knob] = {
         ),
         Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: warn)"),
         Knob("PTO_LOG_FILE", "", "task runtime: append messages to this file"),
+        Knob("PTO_THREADS", "", "threads of a process for tasks (default: its processors)"),
         Knob("PTO_NODE", "", "ranks of another launcher: a name that makes one machine stand for several"),
         Knob(
             "PTO_NODE_ADDRESS",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -204,6 +205,20 @@ def test_readable_expressions() -> None:
 def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", given]) == 0
     assert capsys.readouterr().out.startswith(f"{code}: ")
+
+
+#: Sampled of those with a program: of the assembler, of runs, of the sanitizers.
+@pytest.mark.parametrize("code", ["SA-0066", "PTO-E0803", "PTO-E2012", "PTO-E2101", "PTO-E2201"])
+def test_explain_shows_a_program(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it shows is run: the error is at a line of the program, and the change mends it."""
+    assert main(["explain", code, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    lines = shown["program"].splitlines()
+    found = re.search(rf"^k\.pto:(\d+):\d+: error\[{code}\]", shown["output"], re.M)
+    assert found is not None and int(found[1]) <= len(lines) and shown["change"]
+    assert main(["explain", code]) == 0
+    out = capsys.readouterr().out
+    assert f"\n$ {shown['command']}\n{shown['output']}\n\nMended:\n" in out and f"     1 {lines[0]}\n" in out
 
 
 def test_explain_takes_several_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,3 +78,18 @@ def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     }  # fmt: skip
     assert "1016 of 1024 elements differ" in rows["test_cases.py", "test_wrong"]["reason"]
     assert "test_wrong" in (tmp_path / "report.html").read_text()
+    assert data["threads"] == max(1, (os.cpu_count() or 1) // 2)
+    assert 0 < good["cpu"] and {"start", "lowering", "run", "rest"} <= set(good["phases"])
+    assert abs(sum(good["phases"].values()) - good["cpu"]) < 0.1
+    # A report that was cut off goes on: only the file without an outcome runs again.
+    data["programs"] = [r for r in data["programs"] if Path(r["file"]).name != "good.py"]
+    (tmp_path / "report.json").write_text(json.dumps(data))
+    assert (
+        report.run(str(tmp_path), [str(library / "tree")], "warn", 2, 100, "a5sim", "0-7", resume=True) == 1
+    )
+    told = capsys.readouterr()
+    assert told.err.count("[") == 1 and "good.py" in told.err and "8 programs of 5 files" in told.out
+    again = json.loads((tmp_path / "report.json").read_text())["programs"]
+    assert {(r["file"], r["test"]): r["outcome"] for r in again} == {
+        (r["file"], r["test"]): r["outcome"] for r in rows.values()
+    }

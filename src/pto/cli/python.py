@@ -52,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
         metavar="N",
         help="with --report: number of programs to run in parallel",
     )
+    add("--resume", action="store_true", help="with --report: keep the outcomes of a report that was cut off")
     add("--timeout", type=float, default=120, metavar="SECONDS",
         help="with --report: time limit of each program (default: 120)")  # fmt: skip
     add("--platform", metavar="NAME", default="a2a3", help="with --report: platform of tests (default: a2a3)")
@@ -100,8 +101,9 @@ def _report(p: CommandParser, options: Any, level: str) -> int:
         if not os.path.exists(tree):
             p.error(f"cannot find '{tree}': no such file or folder")
     return report(
-        options.report, trees, level or "off", options.jobs, options.timeout, options.platform, options.device
-    )
+        options.report, trees, level or "off", options.jobs, options.timeout, options.platform,
+        options.device, options.resume,
+    )  # fmt: skip
 
 
 def _run(options: Any, level: str) -> int:

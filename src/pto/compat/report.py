@@ -35,6 +35,10 @@ _TEST = re.compile(r"^\s*def test_", re.M)
 _AGAIN = 8
 #: Seconds for a process to end by itself.
 _ENDING = 2.0
+#: What the time before an event was spent on; else it is the start, or the rest.
+_PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run"}
+#: Variables with the number of threads of a program and its libraries.
+_THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 
@@ -47,6 +51,9 @@ class ReportRow:
     outcome: str = "failed"
     reason: str = ""
     seconds: float = 0.0
+    #: Processor seconds, and where they went: before the first program, lowering, runs, the rest.
+    cpu: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
     programs: list[str] = field(default_factory=list)
     parsed: bool = False
     lowered: bool = False
@@ -60,6 +67,11 @@ class ReportRow:
         self.parsed = 0 < count["reading"] == count["parsed"]
         self.lowered = self.parsed and count["lowered"] >= count["parsed"]
         self.run = count["run"] > 0
+        last = 0.0
+        for e in (e for e in events if "cpu" in e):
+            phase = _PHASES.get(e["what"], "rest" if "start" in self.phases else "start")
+            self.phases[phase] = round(self.phases.get(phase, 0.0) + e["cpu"] - last, 2)
+            last = e["cpu"]
         seen = {f["text"]: f for e in events for f in e.get("findings", ())}
         self.findings = list(seen.values())
 
@@ -79,18 +91,30 @@ def programs(trees: Sequence[str]) -> list[tuple[Path, str]]:
 
 
 def run(
-    folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str, devices: str
-) -> int:
-    """Run all programs. Return 0 if every program passed or was skipped, else 1."""
+    folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str, devices: str,
+    resume: bool = False,
+) -> int:  # fmt: skip
+    """Run all programs. Return 0 if every program passed or was skipped, else 1. With `resume`, files in an
+    earlier report with the same settings are not run again."""
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     todo = programs(trees)
-    made: list[list[ReportRow]] = [[] for _ in todo]  # in the order of the files, not of completion
-    progress = _FileProgress(len(todo))
-    options = _Options(sanitize, timeout, platform, devices)
+    processors = os.cpu_count() or 1
+    jobs = min(jobs or processors, len(todo)) or 1
+    options = _Options(sanitize, timeout, platform, devices, max(1, processors // jobs))
+    before, same = _earlier(out, options)
+    made = [before.get(str(file), []) if resume and same else [] for file, _ in todo]  # by file
+    left = [i for i, rows in enumerate(made) if not rows]
+
+    def weight(i: int) -> tuple[float, int]:
+        file = todo[i][0]
+        return sum(r.seconds for r in before.get(str(file), ())), file.stat().st_size
+
+    left.sort(key=weight, reverse=True)  # a long program that starts last delays the end
+    progress = _FileProgress(len(todo), len(todo) - len(left))
     begin = time.time()
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        at = {pool.submit(_file, file, how, options, progress): i for i, (file, how) in enumerate(todo)}
+    with ThreadPoolExecutor(jobs) as pool:
+        at = {pool.submit(_file, *todo[i], options, progress): i for i in left}
         try:
             for ended in as_completed(at):
                 made[at[ended]] = ended.result()
@@ -113,15 +137,29 @@ class _Options:
     timeout: float
     platform: str
     devices: str
+    threads: int = 1  # of each program
     stop: threading.Event = field(default_factory=threading.Event)
+
+
+def _earlier(out: Path, options: _Options) -> tuple[dict[str, list[ReportRow]], bool]:
+    """Return the rows of the last report in a folder by file, and True if its settings are the same."""
+    rows: dict[str, list[ReportRow]] = {}
+    try:
+        data = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        for p in data["programs"]:
+            rows.setdefault(p["file"], []).append(ReportRow(**p))
+    except (OSError, ValueError, TypeError, KeyError):  # none, or one of another version
+        return {}, False
+    settings = (data.get("sanitize"), data.get("platform"), data.get("devices"), data.get("timeout"))
+    return rows, settings == (options.sanitize, options.platform, options.devices, options.timeout)
 
 
 class _FileProgress:
     """A line per file on stderr."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, done: int = 0) -> None:
         self.total = total
-        self.done = 0
+        self.done = done
         self.lock = threading.Lock()
 
     def step(self, file: Path, rows: Sequence[ReportRow]) -> None:
@@ -153,6 +191,7 @@ class _Ended:
     text: str
     events: list[dict[str, Any]]
     seconds: float
+    cpu: float = 0.0
 
 
 def _process(arguments: Sequence[str], options: _Options, place: str, root: str = "") -> _Ended:
@@ -161,39 +200,53 @@ def _process(arguments: Sequence[str], options: _Options, place: str, root: str 
     log, lines = Path(place, "log"), Path(place, "events")
     lines.write_text("")
     command = [sys.executable, "-m", "pto.cli.main", "python", "--sanitize", options.sanitize, *arguments]
-    env = {**os.environ, "PTO_REPORT_FILE": str(lines), "PTO_BUILD_DIR": place, "PTO_REPRODUCER_DIR": place}
+    threads = dict.fromkeys(_THREADS, str(options.threads))
+    own = {"PTO_REPORT_FILE": str(lines), "PTO_BUILD_DIR": place, "PTO_REPRODUCER_DIR": place}
+    env = {**threads, **os.environ, **own}
     if root:
         env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH", ""))))
     begin = last = time.time()
     size = 0
     with open(log, "wb") as f:
         process = subprocess.Popen(command, stdout=f, stderr=f, stdin=subprocess.DEVNULL, env=env, cwd=place)
-        status = None
-        while status is None and time.time() - last < options.timeout and not options.stop.is_set():
-            try:
-                status = process.wait(0.2)
-            except subprocess.TimeoutExpired:
-                now = lines.stat().st_size
-                if "pytest" in arguments and now != size:  # a test started or ended
-                    size, last = now, time.time()
-        if status is None:
+        cpu = None
+        while cpu is None and time.time() - last < options.timeout and not options.stop.is_set():
+            cpu = _waited(process, 0.2)
+            now = lines.stat().st_size
+            if "pytest" in arguments and now != size:  # a test started or ended
+                size, last = now, time.time()
+        status = process.returncode
+        if cpu is None:
             process.terminate()  # this also ends its child processes
-            try:
-                process.wait(_ENDING)
-            except subprocess.TimeoutExpired:
+            cpu = _waited(process, _ENDING)
+            if cpu is None:
                 process.kill()
-                process.wait()
+                cpu = _waited(process, 60.0)
     text = log.read_text(encoding="utf-8", errors="replace")
     events = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-    return _Ended(status, text, events, time.time() - begin)
+    return _Ended(status, text, events, time.time() - begin, cpu or 0.0)
+
+
+def _waited(process: subprocess.Popen[bytes], seconds: float) -> float | None:
+    """Wait for the end of a process; return its processor seconds, with those of its children, or None."""
+    end = time.time() + seconds
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        if time.time() >= end:
+            return None
+        time.sleep(0.02)
 
 
 def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
     root, module = _module(file.resolve())
     arguments = ["-m", module] if module else [str(file.resolve())]
     ended = _process(arguments, options, place, root)
-    row = ReportRow(str(file), seconds=round(ended.seconds, 2))
+    row = ReportRow(str(file), seconds=round(ended.seconds, 2), cpu=round(ended.cpu, 2))
     row.see(ended.events)
+    row.phases["rest"] = round(ended.cpu - sum(t for p, t in row.phases.items() if p != "rest"), 2)
     row.outcome, row.reason = _verdict(ended, options)
     return [row]
 
@@ -294,6 +347,9 @@ def _write(
         "trees": list(trees),
         "sanitize": options.sanitize,
         "platform": options.platform,
+        "devices": options.devices,
+        "timeout": options.timeout,
+        "threads": options.threads,
         "seconds": round(seconds, 1),
         "count": {o: count[o] for o in OUTCOMES},
         "programs": [asdict(r) for r in rows],

@@ -25,6 +25,7 @@ document.querySelector('input').oninput = e => {
 };
 """
 _STAGES = ("parsed", "lowered", "run")
+_COLUMNS = ("program", "outcome", *_STAGES, "findings", "seconds", "CPU s", "of which", "reason")
 
 
 def page(data: dict[str, Any]) -> str:
@@ -43,7 +44,7 @@ def page(data: dict[str, Any]) -> str:
 Sanitizers: {escaped(data["sanitize"])}; tests for {escaped(data["platform"])}.</p>
 <h2>Reasons</h2><table>{_head("programs", "outcome", "reason")}{table}</table>
 <h2>Programs</h2><p><input placeholder="words to look for: failed matmul"/></p>
-<table><thead>{_head("program", "outcome", *_STAGES, "findings", "seconds", "reason")}</thead>
+<table><thead>{_head(*_COLUMNS)}</thead>
 <tbody class="programs">{rows}</tbody></table>"""
     return document("Python programs", body, _STYLE, _SCRIPT)
 
@@ -51,10 +52,12 @@ Sanitizers: {escaped(data["sanitize"])}; tests for {escaped(data["platform"])}.<
 def _row(p: dict[str, Any]) -> str:
     name = p["file"] + (f" :: {p['test'].rpartition('::')[2]}" if p["test"] else "")
     marks = "".join("<td>yes</td>" if p[k] else '<td><span class="no">no</span></td>' for k in _STAGES)
+    spent = ", ".join(f"{phase} {seconds}" for phase, seconds in p["phases"].items())
     found = "<br/>".join(escaped(f["text"].partition("\n")[0]) for f in p["findings"])
     return (
         f"<tr><td>{escaped(name)}</td>{_outcome('td', p['outcome'], p['outcome'])}{marks}<td>{found}</td>"
-        f'<td class="n">{p["seconds"]}</td><td>{escaped(p["reason"])}</td></tr>'
+        f'<td class="n">{p["seconds"]}</td><td class="n">{p["cpu"]}</td>'
+        f"<td>{escaped(spent)}</td><td>{escaped(p['reason'])}</td></tr>"
     )
 
 

@@ -349,7 +349,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0903",
         "tassign in auto mode",
-        "tassign binds addresses, but in auto mode the assembler places all tiles. PTOAS refuses such a program.",
+        "tassign binds addresses, but in auto mode the assembler places all tiles. PTOAS has an error here.",
         "Use --pto-level=level3, or drop it.",
     ),
     (

@@ -54,13 +54,18 @@ def options(
     if level and level.lower() not in _LEVELS:
         warn(f"PTO_LOG_LEVEL={level} invalid (must be one of {', '.join(_LEVELS)}), ignored")
     made.update((k, v) for k, v in given.items() if v is not None)
-    made.setdefault("host_threads", len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
+    made["host_threads"] = made.get("host_threads") or processors()
     # In other threads, or with a handler of the user, Ctrl-C does not stop this run.
     here = threading.current_thread() is threading.main_thread()
     made["interrupts"] = here and interrupts(signal.getsignal(signal.SIGINT))
     _check(made)
     return made
+
+
+def processors() -> int:
+    """Return the number of threads that a process may use: PTO_THREADS, or its processors."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(0, min(_number(knobs.get("PTO_THREADS")), 1024)) or own
 
 
 def _ring(name: str, least: int, power: bool, warn: Callable[[str], object]) -> int | None:

@@ -24,7 +24,6 @@ A host may run more than one orchestration per rank:
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,6 +32,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..engine.ranks import WINDOW_BYTES, RankContext, Window, World
 from .extension import extension
 from .host_graph import Bytes, HostGraph
+from .options import processors
 from .runs import Run, run
 from .tensors import refuse
 
@@ -240,7 +240,7 @@ class Ranks:
         """Run one rank, as a member of a company."""
         count = self.world.ranks
         windows = self.world.address, count * self.world.stride
-        threads = options.get("threads") or max(1, (os.cpu_count() or 1) // count)
+        threads = options.get("threads") or max(1, processors() // count)
         values = [self._of(rank, value) for value in args]
         return run(
             orchestrate, *values, company=(company, member, windows), **{**options, "threads": threads}

@@ -70,7 +70,7 @@ from .handles import (
 _NEW = Operator("[]", expressions.with_new)
 #: Bytes of an operand that the cube is sure to take in one step.
 _ONE_STEP = 16 << 10
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], profile: Profile) -> Any:

@@ -17,7 +17,7 @@ from .config import platform_of, profile_of, world_of
 from .lower import LoweredProgram, lowered
 
 #: Prefix of the package's own files: a warning points at a line of the user's.
-_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 
 
 def _key(types: list[Any], profile: Profile, world: int) -> Any:
