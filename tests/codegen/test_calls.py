@@ -56,7 +56,8 @@ def test_what_is_written_by_hand_is_what_the_table_says() -> None:
             reasons[name_of(form)].add(form.by_hand)
     elsewhere = {"TASSIGN", "SYNCALL", "PTOAS__TRANDOM"}  # core/, and what emitted programs bring along
     assert reasons.keys() - elsewhere <= written, "these have a reason, and no frame by hand"
-    assert not (written & generated) - reasons.keys(), "these have a frame by hand, and no reason"
+    unshaped = {"TLOAD", "TSTORE"}  # also of tensors without a shape: they call the generated ones
+    assert not (written & generated) - reasons.keys() - unshaped, "a frame by hand, and no reason"
 
 
 @cache
