@@ -14,7 +14,7 @@ import numpy as np
 
 from pto import knobs, runtime
 from pto.cli.main import main
-from pto.diag import DiagnosticError
+from pto.diag import Diagnostic, DiagnosticError
 
 from .doors import ROOT, Corpus, Door, Found, scripted
 from .kernel_doors import printed
@@ -68,8 +68,8 @@ def by_command(name: str, *more: str, environment: bool = False) -> Found:
         return {at(d["code"], d["file"], d["line"]) for d in found if d["code"] != "PTO-E2606"}
 
 
-def run(folder: Path, **options: Any) -> Any:
-    """The same tasks, from Python."""
+def run(folder: Path, f: Any = None, **options: Any) -> Any:
+    """The same tasks, from Python; `f` becomes their result."""
     kernels = folder / _KERNELS
     add, mul = (runtime.kernel(kernels / f"{name}.cpp", "in in out scalar") for name in ("add", "mul"))
     add_scalar = runtime.kernel(kernels / "add_scalar.cpp", "in float out scalar")
@@ -93,25 +93,28 @@ def run(folder: Path, **options: Any) -> Any:
             for task in tasks:
                 rt.publish_task(task)
 
-    return runtime.run(orchestrate, a, b, np.zeros(n, np.float32), **options)
+    return runtime.run(orchestrate, a, b, np.zeros(n, np.float32) if f is None else f, **options)
+
+
+def found(folder: Path, **options: Any) -> list[Diagnostic]:
+    try:
+        done = run(folder, sanitize="all", **options)
+        assert not done.unchecked
+        return done.diagnostics
+    except DiagnosticError as e:
+        return e.diagnostics
 
 
 def by_python(name: str, **options: Any) -> Found:
     with TemporaryDirectory() as root:
-        folder = written(root, FAULTS[name])
-        try:
-            done = run(folder, sanitize="all", **options)
-            assert not done.unchecked
-            found = done.diagnostics
-        except DiagnosticError as e:
-            found = e.diagnostics
-        return {at(d.code, d.span.source.name, d.span.line) for d in found if d.span is not None}
+        reports = found(written(root, FAULTS[name]), **options)
+        return {at(d.code, d.span.source.name, d.span.line) for d in reports if d.span is not None}
 
 
 _SCRIPT = """
 import sys
 from pathlib import Path
-from pto.diag import DiagnosticError
+from pto.diag import Diagnostic, DiagnosticError
 from tests.sanitize.graph_doors import run
 for name in sys.argv[1:]:
     print("==", Path(name).parent.name, file=sys.stderr, flush=True)

@@ -1,14 +1,19 @@
 """Advice that can be inserted holds: `pto fix` follows it, and the program is then clean and the same under schedules.
 
-The programs are those of the corpora, every correct one without one of the lines that order it, and C++.
+The programs are those of the corpora, every correct one without one of the lines that order it, C++, and the C++
+that graphs and programs of the Python language submit. `UNADVISED` names those without such advice.
 """
 
 from __future__ import annotations
 
 import re
+import runpy
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.each import each
 from tests.sampling import EVERY, some
@@ -19,8 +24,10 @@ from pto.cli.fix import FixOutcome, FixStep, fixed
 from pto.diag import Diagnostic, DiagnosticError, Source, render
 from pto.engine.sanitize.advice import applied
 
+from . import graph_doors as graphs
 from . import test_cpp as cpp
 from .corpus import NAMES, Program, load
+from .language_doors import Planted
 
 #: Schedules of a program that has nothing more to report.
 SCHEDULES = 8 if EVERY else 2
@@ -45,6 +52,39 @@ _OPEN = {
     "PTO-E2104": "cross-core semaphore",  # nor which one raises it
     "PTO-E2202": "between blocks",
 }
+
+
+#: Reports of which no line to insert is known, by code: the correction is another value, window, tile or operand.
+_VALUES = frozenset(
+    "PTO-E2101 PTO-E2102 PTO-E2103 PTO-E2202 PTO-E2203 PTO-E2204 PTO-E2205 PTO-E2208 PTO-E2209 PTO-E2210 PTO-E2211 "
+    "PTO-E2212 PTO-E2216 PTO-E2217 PTO-E2218 PTO-E2302".split()
+)
+#: Programs with other reports that have no advice that can be inserted, and the reason. All programs of the Python
+#: language but race_in_cpp are without: the tools insert their flags.
+UNADVISED = {
+    **dict.fromkeys(
+        (
+            "barrier_not_met", "barrier_of_other_cores", "cores_wait_for_each_other", "crossed_waits",
+            "cube_waits_for_ended_vector", "fifo_full", "fifo_pop_without_push", "rank_both_wait", "rank_circle",
+            "rank_equal_overtaken", "rank_leaves_early", "rank_signals_itself", "scalar_waits", "set_on_one_path",
+            "signal_never_comes",
+        ),
+        "the missing part is on another core, rank or path",
+    ),
+    **dict.fromkeys(
+        ("rank_transfer_not_awaited", "rank_transfer_source_reused"), "a wait needs the event of the transfer"
+    ),
+    "cross_core_reuse": "a loop around a call",
+    "vector_cores_together": "no flag orders two vector cores",
+    "semaphore_left_raised": "the pipe that should wait is not known",
+    "semaphore_overflow": "one of 16 lines is to be removed",
+    **dict.fromkeys(("C++ pop_without_push", "C++ signal_never_comes"), "the missing part is on another core"),
+    **dict.fromkeys(("C++ ids_out_of_step", "C++ set_twice"), "another id, or a wait in an unknown place"),
+    "C++ three_buffers_two_ids": "another path waits",
+    "C++ both_write_the_first_half": "no flag orders two vector cores",
+    "C++ handshake_not_taken": "the id is not visible at the wait",
+    **dict.fromkeys(("outside", "undefined", "nan", "never_stored"), "graphs: values, as _VALUES"),
+}  # fmt: skip
 
 
 def launched(program: Program, text: str, **options: Any) -> tuple[FixOutcome, list[bytes]]:
@@ -99,6 +139,26 @@ def test_of_the_corpus(part: int) -> None:
         assert not (mended_codes & {d.code for d in left.errors}) or left.errors, name
 
     each(check, some([n for n in NAMES if advised(f"{n}.bad")], 3)[part::4])
+
+
+@pytest.mark.usefixtures("quick")
+def test_which_programs_have_advice() -> None:
+    def check(name: str, codes: set[str], advice: bool) -> None:
+        assert advice == (not codes <= _VALUES and name not in UNADVISED), name
+
+    def of_program(name: str) -> None:
+        bad = load(f"{name}.bad")
+        found = launched(bad, bad.text, sanitize="all")[0].errors
+        check(name, {c.code for c in bad.checks}, any(applied(bad.text, d.help) for d in found))
+
+    def of_kernel(written: cpp.Written) -> None:
+        result, _ = cpp.run(written, "bad", sanitize="all")
+        advice = first_step(cpp.text_of(written.file, "bad"), result)
+        check(f"C++ {written.name}", {code for code, _ in written.found}, bool(advice))
+
+    each(of_program, some(NAMES, 8))
+    files = cpp.FILES if EVERY else ["events"]
+    each(of_kernel, [(written,) for file in files for written in cpp.kernels(file).values()])
 
 
 def lines_that_order(text: str) -> list[int]:
@@ -202,7 +262,58 @@ def test_of_cpp(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def first_step(text: str, result: Any) -> str:
     """The first advice of a run that can be inserted, with lines of this text."""
     for d in result.diagnostics:
-        help = re.sub(r" of \S+/\d+/\w+\.cpp", "", d.help)
+        help = re.sub(r" of \S+\.cpp", "", d.help)
         if d.severity == "error" and applied(text, help) is not None:
             return help
     return ""
+
+
+# -- kernels in C++ that graphs submit ---------------------------------------------------------------------------
+
+
+def follow(file: Path, found: Callable[[], list[Diagnostic]]) -> int:
+    """Insert the suggestions for a file until none is left; return the number of steps."""
+    for step in range(5):
+        text = file.read_text(encoding="utf-8")
+        helps = (d.help.replace(f" of {file}", "") for d in found() if d.severity == "error")
+        new = next((new for help in helps if (new := applied(text, help)) is not None), None)
+        if new is None:
+            return step
+        file.write_text(new, encoding="utf-8")
+    pytest.fail(f"it does not end:\n{file.read_text(encoding='utf-8')}")
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_a_graph(tmp_path: Path) -> None:
+    def check(name: str) -> None:
+        fault = graphs.FAULTS[name]
+        folder = graphs.written(str(tmp_path / name), fault)
+        steps = follow(folder / "kernels/aiv" / fault.file, lambda: graphs.found(folder))
+        assert bool(steps) == (name not in UNADVISED)
+        if steps:
+            assert not graphs.found(folder)
+            results = np.zeros((1 + SCHEDULES, 640), np.float32)
+            for n, f in enumerate(results):
+                graphs.run(folder, f, seed=n)
+            assert (results == results[0]).all() and results.any()
+
+    each(check, graphs.FAULTS if EVERY else ["race"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_the_language(tmp_path: Path) -> None:
+    """Kernels of the language get their flags from the tools; only C++ that a program submits has such advice."""
+    shutil.copytree(Path(__file__).parent / "language", tmp_path / "language")
+    path, file = tmp_path / "language/graphs.py", tmp_path / "language/extern.cpp"
+
+    def program() -> Any:
+        return runpy.run_path(str(path))["race_in_cpp"]
+
+    def found() -> list[Diagnostic]:
+        return program().run(Planted("race_in_cpp").values[0], sanitize="all").diagnostics
+
+    assert follow(file, found) and not found()
+    results = [Planted("race_in_cpp").values[0] for _ in range(1 + SCHEDULES)]
+    for seed, x in enumerate(results):
+        program().run(x, schedule=seed)
+    assert all((x == results[0]).all() for x in results)
