@@ -37,6 +37,10 @@ def test_what_is_not_watched_is_said() -> None:
     look = runtime.kernel(lambda *values: None, "inout", name="look")
     run = runtime.run(lambda rt: rt.submit(look, np.zeros(8, np.float32)), sanitize="race")
     assert (run.ok, run.checked, run.unchecked) == (True, {"race"}, {"look": "a Python function"})
+    with knobs.override(PTO_SANITIZE="all"):
+        options = {"virtual_time": True, "durations": {"look": 1}}
+        run = runtime.run(lambda rt: rt.submit(look, np.zeros(8, np.float32)), **options)
+    assert (run.checked, run.unchecked) == (set(), {"every kernel": "virtual time"})
     bad = load("fifo_full.bad")
     words = " ".join("inout" if isinstance(v, np.ndarray) else "scalar" for v in bad.values())
     mixed = runtime.kernel(PROGRAMS / "fifo_full.good.pto", words, core="mixed")

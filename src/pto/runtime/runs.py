@@ -226,6 +226,7 @@ def run(
         what = "seed" if seed is not None else "company"
         raise refuse(f"unsupported {what} in virtual time: its order is fixed", f"leave {what} out")
     names = parse_names(sanitize) if sanitize is not None else asked()
+    left_out = {"every kernel": "virtual time"} if names and virtual is not None else {}
     if names and (virtual is not None or company is not None):
         if sanitize is not None:
             raise refuse(
@@ -283,6 +284,7 @@ def run(
         raise
     stats = rt._run.stats()
     done = Run(rt, virtual.told(stats) if virtual is not None else stats, recorded, check_hazards, names)
+    done.leave_out(left_out)
     if names and sanitize is None:
         journal.note("finding", getattr(orchestrate, "__name__", "graph"), tuple(done.diagnostics))
     return done
