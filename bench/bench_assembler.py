@@ -64,7 +64,7 @@ def best(work: Callable[[], object], repeat: int = 5) -> float:
 def in_process(ops: int) -> None:
     from pto.asm import parse_source, to_text
     from pto.diag import Source
-    from pto.verify import verify
+    from pto.verifier import verify
 
     source = Source("bench", program(ops))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

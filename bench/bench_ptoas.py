@@ -21,7 +21,7 @@ from pto.codegen.cpp import emit
 from pto.diag import Source, has_errors
 from pto.ir.facts import module_profile
 from pto.passes import Options, compile
-from pto.verify import verify
+from pto.verifier import verify
 
 ROOT = Path(__file__).parent.parent
 PEER_START, PEER_LINE = 20e-3, 230e-6

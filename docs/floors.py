@@ -10,7 +10,7 @@ _PAGE = Path(__file__).with_name("architecture.md")
 #: What each is about, in few words.
 IDEAS = {
     "isa": "the instruction table", "ir": "programs as objects", "asm": "text forms", "bytecode": "PTO-BC",
-    "reading": "files and texts", "verify": "legality", "perf": "pictures of runs",
+    "reading": "files and texts", "verifier": "legality", "perf": "pictures of runs",
     "passes": "placing, syncing", "driver": "one way through", "codegen": "C++",
     "image": "calls of the machine", "objects": "machine code", "engine": "runs, sanitizers",
     "runtime": "graphs of tasks", "language": "Python", "witness": "legal examples", "cli": "pto and ptoas",

@@ -29,7 +29,7 @@ from pto import cache, knobs
 from pto.asm import parse_source
 from pto.diag import Diagnostic, Source
 from pto.engine.cpp import compiler
-from pto.verify import verify
+from pto.verifier import verify
 
 #: `op //~ CODE CODE`: the diagnostics expected on this line.
 _EXPECTED = re.compile(r"//~ *((?:[A-Z]+-[A-Z]?\d{4} *)+)$")

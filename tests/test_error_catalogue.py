@@ -127,7 +127,7 @@ _PYTHON_TESTS = {
 _BYTECODE_TESTS = _TESTS / "bytecode"
 
 #: Field codes that Python code raises, rather than a rule of a row (those are in the generated matrix).
-_RAISING_FOLDERS = ("asm", "verify", "cli")
+_RAISING_FOLDERS = ("asm", "verifier", "cli")
 
 
 def _literals() -> dict[str, set[Path]]:

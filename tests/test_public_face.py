@@ -10,9 +10,9 @@ import pytest
 PROGRAM = 'm = pto.parse("func.func @f() {\\n  return\\n}")\n'
 
 
-@pytest.mark.parametrize("before", ["", "import pto.verify", "from pto.verify.rows import RowChecker"])
+@pytest.mark.parametrize("before", ["", "import pto.verifier", "from pto.verifier.rows import RowChecker"])
 def test_verify_is_a_function(before: str) -> None:
-    """The subpackage of the same name takes its place on import."""
+    """Imports of its package change nothing."""
     code = f"import pto\n{before}\n{PROGRAM}assert pto.verify(m, target='a5') == []\n"
     subprocess.run([sys.executable, "-c", code], check=True)
 

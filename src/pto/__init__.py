@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .host.launched import launched_ranks
     from .ir import Builder, Module
     from .reading import parse
-    from .verify import verify
+    from .verifier import verify
 
 _LAZY = {
     "Builder": "ir",
@@ -45,7 +45,7 @@ _LAZY = {
     "ranks": "engine.ranks",
     "to_bytecode": "bytecode",
     "to_text": "asm",
-    "verify": "verify",
+    "verify": "verifier",
 }
 
 _PACKAGES = ("isa", "language", "runtime", "tune")

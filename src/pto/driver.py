@@ -24,7 +24,7 @@ from .ir.packed_tiles import logical_tiles
 from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
-from .verify import verify
+from .verifier import verify
 
 if TYPE_CHECKING:
     from .passes.plan_memory import MemoryPlan

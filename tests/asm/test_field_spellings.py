@@ -8,7 +8,7 @@ import pytest
 from tests.each import together
 
 from pto.asm import parse, to_text
-from pto.verify import verify
+from pto.verifier import verify
 
 T = "!pto.tile_buf<vec, 16x64xf32>"
 N = "!pto.tile_buf<vec, 16x64xi32>"

@@ -10,7 +10,7 @@ from tests.sampling import some
 
 from pto.asm import parse_source, to_text
 from pto.diag import Source, has_errors
-from pto.verify import verify
+from pto.verifier import verify
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted(

@@ -34,7 +34,7 @@ from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
 from pto.isa.rule_trees import names_in
 from pto.isa.rules import Rule, broken
-from pto.verify.rows import RowChecker
+from pto.verifier.rows import RowChecker
 from pto.witness.mutate import variants
 from pto.witness.plan import Plan, dtype_choices, environment, forms, plan, with_element
 from pto.witness.programs import build

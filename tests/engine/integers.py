@@ -15,7 +15,7 @@ from pto import isa
 from pto.ir.core import Operation, folded
 from pto.isa.row import Row
 from pto.isa.scalars import bounds, width
-from pto.verify import verify
+from pto.verifier import verify
 
 TYPES = ("i1", "i8", "i16", "i32", "i64", "index", "ui8", "ui16", "ui32", "ui64")
 _INTEGERS = {"int", "i1", "i64", "i32", "index", "scalar"}

@@ -11,7 +11,7 @@ from pto.diag import Diagnostic, Source, Unread, has_errors, render, render_json
 from pto.ir.core import Module
 from pto.isa.errors import CATALOGUE
 from pto.reading import decode
-from pto.verify import verify
+from pto.verifier import verify
 
 from ..counting import no_hang
 

@@ -21,7 +21,7 @@ from pto.ir.types import PtrType, ScalarType, TileBufType, ViewType
 from pto.isa.profiles import profile
 from pto.passes import compile
 from pto.reading import decode
-from pto.verify import verify
+from pto.verifier import verify
 
 PY = Source(
     "model.py",

@@ -14,7 +14,7 @@ from pto.diag import Diagnostic, has_errors
 from pto.ir.core import Module
 from pto.ir.facts import module_profile
 from pto.passes import PASSES, Options, PassContext, compile, pipeline
-from pto.verify import verify
+from pto.verifier import verify
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from pto.passes.sync.hazards import Hazards
 from pto.passes.sync.linear import CoreProgram
 from pto.passes.sync.place import Placement
 from pto.passes.sync.regions import Places
-from pto.verify import verify
+from pto.verifier import verify
 
 from .random_programs import Made, random_program
 

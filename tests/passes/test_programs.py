@@ -16,7 +16,7 @@ from pto.ir.facts import module_profile
 from pto.isa import rows
 from pto.isa.profiles import ISAS
 from pto.passes import Options, compile
-from pto.verify import verify
+from pto.verifier import verify
 from pto.witness import witness
 
 from .running import check, runs_alike

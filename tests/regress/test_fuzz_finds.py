@@ -7,7 +7,7 @@ from tests.each import together
 
 from pto.asm import parse, parse_source, to_text
 from pto.diag import Diagnostic, Source, render
-from pto.verify import verify
+from pto.verifier import verify
 
 from ..counting import calls
 

@@ -530,7 +530,7 @@ def test_a_deep_nest_of_loops_and_calls_is_followed(
     diagnose: Check, kernel: Check, monkeypatch: pytest.MonkeyPatch, wait: str
 ) -> None:
     """A walk of 40 loops in each other, 3 to the power of 40 without remembering, stays in its bounds."""
-    monkeypatch.setattr("pto.verify.balance._MOST_STEPS", 1000)
+    monkeypatch.setattr("pto.verifier.balance._MOST_STEPS", 1000)
     nest = f"{SET}\n{wait}"
     for n in range(40):
         nest = f"scf.for %i{n} = %n to %n step %n {{\n{nest}\n}}"

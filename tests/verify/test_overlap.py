@@ -10,7 +10,7 @@ from tests.sanitize.corpus import NAMES, PROGRAMS, found_at, load
 
 import pto
 from pto.diag import Diagnostic
-from pto.verify import verify
+from pto.verifier import verify
 
 CODE = "PTO-E2210"
 

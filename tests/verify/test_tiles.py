@@ -13,8 +13,8 @@ from pto.asm.type_text import parse_type
 from pto.ir.facts import is_manual
 from pto.ir.types import TileBufType
 from pto.isa.profiles import PROFILES, profile
-from pto.verify import verify
-from pto.verify.tiles import construction_problems, placement_problems
+from pto.verifier import verify
+from pto.verifier.tiles import construction_problems, placement_problems
 
 Check = Callable[..., Any]
 

@@ -25,8 +25,8 @@ from pto.isa.dtypes import DTYPES
 from pto.isa.profiles import ISAS
 from pto.isa.rule_trees import explain
 from pto.isa.rules import broken
-from pto.verify import verify
-from pto.verify.rows import RowChecker
+from pto.verifier import verify
+from pto.verifier.rows import RowChecker
 from pto.witness.mutate import variants
 from pto.witness.plan import (
     Plan,

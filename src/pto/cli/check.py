@@ -10,7 +10,7 @@ from ..diag import Diagnostic, has_errors, visible
 from ..driver import Options, lowered
 from ..ir.core import Module
 from ..isa.profiles import Profile
-from ..verify import LEVELS
+from ..verifier import LEVELS
 from .common import (
     FAILED,
     OK,

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ..verify import LEVELS
+    from ..verifier import LEVELS
     from .common import CommandParser, add_capacity, add_diagnostics, add_target
     from .outputs import FORMS
 

@@ -15,7 +15,7 @@ from tests.sampling import examples, some
 from pto import isa
 from pto.asm import parse
 from pto.engine.registers import WIDTH
-from pto.verify import verify
+from pto.verifier import verify
 from pto.witness.plan import make_attribute
 
 from .cases import VectorCase, plans_of, with_attrs

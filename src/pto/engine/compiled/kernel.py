@@ -15,7 +15,7 @@ from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.core import Operation
 from ...ir.facts import may_fail, may_repeat
 from ...ir.types import ViewType
-from ...verify import verify_flags
+from ...verifier import verify_flags
 from ..binding import Binding, Windows, bound
 from ..entry import DEALT, SPMD, Launchable, check_options
 from ..memory import DealtPointer, GlobalMemory, Pointer

@@ -19,7 +19,7 @@ from ...ir.core import Module, Operation
 from ...ir.nesting import BlockStatement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
-from ...verify.missing import release_before, set_before, thing_of
+from ...verifier.missing import release_before, set_before, thing_of
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..vocabulary import Words
 from ..watch import Watchers

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ...ir.core import Module, Operation, constant_of
 from ...ir.nesting import BlockStatement, CommonBlock, meeting
 from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
-from ...verify.missing import (
+from ...verifier.missing import (
     AdviceProgram,
     expression_of_id,
     guarded,

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
-from ...verify.overlap import handed_on, share_bytes
+from ...verifier.overlap import handed_on, share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import Pointer, Storage, Tile

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.core import Operation
-from ...verify.overlap import share_bytes
+from ...verifier.overlap import share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import View

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
-from ...verify.missing import get_before, release_after, thing_of, wait_at_end, wait_between
+from ...verifier.missing import get_before, release_after, thing_of, wait_at_end, wait_between
 from ..result import LaunchResult
 from ..watch import GIVE, TAKE, Event, Given, WatchedCore
 from .sanitizer import Sanitizer

@@ -7,9 +7,7 @@ A program is legal if none of them is an error.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from types import ModuleType
 
 from ..diag import Diagnostic, did_you_mean, has_errors
 from ..ir.context import Context
@@ -102,13 +100,5 @@ def _target_attribute(context: Context) -> None:
         help=did_you_mean(str(found.value), ALIASES) or "name a profile, e.g. a3 or a5",
     )
 
-
-class _Callable(ModuleType):
-    """A callable package: importing this package binds `pto.verify` to it, and users call that."""
-
-    __call__ = staticmethod(verify)
-
-
-sys.modules[__name__].__class__ = _Callable
 
 __all__ = ["LEVELS", "verify", "verify_flags"]
