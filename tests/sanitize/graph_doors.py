@@ -31,10 +31,10 @@ class Fault(NamedTuple):
 
 _KERNELS = "kernels/aiv"
 FAULTS = {
-    "race": Fault("mul.cpp", "TMUL(z, x, y);", "\n    TMUL(z, x, y);\n    TADD(z, z, x);",
-                  ("PTO-E2201", "mul.cpp", "TADD(z, z, x); });")),
     "outside": Fault("rows.h", "tensor_at<float>(slot),", "tensor_at<float>(slot) + 64,",
                      ("PTO-E2101", "rows.h", "TLOAD(x, gx);")),
+    "race": Fault("mul.cpp", "TMUL(z, x, y);", "\n    TMUL(z, x, y);\n    TADD(z, z, x);",
+                  ("PTO-E2201", "mul.cpp", "TADD(z, z, x); });")),
     "undefined": Fault("rows.h", "  TLOAD(y, gy);", "", ("PTO-E2203", "rows.h", "TSTORE(gz, z);")),
     "nan": Fault("mul.cpp", "TMUL(z, x, y);", "\n    TSUB(z, x, x);\n    pipe_barrier(PIPE_V);\n    TDIV(z, z, z);",
                  ("PTO-E2302", "mul.cpp", "TDIV(z, z, z); });")),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError, Span
+from ..diag import Diagnostic, DiagnosticError, Span, render
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -31,6 +31,7 @@ class RunFailure(DiagnosticError):
         """Set the source location of the call that ended the run, if it is missing."""
         for d in self.diagnostics:
             d.span = d.span or span
+        self.args = (render(self.diagnostics),)
 
 
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
