@@ -910,8 +910,8 @@ def test_what_later_stages_say_is_still_what_is_replaced() -> None:
     said = [
         str(node.value)
         for module in (
-            "verify/rows",
-            "verify/tiles",
+            "verifier/rows",
+            "verifier/tiles",
             "engine/sanitize/bounds",
             "engine/sanitize/undefined_bytes",
         )

@@ -126,7 +126,7 @@ def kernel_page(name: str) -> str:
 
 def report_page(name: str) -> str:
     row = {
-        "file": name, "test": name, "outcome": name, "reason": name, "seconds": 1.5, "parsed": True, "lowered": False,
+        "file": name, "test": name, "outcome": name, "reason": name, "seconds": 1.5, "cpu": 1.0, "phases": {name: 1.0}, "parsed": True, "lowered": False,
         "run": False, "findings": [{"text": name}, {"text": ""}],
     }  # fmt: skip
     return report({"count": {name: 2}, "programs": [row, {**row, "test": ""}], "trees": [name], "seconds": 1, "sanitize": name,

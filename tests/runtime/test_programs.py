@@ -129,7 +129,7 @@ def _unlike_halves() -> str:
         (SCALE, {"entry": "scael"}, "no function '@scael' to run"),
         (SCALE, {"args": "in out scalar"}, "kernel scale declares 3 parameters ('in out scalar'), "),
         (SCALE.replace("tmuls", "tmulz"), {}, "tmulz"),
-        (SCALE.replace("%t, %by", "%t, %at"), {}, "'%at' is of another type"),
+        (SCALE.replace("%t, %by", "%t, %at"), {}, "mismatched type of '%at'"),
         (lambda x: None, {"core": "mixed"}, "cannot run a function on core='mixed'"),
         ("kernel.cpp", {"core": "mixed"}, "expected a .pto of two halves for core='mixed', got 'kernel.cpp'"),
         (_unlike_halves, {"core": "mixed", "args": "in in out"}, "parameter 2 holds i32 and f32"),
