@@ -171,7 +171,7 @@ def test_a_tile_of_two_slots(tile: str, how: str) -> None:
         (
             "!tile = !pto.tile_buf<vec, 16x64xf32>",
             "!tile = !pto.tile_buf<vec, 8x64xf32>",
-            "cannot take a slot of another type than the source has",
+            "slot type does not match the source",
         ),
         (
             "pto.alloc_multi_tile  :",

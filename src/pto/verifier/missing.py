@@ -1,7 +1,7 @@
 """The missing line of unbalanced flags or buffer tokens, and its place.
 
 Help has the form `put 'LINE' after line N`, which `pto fix` can insert. A function returns an empty text if
-the program does not show a single place. The verifier and the sanitizers both use this module.
+the place is ambiguous or unknown. The verifier and the sanitizers both use this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Test = Callable[[Operation], bool]
 
 
 class AdviceProgram(Protocol):
-    """A program for advice: in C++ the module shows no blocks, but `nesting` does."""
+    """A program for advice. In C++, only `nesting` has its blocks."""
 
     @property
     def module(self) -> Module: ...
@@ -32,7 +32,7 @@ class AdviceProgram(Protocol):
     def nesting(self, op: Operation) -> list[BlockStatement]: ...
 
 
-#: A flag of C++ and its id, and a constant id.
+#: C++ calls for flags with ids; constant ids.
 _CALL = re.compile(r"(?:pto::)?(?:set|wait)_flag\(\s*[^,]+,[^,]+,(.*)\)\s*;?$", re.DOTALL)
 _NUMBER = re.compile(r"\bEVENT_ID\d\s*\)*$|^\s*(?:\(event_t\)\s*)?\d$")
 
@@ -60,7 +60,7 @@ class Thing(NamedTuple):
         return ", ".join(f"<{word}>" for word in (*self.pipes, self.id))
 
     def line(self, word: str) -> str:
-        """Return the line for an operation on it: set, wait, get or release."""
+        """Return the line that sets, awaits, gets or releases it."""
         if self.is_flag:
             return f"pto.{word}_flag[{self._words}]"
         return f"pto.{'get' if word == 'get' else 'rls'}_buf[{self.pipes[0]}, {self.id}]"
@@ -88,7 +88,7 @@ def thing_of(op: Operation) -> Thing | None:
 
 
 def expression_of_id(op: Operation) -> str:
-    """Return the C++ expression of the id of a flag; an empty text for a number, and in programs."""
+    """Return the id of a flag as a C++ expression; empty if it is constant or not in C++."""
     if op.source is None or not op.source.text:  # the text of an `Unread` source is unknown
         return ""
     m = _CALL.match(op.source.text, op.start, op.end)
@@ -96,7 +96,7 @@ def expression_of_id(op: Operation) -> str:
 
 
 def is_taking(op: Operation) -> bool:
-    """Check whether an operation sets a flag or takes a token, and does not wait for it or release it."""
+    """Check whether an operation sets a flag or takes a token."""
     return _order(op) in _TAKE
 
 
@@ -105,7 +105,7 @@ def _order(op: Operation) -> str:
 
 
 def guarded(line: str, section: str) -> str:
-    """Return a line in quotes, in a section of its own if it must be outside the section of its core."""
+    """Return a line in quotes, wrapped in `section` if that is not empty."""
     return f"'{section} {{ {line} }}'" if section else f"'{line}'"
 
 
@@ -143,7 +143,7 @@ def _count(found: Sequence[tuple[bool, Nesting]]) -> int:
 
 
 def _after(line: str, found: Sequence[CommonBlock], at: Nesting) -> str:
-    """Put a line after the last of the statements that lead to producers, in the innermost block."""
+    """Put a line after the last statement that contains a producer, in the innermost block."""
     depth = {s.block: -n for n, s in enumerate(at)}
     own = [m.first for m in found if not m.first.section]
     last = max(own, key=lambda s: (depth[s.block], s.order), default=None)
@@ -218,7 +218,7 @@ def _same_token(program: AdviceProgram, thing: Thing, own: BlockStatement) -> It
 
 
 def _beside(program: AdviceProgram, thing: Thing, own: BlockStatement) -> Iterator[BlockStatement]:
-    """Yield the statements of a block that lead to instructions of the pipe of a token."""
+    """Yield the statements of a block that contain instructions of a token's pipe."""
     on = _on(program, SYNC_OP_PIPE.get(thing.pipes[0], thing.pipes[0]).removeprefix("PIPE_"))
     return (s for n in _where(program, on) for s in n if s.block == own.block)
 

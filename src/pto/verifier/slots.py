@@ -54,7 +54,7 @@ def _taken(context: Context, op: Operation) -> None:
         return
     if op.result.type != of.slot:
         context.report(
-            op, "PTO-E0301", "cannot take a slot of another type than the source has", expected=str(of.slot),
+            op, "PTO-E0301", "slot type does not match the source", expected=str(of.slot),
             got=str(op.result.type), help="the result type is that of a slot, without the count",
         )  # fmt: skip
     if of.slot.valid is None and (source.op is None or source.op.name != ALLOC):
