@@ -6,8 +6,8 @@ becomes
     %br = pto.treshape %b : ... -> !pto.tile_buf<vec, 1x16xf32>
     pto.tmov ins(%ar : !pto.tile_buf<vec, 1x16xf32>) outs(%br : !pto.tile_buf<vec, 1x16xf32>)
 
-Adjacent columns are the rows of the transposed matrix: the same bytes with rows and columns exchanged, in the
-valid region, too. If the type has a dynamic valid region, that of the tile's allocation applies.
+A column-major matrix has the same bytes as its row-major transpose, so the pass exchanges rows and columns,
+also of the valid region. If the type has a dynamic valid region, that of the tile's allocation applies.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ..isa.record import Record
 
 
 class Options(Record):
-    """Options of the user, for all steps from a program as it was read to one in manual form."""
+    """Options of the user for all steps from the parsed program to manual form."""
 
     level: str = ""  # level1, level2, level3; "": the level of the program
     insert_sync: bool = False
@@ -53,7 +53,7 @@ class PassContext(Context):
 
 
 class Pass(Record):
-    name: str  # as --print-after takes it
+    name: str  # for --print-after
     doc: str
     when: str = ""  # "", "auto" (below level3), "sync", "layout"
 

@@ -72,7 +72,7 @@ class BytePlace:
         self.high = high
         self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
         self.box = box
-        self.exact = exact  # exactly these bytes
+        self.exact = exact  # False: upper bound
         self.key = (
             space, root, low, high, pattern,
             (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,
