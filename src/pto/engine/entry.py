@@ -17,16 +17,16 @@ from .result import LaunchResult, sound
 if TYPE_CHECKING:
     from .debug.stop import Stop
 
-#: Marks an argument in `special` of pto_launch as dealt out; follows the numbers of `SPMD`.
+#: Mark in `special` of pto_launch: each block has its own part. Follows marks of `SPMD`.
 DEALT = len(SPMD) + 1
 
 
 class Launchable:
     """A function that every core runs, or one for each kind of core; an engine adds `run`."""
 
-    #: Name of the engine, as the registry has it.
+    #: Name of the engine in the registry.
     engine: str = ""
-    #: If no engine was named: the same kernel on other engines by name, made for launches with their options.
+    #: Other engines by name, for options that this one lacks; empty if the user chose the engine.
     others: Mapping[str, Callable[[], Launchable]] = {}
 
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
@@ -41,7 +41,7 @@ class Launchable:
         self.roles = find_roles(module, self.functions)
         #: Vector cores of a mixed kernel, unless a launch overrides it.
         self.subblocks = vector_cores(module)
-        #: Positions of arguments of which each block gets its own part.
+        #: Positions of arguments that are split among the blocks.
         self.dealt = dealt(self.functions)
 
     def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
@@ -50,8 +50,8 @@ class Launchable:
         return lowered(self.module, self.profile, options).sound()
 
     def lowered_as_run(self) -> Lowered:
-        """Return the program for emission with ordered pipes. Tiles and flags left to the tools are added, as
-        on the reference engine."""
+        """Return the program for emission with ordered pipes. Missing addresses and flags are added, as on
+        the reference engine."""
         return self.lowered("always", insert_sync=not any(complete(self.module)))
 
     def __repr__(self) -> str:
@@ -206,9 +206,9 @@ def _one_lane(module: Module) -> bool:
 
 
 def dealt(functions: list[Operation]) -> frozenset[int]:
-    """Return the FIFO slots in global memory of a pair that takes its block as an argument. The compiler of
-    such pairs expects the launch to give each block its own slots; a program that reads the block with an
-    instruction deals them out itself."""
+    """Return the positions of FIFO slots in global memory if a pair takes its block as an argument. The
+    launch must give each block its own slots. A program that reads the block with an instruction splits
+    the slots itself."""
     bodies = [f.regions[0].blocks[0].args for f in functions]
     if len(functions) != 2 or not any(a.name in SPMD[:2] for args in bodies for a in args):
         return frozenset()
@@ -220,8 +220,7 @@ def dealt(functions: list[Operation]) -> frozenset[int]:
 
 
 def _slots(op: Operation) -> Value | None:
-    """Return the slots of the FIFO that an operation makes, if all blocks have them at the same distance from
-    its start."""
+    """Return the base of the FIFO slots of an operation, or None if their offset from it is not constant."""
     if op.name not in ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"):
         return None
     value = op.get("gm_slot_buffer")

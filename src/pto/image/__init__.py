@@ -1,7 +1,7 @@
 """Programs as images: flat lists of calls that the virtual machine executes.
 
-`calls` makes the calls of operations, `lower` the image of a program. `format` has the parts of an image and
-their bytes, `operands` the operands of instructions. `check` proves that an image is safe. `container` has
-files of images, made of `elf` (which also reads other ELF files) and `lines`; `listing` is their text. `pack`
-is the C++ of calls, `every_call` the calls of all instructions. See docs/image.md.
+`lower` makes images from programs, with `calls`. `format` defines the bytes of an image, `operands` the
+operands of its instructions. `check` proves that an image is safe, `listing` prints and assembles images.
+`container` reads and writes image files, with `elf` and `lines`. `pack` writes the C++ of calls, `every_call`
+lists the calls of all instructions. See docs/image.md.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def files(include: Path) -> list[str]:
-    """Return the headers of kernels, relative to the folder. Every process does this; `os.walk` is fast."""
+    """Return the headers of kernels, relative to the folder. Fast, as every process calls it."""
     found: list[str] = []
     for folder, _, names in os.walk(include / "pto"):
         within = os.path.relpath(folder, include)

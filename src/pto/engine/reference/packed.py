@@ -1,8 +1,7 @@
 """Packed predicates: a bit per element.
 
 Row r, column c is bit c % B (least significant first) of word c // B of row r, with B the bits of a word.
-For instructions whose row says `stream_on`, they are a stream of bytes instead, an element each, which goes
-on from row to row.
+Rows with `stream_on` use a stream of bytes instead: one byte per element of the tile, row after row.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from .instr import Instr, Shape
 
 
 def store_bits(i: Instr, name: str, truth: Array) -> None:
-    """Pack truth values into as many rows of a tile; the rest of the valid columns of these becomes zero."""
+    """Pack truth values into the same number of tile rows; zero the rest of their valid columns."""
     dst = i.tile(name)
     code = code_dtype(dst.dtype)
     packed = np.packbits(truth, axis=1, bitorder="little")
@@ -36,8 +35,8 @@ def load_bits(i: Instr, name: str, shape: Shape) -> Array:
 
 
 def store_stream(i: Instr, name: str, truth: Array, storage: Shape) -> None:
-    """Pack truth values into the valid region of a tile; each row begins a byte, and has the columns of the
-    storage."""
+    """Pack truth values into the valid region of a tile; each row starts at a byte and has the width of
+    the storage."""
     dst = i.tile(name)
     bits = np.zeros((storage[0], storage[1] // 8 * 8), bool)
     rows, cols = len(truth), min(truth.shape[1], bits.shape[1])
