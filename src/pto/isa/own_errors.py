@@ -170,8 +170,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0213",
         "values do not match",
-        "A yield, return or branch passes other values than its target takes, or a module declares a "
-        "function with another type than the one that defines it.",
+        "A yield, return or branch passes other values than its target takes, or modules declare and define "
+        "a function with different types.",
         "Pass values of the declared types.",
     ),
     (
@@ -829,7 +829,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2218",
         "wait for a signal of another rank",
         "A rank waits for a word in the window of another rank, and may never see it change.",
-        "Wait for a word in the own window, and let the other rank write it.",
+        "Wait for a word in its own window, and let the other rank write it.",
     ),
     (
         "PTO-E2301",
@@ -860,8 +860,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2403",
         "option of another engine",
-        "Only the reference engine has sanitizers, schedules, shadows and memory maps.",
-        "Leave out --engine (engine=), or name the reference engine.",
+        "The engine does not have the option, or the option does not apply to the input.",
+        "Leave out --engine (engine=), or the option.",
     ),
     (
         "PTO-E2404",

@@ -58,8 +58,7 @@ Mutant = tuple[str, Plan]
 
 
 def variants(made: Plan, names: Collection[str] | None = None) -> Iterator[Mutant]:
-    """Yield every single change of a plan. With `names`, change only the named operands, results and
-    attributes."""
+    """Yield each plan with one change. With `names`, change only these operands, results and attributes."""
     row = made.row
     for declared in row.operands:
         if names is None or declared.name in names:
@@ -92,7 +91,7 @@ def _operand(made: Plan, declared: Operand) -> Iterator[Mutant]:
 
 
 def _presence(made: Plan, declared: Operand, types: tuple[Type, ...]) -> Iterator[Mutant]:
-    """Yield plans without the operand, with the operand, or with another number of its values."""
+    """Yield plans that drop the operand, add it, or change the number of its values."""
     name = declared.name
     if types and (declared.optional or declared.variadic):
         rest = {n: t for n, t in made.operands.items() if n != name}
@@ -112,8 +111,7 @@ def _ordered(made: Plan, name: str, types: tuple[Type, ...]) -> dict[str, tuple[
 
 
 def _some_dtype(made: Plan) -> str:
-    """Return the element type of an added operand: the type of the first operand that the dtypes of the row
-    name."""
+    """Return an element type for an added operand, preferably of an operand in the dtype list of the row."""
     given = {**made.operands, **made.results}
     named = [*made.row.dtype_of, *(n for c in made.row.combos for n in c.operands)]
     for types in (*(given[n] for n in named if n in given), *given.values()):

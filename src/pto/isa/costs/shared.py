@@ -1,5 +1,4 @@
-"""Costs of data movement, products and all other instructions, from rates and latencies of the machine; the
-same in all columns."""
+"""Costs shared by all targets: data movement, products and others, from rates and latencies of a machine."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ COSTS: tuple[Cost, ...] = (
          "a transfer per row, eight at a time", "", "gm_ub", "size(dst)"),
     Cost("mscatter", "src.v_row * lat_ub_gm / 8 + size(src) / bw_ub_gm", "lat_ub_gm", GUESSED,
          "a transfer per row, eight at a time", "", "ub_gm", "size(src)"),
-    # -- FIFOs: slots lie in global memory, or on a5 where the consumer works
+    # -- FIFOs: slots are in global memory; on a5, in memory of the consumer
     Cost("tpush tpush_to_aiv tpush_to_aic", "stored(tile) / bw_l0c_ub", "lat_l1_l0", DERIVED,
          "the platform's rate of the path", "tile.loc == ACC and isa == 'a5'", "l0c_ub", "stored(tile)"),
     Cost("tpush tpush_to_aiv tpush_to_aic", "size(tile) / bw_l0c_gm", "lat_l0c_gm", DERIVED, "as tstore",

@@ -25,16 +25,14 @@ interval = Family(
 )  # fmt: skip
 
 _ELEMENTS = {"cpu": "any fp8 f8e8m0 hif8", "a2a3": "any", "a5": "any fp8 f8e8m0 hif8"}
-_GM_MEMREF = R(
-    "ptr.space == GM", when="ptr.kind == 'memref'", msg="operand #0 must be Ptr or MemRef in GM"
-)
-#: Words of global memory, past the data cache.
+_GM_MEMREF = R("ptr.space == GM", when="ptr.kind == 'memref'", msg="operand #0 must be Ptr or MemRef in GM")
+#: Element types of ld_dev and st_dev.
 _WHOLE = dict.fromkeys(("cpu", "a2a3", "a5"), "i8 i16 i32 i64")
 _DEVICE = (
     R("ptr.space == GM", msg="expects ptr to be in GM"),
     R("value.dtype == ptr.dtype", msg="expects value type to match ptr element type"),
 )
-_UNORDERED = ("neither atomic nor ordered with other accesses", "no value differs from load_scalar, store_scalar")
+_UNORDERED = ("neither atomic nor ordered with other accesses", "same values as load_scalar and store_scalar")
 
 ROWS = (
     pointer(
