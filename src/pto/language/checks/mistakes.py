@@ -71,8 +71,7 @@ def unordered(program: Program) -> list[Diagnostic]:
                 f"{e.later.callee.name} overwrites {names}, which an earlier task may still use",
                 e.later.op.loc,
                 "warning",
-                help="make a tensor of its own for it: pl.create_tensor(..); tasks wait for those "
-                "that write what they read",
+                help="write to a new pl.create_tensor(..): tasks wait only for writers of their inputs",
             ),
         )
         first.notes.append((f"{e.earlier.callee.name} uses it", e.earlier.op.loc))

@@ -79,7 +79,7 @@ def gather(
     count_dtype: DataType | None = None,
 ) -> Any:
     """Gather elements along `dim` (default: each row): at the indices of `index`, or in the columns of a
-    pattern. With `kvalue`, return the indices of the elements that compare so with it, and their number."""
+    pattern. With `kvalue`, return the indices and the count of the elements that satisfy `cmp_mode`."""
     t = shaped_value(b, x, "x").type
     ways = {"index": index, "mask_pattern": mask_pattern, "kvalue": kvalue}
     given = [name for name, value in ways.items() if value is not None]
@@ -132,8 +132,8 @@ def _but_one(shape: Any, axis: int) -> str:
 
 
 def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
-    """Compute `out[.., k, .., c] = x[.., index[.., k, .., c], .., c]`, plane by plane of that dimension and
-    the last; each plane is gathered by element number."""
+    """Compute `out[.., k, .., c] = x[.., index[.., k, .., c], .., c]`, for each plane of `axis` and the last
+    dimension, by row-major element number."""
     o, i = FUNCTIONS, index.type
     shape, whole = b.static(list(i.shape), "index"), b.static(list(x.type.shape), "x")
     tile = any(isinstance(v.type, TileType) for v in (x, index))
@@ -160,7 +160,7 @@ def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
 
 @operator(name="gather", level="tile")
 def tile_gather(b: Build, src: Any, indices: Any, tmp: Any = None) -> Value:
-    """Gather elements of a tile by number, counted row after row."""
+    """Gather elements of a tile by row-major element number."""
     t, i = shaped_value(b, src, "src").type, _indices(b, indices, "indices").type
     return b.op("tile.gather", [result_type(i, t.dtype)], src=src, indices=indices)
 
@@ -201,8 +201,8 @@ def gather_compare(
     out_cols: int = 0,
     count_dtype: DataType | None = None,
 ) -> tuple[Value, ...]:
-    """Return the numbers of the elements of each row that equal `kvalue`, or exceed it, and how many there
-    are."""
+    """Return indices and counts of the elements of each row that equal (or, by `cmp_mode`, exceed)
+    `kvalue`."""
     t = shaped_value(b, src, "src").type
     mode = comparison(b, cmp_mode, "cmp_mode")
     if mode not in (0, 4) and not b.exact:
@@ -267,7 +267,7 @@ def scatter(
 
 @operator(name="scatter", level="tile")
 def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
-    """Return `dst` with the elements of `src` at the element numbers in `indexes`, counted row after row."""
+    """Return `dst` with the elements of `src` at the row-major element numbers in `indexes`."""
     t, s, i = (shaped_value(b, v, n).type for v, n in ((dst, "dst"), (src, "src"), (indexes, "indexes")))
     if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
         b.fail(
@@ -344,8 +344,8 @@ def mgather(
     b: Build, mem: Any, idx: Any, coalesce: Any = "row", *, gather_oob: Any = "undefined",
     target_memory: MemorySpace = MemorySpace.Vec, scratch: Any = None, valid_shape: Any = None,
 ) -> Value:  # fmt: skip
-    """Gather rows, or elements, of a tensor by index. A gather into Mat takes its indices from memory;
-    elements go through `scratch`, a tensor with a place for each."""
+    """Gather rows, or elements, of a tensor by index. For a gather into Mat, `idx` is a tensor, and
+    single elements need a tensor `scratch` with room for all."""
     in_core(b)
     t, i = tensor_value(b, mem, "mem").type, _indices(b, idx, "idx").type
     how = _word(b, coalesce, ("row", "elem"), "coalesce")
@@ -384,7 +384,7 @@ def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
 
 @operator
 def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
-    """Write the elements of a tile to the element numbers of a tensor in `idx`; return the tensor."""
+    """Write elements of a tile to a tensor, at the element numbers in `idx`; return the tensor."""
     in_core(b)
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
     i = _indices(b, idx, "idx").type
