@@ -220,7 +220,7 @@ def test_e2607_stray_writes(tmp_path: Path, sources: Path) -> None:
     assert not result.ok and all(c.ok for c in result.comparisons)
     assert [p.code for p in result.problems] == ["PTO-E2607"] * 2
     assert "outside of 'b': 1 bytes before its start" in result.problems[0].message
-    assert re.search("outside of 'f': byte 3[2-5], of 32 bytes", result.problems[1].message)
+    assert re.search("outside of 'f': byte 3[2-5]; size 32 bytes", result.problems[1].message)
 
 
 def test_an_input_that_is_written_to_is_a_warning(tmp_path: Path, sources: Path) -> None:

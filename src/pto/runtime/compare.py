@@ -48,7 +48,7 @@ class Comparison(Record):
         at, actual, expected = self.first
         d = Diagnostic("PTO-E2606", f"{what}: {self.mismatched} of {self.total} elements differ")
         place = f"[{', '.join(map(str, at))}]"
-        d.expected, d.got = f"{_shown(expected)} at {place}, the first", _shown(actual)
+        d.expected, d.got = f"{_shown(expected)} at {place} (first)", _shown(actual)
         d.notes.append((f"largest error {_shown(self.max_abs)}, relative {_shown(self.max_rel)}", None))
         d.notes.append((f"rtol={self.rtol:g}, atol={self.atol:g}", None))
         return d

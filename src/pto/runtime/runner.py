@@ -358,7 +358,7 @@ def _side_effects(case: str, memory: TensorMemory) -> Sequence[Diagnostic]:
         size = memory.array(name).nbytes
         out.append(
             Diagnostic(
-                "PTO-E2607", f"case {case}: a write outside of '{name}': {where}, of {size} bytes",
+                "PTO-E2607", f"case {case}: write outside of '{name}': {where}; size {size} bytes",
                 help="check the shapes and offsets of the kernel against the tensor",
             )
         )  # fmt: skip
