@@ -55,7 +55,7 @@ class Launcher {
     }
   }
 
-  /// None where the arguments are others; 0, or what went wrong: status, text, mark, and the addresses touched.
+  /// Return None if an argument does not fit, 0 on success, else (status, text, mark, two touched addresses).
   nb::object call(nb::tuple args, int blocks, int threads) const {
     const std::size_t count = takes_.size();
     if (args.size() != count || count > kMost) return nb::none();

@@ -1,4 +1,4 @@
-// Host calls of the device runtime (acl/acl.h), and what launches need of them (pto_host.hpp).
+// Host calls of the device runtime (acl/acl.h), and functions for launches (pto_host.hpp).
 #include "acl/acl.h"
 
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace pto::detail {
 struct Core;
 }
 
-/// As pto_host.hpp has it.
+/// As in pto_host.hpp.
 using pto_host_side = void (*)(const pto_launch&, const pto::detail::Core&);
 
 namespace {
@@ -29,7 +29,7 @@ struct Piece {
   size_t size;
   bool device;
   std::string name;
-  char* traced = nullptr;  // the contents that the trace has; null: zeros
+  char* traced = nullptr;  // last traced contents; null: zeros
 };
 
 std::mutex pieces_lock;
@@ -112,7 +112,7 @@ void trace_write(const void* at, size_t count) {
     pto::host::trace(pto::host::Message::window, {place.group, place.rank, place.offset}, at, count);
 }
 
-/// Trace memory of the device as far as it has changed since the last launch.
+/// Trace the pages of device memory that changed since the last launch.
 void trace_memory() {
   constexpr size_t kPage = 4096;
   const std::lock_guard<std::mutex> held(pieces_lock);
@@ -270,12 +270,12 @@ PTO_EXPORT aclFloat16 aclFloatToFloat16(float value) {
   return static_cast<aclFloat16>(sign | kept);
 }
 
-// The layer below it, which programs declare themselves.
+// The layer below acl: programs declare these calls.
 PTO_EXPORT int32_t rtSetDevice(int32_t device) { return aclrtSetDevice(device); }
 PTO_EXPORT int32_t rtStreamCreate(void** stream, int32_t) { return aclrtCreateStream(stream); }
 PTO_EXPORT int32_t rtStreamDestroy(void* stream) { return aclrtDestroyStream(stream); }
 PTO_EXPORT int32_t rtStreamSynchronize(void* stream) { return aclrtSynchronizeStream(stream); }
-/// The address of signals between cores: null, cores have their own.
+/// The address of signals between cores: null, cores store them.
 PTO_EXPORT int32_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* length) {
   *address = 0, *length = 0;
   return 0;
