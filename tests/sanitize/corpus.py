@@ -33,7 +33,7 @@ from pto.engine.result import LaunchResult
 PROGRAMS = Path(__file__).parent / "programs"
 NAMES = sorted(p.name.removesuffix(".bad.pto") for p in PROGRAMS.glob("*.bad.pto"))
 
-_CHECK = re.compile(r"(\w+) (PTO-E\d{4})((?: [^ ]+)*?) at (\d+)(?: with ([\d, ]+))?$")
+_CHECK = re.compile(r"(\w+) (PTO-E\d{4}|SA-\d{4})((?: [^ ]+)*?) at (\d+)(?: with ([\d, ]+))?$")
 _ARRAY = re.compile(r"([a-z]\w*):(\d+(?:x\d+)*)$")
 
 

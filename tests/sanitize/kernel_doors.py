@@ -262,7 +262,7 @@ _APART = [
 ]
 _TASKS = {
     **{name.removesuffix(".bad"): Differs(why) for name, why in KNOWN.items() if name.endswith(".bad")},
-    **differing(_FIRST, ["unbound_tile", "valid_shape_too_large"]),
+    **differing(_FIRST, ["unbound_tile", "valid_shape_too_large", "tassign_beyond_capacity"]),
     **differing("the graph is stuck", _STUCK, "PTO-E2624"),
     **differing(_BLOCKS, _APART),
 }
