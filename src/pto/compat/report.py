@@ -144,11 +144,13 @@ class _Options:
 def _earlier(out: Path, options: _Options) -> tuple[dict[str, list[ReportRow]], bool]:
     """Return the rows of the last report in a folder by file, and True if its settings are the same."""
     rows: dict[str, list[ReportRow]] = {}
+    if not (out / "report.json").is_file():
+        return {}, False
     try:
         data = json.loads((out / "report.json").read_text(encoding="utf-8"))
         for p in data["programs"]:
             rows.setdefault(p["file"], []).append(ReportRow(**p))
-    except (OSError, ValueError, TypeError, KeyError):  # none, or one of another version
+    except (OSError, ValueError, TypeError, KeyError):  # damaged, or of another version
         return {}, False
     settings = (data.get("sanitize"), data.get("platform"), data.get("devices"), data.get("timeout"))
     return rows, settings == (options.sanitize, options.platform, options.devices, options.timeout)
