@@ -176,6 +176,7 @@ matrix: $(TESTS)
 lint: $(LINTERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.wording
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --level error
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 

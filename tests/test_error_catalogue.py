@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests import wording
 from tests.each import each
 
 import pto
@@ -183,7 +184,22 @@ def entry_is_filled(entry: errors.CatalogueEntry) -> None:
         assert text and text == text.strip(), name
     assert entry.explain.endswith(".") and entry.fix.endswith("."), "sentences end with a full stop"
     assert not entry.title.endswith("."), "a title is no sentence"
+    assert not re.match(r"(What|Whether|How|The|This|It|You|There)\b", entry.fix), "the way out is what to do"
+    assert not re.search(r"\b(nobody|whoever|somebody)\b", " ".join((entry.title, entry.explain, entry.fix)))
     assert "{op}" not in entry.title + entry.explain + entry.fix, "unfilled placeholder"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'def f():\n    """Whether it is so."""\n',
+        'fail("E1", f"\'{x}\' is no tile")\n',
+        "report(op, 'nobody reads it')\n",
+    ],
+)
+def test_the_lint_finds_wording_that_is_always_wrong(text: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(text)
+    assert len(list(wording.problems(tmp_path / "wrong.py"))) == 1
 
 
 def test_entries_are_looked_up_in_any_case() -> None:

@@ -32,8 +32,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E0004",
         "not a PTO program",
         "The tool expects text or bytecode of PTO, but the file is C++, Python or a compiled library.",
-        "pto run and pto build take C++, pto run takes libraries; the other tools take programs. Run Python "
-        "with python: FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
+        "Use pto run or pto build for C++, pto run for libraries, and python for Python: "
+        "FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
     ),
     (
         "PTO-E0005",
@@ -921,7 +921,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "ranks that did not meet or failed",
         "A launcher has started another number of ranks than requested, the ranks did not find each other, a "
         "rank was killed, a rank was stopped while others waited for it, or the time limit passed.",
-        "The message has the state of each rank: check the first that ended.",
+        "Check the rank that ended first: the message has the state of each rank.",
     ),
     (
         "PTO-E2423",
@@ -1088,7 +1088,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2629",
         "internal error of the task runtime",
         "The runtime found its own data in an invalid state.",
-        "This is a bug of pto: report it with the program.",
+        "Report this bug of pto, with the program.",
     ),
     (
         "PTO-E3001",
@@ -1207,7 +1207,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E3102",
         "unsupported module of pypto",
         "A program imports a module of pypto that this package does not replace.",
-        "docs/pypto.md lists the supported modules; the other project named pypto is not supported.",
+        "Use the modules that docs/pypto.md lists; the other project named pypto is not supported.",
     ),
     (
         "PTO-E3103",
@@ -1229,7 +1229,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "unsupported module of simpler",
         "A program imports a module of simpler or simpler_setup that this package does not replace, or a "
         "module of its checkout (simpler_setup.goldens) from outside the checkout.",
-        "docs/simpler.md lists the supported modules; the message has an alternative.",
+        "Use the alternative in the message; docs/simpler.md lists the supported modules.",
     ),
     (
         "PTO-E3106",
