@@ -1,4 +1,4 @@
-// Common parts of the runs of all variants towards Python: kernels, log lines, the GIL, failures, records.
+// Common parts of the Python bindings of all run variants: kernels, log lines, the GIL, failures, records.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -71,8 +71,8 @@ class PyKernels {
     owners_.push_back(std::move(owner));
   }
 
-  /// A Python function: called with the task id, the slots of the task as integers, and which of them are
-  /// tensors, and only read, as bits.
+  /// Add a Python function. Its arguments: the task id, the slots of the task as integers, and two bit masks:
+  /// slots that are tensors, and slots that are only read.
   void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
     Kernel kernel;
     kernel.name = name;
@@ -100,7 +100,8 @@ class PyKernels {
     kernels.add(func_id, std::move(kernel));
   }
 
-  /// After the last run: a function may lead back to it, a circle that no garbage collector would see.
+  /// Call after the last run: a function may refer back to this object, a cycle that the garbage collector
+  /// cannot see.
   void forget_functions() {
     for (PyObject* function : functions_) Py_DECREF(function);
     functions_.clear();
@@ -116,30 +117,28 @@ class PyKernels {
   std::vector<nb::object> owners_;
 };
 
-/// One run. The GIL is released while this thread does other things than call a Python orchestration.
 /// A group of runs that wait for one another; kept as long as one of them.
 struct PyRunGroup {
   std::shared_ptr<RunGroup> group = std::make_shared<RunGroup>();
 };
 
+/// One run. The GIL is released while this thread does other things than call a Python orchestration.
 class PyRun {
  public:
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
   /// Set the duration of a kernel in virtual time, in nanoseconds, or the function that returns the durations
-  /// of the other kernels. Its arguments: the number of the kernel, the kind of its core, its slots, the
-  /// slots that are tensors and those of them that are only read (as bits), its block, the number of blocks,
-  /// whether it is a block, and its task. `set_by_doing`: the function is called after the kernel was
-  /// executed.
+  /// of the other kernels. The function gets the kernel, the kind of its core, its slots, two bit masks (slots
+  /// that are tensors, and slots that are only read), its block, the number of blocks, true for a block, and
+  /// the task. `set_by_doing`: it is called after the kernel was executed.
   void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
   void set_by_doing(int func_id) { durations_.set_by_doing(func_id); }
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
-  /// (code, text) of the failure; code 0 without one. Then the Python exception, if that was it: it is
-  /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
-  /// the kernel, the place in its source, the task and the place of its submission, where those are known.
+  /// Return (code, text, exception, kernel, mark, task, site); code 0 without a failure. The exception is
+  /// moved out, because its traceback refers to this run. Unknown parts are empty.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
@@ -245,8 +244,7 @@ class PyRun {
     }
   }
 
-  /// Entry for the calls of a Python orchestration: when the run has failed, an exception of its own unwinds
-  /// it.
+  /// Run a call of a Python orchestration; after a failure, raise an exception that unwinds it.
   template <class Body>
   auto guarded(Body&& body) -> decltype(body()) {
     try {

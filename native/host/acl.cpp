@@ -56,7 +56,8 @@ aclError bad(const char* what) {
 }
 
 aclError take(void** memory, size_t size, bool device, const char* call) {
-  if (memory == nullptr || size == 0) return bad((std::string(call) + ": no bytes are asked for").c_str());
+  if (memory == nullptr || size == 0)
+    return bad((std::string(call) + ": expected an address and a size above 0").c_str());
   if (size > SIZE_MAX / 2) return ACL_ERROR_RT_MEMORY_ALLOCATION;
   void* got = nullptr;
   if (posix_memalign(&got, 512, (size + 511) / 512 * 512) != 0) return ACL_ERROR_RT_MEMORY_ALLOCATION;

@@ -70,7 +70,7 @@ inline aclError aclrtMemset(void* dst, size_t dst_size, int value, size_t count)
   return ACL_SUCCESS;
 }
 
-// Ranks of a program that has only one.
+// Stubs for programs with one rank.
 #define HcclHostBarrier(...) ((void)0)
 #define CommMpiInit(...) (true)
 #define CommMpiFinalize() ((void)0)
@@ -84,7 +84,7 @@ struct CommDeviceContext {
 };
 
 namespace pto::detail {
-/// Such programs print with streams of their own, which may be redirected: kernels print to the same streams.
+/// Such programs print to std::cout, which may be redirected; kernels print there, too.
 inline const bool kPrintsToStream = [] {
   plain_print = [](const char* text) { std::cout << text; };
   return true;
@@ -111,7 +111,7 @@ class NPUMemoryModel {
   static char* base(TileType space) { return detail::on_chip(space, 0); }
 };
 
-// Names that some intrinsics stand for.
+// `_IMPL` names of intrinsics.
 template <class... Args>
 inline void TLOAD_IMPL(Args&... args) {
   TLOAD(args...);

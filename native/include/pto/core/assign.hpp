@@ -1,8 +1,8 @@
 // TASSIGN: gives a tile its place in on-chip memory, or a global tensor its pointer.
 //
 // An address below the capacity of the space is an offset into it; a larger one is the address of a byte, as
-// `tile.data()` gives it. With a constant, TASSIGN<addr>(tile), the place is checked when the kernel is
-// compiled. In auto mode (__PTO_AUTO__) tiles find their own memory and assigning one does nothing.
+// from `tile.data()`. With a constant, TASSIGN<addr>(tile), the compiler checks the place. In auto mode
+// (__PTO_AUTO__) each tile gets its own memory, and TASSIGN is a no-op.
 #pragma once
 
 #include "pto/core/conv_tile.hpp"
@@ -50,8 +50,7 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   return found;
 }
 
-/// Return the address of on-chip memory that a program made a pointer of; a number that is not an offset is
-/// returned as it is.
+/// Return the pointer for an on-chip offset; return any other address unchanged.
 inline char* pointer_at(TileType loc, uint64_t address) {
   const int space = static_cast<int>(loc);
   if (address >= room(space)) return reinterpret_cast<char*>(static_cast<uintptr_t>(address));
@@ -62,13 +61,13 @@ inline char* pointer_at(TileType loc, uint64_t address) {
 template <class T>
 struct Binder {
   using DType = typename T::DType;
-  /// Let a tile or tensor lie at a byte in memory.
+  /// Place a tile or tensor at an address.
   static void bind(T& object, const void* at) { object.data_ = static_cast<DType*>(const_cast<void*>(at)); }
   /// The address; null if it has none yet.
   static const void* at(const T& object) { return object.data_; }
 };
 
-/// Let a tile lie where another object does: for views, FIFO slots and the like.
+/// Place a tile at the address of another object: for views, FIFO slots and the like.
 template <class T>
 inline void bind(T& tile, const void* at) {
   Binder<T>::bind(tile, at);
@@ -119,7 +118,7 @@ PTO_INST void TASSIGN(T& object, Address address) {
     if constexpr (!std::is_pointer_v<Address>)
       detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
                                            detail::used_bytes(object)));
-    // A pointer comes from a tile, of which this one is a part then.
+    // A pointer comes from another tile: this tile is a part of it.
     PTO_TRACE(static_cast<uint64_t>(address) < detail::room(static_cast<int>(T::Loc))
                   ? "alloc_tile result:"
                   : "alloc_tile.within result:",

@@ -23,22 +23,22 @@ inline int64_t reach(int64_t count, int64_t step) {
   return far < -kFar ? -kFar : far > kFar ? kFar : far;
 }
 
-/// That of an atomic operation on elements of a type; its enumeration has none first, then add, max and min.
+/// Use of an atomic operation on elements of a type; its enumeration begins with none, add, max, min.
 template <class Atomic>
 constexpr Use use_of(Atomic op, DType type) {
   const int kind = static_cast<int>(op) + 1;
   return static_cast<Use>(kind == static_cast<int>(Use::write) ? kind
                                                                : kind | (static_cast<int>(type) + 1) << 8);
 }
-/// The type of the elements that are combined with.
+/// Element type of an atomic use.
 constexpr DType combined_type(Use use) { return static_cast<DType>((static_cast<int>(use) >> 8) - 1); }
 
-/// True if uses of global memory are observed; then, if they are observed or bounded.
+/// True if uses of global memory are observed; below, if they are observed or bounded.
 inline bool is_noted(const Core* me) { return me->host != nullptr && me->host->used != nullptr; }
 inline bool is_watched(const Core* me) { return me != nullptr && (me->arrays != nullptr || is_noted(me)); }
 
 PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, int64_t high, Use use);
-/// Its two halves, for bytes of which some are not touched: `note` each run of the others, if `is_noted`.
+/// `touch` in two steps, for partly accessed bytes: check all, then `note` each accessed run if `is_noted`.
 PTO_COMMON void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high);
 PTO_COMMON void note(const volatile void* data, int64_t low, int64_t high, Use use);
 /// Call after the last `note` for the coming accesses; an instruction notes its writes last.
@@ -77,7 +77,7 @@ inline T& element(T* data, Index index) {
   return data[at];
 }
 
-/// A quotient is computed here, not where it is used: a division by zero is to happen at its place.
+/// Compute a quotient here, so that a division by zero fails at its place.
 template <class T>
 inline void now(const T& value) {
   if constexpr (std::is_integral_v<T>) asm volatile("" : : "r"(value));
@@ -88,7 +88,7 @@ inline void check_step(int64_t by) {
   if (by <= 0) failf("[PTO-E2102] a loop step of %lld, which must be positive", static_cast<long long>(by));
 }
 
-/// Numbers that an intrinsic has no form for, of a program that was emitted before they were known.
+/// Report a number that the intrinsic cannot spell; it was unknown when the program was emitted.
 inline void check_spelled(bool spelled, const char* name, const char* what) {
   if (!spelled) failf("[PTO-E1301] %s: no C++ spelling %s", name, what);
 }
@@ -96,7 +96,7 @@ inline void check_spelled(bool spelled, const char* name, const char* what) {
 /// The name of the array that holds an address; empty where none does.
 PTO_COMMON const char* name_of(const volatile void* data);
 
-/// The root alone calls a collective: its tensor is no other rank's.
+/// Check that only the root calls a collective, on its own tensor.
 PTO_COMMON void check_root(const volatile void* data, int member);
 
 /// The current source location; see `mark` in launch_abi.hpp.

@@ -1,7 +1,7 @@
 // Included after an orchestration whose entry takes ChipTaskArgs: the entry that the runtime calls.
 //
-// The source was compiled with its entry and its configuration called pto2_chip_entry and pto2_chip_config, as
-// the runtime wants a function of the usual name.
+// The source is compiled with its entry and configuration renamed to pto2_chip_entry and pto2_chip_config,
+// because the runtime calls the usual name.
 #pragma once
 
 #include "pto_orchestration_api.h"
