@@ -115,7 +115,7 @@ def _subscript(p: RowReader, row: Row, value: Value, given: list[Given], at: int
 
 
 class _FlatWindow(Value):
-    """A subscripted view; its size is that of the tile of the same move."""
+    """A subscripted view; it has the size of the statement's tile."""
 
     __slots__ = ("at", "indices", "view")
 

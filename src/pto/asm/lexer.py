@@ -53,8 +53,8 @@ def _pattern(depth: int) -> re.Pattern[str]:
     )
 
 
-#: The usual types. Others nest up to five deep, and that pattern takes longer to compile than a short program
-#: to parse.
+#: The usual types. A pattern for others, up to five deep, takes longer to compile than a short program to
+#: parse.
 _TOKEN = _pattern(1)
 _DEEPEST = 4
 _BLANK = " \t\r\n"

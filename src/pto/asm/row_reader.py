@@ -61,7 +61,7 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
 
 
 def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
-    """Return a format with one type for a list of operands, and for each operand the one with its type."""
+    """Return a format with one type per list of operands, and a map of the others to the typed operand."""
     out: list[Step] = []
     same: dict[str, str] = {}
     for step in steps:

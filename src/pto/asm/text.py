@@ -56,8 +56,8 @@ def format_source(source: Source) -> tuple[str | None, list[Diagnostic]]:
 
 
 def to_text(module: Module, form: str = "pto", locations: bool = False) -> str:
-    """Return a module as text in one of FORMS; with `locations`, operations of other files have their
-    locations, except in PTO-AS."""
+    """Return a module as text in one of FORMS; `locations` adds the source locations of
+    operations from other files (an error for PTO-AS)."""
     aliases = {"dps": "pto", "mlir": "generic"}
     form = aliases.get(form, form)
     if form not in FORMS:

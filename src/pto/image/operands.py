@@ -42,8 +42,8 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
     "width": (1, 2, 4, 8),  # bytes of an integer
     "bits": (4, 8, 16, 32, 64),  # of an element
     "rank": range(1, 6),
-    "depth": range(1, 126),  # dimensions of an array or a convolution tile: an instruction has 254 operands
-    "length": range(1, 1 << 31),  # of one of these
+    "depth": range(1, 126),  # dimensions of an array or convolution tile; limit: 254 operands per instruction
+    "length": range(1, 1 << 31),  # of a dimension
     "members": range(1, 255),
     "extent": range(1 << 31),  # of a tile
     "step": range(1 << 31),  # elements from one row or column to the next
@@ -66,7 +66,7 @@ class ImageOperand(Record):
 
     name: str
     kind: str
-    times: str = ""  # the name of the number with their count
+    times: str = ""  # the operand with the repeat count
 
 
 def _operands(text: str) -> tuple[ImageOperand, ...]:

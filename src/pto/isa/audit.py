@@ -111,8 +111,8 @@ def problems(row: Row) -> list[str]:
     return out
 
 
-#: Part of the destination that a tile row with an expression replaces. With parts, hardware leaves elements
-#: that no source has.
+#: Part of the destination that a tile row with an expression replaces. With "parts", hardware keeps the
+#: elements that no source has.
 _REPLACED = {
     "": "valid", "columns": "valid", "row": "valid", "parts": "part", "column 0": "valid", "row 0": "valid",
     "storage": "valid", "fold columns": "column0", "fold rows": "row0",

@@ -364,7 +364,7 @@ _REGION_WORDS = {"valid_eq": "same valid region as", "valid_le": "valid region w
 
 
 def _statement(node: ast.expr) -> tuple[str, str]:
-    """Return one condition, with its subject separate if other operands may share the rest."""
+    """Return (operand, condition); the operand is "" if it stays within the condition."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 2:
         words = _REGION_WORDS.get(node.func.id)
         if words:
@@ -398,7 +398,7 @@ class _Spell(ast.NodeTransformer):
 
 
 def readable(expr: str) -> str:
-    """Return an expression as in the documentation: constants as in the text, and words for `has`."""
+    """Return an expression as in the documentation: constants by their values, words for `has`."""
     node = _Spell().visit(ast.parse(expr, mode="eval"))
     text = ast.unparse(node)
     for name in sorted(_has_arguments(node), key=len, reverse=True):

@@ -2,7 +2,7 @@
 
 The name of a call is its C++ (`image.calls`): one statement per result. An expression has 32-bit and 64-bit
 integers, conditions, and floats that are only compared, selected or converted from integers. Any other call
-remains a call: a division traps through the machine, and only one compiler computes float arithmetic.
+remains a call: a division traps through the machine, and float arithmetic must come from one compiler.
 
     int32_t& a0; int32_t& a1; int32_t& a2; a0 = (int32_t) ((uint32_t) a1 + (uint32_t) a2);
 """
