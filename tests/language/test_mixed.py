@@ -393,7 +393,7 @@ def test_problems():
         unsplit.run(x, x, x, target="a5")
     for function, said in (
         (prime, "cannot give a tile with odd rows and columns to both vector cores"),
-        (asks, "cannot use a number of the vector core on the cube core"),
+        (asks, "cannot use a number from the vector core on the cube core"),
         (outside, "cannot use pl.aiv_shard outside of `for lane in pl.split_aiv"),
         (odd, "cannot halve 31 rows"),
         (columns, "cannot halve partly valid columns"),

@@ -483,7 +483,7 @@ class _Half(Rewriter):
 
     def _missing(self, op: Op) -> None:
         mine, theirs = ("cube core", "vector core") if self.core == CUBE else ("vector core", "cube core")
-        fail(UNSUPPORTED, f"cannot use a number of the {theirs} on the {mine}", op.loc,
+        fail(UNSUPPORTED, f"cannot use a number from the {theirs} on the {mine}", op.loc,
              help="read it from global memory, or end the region before it is needed")  # fmt: skip
 
     def _if_first(self, make: Any) -> Op:

@@ -1,7 +1,7 @@
 """Happens-before order of tasks of several ranks, and races on the bytes of their windows.
 
 A task is ordered after the tasks that it depends on, and after the earlier work of a task whose signal it has
-waited for. Within a task, a signal is sent after all other work and a wait comes before it (`pld.system`);
+waited for. Within a task, a signal is sent after earlier work, and later work follows a wait (`pld.system`);
 the sanitizer `race` checks the order within a task.
 """
 
@@ -20,7 +20,7 @@ from ...ir.core import Operation
 from ..problems import RANKS
 
 Array = Any
-#: The completed part of every task, by task number; each of its notifications ends a part.
+#: The last part that is ordered before, by task number; notifications of a task end its parts.
 Clock = dict[int, int]
 #: Rows of a window's table: two writers and two readers per element, of different tasks.
 _WRITERS, _READERS = (0, 1), (2, 3)
@@ -84,7 +84,7 @@ class Order:
         self._told: set[frozenset[Operation]] = set()
 
     def window(self, array: Array, name: str) -> None:
-        """Register an array with the windows of all ranks, and the name of a task for it."""
+        """Register an array with the windows of all ranks, and its name in a task."""
         found = next((w for w in self._windows if w.array is array), None)
         if found is None:
             self._windows.append(_Window(name, array))

@@ -37,7 +37,7 @@ def shown(value: Any) -> str:
 
 
 def carries(value: Any) -> bool:
-    """Return True if a loop can carry a value; None stands for no task, which a task may replace."""
+    """Return True if a loop can carry a value; None is a missing task, and may become a task."""
     return value is None or is_scalar(value) or isinstance(value, Value)
 
 

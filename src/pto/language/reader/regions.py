@@ -1,5 +1,5 @@
-"""Regions: `with pl.at()`, `for i in pl.spmd(n)`. They give the names that they set and that are read
-later."""
+"""Regions: `with pl.at()`, `for i in pl.spmd(n)`. The results of a region are
+the names that it sets and that are read later."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _read_region(
     if not counter:
         _check_blocks(f, region, block, place)
     check_predicate(f, region.options, (v for o in block.walk() for v in o.operands()), place)
-    if core:  # signals order tasks of other ranks
+    if core:  # signals order accesses to windows
         wholes = {r.whole for r in f.build.ranks.values()}
         taken = dict.fromkeys(v for o in block.walk() for v in o.operands() if isinstance(v.type, TensorType))
         used = [v for v in taken if v in wholes]
@@ -178,7 +178,7 @@ def _read_region(
 
 
 def _leaves(f: Frame, name: str, before: dict[str, Any], block: Block) -> bool:
-    """Return True if a name that a region sets is read after it, and made in it."""
+    """Return True if the value of a name is made in a region and read after it."""
     value = f.names.get(name)
     made = isinstance(value, Value) and value is not before.get(name) and inside(value, block)
     return made and name in f.live

@@ -41,7 +41,7 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
         return
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
-    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # other values have their types
+    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # the others keep their types
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
         if made:
             written = written_type(said)
@@ -64,7 +64,7 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
 
 def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) -> None:
     if value.type.dtype == BOOL and said.dtype in _BYTES:
-        return  # a mask, by its bytes, whose number depends on the target
+        return  # bytes of a mask, whose number depends on the target
     wrong = said.dtype is not None and said.dtype != value.type.dtype
     known = [(index.known(a), b) for a, b in zip(value.type.shape, said.shape, strict=False)]
     wrong |= len(said.shape) != value.type.rank or any(
@@ -115,7 +115,7 @@ def _unnamed(target: ast.expr) -> bool:
 
 
 def _nobody_asks(task: Any) -> None:
-    """Drop the task result of a submission in an exact text if it has no name."""
+    """Drop the task result of a submission, because no name takes it."""
     if isinstance(task, Value) and task.type.dtype == TASK_ID and task.op is not None:
         if task.op.name == "call" and task in task.op.results:
             task.op.results.remove(task)
