@@ -61,7 +61,7 @@ def _taken(context: Context, op: Operation) -> None:
         context.report(
             op, "PTO-E0401", f"unknown valid region of the slots of %{source.name}", at=source,
             expected="the result of alloc_multi_tile, or a valid region without ? in the type",
-            got=str(of), help="take the slot where the tile is made",
+            got=str(of), help="take slots from alloc_multi_tile directly",
         )  # fmt: skip
     number = constant_of(slot)
     if isinstance(number, int) and not 0 <= number < of.count:

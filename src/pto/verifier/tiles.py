@@ -238,10 +238,10 @@ def _mode(context: Context, op: Operation, manual: bool) -> None:
     has_addr = op.get("addr") is not None
     if manual and not has_addr:
         why = "when --pto-level=level3" if context.level else "because other tiles of this program have one"
+        other = "drop --pto-level=level3" if context.level else "drop all addresses"
         context.report(
             op, "PTO-E0901", f"requires 'addr' operand {why}", expected="addr = %address", got="no address",
-            help="give every tile an address, by addr or by pto.tassign before its first use, or none to "
-            "have them placed",
+            help=f"give every tile an address, by addr or by pto.tassign before its first use, or {other}",
         )  # fmt: skip
     elif has_addr and not manual:
         context.report(
