@@ -1,12 +1,12 @@
 """Arguments of a kernel on a command line: arrays from files, new arrays, and numbers. In a launch with
 several ranks, each rank has its own arrays.
 
-    @FILE.npy            an array, copied in; {rank} in the name is the number of the rank
-    @+FILE.npy           the same, written back to the file
-    DTYPE:DIMS[=FILE]    zeros, saved after the run; with ranks one file per {rank}, or all ranks in one file
-    window:DTYPE:DIMS    with ranks: memory that the other ranks can access, initially zero
-    context, rank, ranks with ranks: the communicator structure, and two numbers
-    12, 0x10, 1.5        a scalar
+    @FILE.npy             an array, copied in; {rank} in the name is the number of the rank
+    @+FILE.npy            the same, written back to the file
+    DTYPE:DIMS[=FILE]     zeros, saved after the run; with ranks one file per {rank}, or all ranks in one file
+    window:DTYPE:DIMS     with ranks: memory that the other ranks can access, initially zero
+    context, rank, ranks  with ranks: the communicator, the number of the rank, the number of ranks
+    12, 0x10, 1.5         a scalar
 """
 
 from __future__ import annotations

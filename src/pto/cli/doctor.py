@@ -237,7 +237,7 @@ NamedCheck = tuple[str, bool, Callable[[], str]]
 
 
 def checks() -> list[NamedCheck]:
-    """Return the checks. The default engine is named `engine`. Engines that compile follow the compiler."""
+    """Return the checks; the default engine is `engine`. Engines that compile come after the compiler."""
     engines: list[tuple[bool, NamedCheck]] = []
     for n, e in enumerate(ENGINES.values()):
         engines.append((e.compiles, ("engine" if not n else f"engine {e.name}", e.required, _engine(e))))

@@ -80,8 +80,8 @@ class Binding:
         return []
 
     def _spread(self, first: list[Any]) -> None:
-        """Spread the values of the first function to all functions, in order. Each function takes the values
-        that the launch fills in by name."""
+        """Spread the values of the first function to all functions: by name those that the launch fills in,
+        in order the others."""
         named = [(p.name, value) for p, value in zip(self.kernel.args, first, strict=True)]
         of = {name: value for name, value in named if name in SPMD}
         given = [value for name, value in named if name not in SPMD]
@@ -168,7 +168,7 @@ class Binding:
             )  # fmt: skip
         if type.is_float:
             fits = abs(value) <= sys.float_info.max or isinstance(value, float)
-        else:  # an unsigned reading is fine
+        else:  # unsigned values fit, too
             fits = fit(str(type))(value) == value or 0 <= value < 1 << (type.bits or 64)
         if not fits:
             return self._problem(
@@ -191,7 +191,7 @@ class Binding:
                     got=_describe(value),
                 )
             value = np.from_dlpack(value) if hasattr(value, "__dlpack__") else np.asarray(value)
-        array: Array = np.asarray(value)  # no subclass: a matrix never becomes flat
+        array: Array = np.asarray(value)  # not np.matrix, which cannot become flat
         if dtype and not fits(array.dtype, dtype):
             right = ARRAY_DTYPES.get(dtype)
             hint = (

@@ -186,7 +186,7 @@ class Region:
         store_at(data, self.base, at, self.bits, values, self.nibble)
 
     def _pairs(self) -> Region | None:
-        """Return the bytes of a region of 4-bit elements as a region, if it has whole bytes."""
+        """Return a region of 4-bit elements as one of bytes, if it has whole bytes."""
         if self.bits != 4 or self.nibble or not self.rows.size or not self.cols.size:
             return None
         axes = _whole_bytes(self.rows, self.cols)
@@ -269,7 +269,7 @@ def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
     item = bits // 8
     if not at.size:
         return np.empty(0, dtype)
-    # without a sign, negative offsets are out of range, too
+    # as unsigned, negative offsets are out of range, too
     top = int((at.view(np.uintp) if at.dtype == np.intp else at.astype(np.int64).view(np.uint64)).max())
     if base < 0 or base + (top + 1) * item > data.size:
         raise IndexError(f"element {int(at.max())} from byte {base} of a memory of {data.size}")

@@ -37,7 +37,7 @@ def link_flags() -> list[str]:
 
 
 def header_flags(source: Source, flags: Sequence[str]) -> list[str]:
-    """Return flags that leave out headers of pto that neither a source nor a file that it includes uses."""
+    """Return flags that leave out the headers of pto that no source or included file uses."""
     if any(f.startswith("-I") for f in flags):
         return []
     files = [file for _, file in sources_of(source)]

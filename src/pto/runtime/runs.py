@@ -91,7 +91,7 @@ class Replayed(Ran):
         super().__init__(dict(records.stats), recorded)
         self.records = records
         self.hazards = hazards
-        #: Reports of the sanitizers `checked`, and kernels that were not fully checked, with the reason.
+        #: Reports of the sanitizers in `checked`; `unchecked` are kernels not fully checked, with the reason.
         self.diagnostics: list[Diagnostic] = []
         self.checked: frozenset[str] = frozenset()
         self.unchecked: dict[str, str] = {}
@@ -200,9 +200,9 @@ def run(
     is the number of host threads (default: the number of processors). `seed` runs everything on one thread,
     in an order that depends on the seed only. `rings`: task_window, heap, dep_pool, tensormap_pool.
     `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them. `sanitize` names
-    checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of C++ kernels and programs, and of
-    the order of tasks: Run.diagnostics, and Run.unchecked for other kernels. `company`: the runs that kernels
-    may wait for, the number of this run among them, and the memory that all of them access (see `ranks`).
+    checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of C++ kernels, programs and the
+    order of tasks. Run.diagnostics has the reports, Run.unchecked the other kernels. `company`: the runs that
+    kernels may wait for, the number of this run among them, and the memory that all access (see `ranks`).
 
     With `virtual_time` kernels take the microseconds of `durations` (a mapping by kernel name, a function of
     a `TaskInfo`, a file), and the runtime those of `machine` (a .toml file; default: a2a3). Times, traces and

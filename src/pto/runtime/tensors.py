@@ -97,8 +97,8 @@ def values_of(
 ) -> list[Any]:
     """Return the parameters of a task for a Python kernel: arrays for tensors, numbers for the rest.
 
-    `tensors` and `inputs` have a bit for each parameter that is a tensor, and that is only read. The kernel
-    cannot write to inputs, because no task would wait for such a write.
+    `tensors` has a bit for each tensor, `inputs` for each tensor that is only read. The kernel cannot write
+    to inputs, because no task would wait for such a write.
     """
     slot_tensor = extension().slot_tensor
     out: list[Any] = []

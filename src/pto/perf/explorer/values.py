@@ -23,7 +23,7 @@ Decode = Callable[[Array], Array]
 
 #: Default budget of compressed contents in bytes; bytes of a chunk before compression.
 BUDGET, CHUNK = 8 << 20, 1 << 18
-#: Maximum number of elements of a snapshot (its first rows), and of operands.
+#: Maximum elements of a snapshot (the first rows stay), and maximum operands.
 MOST_ELEMENTS, MOST_OPERANDS = 1 << 18, 60_000
 #: Element types that the page reads; others are stored as f32.
 READ = ("f32", "f16", "bf16", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
