@@ -24,6 +24,7 @@ ALLOWED = {
     ("cli/python.py", "exec"): "pto python -c: " + _PYTHON,
     ("cli/python.py", "runpy"): "pto python: " + _PYTHON,
     ("cli/ptoas.py", "os.fork"): "workers of ptoas -j",
+    ("cli/explain.py", "subprocess"): "runs our own tools on a program of the package",
     ("compat/report.py", "subprocess"): "runs the user's own Python files for a report",
     ("engine/cpp/compiler.py", "subprocess"): "the C++ compiler: " + _TOOL,
     ("engine/reference/meaning.py", "exec"): _TABLES,

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 FOLDER = Path(__file__).parent / "cpp"
 FILES = sorted(p.stem for p in FOLDER.glob("*.cpp"))
 _ONLY = re.compile(r"// (good|bad)\b")
-_FOUND = re.compile(r"// .*\bFOUND (PTO-E\d{4})")
+_FOUND = re.compile(r"// .*\bFOUND ((?:PTO-E|SA-)\d{4})")
 _KERNEL = re.compile(r"__global__ AICORE void (\w+)\(")
 
 
