@@ -25,10 +25,15 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   const uint64_t at = is_offset ? address : inside;
   const bool ends_inside = at < capacity(space) && at + bytes <= capacity(space);
   if (at < room(space)) use_space(me, space, at + bytes);
-  if ((is_offset && !ends_inside) || (!is_offset && address < kLowestPointer)) [[unlikely]]
+#ifdef PTO_TRACED  // observers report these at their line
+  constexpr bool kRefuse = false;
+#else
+  constexpr bool kRefuse = true;
+#endif
+  if ((kRefuse && is_offset && !ends_inside) || (!is_offset && address < kLowestPointer)) [[unlikely]]
     failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s; fix: FIX-A12",
           bytes, static_cast<size_t>(address), capacity(space), kSpaceNames[space]);
-  if (is_offset && at % kAlign[space] != 0) [[unlikely]]
+  if (kRefuse && is_offset && at % kAlign[space] != 0) [[unlikely]]
     failf("[PTO][SA-0354] TASSIGN: address 0x%zx of %s is not a multiple of %zu; fix: FIX-A12",
           static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
   PTO_CHECK(capacity(space) > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
