@@ -93,7 +93,8 @@ define INSTALL
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
 
-# The installation for development has a list of the modules, which the build must not import by when packages are others.
+# The editable installation has a map from modules to files. It is wrong after a change of packages: the build, which
+# imports src/pto, must not use it then.
 $(PACKAGES): FORCE | $(BIN)/python
 	@find src/pto -name __init__.py | sort | cmp -s - $@ || \
 	  { rm -f $(VENV)/lib/python*/site-packages/_editable_skbc_pto.*; find src/pto -name __init__.py | sort > $@; }

@@ -43,6 +43,12 @@ _LOADS = (
     "UNPK_B16 14 BLK 15 E2B_B16 16 E2B_B32 17 UNPK_B32 18 DINTLV_B32 19 UNPK4_B8 20"
 ).split()
 
+
+def with_width(dist: str, bits: int) -> str:
+    """Return a distribution of loads with its item width, if that is the width of the elements."""
+    return f"{dist}_B{bits}" if dist in ("BRC", "US", "DS") else dist
+
+
 _PATTERNS = "ALL VL1 VL2 VL3 VL4 VL8 VL16 VL32 VL64 VL128 M3 M4 H Q"
 
 _LIST = (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from ...ir.core import Block, Operation, Value, constant_of
 from ...ir.types import MaskType, PtrType, VRegType
 from ...isa.dtypes import DTYPES
-from ...isa.micro_tags import TAGS, spelled
+from ...isa.micro_tags import TAGS, spelled, with_width
 from .control import is_align
 from .function import CAST, PLACES, CppFunction, handles
 from .spelling import QUALIFIER, register
@@ -304,8 +304,8 @@ def _item_type(dtype: str, width: int) -> str:
 @handles("pto.vlds")
 def _vlds(f: CppFunction, op: Operation) -> None:
     r, source = op.results[0], op.group("source")[0]
-    word = str(op.attr("dist"))
-    word = f"{word}_B{bits_of(r)}" if word in ("BRC", "US", "DS") else _SAME.get(word, word)
+    word = with_width(str(op.attr("dist")), bits_of(r))
+    word = _SAME.get(word, word)
     dtype = _item_type(dtype_of(source), _width(word))
     registers = [seen_as(f, r, dtype)]
     if word == "DINTLV_B32":

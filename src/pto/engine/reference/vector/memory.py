@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....isa.dtypes import DTYPES
+from ....isa.micro_tags import with_width
 from ...elements import Array, code_dtype
 from ...memory import MemoryFault, Pointer
 from ...region import Region, blocked
@@ -97,8 +98,7 @@ def _load_mode(token: str, size: int) -> Mode:
     """Return the mode of a token of vlds for elements of `size` bytes."""
     if token == "NORM":
         return _mode(size, 1, WIDTH // size, 0, 1)
-    if token in ("BRC", "US", "DS"):
-        token = f"{token}_B{8 * size}"
+    token = with_width(token, 8 * size)
     mode = _LOADS[_ALIASES.get(token, token)]
     if token in ("BRC_BLK", "BLK"):  # a block of elements
         mode = mode._replace(width=size, slot=size, cols=BLOCK // size)
