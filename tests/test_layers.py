@@ -17,6 +17,7 @@ SEES = {
     "files": "",
     "wire": "diag",
     "signals": "",
+    "trials": "diag signals",
     "isa": "diag",
     "knobs": "diag isa",
     "cache": "diag files knobs isa",
@@ -35,13 +36,13 @@ SEES = {
     "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects",
     "host": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine",
     "runtime": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine",
-    "language": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime",
-    "tune": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
-    "compat": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host runtime language compat tune",
+    "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime",
+    "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
+    "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
+    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host runtime language compat tune",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
-BESIDE = ("diag", "files", "wire", "signals", "knobs", "cache")
+BESIDE = ("diag", "files", "wire", "signals", "trials", "knobs", "cache")
 #: Circles that are there still. Add none; remove those that are gone.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent

@@ -41,7 +41,7 @@ ALLOWED = {
     ("language/graphs/orchestrate.py", "exec"): "generated: names are identifiers, everything else a repr",
     ("language/ir/text.py", "compile"): "pl.parse: " + _PYTHON,
     ("language/ir/text.py", "exec"): "pl.parse: " + _PYTHON,
-    ("tune/explore.py", "multiprocessing"): "workers that get values of parameters, by our own code",
+    ("trials.py", "multiprocessing"): "workers that get values of parameters, by our own code",
     ("tune/source.py", "compile"): "pto tune k.py: " + _PYTHON,
     ("tune/source.py", "exec"): "pto tune k.py: " + _PYTHON,
 }

@@ -690,7 +690,7 @@ def _results() -> tuple[bytes, ...]:
 def results(data: bytes) -> str:
     """Results of an earlier search: `pto tune --results FILE`."""
     from pto.cli.tune import _told
-    from pto.tune.explore import _key, _known
+    from pto.trials import _key, _known
 
     known = _known(_written("r.jsonl", data), "d")
     found = [

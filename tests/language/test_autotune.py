@@ -58,41 +58,38 @@ def test_results_are_kept(tmp_path: Path):
     file = tmp_path / "twice.jsonl"
     x, y = arrays()
     first = pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice).choices(x, y)
-    (line,) = map(json.loads, file.read_text().splitlines())
-    assert line["function"] == "twice" and line["choices"][0]["config"] == {"rows": 32}
-    line["choices"].reverse()
-    for choice, us in zip(line["choices"], (1.0, 2.0), strict=True):
-        choice["us"] = us
-    file.write_text(json.dumps(line) + "\n")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["params"] for line in lines] == [{"rows": 16}, {"rows": 32}]
+    for line, us in zip(lines, (1.0, 2.0), strict=True):
+        line["us"] = us
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice)
     assert again.best(x, y) == {"rows": 16} != first[0].config
     other = pl.autotune([{"rows": 16}, {"rows": 64}], results=str(file))(twice)
-    assert other.best(x, y) == {"rows": 64} and len(file.read_text().splitlines()) == 2
+    assert other.best(x, y) == {"rows": 16} and len(file.read_text().splitlines()) == 3
 
 
-def test_a_file_decides_between_choices_only(tmp_path: Path):
-    """No value of a file reaches the function: a value that is not a choice, or not a result, is refused."""
+def test_a_file_rates_choices_only(tmp_path: Path):
+    """No value of a file reaches the function: other choices are ignored, and what is no result is refused."""
     file = tmp_path / "twice.jsonl"
     x, y = arrays()
-    pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice).choices(x, y)
-    line = json.loads(file.read_text())
+    pl.autotune([{"rows": 16}], results=str(file))(twice).choices(x, y)
+    good = json.loads(file.read_text())
 
-    def check(choices: Any) -> None:
-        file.write_text(
-            (json.dumps({**line, "choices": choices}) if choices != "deep" else "[" * 100000) + "\n"
-        )
-        with pytest.raises(DiagnosticError, match="has no results"):
-            pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice)(x, y)
+    def check(line: Any) -> None:
+        file.write_text((json.dumps(line) if line != "deep" else "[" * 100000) + "\n{}\n")
+        with pytest.raises(DiagnosticError, match="expected a result of a search"):
+            pl.autotune([{"rows": 16}], results=str(file))(twice)(x, y)
 
-    good = line["choices"][0]
     each(check, [
-        [{**good, "config": {"rows": 7}}], [{**good, "config": {"rows": 16, "x": 1}}], [{**good, "config": [16]}],
-        [{**good, "us": "1"}], [{**good, "us": float("nan")}], [{**good, "us": True}], [], None, [7], [{}], "deep",
+        {**good, "us": "1"}, {**good, "us": float("nan")}, {**good, "us": True}, {**good, "us": -1},
+        {**good, "more": 1}, {"program": good["program"]}, [], None, 7, "deep",
     ])  # fmt: skip
+    for params in ({"rows": 7}, {"rows": 16, "x": 1}, [16]):
+        file.write_text(json.dumps({**good, "params": params, "us": 0.0}) + "\n")
+        found = pl.autotune([{"rows": 16}], results=str(file))(twice).choices(x, y)
+        assert [c.config for c in found] == [{"rows": 16}] and found[0].us == good["us"]
     assert not y.any()
-    file.write_text("7\n")
-    with pytest.raises(DiagnosticError, match="has no results"):
-        pl.autotune([{"rows": 16}], results=str(file))(twice)(x, y)
 
 
 def test_what_makes_no_sense():

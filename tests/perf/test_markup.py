@@ -35,8 +35,8 @@ from pto.perf.markup import document, escaped, script_json
 from pto.perf.records import Records
 from pto.perf.tables import table
 from pto.perf.timeline.export import written
+from pto.trials import FAILED, TIMED, Outcome
 from pto.tune import picture
-from pto.tune.measure import FAILED, TIMED, Outcome
 from pto.tune.space import Space
 
 __all__ = ["browser"]  # a fixture

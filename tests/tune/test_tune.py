@@ -10,9 +10,10 @@ import pytest
 
 from pto.cli.tune import main
 from pto.diag import DiagnosticError
+from pto.trials import FAILED, ILLEGAL, TIMED, TOO_LARGE
 from pto.tune import Outcome, Space
 from pto.tune.explore import search
-from pto.tune.measure import FAILED, ILLEGAL, TIMED, TOO_LARGE, TunedProgram, measure
+from pto.tune.measure import TunedProgram, measure
 from pto.tune.picture import html, svg
 from pto.tune.source import fill, named
 from pto.tune.space import evaluate

@@ -13,7 +13,7 @@ from .common import FAILED, OK, CommandParser, add_diagnostics, add_target, show
 from .terminal import Screen
 
 if TYPE_CHECKING:
-    from ..tune.measure import Outcome
+    from ..trials import Outcome
 
 _EXAMPLES = """\
   pto tune k.pto --param ROWS=16..256*2 --param COLS=64,128 -- f32:1024x128 f32:1024x128
@@ -81,9 +81,10 @@ def _count(text: str) -> int:
 
 def _run(o: Any, problems: list[Diagnostic]) -> None:
     from ..reading import read
+    from ..trials import TIMED
     from ..tune import picture
     from ..tune.explore import search
-    from ..tune.measure import TIMED, TunedProgram
+    from ..tune.measure import TunedProgram
     from ..tune.source import fill, listing
     from ..tune.space import Space, refuse
 
@@ -136,7 +137,7 @@ def _arguments(texts: Sequence[str]) -> list[Any]:
 
 def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
     """Return the table as lines, and how many choices were skipped for which reason."""
-    from ..tune.measure import TIMED
+    from ..trials import TIMED
 
     timed = [o for o in outcomes if o.status == TIMED]
     lines: list[str] = []

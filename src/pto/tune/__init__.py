@@ -9,8 +9,8 @@ out; the others are ranked by the cost model.
 
 from __future__ import annotations
 
+from ..trials import Outcome
 from .explore import search
-from .measure import Outcome
 from .space import Space
 
 __all__ = ["Outcome", "Space", "search"]

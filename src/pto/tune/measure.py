@@ -6,27 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import DiagnosticError
 from ..ir.core import Module
+from ..trials import TIMED, Outcome, Point, untimed
 from .source import fill, load_python
-from .space import Point, refuse
-
-#: Status of a choice: timed, forbidden by a rule, with tiles that do not fit, or ended by an error.
-TIMED, ILLEGAL, TOO_LARGE, FAILED = "timed", "illegal", "too large", "failed"
-
-
-class Outcome(NamedTuple):
-    """Result of one choice. `busy` is the pipe with the most work, and `share` is the share of the time that
-    it works; `guessed` is True if a cost has no evidence."""
-
-    params: Point
-    status: str
-    us: float = 0.0
-    busy: str = ""
-    share: float = 0.0
-    guessed: bool = False
-    code: str = ""
-    why: str = ""
+from .space import refuse
 
 
 class TunedProgram(NamedTuple):
@@ -53,18 +37,10 @@ def measure(program: TunedProgram, point: Point) -> Outcome:
         made, values = _made(program, point)
         return _timed(program, point, made, values)
     except DiagnosticError as e:
-        found = next((d for d in e.diagnostics if d.severity == "error"), e.diagnostics[0])
-        if found.code == "PTO-E2901":
+        outcome = untimed(point, e)
+        if outcome.code == "PTO-E2901":
             raise
-        return Outcome(point, _status(found), code=found.code, why=found.message)
-
-
-def _status(problem: Diagnostic) -> str:
-    family = problem.code[:7]
-    # tiles beyond the end of a buffer, or larger than a buffer
-    if family == "PTO-E07" or problem.code == "SA-0352":
-        return TOO_LARGE
-    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
+        return outcome
 
 
 #: Kinds of functions that only other functions of the language call.

@@ -16,9 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
-
-#: Values of parameters, by name.
-Point = dict[str, Any]
+from ..trials import Point
 
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\*(\d+)|\+(\d+))?")
 _MOST = 100_000

@@ -15,7 +15,6 @@ searches larger spaces.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import itertools
 import json
@@ -23,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...diag import Diagnostic, DiagnosticError, did_you_mean
+from ...trials import TIMED, Outcome, digest_of, times, untimed
 from . import arguments
 from .jit import JitFunction
 
@@ -72,12 +72,15 @@ class Autotuned:
         """Return the results of all configurations, the fastest first."""
         key = self._key_of(args, kwargs)
         if key not in self._found:
-            found = self._known(key) or [self._timed(c, args, kwargs) for c in self.configs]
-            found.sort(key=lambda c: (c.us is None, c.us or 0.0))
+            digest = digest_of([*self._source(), str(self._machine), key])
+            outcomes = times(lambda c: self._timed(c, args, kwargs), self.configs, digest, self._results)
+            found = [
+                Choice(o.params, o.us) if o.status == TIMED else Choice(o.params, None, f"{o.code}: {o.why}")
+                for o in outcomes
+            ]
             if found[0].us is None:
                 message = f"{self.__name__}: none of {len(found)} choices can be timed; {found[0].config}: "
                 raise DiagnosticError([Diagnostic("PTO-E2902", message + found[0].why)])
-            self._keep(key, found)
             self._found[key] = found
         return self._found[key]
 
@@ -89,7 +92,7 @@ class Autotuned:
         ]
         return json.dumps(seen)
 
-    def _timed(self, config: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Choice:
+    def _timed(self, config: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
         mine = {name: _copy(v) for name, v in kwargs.items()} | config
         try:
             given = [_copy(v) for v in args]
@@ -97,61 +100,15 @@ class Autotuned:
             made = self.function.compile(*given, **mine)
             run = made.execute(values, virtual_time=True, machine=self._machine)
         except DiagnosticError as e:
-            problem = next((d for d in e.diagnostics if d.severity == "error"), e.diagnostics[0])
-            return Choice(config, None, f"{problem.code}: {problem.message}")
-        return Choice(config, run.stats["virtual_ns"] / 1e3)
+            return untimed(config, e)
+        return Outcome(config, TIMED, run.stats["virtual_ns"] / 1e3)
 
-    # -- the file --------------------------------------------------------------------------------------
-
-    @property
-    def _digest(self) -> str:
-        """Return a digest of the inputs that choices depend on besides their key."""
+    def _source(self) -> list[str]:
+        """Return the name and the text of the function."""
         try:
-            text = inspect.getsource(self.function.__wrapped__)
+            return [self.__name__, inspect.getsource(self.function.__wrapped__)]
         except OSError:
-            text = self.__name__
-        parts = [text, self.configs, str(self._machine)]
-        return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()[:16]
-
-    def _known(self, key: str) -> list[Choice] | None:
-        if self._results is None:
-            return None
-        try:
-            with open(self._results, encoding="utf-8") as file:
-                lines = [json.loads(line) for line in file if line.endswith("\n")]
-            for line in lines:
-                if line.get("program") == self._digest and line.get("key") == key:
-                    return self._read(line["choices"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            raise _refuse(f"'{self._results}' has no results: {e}", "give another file") from None
-        return None
-
-    def _read(self, choices: Any) -> list[Choice]:
-        """Read the choices of a line. The file says how good each choice is; the values for the function
-        are those of `configs`, whatever the file holds."""
-        known = {json.dumps(c, sort_keys=True): c for c in self.configs}
-        found = [
-            Choice(known[json.dumps(c["config"], sort_keys=True)], c["us"], str(c["why"])) for c in choices
-        ]
-        if not found or not all(c.us is None or (type(c.us) in (int, float) and c.us >= 0) for c in found):
-            raise ValueError("expected microseconds for every choice")
-        return found
-
-    def _keep(self, key: str, found: list[Choice]) -> None:
-        if self._results is None or self._known(key) is not None:
-            return
-        line = {"function": self.__name__, "program": self._digest, "key": key,
-                "choices": [c._asdict() for c in found]}  # fmt: skip
-        try:
-            with open(self._results, "a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as e:
-            why = (e.strerror or str(e)).lower()
-            raise DiagnosticError(
-                [Diagnostic("PTO-E0002", f"cannot write '{self._results}': {why}")]
-            ) from None
+            return [self.__name__]
 
     # -- as the function -------------------------------------------------------------------------------
 
