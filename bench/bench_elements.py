@@ -1,4 +1,4 @@
-"""Element conversion and tile packing: native loops against NumPy and ml_dtypes, in the same run."""
+"""Element conversion: native loops against the casts of NumPy and ml_dtypes, in the same run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pto.engine import elements, layout
+from pto.engine import elements
 
 COUNT = 1 << 20
 
@@ -44,24 +44,6 @@ def main() -> None:
             lambda n=name, c=codes: elements.decode(n, c),
             lambda p=peer, c=codes: c.view(p).astype(np.float32),
             "cast",
-        )
-    for name in ("hif8", "f4e2m1", "i8"):
-        line(
-            f"encode {name} saturating",
-            lambda n=name: elements.encode(n, values, "RINT", True),
-            lambda n=name: elements.encode(n, values, "RINT", True, compiled=False),
-            "NumPy twin",
-        )
-    matrix = values.reshape(1024, 1024)
-    for form in (
-        layout.TileForm("NZ", 1024, 1024, 32, (16, 8)),
-        layout.TileForm("ZN", 1024, 1024, 32, (8, 16)),
-    ):
-        line(
-            f"pack {form.layout} f32",
-            lambda f=form: layout.pack(f, matrix),
-            lambda f=form: layout.pack(f, matrix, compiled=False),
-            "NumPy twin",
         )
 
 

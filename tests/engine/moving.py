@@ -111,8 +111,6 @@ def is_nan(code: int, dtype: str) -> bool:
 def same_codes(got: Array, want: Array, dtype: str) -> bool:
     """Equal but for the bits of NaN."""
     if DTYPES[dtype].is_float and DTYPES[dtype].nan:
-        nan = np.isnan(elements.decode(dtype, got, compiled=False)) & np.isnan(
-            elements.decode(dtype, want, compiled=False)
-        )
+        nan = np.isnan(elements.decode(dtype, got)) & np.isnan(elements.decode(dtype, want))
         return bool(((got == want) | nan).all())
     return bool((got == want).all())

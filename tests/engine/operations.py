@@ -88,7 +88,7 @@ def unlike(name: str, dtype: str, found: Array) -> bool:
     if name in DIVIDING:
         differ &= values(name, dtype)[1] != 0
     if DTYPES[dtype].is_float and differ.any():
-        x, y = (elements.decode(dtype, c, np.float64, compiled=False) for c in (found, want))
+        x, y = (elements.decode(dtype, c, np.float64) for c in (found, want))
         differ &= ~(np.isnan(x) & np.isnan(y))
     return bool(differ.any())
 

@@ -436,7 +436,7 @@ def assert_codes(dtype: str, got: Array, want: Array, what: object = "") -> None
     """Equal codes, where any NaN is as good as another."""
     differ = got != want
     if DTYPES[dtype].nan and differ.any():
-        both = [np.isnan(elements.decode(dtype, codes, compiled=False)) for codes in (got, want)]
+        both = [np.isnan(elements.decode(dtype, codes)) for codes in (got, want)]
         differ &= ~(both[0] & both[1])
     if differ.any():
         r, c = (int(k) for k in np.argwhere(differ)[0])

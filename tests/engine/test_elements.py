@@ -1,4 +1,5 @@
-"""Arrays of element codes: NumPy and native against the scalar definition, and against each other."""
+"""Arrays of element codes: NumPy and native against the scalar definition, and against each other; and the
+conversion element by element, without the native module."""
 
 from __future__ import annotations
 
@@ -18,9 +19,21 @@ from pto.engine import elements
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES, ROUND_MODES
 
-BACKENDS = [False, True]
+from . import numpy_twins
+
+BACKENDS = [numpy_twins, elements]
 ROUNDS = [m for m in ROUND_MODES if m != "NONE"]
 EDGES = [0, 1, 2, 3, 7, 8, 9]
+
+
+@pytest.fixture(params=["compiled", "element by element"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test with the native module, and without it."""
+    if request.param != "compiled":
+        monkeypatch.setattr(elements, "_native", None)
+
+
+WITH_AND_WITHOUT = pytest.mark.usefixtures("backend")
 
 
 @cache
@@ -57,8 +70,8 @@ def test_decode_is_the_scalar_decode(name: str) -> None:
         kinds += [np.float32, np.float64]
     elif d.bits == 32 or name == "f64":
         kinds += [np.float64]
-    for to, compiled in product(kinds, BACKENDS):
-        got = elements.decode(name, codes, to, compiled=compiled)
+    for to, by in product(kinds, BACKENDS):
+        got = by.decode(name, codes, to)
         assert to is None or got.dtype == to
         np.testing.assert_array_equal(got, np.array(expected, got.dtype))
         if d.is_float:
@@ -71,15 +84,15 @@ def test_both_give_the_same_nan(name: str) -> None:
     """Bit for bit: quantisation looks at the bits of NaN."""
     codes = np.arange(1 << DTYPES[name].bits).astype(elements.code_dtype(name))
     for to, bits in ((np.float32, np.uint32), (np.float64, np.uint64)):
-        a, b = (elements.decode(name, codes, to, compiled=compiled).view(bits) for compiled in BACKENDS)
+        a, b = (by.decode(name, codes, to).view(bits) for by in BACKENDS)
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
+@WITH_AND_WITHOUT
 @pytest.mark.parametrize(("name", "to"), [("i64", "f8"), ("u64", "f8"), ("f64", "f4"), ("i32", "f4")])
-def test_decode_refuses_to_lose_bits(name: str, to: str, compiled: bool) -> None:
+def test_decode_refuses_to_lose_bits(name: str, to: str) -> None:
     with pytest.raises(ValueError, match="not exact"):
-        elements.decode(name, some_codes(name), np.dtype(to), compiled=compiled)
+        elements.decode(name, some_codes(name), np.dtype(to))
 
 
 SMALL = [n for n, d in DTYPES.items() if d.bits <= 8]
@@ -114,12 +127,12 @@ def assert_converts(
     codes: np.ndarray, src: str, dst: str, mode: str, saturate: bool, nan: str, want: list[int]
 ) -> None:
     expected = np.array(want, elements.code_dtype(dst))
-    for compiled in BACKENDS:
-        got = elements.convert(codes, src, dst, mode, saturate, nan, compiled=compiled)
+    for by in BACKENDS:
+        got = by.convert(codes, src, dst, mode, saturate, nan)
         assert got.dtype == expected.dtype
         bad = np.flatnonzero(got != expected)[:5]
         assert not bad.size, [
-            (compiled, mode, saturate, hex(codes[i]), hex(got[i]), hex(expected[i])) for i in bad
+            (by.__name__, mode, saturate, hex(codes[i]), hex(got[i]), hex(expected[i])) for i in bad
         ]
 
 
@@ -146,7 +159,7 @@ def test_convert_is_the_scalar_convert(src: str, dst: str, way: tuple[str, bool]
 @together(("src", "dst", "way"), of_each_pair(["f16", "bf16", "i16", "u16"]))
 def test_every_16_bit_code_converts_alike(src: str, dst: str, way: tuple[str, bool]) -> None:
     codes = np.arange(1 << 16, dtype=np.uint16)
-    a, b = (elements.convert(codes, src, dst, *way, compiled=compiled) for compiled in BACKENDS)
+    a, b = (by.convert(codes, src, dst, *way) for by in BACKENDS)
     np.testing.assert_array_equal(a, b)
 
 
@@ -169,10 +182,10 @@ def test_encode_between_all_neighbours(name: str) -> None:
                 _code(name, v, negative, mode, saturate, rule)
                 for v, negative, rule in zip(values.tolist(), signs, rules, strict=True)
             ]
-            for compiled in BACKENDS:
-                got = elements.encode(name, values, mode, saturate, nan, compiled=compiled)
+            for by in BACKENDS:
+                got = by.encode(name, values, mode, saturate, nan)
                 np.testing.assert_array_equal(
-                    got, np.array(expected, np.uint8), f"{compiled} {mode} {saturate} {nan}"
+                    got, np.array(expected, np.uint8), f"{by.__name__} {mode} {saturate} {nan}"
                 )
 
 
@@ -189,17 +202,17 @@ def test_encode_is_the_scalar_encode(
 ) -> None:
     expected = [encoding.encode(name, v, mode, saturate, nan) for v in values]
     for kind in (np.float32, np.float64):
-        for compiled in BACKENDS:
-            got = elements.encode(name, np.array(values, kind), mode, saturate, nan, compiled=compiled)
-            assert [int(c) for c in got] == expected, (kind, compiled)
+        for by in BACKENDS:
+            got = by.encode(name, np.array(values, kind), mode, saturate, nan)
+            assert [int(c) for c in got] == expected, (kind, by.__name__)
 
 
 @examples(80)
 @given(st.sampled_from(sorted(DTYPES)), st.floats(), st.sampled_from(ROUND_MODES), st.booleans())
 def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -> None:
     expected = encoding.encode(name, value, mode, saturate)
-    for compiled in BACKENDS:
-        assert int(elements.encode(name, np.array([value]), mode, saturate, compiled=compiled)[0]) == expected
+    for by in BACKENDS:
+        assert int(by.encode(name, np.array([value]), mode, saturate)[0]) == expected
 
 
 @examples(60)
@@ -212,71 +225,56 @@ def test_encode_of_doubles(name: str, value: float, mode: str, saturate: bool) -
 )
 def test_wide_integers_round_once(src: str, code: int, dst: str, mode: str, saturate: bool) -> None:
     expected = encoding.convert(code, src, dst, mode, saturate)
-    for compiled in BACKENDS:
-        got = elements.convert(np.array([code], np.uint64), src, dst, mode, saturate, compiled=compiled)
+    for by in BACKENDS:
+        got = by.convert(np.array([code], np.uint64), src, dst, mode, saturate)
         assert int(got[0]) == expected
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
-def test_encode_of_integer_arrays(compiled: bool) -> None:
-    got = elements.encode("i8", np.array([127, 128, -129], np.int32), saturate=True, compiled=compiled)
+@WITH_AND_WITHOUT
+def test_encode_of_integer_arrays() -> None:
+    got = elements.encode("i8", np.array([127, 128, -129], np.int32), saturate=True)
     assert got.tolist() == [127, 127, 128]
-    got = elements.encode("f32", np.array([-1], np.int8), compiled=compiled)
+    got = elements.encode("f32", np.array([-1], np.int8))
     assert got.tolist() == [0xBF800000]
-    assert elements.encode("i8", np.array([-1], np.int8), compiled=compiled).tolist() == [255]
+    assert elements.encode("i8", np.array([-1], np.int8)).tolist() == [255]
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
-def test_shapes_are_kept(compiled: bool) -> None:
+@WITH_AND_WITHOUT
+def test_shapes_are_kept() -> None:
     values = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
-    codes = elements.encode("f16", values[:, ::-1], compiled=compiled)
+    codes = elements.encode("f16", values[:, ::-1])
     assert codes.shape == (2, 3, 4)
-    back = elements.decode("f16", codes, compiled=compiled)
+    back = elements.decode("f16", codes)
     np.testing.assert_array_equal(back, values[:, ::-1].astype(np.float16).astype(np.float32))
-    assert elements.encode("f16", np.zeros((0, 3), np.float32), compiled=compiled).shape == (0, 3)
+    assert elements.encode("f16", np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
+@WITH_AND_WITHOUT
 @pytest.mark.parametrize("name", ["f16", "bf16", "f8e4m3", "i8"])
-def test_rows_take_the_short_way(name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not compiled:
-        monkeypatch.setattr(elements, "_native", None)
+def test_rows_take_the_short_way(name: str) -> None:
     values = elements.decode("f32", some_codes("f32"))
     wide = elements.decode("f32", some_codes("f32"), np.float64)
     for row in (values, values[::-3], wide, wide[:0]):
         for mode, saturate, nan in (("NONE", False, "max"), ("TRUNC", True, "zero")):
             with np.errstate(all="ignore"):  # as the engine calls it
                 got = elements.encode_row(name, row, mode, saturate, nan)
-                want = elements.encode(name, row, mode, saturate, nan, compiled=False)
+                want = numpy_twins.encode(name, row, mode, saturate, nan)
             assert got.dtype == want.dtype
             np.testing.assert_array_equal(got, want)
     with pytest.raises(ValueError, match="rounding mode"):
         elements.encode_row(name, values, "UP")
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
-@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 33])
-def test_nibbles(count: int, compiled: bool) -> None:
-    codes = np.random.default_rng(count).integers(0, 16, count).astype(np.uint8)
-    data = elements.pack4(codes, compiled=compiled)
-    assert data.size == (count + 1) // 2
-    assert [int(data[i // 2]) >> (4 * (i % 2)) & 15 for i in range(count)] == codes.tolist()
-    assert count % 2 == 0 or data[-1] >> 4 == 0
-    np.testing.assert_array_equal(elements.unpack4(data, count, compiled=compiled), codes)
-    with pytest.raises(ValueError, match="nibbles"):
-        elements.unpack4(data, 2 * data.size + 1, compiled=compiled)
-
-
-@pytest.mark.parametrize("compiled", BACKENDS)
-def test_bad_arguments_are_value_errors(compiled: bool) -> None:
+@WITH_AND_WITHOUT
+def test_bad_arguments_are_value_errors() -> None:
     with pytest.raises(ValueError, match="f16 codes are uint16"):
-        elements.decode("f16", np.zeros(3, np.uint8), compiled=compiled)
+        elements.decode("f16", np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="rounding mode"):
-        elements.encode("f16", np.zeros(3, np.float32), "UP", compiled=compiled)
+        elements.encode("f16", np.zeros(3, np.float32), "UP")
     with pytest.raises(ValueError, match="NaN rule"):
-        elements.encode("f16", np.zeros(3, np.float32), nan="min", compiled=compiled)
+        elements.encode("f16", np.zeros(3, np.float32), nan="min")
     with pytest.raises(ValueError, match="cannot encode"):
-        elements.encode("f16", np.zeros(3, np.complex64), compiled=compiled)
+        elements.encode("f16", np.zeros(3, np.complex64))
 
 
 def test_a_missing_module_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,13 +282,11 @@ def test_a_missing_module_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
     assert not elements.has_compiled()
     assert elements.encode("f16", np.ones(1, np.float32)).tolist() == [0x3C00]
     with pytest.raises(ImportError, match=r"pto\._native"):
-        elements.encode("f16", np.ones(1, np.float32), compiled=True)
+        elements.loops()
 
 
 def test_types_that_the_module_was_compiled_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy has them at once; every other type stays with the compiled loops."""
-    native = elements._native
-    assert elements.loops(None, "hif8", "f32") is native
+    """They convert element by element; every other type stays with the compiled loops."""
     values = np.array([1.5, -3.0], np.float32)
     codes = elements.encode("hif8", values)
     monkeypatch.setattr(elements, "_NEWER", frozenset({"hif8"}))
@@ -299,6 +295,11 @@ def test_types_that_the_module_was_compiled_without(monkeypatch: pytest.MonkeyPa
     assert elements.encode("hif8", values).tolist() == codes.tolist()
     assert elements.decode("hif8", codes).tolist() == values.tolist()
     assert elements.convert(codes, "hif8", "f32").tolist() == values.view(np.uint32).tolist()
-    assert elements.loops(None, "f16") is elements._native
-    with pytest.raises(ImportError, match="older"):
-        elements.encode("hif8", values, compiled=True)
+    with pytest.raises(AttributeError, match="encode"):
+        elements.encode("f16", values)
+
+
+def test_wide_types_that_the_module_was_compiled_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = elements.encode("bf16", np.array([1.5, -3.0, np.nan], np.float32))
+    monkeypatch.setattr(elements, "_native", None)
+    np.testing.assert_array_equal(elements.decode("bf16", codes), [1.5, -3.0, np.nan])

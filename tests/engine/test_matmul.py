@@ -21,6 +21,7 @@ from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
 from pto.witness.plan import Plan
 
+from . import numpy_twins
 from .rows import Array, Case, Doubles, every_plan, mixed_codes, outcome, random_codes, same, some_plans
 
 ROWS = (
@@ -235,10 +236,9 @@ def chain(a: Array, b: Array) -> Array:
 
 def every_dot(a: Array, b: Array) -> Iterator[Array]:
     """The chain in NumPy and, in both of its forms, compiled."""
-    yield fused_dot(a, b, compiled=False)
-    if elements.has_compiled():
-        yield fused_dot(a, b, compiled=True)
-        yield elements.loops(True).dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
+    yield numpy_twins.fused_dot(a, b)
+    yield fused_dot(a, b)
+    yield elements.loops().dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
 
 
 #: Factors of 1 - 2**-46 and 1 + 2**-36: beside 1 by less than a double of 24 more bits can hold.

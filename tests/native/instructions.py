@@ -224,6 +224,6 @@ def _unequal(value: Any, got: Array, want: Array) -> Array:
     a, b = _codes(value, got), _codes(value, want)
     differ = a != b
     if value.bits >= 8 and DTYPES[value.dtype].nan and differ.any():
-        nan = [np.isnan(elements.decode(value.dtype, x, compiled=False)) for x in (a, b)]
+        nan = [np.isnan(elements.decode(value.dtype, x)) for x in (a, b)]
         differ &= ~(nan[0] & nan[1])
     return differ

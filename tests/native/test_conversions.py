@@ -23,6 +23,7 @@ from pto.engine.cpp.compiler import arch_flags
 from pto.isa.dtypes import DTYPES, ROUND_MODES
 from pto.isa.profiles import profile
 
+from ..engine import numpy_twins
 from ..engine.conversions import PAIRS, SATURATION, expected, saturates, table, values
 from ..engine.rows import Array, assert_codes
 from .instructions import COMPILER, ELEMENTS
@@ -109,14 +110,14 @@ class Unit:
 
     def convert(self, pair: tuple[str, str], codes: Array, mode: str, asked: str | None) -> Array:
         src, dst = pair
-        given = elements.pack4(codes) if DTYPES[src].bits == 4 else codes
+        given = numpy_twins.pack4(codes) if DTYPES[src].bits == 4 else codes
         made = np.zeros(codes.size * DTYPES[dst].bits // 8, np.uint8)
         saturation = -1 if asked is None else ("ON", "OFF").index(asked)
         to, origin = (ctypes.c_void_p(a.ctypes.data) for a in (made, given))
         k, rounding = self.pairs.index(pair), ROUND_MODES.index(mode)
         self.library.convert(k, to, origin, codes.shape[0], rounding, saturation)
         four = DTYPES[dst].bits == 4
-        found = elements.unpack4(made, codes.size) if four else made.view(elements.code_dtype(dst))
+        found = numpy_twins.unpack4(made, codes.size) if four else made.view(elements.code_dtype(dst))
         return found.reshape(codes.shape)
 
     def check(self, pair: tuple[str, str], codes: Array, src: str) -> None:
@@ -127,7 +128,6 @@ class Unit:
             assert_codes(pair[1], got, want, (src, *pair, mode, asked, self.column))
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(("column", "floats", "to_floats"), UNITS)
 def test_every_code(column: str, floats: bool | None, to_floats: bool | None) -> None:
     unit = Unit(column, floats, to_floats)

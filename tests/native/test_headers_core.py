@@ -23,6 +23,7 @@ from pto.isa.dtypes import DTYPES, NUMBERS
 from pto.isa.tables import tile_elementwise, tile_scalar
 from pto.witness.plan import Plan, plans
 
+from ..engine import numpy_twins
 from ..engine.rows import Array, Case, mixed_codes, random_codes
 from .instructions import COMPILER, ELEMENTS, INCLUDE, Unit, difference, flat
 
@@ -120,24 +121,20 @@ def test_lines_are_read_and_written(core: Any, k: int, by_column: int) -> None:
     rng = np.random.default_rng(k)
     count = int(at.max()) + 8
     codes = random_codes(rng, dtype, (1, count + count % 2))[0]
-    storage = elements.pack4(codes) if DTYPES[dtype].bits == 4 else codes
+    storage = numpy_twins.pack4(codes) if DTYPES[dtype].bits == 4 else codes
     wide = np.float64 if dtype in SMALL else None
-    values = elements.decode(dtype, codes, wide, compiled=False)[at].astype(np.float64)
+    values = numpy_twins.decode(dtype, codes, wide)[at].astype(np.float64)
     order: Callable[[Array], Array] = np.transpose if by_column else np.asarray
     got = np.empty(values.size)
     core.read_tile(k, valid, by_column, _pointer(storage), _pointer(got))
     np.testing.assert_array_equal(got, order(values).ravel())
 
     fresh = random_codes(rng, dtype, (valid, cols))
-    numbers = np.ascontiguousarray(
-        order(elements.decode(dtype, fresh, wide, compiled=False)).astype(np.float64)
-    )
+    numbers = np.ascontiguousarray(order(numpy_twins.decode(dtype, fresh, wide)).astype(np.float64))
     want = codes.copy()
-    want[at] = (
-        elements.encode(dtype, elements.decode(dtype, fresh, np.float64, compiled=False)) if wide else fresh
-    )
+    want[at] = numpy_twins.encode(dtype, numpy_twins.decode(dtype, fresh, np.float64)) if wide else fresh
     core.write_tile(k, valid, by_column, _pointer(storage), _pointer(numbers))
-    left = elements.unpack4(storage, want.size) if DTYPES[dtype].bits == 4 else storage
+    left = numpy_twins.unpack4(storage, want.size) if DTYPES[dtype].bits == 4 else storage
     np.testing.assert_array_equal(left, want)
 
 
@@ -158,7 +155,7 @@ def test_every_code_decodes_as_the_table_says(core: Any, dtype: str) -> None:
 def _hard_floats(dtype: str) -> Array:
     """Floats on, between and next to the middles of neighbouring elements, and any bit pattern."""
     codes = np.arange(1 << (DTYPES[dtype].bits - 1)).astype(elements.code_dtype(dtype))
-    known = elements.decode(dtype, codes, np.float64, compiled=False)
+    known = numpy_twins.decode(dtype, codes, np.float64)
     known = np.unique(known[np.isfinite(known)])
     middles = ((known[1:] + known[:-1]) / 2).astype(np.float32)
     near = [np.nextafter(middles, np.float32(sign)) for sign in (-np.inf, np.inf)]
@@ -173,7 +170,7 @@ def test_floats_encode_to_the_nearest_element(core: Any, dtype: str) -> None:
     values = _hard_floats(dtype)
     line, single = np.zeros((2, values.size), elements.code_dtype(dtype))
     core.encode_all(NUMBERS[dtype], _pointer(values), _pointer(line), _pointer(single), values.size)
-    want = elements.encode(dtype, values, compiled=False)
+    want = numpy_twins.encode(dtype, values)
     np.testing.assert_array_equal(single, want)
     np.testing.assert_array_equal(line, want)
 
@@ -184,7 +181,7 @@ def test_a_double_rounds_once(core: Any, dtype: str) -> None:
     values = np.concatenate([middles, middles * (1 + 2.0**-40), middles * (1 - 2.0**-40)])
     got = np.zeros(values.size, elements.code_dtype(dtype))
     core.encode_doubles(NUMBERS[dtype], _pointer(values), _pointer(got), values.size)
-    np.testing.assert_array_equal(got, elements.encode(dtype, values, compiled=False))
+    np.testing.assert_array_equal(got, numpy_twins.encode(dtype, values))
 
 
 # ---- instructions ----

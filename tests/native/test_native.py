@@ -16,6 +16,8 @@ from pto.engine import elements
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 
+from ..engine import numpy_twins
+
 
 def test_the_module_knows_the_table() -> None:
     assert dict(_native.dtypes()) == {d.name: d.bits for d in DTYPES.values()}
@@ -30,8 +32,8 @@ def test_floats_convert_like_numpy(dst: str, mode: str) -> None:
     near = (rng.standard_normal(size) * 2.0 ** rng.integers(-30, 70, size)).astype(np.float32)
     values = np.concatenate([codes, near.view(np.uint32)])
     for saturate in (False, True):
-        a = elements.convert(values, "f32", dst, mode, saturate, compiled=False)
-        b = elements.convert(values, "f32", dst, mode, saturate, compiled=True)
+        a = numpy_twins.convert(values, "f32", dst, mode, saturate)
+        b = elements.convert(values, "f32", dst, mode, saturate)
         np.testing.assert_array_equal(a, b)
 
 
@@ -56,18 +58,6 @@ BAD = [
     (lambda: _native.encode("f16", np.zeros(1, np.float32), "NONE"), "unknown rounding mode 'NONE'"),
     (lambda: _native.encode("f16", np.zeros(1, np.float32), nan="x"), "unknown NaN rule 'x'"),
     (lambda: _native.convert("f16", "x", np.zeros(1, np.uint16)), "unknown element type 'x'"),
-    (lambda: _native.unpack4(np.zeros(2, np.uint8), 5), "2 bytes hold 4 nibbles"),
-    (lambda: pack(layout="QQ"), "unknown layout 'QQ'"),
-    (lambda: pack(bits=12), "12 bits"),
-    (lambda: pack(rows=0), "must be in"),
-    (lambda: pack(pitch=-4), "must be in"),
-    (lambda: pack(cols=2**40), "must be in"),
-    (lambda: pack(rows=3), "does not fit"),
-    (lambda: pack(storage=np.zeros(63, np.uint8)), "63 bytes, the tile needs 64"),
-    (lambda: pack(matrix=np.zeros((4, 4), np.uint8)), "elements of 32 bits"),
-    (lambda: pack(matrix=np.zeros(16, np.uint32)), "2-D"),
-    (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, -1, 2), "does not fit"),
-    (lambda: _native.unpack(np.zeros(9, np.uint8), "ND", 4, 4, 1, 1, 4, 8, 4, 4), "needs 16"),
     (lambda: _native.dot_f32(np.zeros((2, 3), "f4"), np.zeros((4, 2), "f4")), "3 columns, b has 4 rows"),
     (lambda: _native.dot_f64(np.zeros((2, 3)), np.zeros((2, 2))), "3 columns, b has 2 rows"),
     (lambda: _native.fold("f32", np.zeros((2, 3), np.float32), False), "not to f32"),
@@ -76,26 +66,10 @@ BAD = [
 ]
 
 
-def pack(
-    matrix: object = None, storage: object = None, layout: str = "ND", rows: int = 4, cols: int = 4,
-    pitch: int = 4, bits: int = 32,
-) -> None:  # fmt: skip
-    matrix = np.zeros((4, 4), np.uint32) if matrix is None else matrix
-    storage = np.zeros(64, np.uint8) if storage is None else storage
-    _native.pack(matrix, storage, layout, rows, cols, 1, 1, pitch, bits)
-
-
 @pytest.mark.parametrize(("call", "text"), BAD)
 def test_bad_arguments_are_value_errors(call: object, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call()
-
-
-def test_read_only_storage_is_refused() -> None:
-    storage = np.zeros(64, np.uint8)
-    storage.flags.writeable = False
-    with pytest.raises(TypeError):
-        pack(storage=storage)
 
 
 def test_loops_run_without_the_gil() -> None:

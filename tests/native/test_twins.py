@@ -15,10 +15,12 @@ from tests.sampling import EVERY, examples
 
 from pto import _native
 from pto.engine import elements
-from pto.engine.reference.generate import _philox
+from pto.engine.reference.generate import philox
 from pto.engine.reference.matmul import fused_dot, integer_dot
 from pto.engine.reference.reduce import fold_columns
 from pto.engine.reference.sort import block_order
+
+from ..engine import numpy_twins
 
 Array = np.ndarray[Any, Any]
 SPECIAL = np.array(
@@ -54,8 +56,8 @@ def test_products(m: int, k: int, n: int, left: str, right: str, seed: int) -> N
     rng = np.random.default_rng(seed)
     a, b = floats(rng, (m, k), left), floats(rng, (n, k), right).T
     with np.errstate(all="ignore"):
-        want = np.ascontiguousarray(fused_dot(a, b, compiled=False))
-        assert_same(fused_dot(a, b, compiled=True), want)
+        want = np.ascontiguousarray(numpy_twins.fused_dot(a, b))
+        assert_same(fused_dot(a, b), want)
         assert_same(_native.dot_f64(a.astype(np.float64), np.ascontiguousarray(b, np.float64)), want)
 
 
@@ -69,7 +71,7 @@ def test_products_beyond_the_range_of_f32(m: int, k: int, n: int, size: int, see
         for shape in ((m, k), (k, n))
     )
     with np.errstate(all="ignore"):
-        assert_same(fused_dot(a, b, compiled=True), np.ascontiguousarray(fused_dot(a, b, compiled=False)))
+        assert_same(fused_dot(a, b), np.ascontiguousarray(numpy_twins.fused_dot(a, b)))
 
 
 @pytest.mark.parametrize("depth", [0, 1, 258, 259, 600])
@@ -92,10 +94,9 @@ def test_folds(name: str, step: np.ufunc, rows: int, cols: int, kind: str, seed:
     x = elements.decode(name, codes)
     steps = np.dtype(np.float16 if name == "f16" else ml_dtypes.bfloat16)
     with np.errstate(all="ignore"):
-        want = fold_columns(x, step, steps, compiled=False).astype(np.float32)
-        assert_same(fold_columns(x, step, steps, compiled=True), want)
-        assert_same(fold_columns(np.asfortranarray(x), step, steps, compiled=True), want)
-        assert_same(fold_columns(np.asfortranarray(x), step, steps, compiled=False).astype(np.float32), want)
+        want = numpy_twins.fold_columns(x, step, steps).astype(np.float32)
+        assert_same(fold_columns(x, step, steps), want)
+        assert_same(fold_columns(np.asfortranarray(x), step, steps), want)
 
 
 @examples(60)
@@ -104,8 +105,8 @@ def test_random_words(start: int, count: int, rounds: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     ahead = rng.integers(0, 2**63, count, np.uint64)
     keys = (int(rng.integers(-(2**31), 2**32)), int(rng.integers(0, 2**32)))
-    want = _philox(start, ahead, keys, rounds, compiled=False)
-    np.testing.assert_array_equal(_philox(start, ahead, keys, rounds, compiled=True), want)
+    want = numpy_twins.philox(start, ahead, keys, rounds)
+    np.testing.assert_array_equal(philox(start, ahead, keys, rounds), want)
 
 
 @examples(100)
@@ -118,12 +119,10 @@ def test_block_orders(rows: int, cols: int, ranks: int, seed: int) -> None:
     rank, index = rng.choice(few, (rows, cols)), rng.choice(few, (rows, cols))
     if seed % 2:
         rank = rng.integers(0, 2**32, (rows, cols), np.uint64).astype(np.uint32)
-    want = block_order(rank, index, compiled=False)
-    np.testing.assert_array_equal(block_order(rank, index, compiled=True), want)
+    want = numpy_twins.block_order(rank, index)
+    np.testing.assert_array_equal(block_order(rank, index), want)
     row = np.broadcast_to(index[:1], index.shape)
-    np.testing.assert_array_equal(
-        block_order(rank, row, compiled=True), block_order(rank, row, compiled=False)
-    )
+    np.testing.assert_array_equal(block_order(rank, row), numpy_twins.block_order(rank, row))
 
 
 @pytest.mark.parametrize("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
@@ -141,7 +140,5 @@ def test_doubles_round_once(dst: str, mode: str) -> None:
     values = np.concatenate([points, *(np.nextafter(points, to) for to in (np.inf, -np.inf))])
     for saturate in (False, True):
         for nan in ("max", "zero"):
-            got = elements.encode(dst, values, mode, saturate, nan, compiled=True)
-            np.testing.assert_array_equal(
-                got, elements.encode(dst, values, mode, saturate, nan, compiled=False)
-            )
+            got = elements.encode(dst, values, mode, saturate, nan)
+            np.testing.assert_array_equal(got, numpy_twins.encode(dst, values, mode, saturate, nan))

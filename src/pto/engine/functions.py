@@ -16,28 +16,28 @@ from .elements import Array
 
 
 def exp(x: Array, wide: bool = False) -> Array:
-    return elements.loops(True).exp_f32(_single(x), wide).reshape(x.shape)
+    return elements.loops().exp_f32(_single(x), wide).reshape(x.shape)
 
 
 def log(x: Array, wide: bool = False) -> Array:
-    return elements.loops(True).log_f32(_single(x), wide).reshape(x.shape)
+    return elements.loops().log_f32(_single(x), wide).reshape(x.shape)
 
 
 def power(x: Array, y: Any, wide: bool = False) -> Array:
     """Return powers of f32 numbers."""
     x, y = np.broadcast_arrays(x, y)
-    return elements.loops(True).pow_f32(_single(x), _single(y), wide).reshape(x.shape)
+    return elements.loops().pow_f32(_single(x), _single(y), wide).reshape(x.shape)
 
 
 def power_f64(x: Array, y: Any) -> Array:
     x, y = np.broadcast_arrays(x, y)
     given = (np.ascontiguousarray(a, np.float64).ravel() for a in (x, y))
-    return elements.loops(True).pow_f64(*given).reshape(x.shape)
+    return elements.loops().pow_f64(*given).reshape(x.shape)
 
 
 def number(name: str, single: bool, x: float, y: float = 0.0) -> float:
     """Return a function of f64 numbers, or of f32 ones."""
-    return elements.loops(True).number(name, x, y, single)
+    return elements.loops().number(name, x, y, single)
 
 
 def _single(x: Array) -> Array:

@@ -1,7 +1,7 @@
 """Tile layouts: names, the inner box, the storage formula, and the legality of tile types.
 
 Offsets are in elements; the byte offset is `offset * bits / 8` (two 4-bit elements share a byte, low nibble
-first). The NumPy and native pack/unpack are tested against `offset`.
+first). Tests compare the engines with `offset`.
 """
 
 from __future__ import annotations

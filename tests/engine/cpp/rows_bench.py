@@ -312,7 +312,7 @@ def unequal(dtype: str, got: Array, want: Array) -> Array:
     """Return the elements whose codes differ; one NaN is as good as another."""
     differ = got != want
     if differ.any() and DTYPES[dtype].nan:
-        x, y = (elements.decode(dtype, codes, compiled=False) for codes in (got, want))
+        x, y = (elements.decode(dtype, codes) for codes in (got, want))
         differ &= ~(np.isnan(x) & np.isnan(y))
     return differ
 

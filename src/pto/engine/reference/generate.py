@@ -11,11 +11,7 @@ from ..memory import array_of
 from .instr import Instr
 from .registry import executor
 
-_MASK = np.uint64(0xFFFFFFFF)
 _MASK64 = 0xFFFFFFFFFFFFFFFF
-_HALF = np.uint64(32)
-_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
-_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 
 #: The columns that one step of the random generator fills, and the number of counters for them.
 _COLUMNS = 256
@@ -63,36 +59,18 @@ def random(i: Instr) -> None:
         steps[:, -1] = (cols - 1) % _LANES + 1
     first = np.cumsum(steps, dtype=np.uint64) - steps.ravel()
     ahead = (first[:, None] + np.arange(_LANES, dtype=np.uint64)).ravel()
-    words = _philox(start, ahead, (int(i.arg("key0")), int(i.arg("key1"))), i.attr("rounds"))
+    words = philox(start, ahead, (int(i.arg("key0")), int(i.arg("key1"))), i.attr("rounds"))
     # (word, row, loop, lane) -> columns of (loop, word, lane) on cpu, else of (loop, lane, word)
     order = (1, 2, 0, 3) if i.isa == "cpu" else (1, 2, 3, 0)
     words = words.reshape(4, rows, loops, _LANES).transpose(order).reshape(rows, loops * _COLUMNS)
     i.store_raw("dst", words[:, :cols].view(array_of(i.dtype("dst"))))
 
 
-def _philox(
-    start: int, ahead: Array, keys: tuple[int, int], rounds: int, *, compiled: bool | None = None
-) -> Array:
+def philox(start: int, ahead: Array, keys: tuple[int, int], rounds: int) -> Array:
     """Return the four output words of the counters start + ahead (128 bits, `ahead` below 2**63), lowest
     first."""
-    if fast := elements.loops(compiled):
-        low, high, (key0, key1) = start & _MASK64, start >> 64 & _MASK64, (k & 0xFFFFFFFF for k in keys)
-        return fast.philox(low, high, ahead, key0, key1, rounds)
-    low = np.uint64(start & _MASK64) + ahead
-    high = np.uint64(start >> 64) + (low < ahead).astype(np.uint64)
-    # Words 0 and 2 are multiplied, words 1 and 3 are not; all have 64 bits for the products.
-    even = np.stack([low & _MASK, high & _MASK])
-    odd = np.stack([low >> _HALF, high >> _HALF])
-    product = np.empty_like(even)
-    crossed = product[::-1]
-    for n in range(rounds):
-        key = [[(k + n * step) & 0xFFFFFFFF] for k, step in zip(keys, _KEY_STEPS, strict=True)]
-        np.multiply(even, _MULTIPLIERS, out=product)
-        np.right_shift(crossed, _HALF, out=even)
-        even ^= odd
-        even ^= np.array(key, np.uint64)
-        np.bitwise_and(crossed, _MASK, out=odd)
-    return np.stack([even[0], odd[0], even[1], odd[1]]).astype(np.uint32)
+    low, high, (key0, key1) = start & _MASK64, start >> 64 & _MASK64, (k & 0xFFFFFFFF for k in keys)
+    return elements.loops().philox(low, high, ahead, key0, key1, rounds)
 
 
 @executor("histogram")

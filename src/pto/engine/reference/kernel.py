@@ -217,5 +217,5 @@ def made(request: Request) -> ReferenceKernel:
 
 def remark() -> str:
     """Return the remark of this engine for `pto doctor`."""
-    how = "C++" if elements.has_compiled() else "NumPy, which is slower: no native module"
+    how = "C++" if elements.has_compiled() else "Python, which is slower: no native module"
     return f"; element conversions in {how}"

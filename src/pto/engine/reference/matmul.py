@@ -1,8 +1,7 @@
 """Matrix products of the cube unit: Left x Right into Acc, plain, accumulating, biased, block-scaled.
 
 Float results have the bits of a chain of fused multiply-adds in f32 with k rising from 0; the accumulator or
-bias is added once at the end. Integers accumulate in i32 and wrap. In NumPy the chain runs over k with one
-rank-1 update of the whole M x N accumulator per step; the compiled loop gives the same bits.
+bias is added once at the end. Integers accumulate in i32 and wrap.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ HIF4_GROUP = 64
 TF32_BITS = {"cpu": 10, "a2a3": 11, "a5": 10}
 
 _F32_MAX = float(np.finfo(np.float32).max)
-#: Rounding to f32 drops 29 bits of a double. At a midpoint, these bits shifted to the top are `_MIDPOINT`.
-_SHIFT = 64 - 29
-_MIDPOINT = np.iinfo(np.int64).min
 
 
 @executor("matrix product")
@@ -69,65 +65,26 @@ def integer_dot(a: Array, b: Array) -> Array:
     return (a.astype(wide) @ b.astype(wide)).astype(np.int64).astype(np.int32)
 
 
-def fused_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
+def fused_dot(a: Array, b: Array) -> Array:
     """Return the f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
 
     The operands are floats whose products are exact in a double: f32 numbers, or scaled short ones.
-    `compiled` is as in `pto.engine.elements`.
     """
-    if fast := elements.loops(compiled):
-        short = [_as_single(x) for x in (a, b)]
-        if short[0] is not None and short[1] is not None:
-            return fast.dot_f32(*short)
-        return fast.dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
-    if a.shape[0] > b.shape[1]:
-        return fused_dot(b.T, a.T).T  # the longer side innermost: fewer and longer inner loops
-    span = _Span(a, b)
-    return _chain_single(a, b) if span.single else _chain_double(a, b, span.deep)
+    short = [single_or_none(x) for x in (a, b)]
+    if short[0] is not None and short[1] is not None:
+        return elements.loops().dot_f32(*short)
+    return elements.loops().dot_f64(*(np.ascontiguousarray(x, np.float64) for x in (a, b)))
 
 
-class _Span:
-    """The range of the products of two matrices. `single`: all are exact in f32, so an f32 product and an f32
-    sum equal a fused step. `deep`: some have bits below the denormals of f32, where sums may vanish."""
-
-    __slots__ = ("deep", "single")
-
-    def __init__(self, a: Array, b: Array) -> None:
-        low, high, short = 0, 1.0, True
-        for x in (a, b):
-            size = np.abs(x)
-            low += int(np.frexp(size.min(initial=1.0, where=size > 0))[1]) - 1
-            high *= float(size.max(initial=0.0))
-            short = short and _short(x)
-        self.single = short and low - 22 >= -149 and high <= _F32_MAX
-        self.deep = low - 46 < -149
-
-
-def _short(x: Array) -> bool:
-    """Return whether all are f32 numbers of at most 12 significant bits, so that products have 24."""
-    single = _as_single(x)
-    return single is not None and not int(np.bitwise_or.reduce(single.view(np.uint32), axis=None)) & 0xFFF
-
-
-def _as_single(x: Array) -> Array | None:
+def single_or_none(x: Array) -> Array | None:
     """Return the same numbers in f32, None if f32 does not have them all."""
     single = np.ascontiguousarray(x, np.float32)
     return single if x.dtype == np.float32 or bool(((single == x) | np.isnan(x)).all()) else None
 
 
-def _chain_single(a: Array, b: Array) -> Array:
-    columns, rows = np.ascontiguousarray(a.T, np.float32), np.ascontiguousarray(b, np.float32)
-    acc = np.zeros((a.shape[0], b.shape[1]), np.float32)
-    term = np.empty_like(acc)
-    for column, row in zip(columns, rows, strict=True):
-        np.einsum("i,j->ij", column, row, out=term)
-        np.add(acc, term, out=acc)
-    return acc
-
-
-def saturated_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
+def saturated_dot(a: Array, b: Array) -> Array:
     """Compute `fused_dot`, with every sum outside the range of f32 replaced by the largest number."""
-    out = fused_dot(a, b, compiled=compiled)
+    out = fused_dot(a, b)
     over = ~np.isfinite(out)
     if over.any():
         r, c = np.nonzero(over)
@@ -135,39 +92,14 @@ def saturated_dot(a: Array, b: Array, *, compiled: bool | None = None) -> Array:
         acc = np.zeros(len(r))
         for x, y in zip(left.T, right.T, strict=True):
             term = x * y
-            total = _odd(acc + term, acc, term).astype(np.float32)
+            total = to_odd(acc + term, acc, term).astype(np.float32)
             acc[...] = np.clip(total, -_F32_MAX, _F32_MAX)
         out = out.copy()
         out[r, c] = acc
     return out
 
 
-def _chain_double(a: Array, b: Array, deep: bool) -> Array:
-    """Compute products and sums in double, each sum rounded to f32. Rounding twice is wrong only if the
-    double is a midpoint of f32 and was itself rounded: these sums are made odd first. If `deep`, all rounded
-    sums are made odd, because denormals have other midpoints."""
-    columns, rows = np.ascontiguousarray(a.T, np.float64), np.ascontiguousarray(b, np.float64)
-    acc = np.zeros((a.shape[0], b.shape[1]))
-    total = np.empty_like(acc)
-    bits = total.view(np.int64)
-    short = np.zeros(acc.shape, np.float32)
-    dropped = np.empty(acc.shape, np.int64)
-    for column, row in zip(columns, rows, strict=True):
-        if deep:
-            term = np.multiply.outer(column, row)  # unlike einsum, it keeps the sign of a zero
-            total[...] = _odd(acc + term, acc, term)
-        else:
-            np.einsum("i,j->ij", column, row, out=total)
-            np.add(total, acc, out=total)
-            if np.left_shift(bits, _SHIFT, out=dropped).min(initial=0) == _MIDPOINT:
-                i, j = np.nonzero(dropped == _MIDPOINT)
-                total[i, j] = _odd(total[i, j], acc[i, j], column[i] * row[j])
-        short[...] = total
-        acc[...] = short
-    return short
-
-
-def _odd(total: Array, x: Array, y: Array) -> Array:
+def to_odd(total: Array, x: Array, y: Array) -> Array:
     """Return total = x + y in double, rounded to odd: an even last bit moves towards the exact sum. A later
     rounding to fewer bits then equals the rounding of the exact sum."""
     part = total - x

@@ -83,11 +83,11 @@ def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
     return total
 
 
-def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any], *, compiled: bool | None = None) -> Array:
+def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any]) -> Array:
     """Fold the columns of a matrix from the first row to the last, with every step rounded to `steps`."""
-    if steps.itemsize == 2 and (fast := elements.loops(compiled)):
+    if steps.itemsize == 2:
         name = "f16" if steps == np.float16 else "bf16"
-        return fast.fold(name, np.ascontiguousarray(x, np.float32), step is np.multiply)
+        return elements.loops().fold(name, np.ascontiguousarray(x, np.float32), step is np.multiply)
     x = x.astype(steps, copy=False)
     if x.flags.f_contiguous:  # NumPy steps faster along the axis that is not contiguous
         return step.accumulate(x.T, axis=1, dtype=steps)[:, -1]

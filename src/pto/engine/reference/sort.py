@@ -57,23 +57,10 @@ def records(values: Array, index: Array, dtype: str) -> Array:
     return made.reshape(len(values), -1)
 
 
-def block_order(rank: Array, index: Array, *, compiled: bool | None = None) -> Array:
+def block_order(rank: Array, index: Array) -> Array:
     """Return the positions of the records (rank, index) of a matrix in ascending order within every block;
     the sort is stable."""
-    if fast := elements.loops(compiled):
-        return fast.sort_blocks(rank, np.ascontiguousarray(index))
-    rows, cols = rank.shape
-    records = rank.astype(np.uint64) << np.uint64(32) | index
-    whole = cols // BLOCK * BLOCK
-    order = np.empty((rows, cols), np.intp)
-    for start, stop, width in ((0, whole, BLOCK), (whole, cols, cols - whole)):
-        if start < stop:
-            part = records[:, start:stop].reshape(rows, -1, width)
-            found = np.argsort(part, axis=2, kind="stable")
-            found += np.arange(start, stop, width)[:, None]
-            order[:, start:stop] = found.reshape(rows, -1)
-    order += np.arange(0, rows * cols, cols)[:, None]
-    return order
+    return elements.loops().sort_blocks(rank, np.ascontiguousarray(index))
 
 
 @executor("merge")
