@@ -278,6 +278,22 @@ def test_a_launch_that_runs_is_interrupted(folder: Path, tool_folder: Path) -> N
     assert c.process.returncode == 0
 
 
+def test_a_launch_that_never_ends_does_not_keep_the_debugger(tmp_path: Path, tool_folder: Path) -> None:
+    """C++ without an event cannot be interrupted: a restart is refused, and the process ends anyway."""
+    path = tmp_path / "spin.cpp"
+    path.write_text(
+        "#include <pto/pto-inst.hpp>\nusing namespace pto;\n__global__ AICORE void k(__gm__ float* a) {\n"
+        "  volatile int x = 1;\n  while (x) {}\n}\n"
+    )
+    with Client(tool_folder) as c:
+        c.begin({}, program=str(path), args=["f32:8"])
+        assert "code without events" in c.refused("restart")
+        c.ask("terminate")
+        assert c.event("exited") == {"exitCode": 0}
+        c.ask("disconnect")
+    assert c.process.returncode == 0
+
+
 def test_restart_and_breakpoints_before_the_launch(folder: Path, tool_folder: Path) -> None:
     path = str(folder / "loop.pto")
     with Client(tool_folder) as c:

@@ -30,7 +30,7 @@ from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
 from .inspection import Looking
 from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
 from .requests import Arguments, RefusedRequest, arg, handlers, request
-from .session import DebugSession, Stops
+from .session import GRACE, DebugSession, Stops
 from .stop import BREAK, END, ENTRY, FAULT, FINDING, PAUSE, STUCK, WATCH, Stop, number
 from .wire import Bad, Bounded, Sender, read
 
@@ -161,7 +161,7 @@ class Adapter:
                     self._request(found)
         finally:
             if self._session is not None:
-                self._session.close()
+                self._session.close(GRACE)
 
     def _read(self) -> None:
         while True:
@@ -361,21 +361,21 @@ class Adapter:
     @request("restart")
     def restart(self, arguments: Arguments) -> Any:
         session = self.session
-        session.restart()
+        session.restart(GRACE)
         self._ended = False
         return {}, self._start
 
     @request("terminate")
     def terminate(self, arguments: Arguments) -> Any:
         if self._session is not None:
-            self._session.close()
+            self._session.close(GRACE)
         return {}, self._left
 
     @request("disconnect")
     def disconnect(self, arguments: Arguments) -> Any:
         def leave() -> None:
             if self._session is not None:
-                self._session.close()
+                self._session.close(GRACE)
             self._left()
             self._open = False
 

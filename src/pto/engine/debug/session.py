@@ -47,6 +47,8 @@ from .stop import END, FAULT, STUCK, Stop, at_of, number
 _DEADLOCK = "PTO-E2104"
 #: Seconds between two checks for signals while a thread waits for a stop.
 _LOOK = 0.2
+#: Seconds that a client waits for the end of a launch. C++ between two events cannot be interrupted.
+GRACE = 2.0
 
 
 class Debuggable(Protocol):
@@ -91,7 +93,7 @@ class _Run:
             out=_Once(session),
             **session.options,
         )
-        self.ended = False
+        self.ended = self.left = False
         self.thread = threading.Thread(target=self._main, name="pto-debug", daemon=True)
 
     def _halt(self, stop: Stop) -> Resume:
@@ -156,13 +158,16 @@ class _Run:
     def go(self, order: Resume) -> None:
         self._orders.put(order)
 
-    def leave(self) -> None:
-        """End the launch at its stop, and its thread."""
-        if self.thread.ident is None:
-            return
+    def leave(self, limit: float | None) -> bool:
+        """End the launch at its stop or its next event, and its thread. Return False if it still runs after
+        `limit` seconds."""
+        if self.thread.ident is None or self.left:
+            return not self.thread.is_alive()
+        self.left = True
         self.follower.pause()
         self._orders.put(None)
-        self.thread.join()
+        self.thread.join(limit)
+        return not self.thread.is_alive()
 
 
 class DebugSession:
@@ -264,7 +269,7 @@ class DebugSession:
 
     def posted(self, run: _Run, stop: Stop | BaseException | None) -> None:
         """Record that the launch pauses or is over; called by its thread."""
-        if run is not self._run:
+        if run is not self._run or run.left:
             return
         if self.post is not None and not self._quiet:
             self.post(stop)
@@ -413,25 +418,28 @@ class DebugSession:
         self.restart()
         self._launch(order)
 
-    def restart(self) -> None:
+    def restart(self, limit: float | None = None) -> None:
         """Go back to before the beginning."""
-        self._end()
+        if not self._end(limit):
+            raise PointError("cannot restart: the launch is in code without events; end the debugger")
         for array, saved in self._saved:
             array[...] = saved
         self._left()
         self.result = None
 
-    def close(self) -> None:
-        """End the launch at its stop."""
+    def close(self, limit: float | None = None) -> None:
+        """End the launch at its stop. After `limit` seconds leave it to the end of the process."""
         if self.stop is not None:
             self.stop.leave()
-        self._end()
+        self._end(limit)
 
-    def _end(self) -> None:
-        if self._run is not None:
-            self._found = self.findings
-            run, self._run = self._run, None
-            run.leave()
+    def _end(self, limit: float | None) -> bool:
+        if self._run is None:
+            return True
+        self._found = self.findings
+        if self._run.leave(limit):
+            self._run = None
+        return self._run is None
 
 
 class Stops:
