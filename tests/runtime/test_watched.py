@@ -6,8 +6,11 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pto.language as pl
+from pto import knobs
 from pto.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
@@ -80,11 +83,55 @@ def test_memory_that_no_task_wrote(folder: Path, capsys: pytest.CaptureFixture[s
     lines = [line for line in text.splitlines() if "TSTORE(" not in line]
     assert len(lines) == len(text.splitlines()) - 1
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert main(["runtime", "run", str(folder), "--sanitize", "undef"]) == 1
+    run = ["runtime", "run", str(folder), "--sanitize", "undef"]
+    assert main(run) == 1
+    shown = capsys.readouterr().err
+    found = r"rows\.h:\d+:3: error\[PTO-E2203\]: TSTORE: stores undefined data to .* in task 4 \(add\)"
+    assert re.search(found, shown), shown
+    stored = (
+        r"rows\.h:\d+:3: note: TSTORE reads element \(0, 0\) of 'z', which is undefined, in task 3 \(mul\)"
+    )
+    assert re.search(stored, shown), shown
+    read = r"rows\.h:\d+:3: note: TLOAD reads element \(0, 0\) of 'gx', which no task has written before"
+    assert re.search(read, shown), shown
+
+    assert main([*run, "--strict-undef"]) == 1
     shown = capsys.readouterr().err
     assert re.search(
         r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
     ), shown
+
+
+@pl.jit
+def padded(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    t = pl.create_tensor([16, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.create_tile([16, 64], dtype=pl.FP32)
+        rows[0:8, :] = pl.load(x, [0, 0], [8, 64])
+        pl.store(pl.mul(rows, 2.0), [0, 0], t)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pl.store(pl.add(pl.load(t, [0, 0], [8, 64]), 1.0), [0, 0], y)
+    return y
+
+
+@pytest.mark.parametrize("door", ["run", "execute"])
+def test_padding_between_tasks_is_an_error_only_where_it_has_an_effect(door: str) -> None:
+    """Rows 8 to 15 of a tensor between tasks hold undefined data, which no task reads."""
+    values = np.ones((8, 64), np.float32), np.zeros((8, 64), np.float32)
+
+    def found(**options: bool) -> list[str]:
+        if door == "run":
+            return [d.message for d in padded.run(*values, sanitize="undef", **options).diagnostics]
+        run = padded.compile(*values).execute(list(values), sanitize="undef", **options)
+        return [d.message for d in run.diagnostics]
+
+    assert found() == []
+    (message,) = found(strict_undef=True)
+    assert "stores undefined data to" in message and "512 of 1024 elements, the first at (8, 0)" in message
+    with knobs.override(PTO_STRICT_UNDEF="1"):
+        assert found() == [message]
+    with knobs.override(PTO_STRICT_UNDEF="1"):
+        assert found(strict_undef=False) == []
 
 
 def test_a_reversed_edge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,9 +143,10 @@ def test_a_reversed_edge(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     path.write_text(text.replace("add_successor(t1, t3)", "add_successor(t3, t1)"), encoding="utf-8")
     assert main(given) == 1
     shown = capsys.readouterr().err
-    assert re.search(
-        r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
-    ), shown
+    found = r"rows\.h:\d+:3: error\[PTO-E2203\]: TSTORE: stores undefined data to .* in task 3 \(mul\)"
+    assert re.search(found, shown), shown
+    read = r"rows\.h:\d+:3: note: TLOAD reads element \(0, 0\) of 'gx', which no task has written before"
+    assert re.search(read, shown), shown
 
 
 def test_what_ends_a_run_has_a_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,3 +160,64 @@ def test_what_ends_a_run_has_a_line(folder: Path, capsys: pytest.CaptureFixture[
     said = r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV \d+\): TLOAD: .* of parameter 0, which has 65536"
     assert re.search(said, shown), shown
     assert "TLOAD(x, gx);" in shown
+
+
+@pl.jit
+def rows_by_count(x: pl.Tensor, counts: pl.Tensor, y: pl.Out[pl.Tensor]):
+    """Each task has a trace of its own: the number of its iterations comes from memory."""
+    for r in pl.parallel(12):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [r, 0], [1, 64])
+            for _ in pl.range(pl.read(counts, [r])):
+                t = pl.add(t, 1.0)
+            pl.store(t, [r, 0], y)
+    return y
+
+
+@pytest.mark.parametrize("door", ["run", "execute"])
+def test_a_sample_of_each_kind_is_checked(door: str) -> None:
+    """Blocks with different traces are checked up to the sample, then when their number doubles; the result says
+    how many were not."""
+    counts = np.arange(12, dtype=np.int32)
+    values = np.ones((12, 64), np.float32), counts, np.zeros((12, 64), np.float32)
+    compiled = rows_by_count.compile(*values)
+
+    def left(sample: int | str | None) -> list[str]:
+        options = {"sanitize": "race,undef", "sample": sample}
+        run = (
+            compiled.run(list(values), **options)
+            if door == "run"
+            else compiled.execute(list(values), **options)
+        )
+        assert run.diagnostics == []
+        assert (values[2] == 1 + counts[:, None]).all()
+        return list(run.unchecked.values())
+
+    assert left(None) == left("all") == []
+    (why,) = left(2)
+    assert why.startswith("8 of 12 ") and why.endswith(", beyond the sample of 2")  # checked: 1, 2, 4, 8
+    with knobs.override(PTO_SAMPLE="2"):
+        assert left(None) == [why]
+    with pytest.raises(ValueError, match="expected a number of blocks or 'all' for sample, got 0"):
+        left(0)
+
+
+def test_a_task_beyond_the_sample_raises_no_false_alarm() -> None:
+    """Its outputs count as written, and its accesses as ordered."""
+    x, y = np.ones((12, 64), np.float32), np.zeros((12, 64), np.float32)
+    for sample in (1, 3):
+        assert through_one_tensor.run(x, y, sanitize="all", sample=sample).diagnostics == []
+        run = through_one_tensor.compile(x, y).execute([x, y], sanitize="all", sample=sample)
+        assert run.diagnostics == []
+
+
+@pl.jit
+def through_one_tensor(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    t = pl.create_tensor([12, 64], dtype=pl.FP32)
+    for r in pl.parallel(12):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.add(pl.load(x, [r, 0], [1, 64]), 1.0), [r, 0], t)
+    for r in pl.parallel(12):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.add(pl.load(t, [r, 0], [1, 64]), 1.0), [r, 0], y)
+    return y

@@ -38,7 +38,7 @@ FAULTS = {
     "undefined": Fault("rows.h", "  TLOAD(y, gy);", "", ("PTO-E2203", "rows.h", "TSTORE(gz, z);")),
     "nan": Fault("mul.cpp", "TMUL(z, x, y);", "\n    TSUB(z, x, x);\n    pipe_barrier(PIPE_V);\n    TDIV(z, z, z);",
                  ("PTO-E2302", "mul.cpp", "TDIV(z, z, z); });")),
-    "never_stored": Fault("add_scalar.cpp", "  TSTORE(gz, z);", "", ("PTO-E2203", "rows.h", "TLOAD(x, gx);")),
+    "never_stored": Fault("add_scalar.cpp", "  TSTORE(gz, z);", "", ("PTO-E2203", "rows.h", "TSTORE(gz, z);")),
 }  # fmt: skip
 
 

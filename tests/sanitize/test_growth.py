@@ -246,9 +246,9 @@ def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     undefined = watching[0].undefined
     return {
         "accesses": sum(len(seen) for seen in accesses),
-        "origins": len(undefined.origins),
-        "numbers": len(undefined._numbers),
-        "way": max(way(origin) for origin in undefined.origins),
+        "origins": len(undefined.origins.all),
+        "numbers": len(undefined.origins),
+        "way": max(way(origin) for origin in undefined.origins.all),
     }
 
 

@@ -98,6 +98,33 @@ def no_function(name: str, module: Module) -> list[Diagnostic]:
 def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
     """Add --sanitize; PTO_SANITIZE is its default."""
     from ..engine.sanitize import NAMES, WARN
+def add_depth(p: argparse.ArgumentParser) -> None:
+    """Add the options that say how much the sanitizers of a graph check; knobs are their defaults."""
+    p.add_argument(
+        "--sample",
+        type=_sample,
+        default=knobs.get("PTO_SAMPLE"),
+        metavar="N",
+        help="blocks of each kind that sanitizers check, or all (default: PTO_SAMPLE, %(default)s)",
+    )
+    p.add_argument(
+        "--strict-undef",
+        action="store_true",
+        help="undef: also report undefined data that is stored to tensors between tasks and has no effect "
+        "(default: PTO_STRICT_UNDEF)",
+    )
+
+
+def _sample(text: str) -> str:
+    from ..engine.sanitize import parse_sample
+
+    try:
+        parse_sample(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
+    return text
+
+
 
     usual = knobs.get("PTO_SANITIZE")
     p.add_argument(

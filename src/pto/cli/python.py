@@ -12,7 +12,7 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..engine.sanitize import WARN, parse_names
-from .common import FAILED, OK, CommandParser, show, unwritten
+from .common import FAILED, OK, CommandParser, add_depth, show, unwritten
 from .interrupt import allow
 
 _EXAMPLES = """\
@@ -42,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     add("-c", dest="code", metavar="CODE", help="run CODE instead of a script, like python -c")
     add("--shadow", action="store_true", help="use this package even if pypto or simpler is installed")
     add("--sanitize", metavar="LEVEL", default=WARN, help=f"{_LEVELS} (default: {WARN})")
+    add_depth(p)
     add("--report", metavar="DIR", help="run all programs of folders or files, and write DIR/report.html and "
         "DIR/report.json")  # fmt: skip
     add(
@@ -64,6 +65,9 @@ def main(arguments: Sequence[str]) -> int:
     options = p.parse_args(given)
     options.args = [*options.args, *rest]
     level = "" if options.sanitize == "off" else options.sanitize
+    if options.strict_undef:
+        os.environ["PTO_STRICT_UNDEF"] = "1"
+    os.environ["PTO_SAMPLE"] = options.sample
     if level != WARN:
         try:
             parse_names(level)
@@ -87,7 +91,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments, []
 
 
-_VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform", "--device")
+_VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform", "--device", "--sample")
 
 
 def _report(p: CommandParser, options: Any, level: str) -> int:

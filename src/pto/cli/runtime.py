@@ -17,7 +17,7 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine.sanitize import summary
 from ..files import write_whole
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
-from .common import FAILED, OK, USAGE, CommandParser, add_diagnostics, add_sanitize, show
+from .common import FAILED, OK, USAGE, CommandParser, add_depth, add_diagnostics, add_sanitize, show
 from .interrupt import allow
 from .terminal import Screen
 
@@ -107,6 +107,7 @@ def _add_run(verbs: Any) -> None:
         help="report tasks that write memory of other tasks, without an order between them",
     )
     add_sanitize(p, "check kernels and their order")
+    add_depth(p)
     add("--track-war", action="store_true", help="order such tasks, which devices do not")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
@@ -233,6 +234,8 @@ class _Session:
                 o.track_war,
                 virtual_time=virtual,
                 sanitize=o.sanitize,
+                strict_undef=o.strict_undef or None,
+                sample=o.sample,
             ),
             runners.make_engine,
             self._log,

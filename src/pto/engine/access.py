@@ -28,11 +28,12 @@ def start_of(place: Place) -> tuple[int, int, int]:
     return place.offset, DTYPES[place.dtype].bits, 0
 
 
-def first_bytes(place: Place, where: Region | Array) -> Array:
-    """Return the first byte of every element."""
+def first_bytes(place: Place | None, where: Region | Array) -> Array:
+    """Return the first byte of every element: of a region, or at offsets from a place."""
     if isinstance(where, Region):
         at = where.rows.offsets[:, None] + where.cols.offsets[None, :]
         return where.base + (at + where.nibble) * where.bits // 8
+    assert place is not None
     base, bits, nibble = start_of(place)
     return base + (where + nibble) * bits // 8
 

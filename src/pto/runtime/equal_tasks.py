@@ -4,7 +4,7 @@ A graph calls a kernel thousands of times, mostly with different tensors only. T
 block follow from its trace, except for the positions of its data: the addresses of its arrays, the start
 offset in each array and, in an array that it only reads, the position of each part. So only one of the blocks
 with equal traces is executed. For the others, two checks remain: each block stays within its own arrays, and
-the bytes that it reads are written.
+the bytes that it reads are defined.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..engine.region import Region
 from ..engine.traced.contents import by_contents
 from ..engine.traced.types import Layouts, names
 from .task_traces import Block, TaskArray, arrays_of
-from .written_bytes import Where, Written, bounds
+from .written_bytes import Defined, Where, bounds
 
 #: Alignment of global memory: distances between data matter modulo this number.
 _ALIGNED = 512
@@ -164,16 +164,16 @@ class Alike:
             found = self._by_contents[form] = by_contents(name)
         return found
 
-    def find(self, told: Told, written: Written | None) -> tuple[Findings, list[ByteUse]] | None:
+    def find(self, told: Told, defined: Defined | None) -> tuple[Findings, list[ByteUse]] | None:
         """Return the findings that hold for a block, and the bytes that it touches; None if the block has to
         be executed."""
         for found in self._known.get(told.key, ()):
-            uses = self._uses(found, told, written)
+            uses = self._uses(found, told, defined)
             if uses is not None:
                 return found, uses
         return None
 
-    def _uses(self, found: Findings, told: Told, written: Written | None) -> list[ByteUse] | None:
+    def _uses(self, found: Findings, told: Told, defined: Defined | None) -> list[ByteUse] | None:
         """Return the bytes that a block touches if it behaves like a known one; None if not, or if that is
         unknown."""
         moves = found.moves(told)
@@ -186,13 +186,13 @@ class Alike:
                     return None
                 base = told.arrays[n].address + further
                 uses.append(ByteUse(n, base + low, base + high, write))
-        for write, n, place, where in found.accesses if written is not None else ():
-            assert written is not None
+        for write, n, place, where in found.accesses if defined is not None else ():
+            assert defined is not None
             for further in moves[n].get(place) or moves[n][None]:
                 base = told.arrays[n].address + further
                 if write:
-                    written.add(where, base)
-                elif written.lacks(where, base):
+                    defined.add(where, base)
+                elif defined.lacks(where, base):
                     return None
         return uses
 

@@ -30,6 +30,7 @@ from .tensors import dtype_number, numpy_type, refuse, shape_of, signed, word_fl
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..engine.sanitize import Checks
     from .virtual import Virtual
 
     Array = np.ndarray[Any, Any]
@@ -50,7 +51,7 @@ class Graph(Session):
         sink: Any,
         runtime: str,
         virtual: Virtual | None = None,
-        sanitize: frozenset[str] = frozenset(),
+        sanitize: Checks | None = None,
     ) -> None:
         given = {**given, "concurrent": runtime == "aicpu_build_graph" and concurrent_build()}
         self._run: Any = extension().TaskGraph(kernels, given, log_level(), sink)
@@ -63,6 +64,7 @@ class Graph(Session):
         self._fan_out: dict[int, int] = {}
         self._published: set[int] = set()
         self._adding = threading.Lock()  # a builder may have threads
+        self._made: set[int] = set()  # addresses of tensors between tasks, if sanitizers need them
 
     def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Array:
         """Make memory between tasks: an uninitialized array."""
@@ -72,6 +74,8 @@ class Graph(Session):
         array = np.empty(shape_of(shape), numpy_type(dtype))
         if self._poison:
             array.reshape(-1).view(np.uint8)[:] = 0xFF
+        if self._watch is not None:
+            self._made.add(array.ctypes.data)
         return array
 
     def add_task(self, kernel: Kernel, *values: Any) -> int:
@@ -106,8 +110,11 @@ class Graph(Session):
             slots = list(kept)
             for i in arrays:
                 slots[i] = kept[i].ctypes.data
+                address, size = _memory(kept[i])
                 if not callable(kernel.source):
-                    self._run.add_array(slots[i], *_memory(kept[i]))
+                    self._run.add_array(slots[i], address, size)
+                if self._watch is not None and address not in self._made:
+                    self._watch.outside([(address, size)])
             task = self._run.add_task(number, kernel.core_type, slots)
             self._values.append((kernel, kept))
             return task

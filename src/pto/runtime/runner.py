@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
-from ..engine.sanitize import OF_GRAPHS
+from ..engine.sanitize import OF_GRAPHS, checks
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS, PROFILES
 from ..isa.record import Record
 from ..perf.hazards import as_errors
@@ -72,6 +72,8 @@ class RunnerOptions(Record):
     virtual_time: Any = None  # a `Virtual`: simulated durations
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
     sanitize: frozenset[str] = frozenset()  # checks of C++ kernels, and of the order of tasks
+    strict_undef: bool | None = None  # see `Checks`
+    sample: int | str | None = None
     repeated: bool = False  # repeats a failed run, to find the callers of the submission
 
     @property
@@ -282,12 +284,15 @@ class Runner:
                 engine.hearing = hearing  # type: ignore[attr-defined]
             held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
             engine.given = held
-            watch = Watch(hearing, self.options.sanitize) if hearing and self.options.sanitize else None
+            watched = checks(self.options.sanitize, self.options.strict_undef, self.options.sample)
+            watch = Watch(hearing, watched) if hearing and watched.names else None
             if watch is not None:
                 seen = (
                     self.runtime == "tensormap_and_ringbuffer"
                 )  # in other runtimes the host allocates memory
                 watch.begin(held if seen else None)
+                if seen:
+                    watch.outside(held)
             kernels = self.folder.config.kernels
             add_kernels(engine, kernels, lambda k: self._made(k.source, k.entry, k.core_type), hearing)
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]

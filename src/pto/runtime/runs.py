@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, did_you_mean, has_errors
 from ..engine import journal
-from ..engine.sanitize import OF_GRAPHS, asked, parse_names
+from ..engine.sanitize import OF_GRAPHS, asked, checks, parse_names
 from ..perf.hazards import Hazard, as_errors, hazards_of, problems, unordered
 from . import recorded
 from .extension import extension
@@ -197,12 +197,15 @@ def run(
 
     `runtime` is tensormap_and_ringbuffer, where `rt.submit` finds the dependencies of tasks, or
     host_build_graph or aicpu_build_graph, where `rt.add_task` and `rt.add_successor` define them. `threads`
+    strict_undef: bool | None = None,
+    sample: int | str | None = None,
     is the number of host threads (default: the number of processors). `seed` runs everything on one thread,
     in an order that depends on the seed only. `rings`: task_window, heap, dep_pool, tensormap_pool.
     `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them. `sanitize` names
     checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of C++ kernels, programs and the
-    order of tasks. Run.diagnostics has the reports, Run.unchecked the other kernels. `company`: the runs that
-    kernels may wait for, the number of this run among them, and the memory that all access (see `ranks`).
+    order of tasks. Run.diagnostics has the reports, Run.unchecked the other kernels. `strict_undef` reports
+    undefined data in tensors between tasks even if it has no effect. `company`: the runs that kernels may
+    wait for, the number of this run among them, and the memory that all access (see `ranks`).
 
     With `virtual_time` kernels take the microseconds of `durations` (a mapping by kernel name, a function of
     a `TaskInfo`, a file), and the runtime those of `machine` (a .toml file; default: a2a3). Times, traces and
@@ -260,9 +263,9 @@ def run(
     made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = extension().Kernels()
     if runtime in GRAPHS:
-        rt: Session = Graph(kernels, made, sink, runtime, virtual, names)
+        rt: Session = Graph(kernels, made, sink, runtime, virtual, watched)
     else:
-        rt = Runtime(kernels, made, sink, virtual, names)
+        rt = Runtime(kernels, made, sink, virtual, watched)
 
     def build() -> None:
         orchestrate(rt, *args)
@@ -273,6 +276,7 @@ def run(
         rt._run.run_function(build)
     finally:
         rt.end()
+    watched = checks(names, strict_undef, sample) if names else None
         kernels.forget_functions()
         rt._run.forget_durations()
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}

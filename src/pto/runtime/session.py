@@ -56,6 +56,7 @@ from .tensors import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..engine.sanitize import Checks
     from .task_sanitizers import Watch
     from .task_traces import Hearing
     from .virtual import Virtual
@@ -73,7 +74,7 @@ class Session:
         kernels: Any,
         runtime: str,
         virtual: Virtual | None = None,
-        sanitize: frozenset[str] = frozenset(),
+        sanitize: Checks | None = None,
     ) -> None:
         self._kernels = kernels
         self._runtime = runtime
@@ -88,7 +89,7 @@ class Session:
         #: The sanitizers of the kernels, and the kernels that they cannot check, with the reason.
         self._watch: Watch | None = None
         self._unwatched: dict[str, str] = {}
-        if sanitize:
+        if sanitize is not None:
             self._observe(sanitize)
         compile_early(runtime, self._traced)
         self._over = False  # True after the run
@@ -104,14 +105,15 @@ class Session:
         self._hearing = Hearing(PROFILES[DEFAULT], contents=False)
         return self._hearing
 
-    def _observe(self, names: frozenset[str]) -> None:
+    def _observe(self, checks: Checks) -> None:
         from ..isa.profiles import DEFAULT, PROFILES
         from .task_sanitizers import Watch
         from .task_traces import Hearing
 
         self._hearing = Hearing(PROFILES[DEFAULT])
-        self._watch = Watch(self._hearing, names)
+        self._watch = Watch(self._hearing, checks)
         self._watch.begin(None)
+        self._watch.outside(())
 
     def _traced(self, kernel: Kernel) -> bool:
         """Return True if a kernel has to be traced. A half of a mixed task has the name of the task."""
@@ -241,7 +243,7 @@ class Runtime(Session):
         given: dict[str, Any],
         sink: Any,
         virtual: Virtual | None = None,
-        sanitize: frozenset[str] = frozenset(),
+        sanitize: Checks | None = None,
     ) -> None:
         try:
             self._run: Any = extension().Tensormap(kernels, given, log_level(), sink)
@@ -314,12 +316,13 @@ class Runtime(Session):
         tensor = extension().make_tensor(base, array.shape or (1,), number, array, offset, size)
         self._external[id(array)] = array, tensor
         if self._watch is not None and base not in self._blank:
+            self._watch.outside([(base, size)])
             self._watch.given(base, size)
         self._read_only |= not array.flags.writeable
         return tensor
 
     def clear(self, array: Array) -> None:
-        """Mark an array as uninitialized, for the sanitizer `undef`."""
+        """Mark an array as an uninitialized tensor between tasks, for the sanitizer `undef`."""
         if self._poison:
             array.view("u1")[...] = 0xFF
             self._blank.add(array.ctypes.data)

@@ -16,20 +16,22 @@ import numpy as np
 
 from ..diag import Diagnostic
 from ..engine.memory import Pointer, View
+from ..engine.sanitize import Checks, Sample
+from ..engine.sanitize.undefined_bytes import unwritten
 from ..engine.watch import Event, Watcher
 from ..perf.hazards import Hazard
 from ..reading import read
 from .equal_tasks import Alike, ByteUse, TaskAccess, spans_of
 from .task_traces import Block, Execution, Hearing, TaskArray, arrays_of
-from .written_bytes import Written
+from .written_bytes import Defined, TaskShadow, Written
 
 
 class _Accesses(Watcher):
-    """Collects the global memory that a block touches, and its reads of memory that no task has written
-    before."""
+    """Collects the global memory that a block touches. With `strict`, it reports reads of memory that no task
+    has written before."""
 
-    def __init__(self, written: Written | None, addresses: Mapping[Any, int]) -> None:
-        self._written = written
+    def __init__(self, defined: Defined | None, strict: bool, addresses: Mapping[Any, int]) -> None:
+        self._defined, self._strict = defined, strict
         self._addresses = addresses
         self._numbers = {buffer: n for n, buffer in enumerate(addresses)}
         self.all: list[TaskAccess] = []
@@ -43,12 +45,12 @@ class _Accesses(Watcher):
             where = access.region if access.region is not None else access.bytes()
             place = self._place(event, access.place)
             self.all.append(TaskAccess(access.write, number, place, where))
-            if self._written is None:
+            if self._defined is None:
                 continue
             base = self._addresses[access.place.buffer]
             if access.write:
-                self._written.add(where, base)
-            elif not self.found and (lacking := self._written.lacks(where, base)):
+                self._defined.add(where, base)
+            elif self._strict and not self.found and (lacking := self._defined.lacks(where, base)):
                 core, name = event.core, access.place.buffer.name
                 message = f"reads {lacking} bytes of {name} that no task has written before"
                 help = "let a task write it first, and order the two"
@@ -102,29 +104,41 @@ POISON = 0xFF
 class Watch:
     """The problems of the kernels of a run."""
 
-    def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
+    def __init__(self, hearing: Hearing, checks: Checks) -> None:
         self._hearing = hearing
-        self._names = names
+        self._names = checks.names
+        self._strict = checks.strict_undef
         self._alike = Alike()
+        self._sample = Sample(checks.sample)
+        #: Tasks with blocks beyond the sample.
+        self._skipped: set[int] = set()
         self._uses = _Uses()
         #: Diagnostics by code and location, with the blocks that have them: task, block, description.
         self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge = self._judge
         #: Kernels of tasks with several blocks, which are executed one by one.
         self._split: set[str] = set()
-        #: Written memory, if its initial state is known.
-        self._written: Written | None = None
+        self._defined = Defined()
         self._copies_seen = True
+        #: Memory of the caller, where undefined data is reported; None: all memory.
+        self._outside: Written | None = None
         #: Addresses and sizes of memory that the host has written since the last block.
         self._given: deque[tuple[int, int]] = deque()
 
     def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
         """Look for reads of uninitialized memory. `given` are addresses and sizes of memory that is
         initialized before the graph runs; None: the host allocates memory and copies to it unobserved."""
-        self._written = Written()
+        self._defined.written = Written()
         self._copies_seen = given is not None
         for address, size in given or ():
-            self._written.add_all(address, size)
+            self._defined.written.add_all(address, size)
+
+    def outside(self, memory: Iterable[tuple[int, int]]) -> None:
+        """Set the memory of the caller and of other ranks, by addresses and sizes; calls add up. All other
+        memory lies between tasks: it may hold undefined data that has no effect."""
+        self._outside = Written() if self._outside is None else self._outside
+        for address, size in memory:
+            self._outside.add_all(address, size)
 
     def given(self, address: int, size: int) -> None:
         """Record initialized memory: of the caller, or written by the host. From any thread."""
@@ -133,13 +147,14 @@ class Watch:
     def _copied(self, address: int, data: Any) -> None:
         """Record memory that differs from fresh memory (`POISON`): the host wrote it with a plain store. If
         copies of the host are not observed, an array with any such byte counts as written."""
-        if self._written is None:
+        written = self._defined.written
+        if written is None:
             return
         touched = data != POISON
         if self._copies_seen:
-            self._written.add_where(address, touched)
-        elif touched.any() and not self._written.knows(address, data.size):
-            self._written.add_all(address, data.size)
+            written.add_where(address, touched)
+        elif touched.any() and not written.knows(address, data.size):
+            written.add_all(address, data.size)
 
     def problems(
         self, sites: Sequence[str] = (), blank_reads: Iterable[tuple[int, int, str]] = ()
@@ -162,7 +177,7 @@ class Watch:
 
     def _unwritten(self, blank_reads: Iterable[tuple[int, int, str]]) -> Iterator[Diagnostic]:
         """Yield a problem for each location where the orchestration reads memory that no task has written."""
-        written, seen = self._known_writes, set[str]()
+        written, seen = self._followed, set[str]()
         self._take_given()
         for address, size, site in blank_reads:
             if written is None or site in seen or not written.lacks(np.arange(size), address):
@@ -176,8 +191,9 @@ class Watch:
             yield Diagnostic("PTO-E2203", message, span, help="let a task write it first")
 
     def _take_given(self) -> None:
-        while self._written is not None and self._given:
-            self._written.add_all(*self._given.popleft())
+        while self._given:
+            address, size = self._given.popleft()
+            self._defined.give(address, size)
 
     def _judge(self, key: tuple[int, int], cores: Block) -> None:
         task, block = key
@@ -191,22 +207,27 @@ class Watch:
         if block:
             self._split.add(name)
         told = self._alike.told(cores)
-        known = self._alike.find(told, self._known_writes) if told is not None else None
+        known = self._alike.find(told, self._followed) if told is not None else None
         if known is not None:
             findings, uses = known
             for same in findings.problems:
                 self._found[same][1].append(where)
             self._uses.add(task, arrays_of(cores), uses, self._names_of(cores))
             return
+        arrays = arrays_of(cores)
+        if not self._sample.take(name, tuple(a.size for a in arrays)):
+            self._skipped.add(task)
+            for a in arrays:  # its accesses are unknown: all its memory counts as written
+                self._defined.give(a.address, a.size)
+            return
         problems: list[Any] = []
-        found, accesses, own = self._execute(cores, block)
+        found, accesses, own = self._execute(cores, block, where[2])
         for d in found:
             place = d.span.place if d.span is not None else (0, 0)
             file = d.span.source.name if d.span is not None else name
             same = (d.code, file, place)
             problems.append(same)
             self._found.setdefault(same, (d, []))[1].append(where)
-        arrays = arrays_of(cores)
         self._uses.add(task, arrays, [
             ByteUse(n, arrays[n].address + low, arrays[n].address + high, write)
             for (n, _, write), (low, high) in spans_of(accesses).items()
@@ -222,28 +243,42 @@ class Watch:
     @property
     def unchecked(self) -> dict[str, str]:
         """Return, after `problems`, kernels that were not checked in full, with the reason."""
-        return dict.fromkeys(sorted(self._split), "blocks against each other")
+        found = dict.fromkeys(sorted(self._split), "blocks against each other")
+        for name, why in self._sample.left("blocks with different traces").items():
+            found[name] = f"{found[name]}; {why}" if name in found else why
+        return found
 
     def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
-        """Return, after the run, the declared hazards that the observed accesses do not disprove."""
+        """Return, after the run, the declared hazards that the observed accesses do not disprove, without
+        those of tasks beyond the sample."""
         return [
-            h for h in found if h.explicit or h.earlier < 0 or not self._uses.apart(h.earlier, h.later, h.arg)
+            h
+            for h in found
+            if h.explicit
+            or h.earlier < 0
+            or not ({h.earlier, h.later} & self._skipped or self._uses.apart(h.earlier, h.later, h.arg))
         ]
 
     @property
-    def _known_writes(self) -> Written | None:
-        return self._written if "undef" in self._names else None
+    def _followed(self) -> Defined | None:
+        return self._defined if "undef" in self._names else None
 
-    def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[TaskAccess], bool]:
+    def _execute(
+        self, cores: Block, block: int, task: str
+    ) -> tuple[list[Diagnostic], list[TaskAccess], bool]:
         """Return the problems of a block, its accesses to arrays, and True if another block with an equal
         trace may have other problems."""
         from ..engine.sanitize import watching
         from ..engine.sanitize.undef import Undef
 
         execution = Execution(self._hearing, cores, block)
-        accesses = _Accesses(self._known_writes, execution.addresses)
-        watch = watching(self._names, None, False, [accesses])
+        accesses = _Accesses(self._followed, self._strict, execution.addresses)
+        watch = watching(self._names, None, False, first=[accesses])
         assert watch is not None
+        if self._followed is not None and not self._strict:
+            for buffer, address in execution.addresses.items():
+                holds = self._outside is not None and not self._outside.knows(address, buffer.data.size)
+                unwritten(buffer, TaskShadow(self._defined, address, task, holds))
         result = execution.run(watch)
         for d in accesses.found:
             execution.spell(d)

@@ -52,6 +52,17 @@ def written_in_part(x: pl.Tensor, y: pl.Out[pl.Tensor]):
 
 
 @pl.jit
+def padding_reaches_an_output(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    t = pl.create_tensor([64, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.create_tile([64, 64], dtype=pl.FP32)
+        rows[0:8, :] = pl.load(x, [0, 0], [8, 64])
+        pl.store(pl.mul(rows, 2.0), [0, 0], t)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pl.store(pl.add(pl.load(t, [0, 0], [64, 64]), 1.0), [0, 0], y)  # FOUND PTO-E2203
+
+
+@pl.jit
 def written_too_late(y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
     t = pl.create_tensor([64, 64], dtype=pl.FP32)
     with pl.at(level=pl.Level.CORE_GROUP):
@@ -105,6 +116,7 @@ def race_in_cpp(x: pl.InOut[pl.Tensor]):
 CALLS: dict[str, Any] = {
     "never_written": lambda: (X * 0,),
     "written_in_part": lambda: (X, X * 0),
+    "padding_reaches_an_output": lambda: (X, X * 0),
     "written_too_late": lambda: (X * 0, X * 0),
     "decides_on_nothing": lambda: (X, X * 0),
     "iterations_overlap": lambda: (X, X * 0),

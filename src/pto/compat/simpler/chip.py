@@ -22,7 +22,7 @@ from ... import knobs
 from ...cache import opened
 from ...diag import Diagnostic, DiagnosticError
 from ...engine import journal
-from ...engine.sanitize import OF_GRAPHS, WARN, asked
+from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks
 from ...isa.profiles import PLATFORMS, PROFILES
 from ...perf.hazards import as_errors
 from ...perf.hazards import problems as unordered
@@ -108,15 +108,15 @@ class Chip:
             options.update(company=company, member=member)
         engine = TaskEngine(options)
         hearing = Hearing(PROFILES[PLATFORMS[target.source.platform]])
-        watch = Watch(hearing, names) if names else None
+        watch = Watch(hearing, checks(names)) if names else None
         made = target.compiled(watch is not None)
         for (number, core), library in zip(target.children, made[1:], strict=True):
             path = library.path if watch is None else self._own(library.path)
             engine.add_kernel(number, core.name, core.source.core_type, path)
             if watch is not None:
                 hearing.hear(path, core.name, library.files)
-        if watch is not None and company is None:
-            staged.tell(watch)
+        if watch is not None:
+            staged.tell(watch, company is None)
         path = self._own(made[0].path)
         self.runs += 1
         try:
@@ -173,6 +173,8 @@ class _Staged:
                 self._back.append((name, tensor))
         self._memory = TensorMemory(host)
         self._all = len(host) == len(placed)
+        #: Arguments in memory of chips: addresses and sizes.
+        self._device = [(t.address, t.nbytes) for t, name in placed if not name]
         addresses = self._memory.addresses
         self.words = words(
             (
@@ -187,12 +189,14 @@ class _Staged:
             args.scalars,
         )
 
-    def tell(self, watch: Watch) -> None:
-        """Report initialized memory to the sanitizers, if all memory is known. Memory of chips may have
-        contents from earlier runs."""
-        if self._all:
-            memory = self._memory
-            watch.begin((at, memory.array(name).nbytes) for name, at in memory.addresses.items())
+    def tell(self, watch: Watch, alone: bool) -> None:
+        """Report the memory of the caller to the sanitizers. Its initial state is known unless the run has
+        memory of chips, which may have contents from earlier runs and from other chips."""
+        memory = self._memory
+        host = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
+        if self._all and alone:
+            watch.begin(host)
+        watch.outside([*host, *self._device])
 
     def bring_back(self) -> None:
         for name, tensor in self._back:

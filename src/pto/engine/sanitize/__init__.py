@@ -73,6 +73,63 @@ ALWAYS = ("granularity.Granularity",)
 NAMES = tuple(s.name for s in SANITIZERS)
 
 
+class Checks(NamedTuple):
+    """The sanitizers of a graph, and how much they check."""
+
+    names: frozenset[str] = frozenset()
+    #: True: report undefined data in tensors between tasks, even without an effect.
+    strict_undef: bool = False
+    #: The number of blocks of each kind that are checked; None: all.
+    sample: int | None = None
+
+
+def checks(
+    names: frozenset[str], strict_undef: bool | None = None, sample: int | str | None = None
+) -> Checks:
+    """Return checks; the defaults are PTO_STRICT_UNDEF and PTO_SAMPLE."""
+    strict = bool(knobs.get("PTO_STRICT_UNDEF")) if strict_undef is None else strict_undef
+    return Checks(names, strict, parse_sample(knobs.get("PTO_SAMPLE") if sample is None else sample))
+
+
+def parse_sample(text: int | str) -> int | None:
+    """Return a number of blocks; None for `all`."""
+    if text == "all":
+        return None
+    if not str(text).isdecimal() or not int(text):
+        raise ValueError(f"expected a number of blocks or 'all' for sample, got {text!r}")
+    return int(text)
+
+
+class Sample:
+    """The checked blocks of a graph: of each kind the first ones, and then each time that their number has
+    doubled. The first task of a kind is always checked, with all its blocks."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self._blocks: dict[Any, int] = {}
+        #: By kernel: tasks that were not checked, and all tasks.
+        self._tasks: dict[str, list[int]] = {}
+
+    def take(self, name: str, kind: Any = None, blocks: int = 1) -> bool:
+        """Return True if the next task (or block) of a kernel is checked. `kind` distinguishes its uses."""
+        before = self._blocks.get((name, kind), 0)
+        after = self._blocks[name, kind] = before + blocks
+        doubled = before.bit_length() != after.bit_length()
+        taken = self.limit is None or before < self.limit or doubled
+        count = self._tasks.setdefault(name, [0, 0])
+        count[0] += not taken
+        count[1] += 1
+        return taken
+
+    def left(self, what: str) -> dict[str, str]:
+        """Return the kernels with unchecked tasks, with their number; `what` names the things that count."""
+        return {
+            name: f"{left} of {total} {what}, beyond the sample of {self.limit}"
+            for name, (left, total) in self._tasks.items()
+            if left
+        }
+
+
 def asked() -> frozenset[str]:
     """Return the sanitizers that PTO_SANITIZE selects; none for `warn`."""
     words = knobs.get("PTO_SANITIZE")
@@ -108,10 +165,10 @@ def watching(
     shadow: str | None,
     memory_map: bool,
     more: Sequence[Watcher] = (),
-    timing: Watcher | None = None,
+    first: Sequence[Watcher] = (),
 ) -> Watchers | None:
-    """Return the watchers of a launch, `timing` (from `recorder`) first, `more` last; None without any."""
-    found: list[Watcher] = [timing] if timing is not None else []
+    """Return the watchers of a launch, `first` (such as a `recorder`) before sanitizers; None without any."""
+    found = list(first)
     if names - {OF_GRAPHS} or shadow is not None or memory_map:
         from .reports import Reports
 
@@ -132,15 +189,15 @@ def watching(
     return Watchers(found) if found else None
 
 
-def recorder(timeline: Any, profile: Profile, dry: bool = False) -> Watcher | None:
+def recorder(timeline: Any, profile: Profile, dry: bool = False) -> list[Watcher]:
     """Return the recorder that the option `timeline` of a launch selects: a machine, its name, a file of its
-    parameters, or True for the machine of the profile. Without a timeline the result is None."""
+    parameters, or True for the machine of the profile. Without a timeline the result is empty."""
     if timeline is False or timeline is None:
-        return None
+        return []
     from ...isa.timing import machine
     from ..timing import TimeRecorder
 
-    return TimeRecorder(machine(None if timeline is True else timeline, profile), dry)
+    return [TimeRecorder(machine(None if timeline is True else timeline, profile), dry)]
 
 
 @cache

@@ -1,6 +1,7 @@
 """Sanitizer undef: follows data that was never written or is padding, and all results computed from it.
 
-It reports the first observable use: a store to global memory, a branch, an address.
+It reports the first observable use: a store to global memory, a branch, an address. A store to a tensor
+between tasks of a graph is no use: the tensor holds the undefined data for the tasks that read it.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ class Undef(Sanitizer):
             self._mark(op, place, region, kind)
 
     def _mark(self, op: Operation, place: Place, region: Region, kind: str) -> None:
-        number = self.undefined.number(Origin(op, name_of(place), None, kind))
-        self.undefined.define(place, region, np.ones(region.shape, bool), number)
+        origin = Origin(op, name_of(place), None, kind)
+        self.undefined.define(place, region, np.ones(region.shape, bool), origin)
 
     def _follow(self, event: Event) -> None:
         """Report or propagate the results of an instruction that depend on its undefined operands."""
@@ -103,13 +104,14 @@ class Undef(Sanitizer):
             undefined.report(event.core, event.op, origin, "an address depends on undefined data")
         elif found.result:
             event.undefined = origin
-        number = undefined.number(origin) if any(t.any() for t in found.taints) else 0
         fifo = event.op.row is not None and event.op.row.fifo == "push"  # undefined data may pass a FIFO
         for (place, where, _), taint in zip(self.stores, found.taints, strict=True):
             bad = taint.any() and not found.address
-            if place.buffer.space != "gm":
-                undefined.define(place, where, taint if bad else None, number)
-            elif bad and not fifo:
+            shadow = undefined.shadow(place.buffer)
+            holds = shadow is not None and shadow.holds
+            if shadow is not None:
+                shadow.define(place, where, taint if bad and holds else None, origin)
+            if bad and not holds and not fifo:
                 at = ", ".join(str(n) for n in np.unravel_index(int(np.argmax(taint)), taint.shape))
                 undefined.report(
                     event.core,

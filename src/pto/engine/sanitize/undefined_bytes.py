@@ -1,18 +1,21 @@
 """The undefined bytes of buffers, and their origins.
 
-Every on-chip buffer has two shadows of its size. In one, an undefined byte is 0xFF. The other has for each
-byte the number of an origin: why it is undefined, and the origin that it was computed from. A buffer also
-has a set of regions that are known as defined, because a loop comes back to the same regions. Only `define`
-can make bytes undefined again, and then clears the set.
+Every on-chip buffer has a `Shadow`: two arrays of its size. In one, an undefined byte is 0xFF. The other has
+for each byte the number of an origin: why it is undefined, and the origin that it was computed from. A shadow
+also has a set of regions that are known as defined, because a loop comes back to the same regions. Only
+`define` can make bytes undefined again, and then clears the set.
+
+Global memory counts as defined, except for tensors of a graph, whose shadow outlives a launch (`unwritten`).
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...ir.facts import function_of
 from ...ir.types import PtrType
@@ -33,6 +36,7 @@ _any = np.logical_or.reduce
 
 #: The reason why an element is undefined.
 UNWRITTEN = "which was never written"
+NO_TASK = "which no task has written before"
 OUTSIDE = "outside its valid region"
 SCRATCH = "which is scratch of this instruction"
 PADDING = "which this instruction leaves unspecified"
@@ -48,6 +52,7 @@ _UNWRITTEN_SUM = (
 )
 _HELP = {
     UNWRITTEN: "write %{name} before it is read, for example by pto.tload or pto.texpands",
+    NO_TASK: "let a task write it first, and order the two",
     OUTSIDE: "read only what is valid: narrow the valid region of the destination, or widen that of %{name} "
     "where it is written",
     SCRATCH: "the contents of a scratch operand are lost: give the instruction another tile, or write "
@@ -90,9 +95,129 @@ class Origin:
         return found
 
 
-def unwritten(buffer: Buffer, undefined: Array) -> None:
-    """Declare bytes of global memory as unwritten (0xFF in the mask); stores of a launch clear the mask."""
-    buffer.shadows["undef"] = undefined, np.broadcast_to(np.uint8(NEVER), undefined.shape), set()
+class Origins:
+    """Origins by number."""
+
+    def __init__(self) -> None:
+        #: The first two are for bytes that are defined, and for those that were never written.
+        self.all: list[Origin | None] = [None, None]
+        self._numbers: dict[Any, int] = {}
+
+    def number(self, origin: Origin) -> int:
+        """Return the number of an origin; equal origins share a number. A result of a loop that depends on
+        itself keeps its first origin, so that chains do not grow with the iterations."""
+        before = origin.parent
+        while before is not None:
+            if (before.op, before.name) == (origin.op, origin.name):
+                origin = before
+            before = before.parent
+        key = (origin.op, origin.name, origin.kind, origin.parent)
+        found = self._numbers.get(key)
+        if found is None:
+            if len(self.all) <= LAST:
+                self.all.append(origin)
+            found = self._numbers[key] = len(self.all) - 1
+        return found
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+
+class ByteShadow(Protocol):
+    """The undefined bytes of a buffer."""
+
+    #: True if a store of undefined data is no use of it: the buffer is on-chip, or a tensor between tasks.
+    holds: bool
+
+    def mask(self, region: Region) -> Array | None:
+        """Return a mask of the undefined elements of a region; None if all are defined."""
+        ...
+
+    def mask_at(self, place: Place, at: Array) -> Array | None:
+        """Return the same for elements at offsets from a place."""
+        ...
+
+    def define(self, place: Place, where: Any, taint: Array | None, origin: Origin | None) -> None:
+        """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
+        ...
+
+    def origin(self, byte: int) -> Origin | None:
+        """Return the origin of an undefined byte; None if it was never written."""
+        ...
+
+
+class Shadow:
+    """The undefined bytes of a buffer, as arrays."""
+
+    __slots__ = ("holds", "known", "numbers", "origins", "undefined")
+
+    def __init__(self, undefined: Array, numbers: Array, origins: Origins) -> None:
+        self.undefined = undefined
+        self.numbers = numbers
+        self.origins = origins
+        self.known: set[Any] | None = set()
+        self.holds = True
+
+    def part(self, where: slice, holds: bool) -> Shadow:
+        """Return the shadow of a part, on the same arrays. It remembers no regions, because other parts
+        change the arrays, too."""
+        found = Shadow(self.undefined[where], self.numbers[where], self.origins)
+        found.known, found.holds = None, holds
+        return found
+
+    def mask(self, region: Region) -> Array | None:
+        if self.known is not None and region.key in self.known:
+            return None
+        marks = region.load(self.undefined, _unsigned(region.bits))
+        if _any(marks, axis=None):
+            return marks != 0
+        self._remember(region)
+        return None
+
+    def mask_at(self, place: Place, at: Array) -> Array | None:
+        base, bits, nibble = start_of(place)
+        marks = load_at(self.undefined, base, at, bits, _unsigned(bits), nibble)
+        return marks != 0 if _any(marks, axis=None) else None
+
+    def define(self, place: Place, where: Any, taint: Array | None, origin: Origin | None) -> None:
+        bits = where.bits if isinstance(where, Region) else start_of(place)[1]
+        kind = _unsigned(bits)
+        if taint is None:
+            if isinstance(where, Region):
+                if self.known is not None and where.key in self.known:
+                    return
+                self._remember(where)
+            cells = where.view(self.undefined, kind) if isinstance(where, Region) else None
+            if cells is not None:
+                cells[...] = 0
+            else:
+                _put(self.undefined, place, where, np.zeros(_shape(where), kind))
+            return
+        if self.known is not None:
+            self.known.clear()
+        number = self.origins.number(origin) if origin is not None else NEVER
+        ones = np.array(-1, np.int64).astype(kind)
+        _put(self.undefined, place, where, np.where(taint, ones, np.zeros_like(ones)))
+        if bits < 8:
+            self.numbers[first_bytes(place, where)[taint]] = number
+        else:
+            numbers = np.frombuffer(bytes([number]) * (bits // 8), kind)[0]
+            _put(self.numbers, place, where, np.where(taint, numbers, np.zeros_like(numbers)))
+
+    def origin(self, byte: int) -> Origin | None:
+        return self.origins.all[int(self.numbers[byte])]
+
+    def _remember(self, region: Region) -> None:
+        if self.known is None:
+            return
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+        self.known.add(region.key)
+
+
+def unwritten(buffer: Buffer, shadow: ByteShadow) -> None:
+    """Give global memory a shadow for a launch: it is not defined, or may hold undefined data."""
+    buffer.shadows["undef"] = shadow
 
 
 #: The number of regions of a buffer that are kept as known to be defined.
@@ -103,39 +228,35 @@ class Undefined:
     def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
         self.launch = launch
         self.reports = reports
-        self.origins: list[Origin | None] = [None, None]
-        self._numbers: dict[Any, int] = {}
+        self.origins = Origins()
 
     # -- shadows ---------------------------------------------------------------------------------------
 
-    def shadow(self, buffer: Buffer) -> tuple[Array, Array, set[Any]] | None:
-        """Return (undefined bytes, origin numbers, regions known as defined) of a buffer. Memory that comes
-        from outside, such as global memory, counts as defined (None), except after `unwritten`."""
-        found = buffer.shadows.get("undef")
+    def shadow(self, buffer: Buffer) -> ByteShadow | None:
+        """Return the shadow of a buffer. Memory that comes from outside, such as global memory, counts as
+        defined (None), except after `unwritten`."""
+        found: Any = buffer.shadows.get("undef")
         if buffer.given:
             return found
         size = buffer.data.size
-        if found is None or found[0].size < size:
-            undefined, origin = np.empty(size, np.uint8), np.empty(size, np.uint8)
+        if found is None or found.undefined.size < size:
+            undefined, numbers = np.empty(size, np.uint8), np.empty(size, np.uint8)
             undefined.fill(0xFF)  # faster than `np.full` for registers
-            origin.fill(NEVER)
+            numbers.fill(NEVER)
+            made = Shadow(undefined, numbers, self.origins)
             if found is not None:
-                undefined[: found[0].size], origin[: found[1].size], known = found
-            else:
-                known = set()
-            found = buffer.shadows["undef"] = undefined, origin, known
+                undefined[: found.undefined.size], numbers[: found.numbers.size] = (
+                    found.undefined,
+                    found.numbers,
+                )
+                made.known = found.known
+            found = buffer.shadows["undef"] = made
         return found
 
     def mask(self, place: Place, region: Region) -> Array | None:
         """Return a mask of the undefined elements of a region; None if all are defined."""
-        found: Array | None = None
         shadow = self.shadow(place.buffer)
-        if shadow is not None and region.key not in shadow[2]:
-            marks = region.load(shadow[0], _unsigned(region.bits))
-            if _any(marks, axis=None):
-                found = marks != 0
-            else:
-                _remember(shadow[2], region)
+        found = shadow.mask(region) if shadow is not None else None
         if isinstance(place, Tile):
             r, c = region.first
             rows, cols = region.rows.size, region.cols.size
@@ -149,38 +270,15 @@ class Undefined:
 
     def mask_at(self, place: Place, at: Array) -> Array | None:
         shadow = self.shadow(place.buffer)
-        if shadow is None:
-            return None
-        base, bits, nibble = start_of(place)
-        marks = load_at(shadow[0], base, at, bits, _unsigned(bits), nibble)
-        return marks != 0 if _any(marks, axis=None) else None
+        return shadow.mask_at(place, at) if shadow is not None else None
 
-    def define(self, place: Place, where: Any, taint: Array | None = None, origin: int = NEVER) -> None:
+    def define(
+        self, place: Place, where: Any, taint: Array | None = None, origin: Origin | None = None
+    ) -> None:
         """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
         shadow = self.shadow(place.buffer)
-        if shadow is None:
-            return
-        bits = where.bits if isinstance(where, Region) else start_of(place)[1]
-        kind = _unsigned(bits)
-        if taint is None:
-            if isinstance(where, Region):
-                if where.key in shadow[2]:
-                    return
-                _remember(shadow[2], where)
-            cells = where.view(shadow[0], kind) if isinstance(where, Region) else None
-            if cells is not None:
-                cells[...] = 0
-            else:
-                _put(shadow[0], place, where, np.zeros(_shape(where), kind))
-            return
-        shadow[2].clear()
-        ones = np.array(-1, np.int64).astype(kind)
-        _put(shadow[0], place, where, np.where(taint, ones, np.zeros_like(ones)))
-        if bits < 8:
-            shadow[1][first_bytes(place, where)[taint]] = origin
-        else:
-            numbers = np.frombuffer(bytes([origin]) * (bits // 8), kind)[0]
-            _put(shadow[1], place, where, np.where(taint, numbers, np.zeros_like(numbers)))
+        if shadow is not None:
+            shadow.define(place, where, taint, origin)
 
     # -- origins ---------------------------------------------------------------------------------------
 
@@ -203,26 +301,10 @@ class Undefined:
             element, name = home.tile.element_at(byte * 8 // home.tile.bits) or element, f"%{home.name}"
         shadow = self.shadow(place.buffer)
         assert shadow is not None
-        parent = self.origins[int(shadow[1][first_bytes(place, where)[first]])]
+        parent = shadow.origin(int(first_bytes(place, where)[first]))
         if parent is None:
-            return Origin(event.op, name, element, UNWRITTEN)
+            return Origin(event.op, name, element, NO_TASK if place.buffer.given else UNWRITTEN)
         return Origin(event.op, name, element, parent.kind, "which is undefined", parent)
-
-    def number(self, origin: Origin) -> int:
-        """Return the number of an origin for the shadow; equal origins share a number. A result of a loop
-        that depends on itself keeps its first origin, so that chains do not grow with the iterations."""
-        before = origin.parent
-        while before is not None:
-            if (before.op, before.name) == (origin.op, origin.name):
-                origin = before
-            before = before.parent
-        key = (origin.op, origin.name, origin.kind, origin.parent)
-        found = self._numbers.get(key)
-        if found is None:
-            if len(self.origins) <= LAST:
-                self.origins.append(origin)
-            found = self._numbers[key] = len(self.origins) - 1
-        return found
 
     def report(self, core: WatchedCore, op: Operation, origin: Origin, what: str) -> None:
         """Report a use; the notes lead from its operand back to the first undefined data."""
@@ -234,18 +316,23 @@ class Undefined:
             f"{what}; it reads {origin.text()}" if origin.op is op else what,
             help=_help(first, made).replace("%{name}", first.name or "the tile"),
         )
-        at: Origin | None = origin if origin.op is not op else origin.parent
-        noted: set[tuple[Operation, str]] = set()  # a loop repeats the same instruction
-        while at is not None and len(noted) < 8:
-            if at.op is not None and (at.op, at.text()) not in noted:
-                noted.add((at.op, at.text()))
-                name = at.op.row.name if at.op.row else at.op.name
-                reads = ":" if at.kind in (SCRATCH, PADDING, FREED) and at.parent is None else " reads"
-                d.notes.append((f"{name}{reads} {at.text()}", self.launch.span(at.op)))
-            at = at.parent
+        way(origin if origin.op is not op else origin.parent, d)
         if made is not None:
             d.notes.append((f"{first.name} is made here", self.launch.span(made)))
         self.reports.add(("undef", op, first.op, first.name), d)
+
+
+def way(origin: Origin | None, d: Diagnostic) -> None:
+    """Add notes that lead from an origin back to the first undefined data."""
+    noted: set[tuple[Operation, str]] = set()  # a loop repeats the same instruction
+    while origin is not None and len(noted) < 8:
+        op, text = origin.op, origin.text()
+        if op is not None and (op, text) not in noted:
+            noted.add((op, text))
+            name = op.row.name if op.row else op.name
+            reads = ":" if origin.kind in (SCRATCH, PADDING, FREED) and origin.parent is None else " reads"
+            d.notes.append((f"{name}{reads} {text}", op.loc.head if op.loc is not None else None))
+        origin = origin.parent
 
 
 def name_of(place: Place) -> str:
@@ -275,12 +362,6 @@ def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
 @cache
 def _unsigned(bits: int) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, bits) // 8}")
-
-
-def _remember(known: set[Any], region: Region) -> None:
-    if len(known) >= _MOST_KNOWN:
-        known.clear()
-    known.add(region.key)
 
 
 def _shape(where: Any) -> tuple[int, ...]:

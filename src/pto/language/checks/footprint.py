@@ -16,7 +16,7 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...engine.access import Access
-from ...engine.sanitize.undefined_bytes import unwritten
+from ...engine.sanitize.undefined_bytes import Origins, Shadow, unwritten, way
 from ...engine.watch import Event, WatchedLaunch, Watcher
 from ..problems import CLAIM, HOLES
 
@@ -33,8 +33,11 @@ class RunArray:
         self.output = output
         self.address: int = array.__array_interface__["data"][0]
         self.written = np.zeros(array.nbytes, bool)
-        #: 0xFF for bytes that are not written yet, of a tensor that the program makes.
-        self.unwritten = np.full(array.nbytes, 0xFF, np.uint8) if made else None
+        #: The undefined bytes of a tensor that the program makes.
+        self.undefined: Shadow | None = None
+        if made:
+            fresh = np.full(array.nbytes, 0xFF, np.uint8)
+            self.undefined = Shadow(fresh, np.zeros(array.nbytes, np.uint8), Origins())
 
     def element(self, byte: int) -> str:
         """Return the element with a byte, as an index expression."""
@@ -55,8 +58,10 @@ class Claim:
 
 
 class Footprint(Watcher):
-    def __init__(self, memories: list[RunArray]) -> None:
+    def __init__(self, memories: list[RunArray], strict_undef: bool = False) -> None:
+        """`strict_undef`: no tensor may hold undefined data, not even one that no task reads."""
         self.memories = memories  # arguments: few, and they may overlap
+        self._strict = strict_undef
         self._made: list[RunArray] = []  # tensors that the program makes: many, disjoint, by address
         self._starts: list[int] = []
         self.claims: list[Claim] = []
@@ -112,13 +117,16 @@ class Footprint(Watcher):
         """Record a write of a whole array without an event: by the orchestrator, or by C++."""
         for memory, part in self._parts(array):
             memory.written[part] = True
-            if memory.unwritten is not None:
-                memory.unwritten[part] = 0
+            if memory.undefined is not None:
+                memory.undefined.undefined[part] = 0
 
     def reads(self, array: Array, span: Span | None) -> None:
         """Check an element that the orchestrator reads."""
         for memory, part in self._parts(array):
-            if memory.unwritten is not None and memory.unwritten[part].any():
+            if memory.undefined is None or not memory.undefined.undefined[part].any():
+                continue
+            origin, element = memory.undefined.origin(part.start), memory.element(part.start)
+            if origin is None:
                 self.diagnostics.append(Diagnostic(
                     "PTO-E2203", f"{memory.element(part.start)} is read before it is written", span,
                     help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
@@ -129,8 +137,12 @@ class Footprint(Watcher):
     def launch_started(self, launch: WatchedLaunch) -> None:
         for buffer in launch.gm.buffers:
             for memory, part in self._parts(buffer.data):
-                if memory.unwritten is not None:
-                    unwritten(buffer, memory.unwritten[part])
+                if memory.undefined is not None:
+                    unwritten(buffer, memory.undefined.part(part, not self._strict))
+            else:
+                d = Diagnostic("PTO-E2203", f"{element} is read, which is undefined", span)
+                way(origin, d)
+                self.diagnostics.append(d)
 
     def finished(self, event: Event) -> None:
         for access in event.accesses:

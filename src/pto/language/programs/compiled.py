@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ... import knobs
 from ...diag import Diagnostic, DiagnosticError, has_errors, render
 from ...engine import journal
-from ...engine.sanitize import OF_GRAPHS, WARN, parse_names, summary
+from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, summary
 from ...perf.hazards import as_errors, problems
 from ..advice import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from ..graphs.orchestrate import orchestration
@@ -344,12 +344,20 @@ class Compiled(SavableProgram):
         result.checked = names if self.is_graph else names - {OF_GRAPHS}
         options["sanitize"] = names - {OF_GRAPHS}
         before = self._copied(values) if OF_GRAPHS in names and self.is_graph else None
-        footprint = self._footprint(values) if options["sanitize"] else None
+        footprint = self._footprint(values, watched.strict_undef) if options["sanitize"] else None
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 
-        def options_of(said: dict[str, Any]) -> dict[str, Any]:
-            return {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+        def options_of(kernel: Any, args: list[Any], said: dict[str, Any]) -> dict[str, Any]:
+            sizes = tuple(getattr(a, "size", None) for a in args)
+            said["checked"] = sample.take(kernel.name, (sizes, said.get("blocks")), said.get("blocks") or 1)
+            if not said["checked"] and footprint is not None:  # it counts as a task that writes its outputs
+                params = self.program.functions[kernel.name].params
+                for param, array in zip(params, args, strict=False):
+                    if param.direction != IN and arguments.is_array(array):
+                        footprint.wrote(array)
+            chosen = options if said["checked"] else plain
+            return {**chosen, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
 
         def ended(left: Any, kernel: Any, said: dict[str, Any]) -> None:
             left.task = kernel.name
@@ -357,8 +365,11 @@ class Compiled(SavableProgram):
                 for found in left.diagnostics:
                     found.notes.append(("in the task that is submitted here", said.get("place")))
             result.launches.append(left)
-            if options["sanitize"]:
+            if options["sanitize"] and said["checked"]:
                 result.unchecked.update(
+        watched = checks(names, options.pop("strict_undef", None), options.pop("sample", None))
+        sample = Sample(watched.sample if options["sanitize"] else None)
+        plain = {**options, "sanitize": frozenset()}
                     left.unchecked if left.checked else {kernel.name: "a Python function"}
                 )
             result.diagnostics += left.diagnostics
@@ -366,10 +377,10 @@ class Compiled(SavableProgram):
                 raise _Stop
 
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
-            ended(kernel.run(*args, **options_of(said)), kernel, said)
+            ended(kernel.run(*args, **options_of(kernel, args, said)), kernel, said)
 
         def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
-            more = options_of(said)
+            more = options_of(kernel, args, said)
             return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
 
         together = None
@@ -399,13 +410,14 @@ class Compiled(SavableProgram):
                 result.diagnostics += e.diagnostics if result.ok else []
         return result
 
-    def _footprint(self, values: list[Any]) -> Any:
+    def _footprint(self, values: list[Any], strict: bool) -> Any:
         from ..checks.footprint import Footprint, RunArray
 
         params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
         arrays = [a for a in self._given(values) if arguments.is_array(a)]
         return Footprint(
-            [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)]
+        result.unchecked.update(sample.left("tasks"))
+            [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)], strict
         )
 
     def _given(self, values: list[Any]) -> list[Any]:

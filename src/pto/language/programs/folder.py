@@ -27,7 +27,7 @@ from ... import knobs
 from ...asm import to_text
 from ...diag import Diagnostic, DiagnosticError, render
 from ...engine import journal
-from ...engine.sanitize import OF_GRAPHS, WARN, asked, parse_names
+from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks, parse_names
 from ...files import write_whole
 from ...isa.profiles import PROFILES
 from ...isa.record import Record
@@ -420,12 +420,15 @@ class Saved(CallableProgram):
         config = self.config
         names = parse_names(options.pop("sanitize", None) or ())
         hearing = Hearing(PROFILES[self.target]) if names else None
-        watch = Watch(hearing, names) if hearing is not None else None
+        watched = checks(names, options.pop("strict_undef", None), options.pop("sample", None))
+        watch = Watch(hearing, watched) if hearing is not None else None
         recorded = any([options.pop("record", False), options.pop("profiling", False)])
         if OF_GRAPHS in names:
             options["check_hazards"] = True
         if watch is not None:
-            watch.begin([(a.ctypes.data, a.nbytes) for a in arrays])
+            given = [(a.ctypes.data, a.nbytes) for a in arrays]
+            watch.begin(given)
+            watch.outside(given)
             options.update(callers=True, poison="undef" in names)
         engine = TaskEngine({
             "profiling": recorded, "runtime": config.runtime, "block_dim": config.block_dim,
