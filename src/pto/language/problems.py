@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..diag import Diagnostic, Span
 
@@ -42,7 +42,7 @@ class Problem(Exception):
 
 
 def fail(
-    code: str, message: str, span: Span | None = None, expected: Any = "", got: Any = "", help: str = ""
+    code: str, message: str, span: Span | None = None, expected: object = "", got: object = "", help: str = ""
 ) -> NoReturn:
     """Raise a problem."""
     raise Problem(

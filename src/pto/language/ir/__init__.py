@@ -11,17 +11,22 @@ storage. `store`, `assemble` and `write` change the storage and return the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeGuard, overload
 
 from ...diag import Span
+from ...isa.profiles import Profile
 from ...isa.record import Record
 from ..dtypes import BOOL, INDEX, INT64, DataType
 from ..enums import FunctionType
 
-#: An extent: a number, or an INDEX scalar.
-Dim = Any
-Dims = tuple[Dim, ...]
+#: An extent or an offset: a number, or an INDEX scalar.
+Dim: TypeAlias = "int | Value"
+Dims: TypeAlias = tuple[Dim, ...]
+#: A number of a program: a constant, or a scalar.
+Number: TypeAlias = "int | float | Value"
+#: Arguments of an operation by parameter: values, numbers, words, and lists of them.
+Args: TypeAlias = dict[str, Any]
 
 
 class Type(Record):
@@ -90,8 +95,9 @@ class HandleType(Type):
 
 
 class TileType(ShapedType):
-    """A tile. `space` is empty until a pass decides it."""
+    """A tile, of constant shape. `space` is empty until a pass decides it."""
 
+    shape: tuple[int, ...] = ()
     space: str = ""
     transposed: bool = False  # of a tile in Mat: stored transposed
     flat: bool = False  # of a row in Mat: without boxes, as Bias needs it
@@ -148,7 +154,7 @@ class Op:
 
     __slots__ = ("args", "blocks", "loc", "name", "parent", "results")
 
-    def __init__(self, name: str, args: dict[str, Any], types: list[Type], loc: Span | None) -> None:
+    def __init__(self, name: str, args: Args, types: Sequence[Type], loc: Span | None) -> None:
         self.name = name
         self.args = args
         self.results = [Value(t, "", self, i) for i, t in enumerate(types)]
@@ -203,7 +209,7 @@ class Block:
         return op
 
     @property
-    def yielded(self) -> list[Any]:
+    def yielded(self) -> list[Value]:
         """Return the values that the block hands on."""
         return list(self.ops[-1].args["values"]) if self.ops and self.ops[-1].name == "yield" else []
 
@@ -239,8 +245,8 @@ class Function:
         self.loc = loc
         self.body = Block(self)
         self.params: list[Param] = []
-        self.returns: list[Any] = []
-        self.attrs: dict[str, Any] = {}
+        self.returns: list[Value] = []
+        self.attrs: Args = {}
 
     @property
     def func_type(self) -> FunctionType:
@@ -263,11 +269,17 @@ class Function:
 class Program:
     """Functions by name; `entry` is the called function, `target` the profile of the machine."""
 
-    def __init__(self, name: str, target: Any = None) -> None:
+    def __init__(self, name: str, target: Profile | None = None) -> None:
         self.name = name
         self.target = target
         self.functions: dict[str, Function] = {}
         self.entry: Function | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """Return the target, which every program has that is lowered."""
+        assert self.target is not None
+        return self.target
 
     def add(self, function: Function) -> Function:
         """Add a function under its name, or under a free name like it."""
@@ -282,7 +294,7 @@ class Program:
 # ---- values within arguments ----
 
 
-def values_in(arg: Any) -> Iterator[Value]:
+def values_in(arg: object) -> Iterator[Value]:
     """Yield every value in an argument, at any depth."""
     if isinstance(arg, Value):
         yield arg
@@ -294,7 +306,7 @@ def values_in(arg: Any) -> Iterator[Value]:
             yield from values_in(item)
 
 
-def replaced(arg: Any, of: Callable[[Value], Any]) -> Any:
+def replaced(arg: object, of: Callable[[Value], object]) -> Any:
     """Return an argument with its values replaced."""
     if isinstance(arg, Value):
         return of(arg)
@@ -307,24 +319,24 @@ def replaced(arg: Any, of: Callable[[Value], Any]) -> Any:
     return arg
 
 
-def dims_of(type: Type) -> list[Any]:
+def dims_of(type: Type) -> list[Dims | None]:
     """Return the extents and strides of a type, which may be values."""
     if not isinstance(type, ShapedType):
         return []
     return [type.shape, type.valid, getattr(type, "strides", None)]
 
 
-def retyped(type: Any, of: Callable[[Value], Any]) -> Any:
+def retyped(type: Type, of: Callable[[Value], object]) -> Any:
     """Return a type with the values in its extents replaced."""
     if not isinstance(type, ShapedType) or not any(True for _ in values_in(dims_of(type))):
         return type
-    changes: dict[str, Any] = {"shape": replaced(type.shape, of), "valid": replaced(type.valid, of)}
+    changes = {"shape": replaced(type.shape, of), "valid": replaced(type.valid, of)}
     if isinstance(type, TensorType):
         changes["strides"] = replaced(type.strides, of)
     return type.replace(**changes)
 
 
-def scalar_type(arg: Any) -> DataType | None:
+def scalar_type(arg: object) -> DataType | None:
     """Return the type of a scalar argument; a literal has its default type."""
     if isinstance(arg, Value):
         return arg.type.dtype if isinstance(arg.type, ScalarType) else None
@@ -337,19 +349,29 @@ def scalar_type(arg: Any) -> DataType | None:
     return FP32 if isinstance(arg, float) else None
 
 
-def is_shaped(arg: Any) -> bool:
+def is_shaped(arg: object) -> TypeGuard[Value]:
     return isinstance(arg, Value) and isinstance(arg.type, ShapedType)
 
 
-def is_tensor(arg: Any) -> bool:
+def is_tensor(arg: object) -> TypeGuard[Value]:
     return isinstance(arg, Value) and isinstance(arg.type, TensorType)
 
 
-def is_tile(arg: Any) -> bool:
+def is_tile(arg: object) -> TypeGuard[Value]:
     return isinstance(arg, Value) and isinstance(arg.type, TileType)
 
 
-def is_scalar(arg: Any) -> bool:
+def is_int(arg: object) -> TypeGuard[Dim]:
+    """Return True for an integer: a constant or a scalar."""
+    dtype = scalar_type(arg)
+    return dtype is not None and dtype.is_int
+
+
+@overload
+def is_scalar(arg: Value) -> TypeGuard[Value]: ...
+@overload
+def is_scalar(arg: object) -> TypeGuard[Number]: ...
+def is_scalar(arg: object) -> bool:
     return isinstance(arg, int | float) or (isinstance(arg, Value) and isinstance(arg.type, ScalarType))
 
 
@@ -417,7 +439,7 @@ def is_memory(value: Value) -> bool:
 
 def in_orchestration(op: Op) -> bool:
     """Return True if the orchestrator executes an operation, and not a core."""
-    outer: Any = op.parent.outer if op.parent is not None else None
+    outer = op.parent.outer if op.parent is not None else None
     while isinstance(outer, Op):
         if outer.name in ("region", "spmd"):
             return False

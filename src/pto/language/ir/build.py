@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn, TypeVar, overload
 
 from ...diag import Span
+from ...isa.profiles import Profile
+from ...isa.record import Record
 from ..dtypes import BOOL, FP32, INDEX, DataType
+from ..enums import SplitMode
 from ..problems import ARGUMENTS, SHAPE, TYPE, fail
-from . import Block, Op, ScalarType, Type, Value, index, is_scalar, scalar_type
+from ..types import Annotation
+from . import Args, Block, Dim, Number, Op, ScalarType, Type, Value, index, is_int, scalar_type
+
+_X = TypeVar("_X")
 
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -20,10 +26,10 @@ _OF_INTEGERS = {
 }  # fmt: skip
 
 
-def power(base: Any, exponent: int, times: Callable[[Any, Any], Any]) -> Any:
+def power(base: _X, exponent: int, times: Callable[[_X, _X], _X]) -> _X | int:
     """Return a power with a whole exponent as products, by squaring. `times` multiplies values of any
     kind."""
-    found: Any = None
+    found = None
     while exponent:
         if exponent & 1:
             found = base if found is None else times(found, base)
@@ -32,31 +38,56 @@ def power(base: Any, exponent: int, times: Callable[[Any, Any], Any]) -> Any:
     return 1 if found is None else found
 
 
+class WindowRanks(Record):
+    """The ranks of a window: `rank` of `count`, with `rows` of its first dimension each."""
+
+    whole: Value
+    rank: int
+    count: int
+    rows: int
+
+
+class RankBuffer:
+    """Memory that every rank has. The first window decides the shape and type of its tensor."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size  # bytes per rank
+        self.whole: Value | None = None
+
+
+class TensorWindow(Record):
+    """A buffer as a tensor of some shape; the call that takes it decides the rank."""
+
+    buffer: RankBuffer
+    shape: tuple[int, ...]
+    dtype: DataType
+
+
 class Build:
     """Appends operations to `block`. `place` is the current source location; `place_of` finds the source
     location of a parameter of the operator being applied."""
 
-    def __init__(self, block: Block, target: Any = None) -> None:
+    def __init__(self, block: Block, target: Profile | None = None) -> None:
         self.block = block
-        self.target = target  # profile
+        self.target = target
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.operator = ""  # its name, as the user writes it
         self.in_core = False
-        self.said: Any = None  # the annotated type of the name that the result is assigned to
-        self.split: Any = None  # the split mode of vector work in the current region
-        self.shards: dict[Any, Any] = {}  # the extent of data in a half, by half, and in the whole
+        self.said: Annotation | None = None  # the annotated type of the name that the result is assigned to
+        self.split: SplitMode | None = None  # the split mode of vector work in the current region
+        self.shards: dict[Dim, Dim] = {}  # the extent of data in a half, by half, and in the whole
         self.exact = False  # annotations are complete: nothing is inferred
         self.attributes: set[str] = set()  # attributes of the function, as far as declared
         self.world = 1  # the number of ranks
         # the rank that the host calls, and the number of that call
         self.dispatch: tuple[int, int] | None = None
         self.dispatches: dict[int, int] = {}  # the number of calls of each rank
-        self.windows: list[Any] = []  # of the host: one per buffer
-        self.ranks: dict[Value, Any] = {}  # windows of several ranks: the rank of each (operators/ranks.py)
+        self.windows: list[TensorWindow] = []  # of the host: one per buffer
+        self.ranks: dict[Value, WindowRanks] = {}  # windows of several ranks: the rank of each
         self.touched: list[Value] = []  # those windows that operators were given, in order
         self.limits: dict[Value, int] = {}  # upper bounds of extents of parameters
-        self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
+        self._numbers: list[dict[Hashable, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager
     def into(self, block: Block) -> Iterator[Block]:
@@ -84,14 +115,18 @@ class Build:
 
     # ---- operations ----
 
-    def op(self, name: str, types: list[Type], /, **args: Any) -> Value:
+    def op(self, name: str, types: Sequence[Type], /, **args: object) -> Value:
         """Append an operation with one result, and return the result."""
         return self.append(name, types, args).results[0]
 
-    def append(self, name: str, types: list[Type], args: dict[str, Any]) -> Op:
+    def append(self, name: str, types: Sequence[Type], args: Args) -> Op:
         return self.block.append(Op(name, args, types, self.place))
 
-    def scalar(self, name: str, *args: Any) -> Any:
+    @overload
+    def scalar(self, name: str, *args: Dim) -> Dim: ...
+    @overload
+    def scalar(self, name: str, *args: Number) -> Number: ...
+    def scalar(self, name: str, *args: Number) -> Number:
         """Return the result of an operation on numbers, folded if they are constants."""
         if name == "pow":
             return power(args[0], self._exponent(args[1]), lambda a, b: self.scalar("mul", a, b))
@@ -113,7 +148,7 @@ class Build:
             found = self._numbers[-1][key] = self.new_scalar(name, args, dtype)
         return found
 
-    def _exponent(self, given: Any) -> int:
+    def _exponent(self, given: Number) -> int:
         found = given if isinstance(given, float) and given.is_integer() else None
         if not isinstance(given, float) and scalar_type(given) is not None:
             found = index.known(given)
@@ -123,14 +158,14 @@ class Build:
                       got=_shown(given), help="pl.pow, pl.sqrt and pl.exp are there for arrays")  # fmt: skip
         return int(found)
 
-    def new_scalar(self, name: str, args: tuple[Any, ...], dtype: DataType | None = None) -> Value:
+    def new_scalar(self, name: str, args: Sequence[Number], dtype: DataType | None = None) -> Value:
         """Append an operation on numbers, without folding and without reuse of an identical earlier
         operation."""
         names = ("x",) if len(args) == 1 else ("lhs", "rhs")
         dtype = dtype or self._scalar_result(name, args)
         return self.op(f"scalar.{name}", [ScalarType(dtype)], **dict(zip(names, args, strict=True)))
 
-    def _scalar_result(self, name: str, args: tuple[Any, ...]) -> DataType:
+    def _scalar_result(self, name: str, args: Sequence[Number]) -> DataType:
         if name in (*_COMPARISONS, "and", "or", "not"):
             return BOOL
         types = [scalar_type(a) for a in args]
@@ -151,7 +186,7 @@ class Build:
         assert dtype is not None
         return dtype
 
-    def _simplified(self, name: str, args: tuple[Any, ...], dtype: DataType) -> int | Value | None:
+    def _simplified(self, name: str, args: Sequence[Number], dtype: DataType) -> Number | None:
         """Return the result of a sum, product or similar of integer scalars if it needs no operation, else
         None."""
         a = args[0]
@@ -177,10 +212,12 @@ class Build:
 
     # ---- checks of arguments ----
 
-    def fail(self, code: str, message: str, at: str = "", **more: Any) -> NoReturn:
-        fail(code, message, (self.place_of(at) if at else None) or self.place, **more)
+    def fail(
+        self, code: str, message: str, at: str = "", expected: object = "", got: object = "", help: str = ""
+    ) -> NoReturn:
+        fail(code, message, (self.place_of(at) if at else None) or self.place, expected, got, help)
 
-    def dims(self, given: Any, at: str, rank: int | None = None) -> list[Any]:
+    def dims(self, given: object, at: str, rank: int | None = None) -> list[Dim]:
         """Check a list of extents or offsets."""
         if isinstance(given, tuple):
             given = list(given)
@@ -189,7 +226,7 @@ class Build:
                 ARGUMENTS, f"expected a list for '{at}', one entry per dimension", at, got=_shown(given)
             )
         for item in given:
-            if not is_scalar(item) or not getattr(scalar_type(item), "is_int", False):
+            if not is_int(item):
                 self.fail(TYPE, f"expected integers in '{at}'", at, got=_shown(item))
         if rank is not None and len(given) != rank:
             self.fail(
@@ -201,11 +238,12 @@ class Build:
             )
         return list(given)
 
-    def static(self, given: Any, at: str) -> list[int]:
+    def static(self, given: object, at: str) -> list[int]:
         """Check a list of extents that must be constants."""
-        found = [index.known(d) for d in self.dims(given, at)]
+        dims = self.dims(given, at)
         if self.exact:
-            return [d if n is None else n for d, n in zip(given, found, strict=True)]
+            return list(map(index.folded, dims))  # pyright: ignore[reportReturnType]
+        found = list(map(index.known, dims))
         for item in found:
             if item is None:
                 self.fail(SHAPE, f"expected constant extents in '{at}' of a tile", at,
@@ -224,22 +262,22 @@ class Build:
         whole, dropped = tensor.op.args["x"], tensor.op.args["drop_dims"] or ()
         return self.most(whole, [i for i in range(whole.type.rank) if i not in dropped][axis])
 
-    def as_index(self, value: Any) -> Any:
+    def as_index(self, value: Dim) -> Dim:
         """Return an integer scalar as INDEX."""
         if isinstance(value, Value) and value.type.dtype != INDEX:
             return self.op("scalar.cast", [ScalarType(INDEX)], x=value, dtype=INDEX)
         return value
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
-def _folded(name: str, args: tuple[Any, ...]) -> Any:
+def _folded(name: str, args: Sequence[Number]) -> int | float | None:
     """Fold an operation with Python's own numbers, which have no type and do not wrap."""
     import operator as o
 
-    table: dict[str, Callable[..., Any]] = {
+    table: dict[str, Callable[..., object]] = {
         "add": o.add, "sub": o.sub, "mul": o.mul, "floordiv": o.floordiv, "mod": o.mod, "truediv": o.truediv,
         "eq": o.eq, "ne": o.ne, "lt": o.lt, "le": o.le, "gt": o.gt, "ge": o.ge, "min": min, "max": max,
         "neg": o.neg, "and": lambda a, b: bool(a and b), "or": lambda a, b: bool(a or b), "not": o.not_,
@@ -248,6 +286,6 @@ def _folded(name: str, args: tuple[Any, ...]) -> Any:
     if name not in table:
         return None
     try:
-        return table[name](*args)
+        return table[name](*args)  # pyright: ignore[reportReturnType]
     except (ZeroDivisionError, ValueError, TypeError) as e:
         fail(TYPE, f"{name} of {', '.join(map(repr, args))}: {e}")

@@ -10,17 +10,17 @@ differences of unsigned numbers, which wrap below 0.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from ...isa.scalars import bounds
 from ..dtypes import DataType
-from . import Value, is_scalar
+from . import Dim, Number, Value, is_scalar
 
 #: A sum: its constant term, and the coefficient of each unknown.
-Sum = tuple[int, dict[Any, int]]
+Sum = tuple[int, dict[Hashable, int]]
 
 
-def affine(arg: Any) -> Sum:
+def affine(arg: Number) -> Sum:
     """Return an integer scalar as a sum."""
     if not isinstance(arg, Value):
         return int(arg), {}
@@ -35,7 +35,7 @@ def affine(arg: Any) -> Sum:
     return (dtype.wrapped(found[0]), {}) if not found[1] and dtype.is_int else found
 
 
-def _of_operation(value: Value, name: str, args: list[Any]) -> Sum:
+def _of_operation(value: Value, name: str, args: list[Number]) -> Sum:
     """Return the sum that an operation computes, before a constant wraps."""
     dtype = value.type.dtype
     sums = [affine(a) if isinstance(a, Value) else (dtype.wrapped(int(a)), {}) for a in args if is_scalar(a)]
@@ -67,26 +67,32 @@ def _plus(a: Sum, b: Sum, times: int) -> Sum:
     return a[0] + times * b[0], {k: v for k, v in terms.items() if v}
 
 
-def _key(s: Sum) -> Any:
+def _key(s: Sum) -> tuple[int, frozenset[tuple[Hashable, int]]]:
     return s[0], frozenset(s[1].items())
 
 
-def known(arg: Any) -> int | None:
+def known(arg: Number) -> int | None:
     """Return the constant value of a scalar; None if it has none."""
     constant, terms = affine(arg)
     return None if terms else constant
 
 
-def same(a: Any, b: Any) -> bool:
+def folded(n: Dim) -> Dim:
+    """Return an extent as a number if it is constant."""
+    constant = known(n)
+    return n if constant is None else constant
+
+
+def same(a: Number, b: Number) -> bool:
     """Return True if two scalars are equal in every run."""
     return a is b or known_difference(a, b) == 0
 
 
-def known_difference(a: Any, b: Any) -> int | None:
+def known_difference(a: Number, b: Number) -> int | None:
     """Return a - b if it is a constant, else None."""
     constant, terms = _plus(affine(a), affine(b), -1)
     return None if terms else constant
 
 
-def same_dims(a: Any, b: Any) -> bool:
+def same_dims(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))

@@ -107,11 +107,11 @@ def function_lines(
     return [f"@pl.function({kind})", *head, *(f"    {line}" if line else "" for line in p.lines)]
 
 
-def _told(name: str, value: Any) -> bool:
+def _told(name: str, value: object) -> bool:
     return name not in _UNTOLD and value not in (None, [], {}, False, "") and _writable(value)
 
 
-def _writable(value: Any) -> bool:
+def _writable(value: object) -> bool:
     """Return True if text can express a value: facts of functions include locations."""
     if isinstance(value, list | tuple):
         return all(map(_writable, value))
@@ -270,7 +270,7 @@ class _Printer(Writer):
         self.line(f"for {target} in pl.{a['kind']}({', '.join(bounds)}):")
         self.inner(block)
 
-    def initial(self, value: Any, result: Value) -> str:
+    def initial(self, value: object, result: Value) -> str:
         """Return an initial value of a loop; `pl.UNSET` for a name that it sets before it reads it, None for
         no task."""
         return "pl.UNSET" if value is None and not _is_task(result) else self.arg(value)
@@ -322,7 +322,7 @@ class _Printer(Writer):
         task = op.results[own] if len(op.results) > own else None
         made = iter(op.results[:own])
 
-        def target(v: Any) -> str:
+        def target(v: object) -> str:
             if isinstance(v, tuple | list):
                 return f"({''.join(f'{target(part)}, ' for part in v).rstrip()})"
             return "_" if not isinstance(v, Value) or v in params else self.name(next(made))
@@ -391,7 +391,7 @@ def _operator(name: str) -> Operator | None:
     return found or next((OPERATORS[f"{n}.{name}"] for n in levels if f"{n}.{name}" in OPERATORS), None)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     return type(a) is type(b) and not isinstance(a, Value) and a == b
 
 

@@ -9,6 +9,8 @@ A text that a stage has printed is complete: `lower.exact(k)` is the same progra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import linecache
 import os
 import sys
@@ -50,7 +52,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
     return names
 
 
-def _last(names: dict[str, Any], kinds: tuple[type, ...], what: str, name: str) -> Any:
+def _last(names: Mapping[str, object], kinds: tuple[type, ...], what: str, name: str) -> Any:
     found = [v for v in names.values() if isinstance(v, kinds)]
     if not found:
         raise DiagnosticError(

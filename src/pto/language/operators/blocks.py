@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..dtypes import INDEX, DataType
 from ..enums import AtomicType
-from ..ir import Op, ScalarType, Value, index
+from ..ir import Dim, Op, ScalarType, Value, index
 from ..ir.build import Build
 from .core import FUNCTIONS
 
@@ -15,7 +14,7 @@ from .core import FUNCTIONS
 _BLOCK = 32 * 1024
 
 
-def loop(b: Build, stop: Any, body: Callable[[Value], None], step: int = 1) -> None:
+def loop(b: Build, stop: Dim, body: Callable[[Value], None], step: int = 1) -> None:
     """Emit a loop from 0; `body` builds its body."""
     args = {"kind": "range", "start": 0, "stop": stop, "step": step, "init_values": [], "stage": 0}
     op = Op("for", args, [], b.place)
@@ -26,7 +25,7 @@ def loop(b: Build, stop: Any, body: Callable[[Value], None], step: int = 1) -> N
     b.block.append(op)
 
 
-def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] = ()) -> list[int]:
+def block_of(dtype: DataType, extent: Sequence[Dim], most: Sequence[int | None] = ()) -> list[int]:
     """Return the shape of blocks: as many columns, then rows, as fit, and no more than `most`."""
     room = _BLOCK * 8 // dtype.bits
     rank = len(extent)
@@ -42,13 +41,13 @@ def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] 
 
 
 def copied(
-    b: Build, target: Value, at: Sequence[Any], source: Value, start: Sequence[Any], extent: Sequence[Any],
+    b: Build, target: Value, at: Sequence[Dim], source: Value, start: Sequence[Dim], extent: Sequence[Dim],
     block: Sequence[int], atomic: AtomicType = AtomicType.None_,
 ) -> None:  # fmt: skip
     """Copy a part of a tensor, which begins at `start`, to `at` in another one."""
     lead = [0] * (target.type.rank - len(extent))
 
-    def step(done: list[Any]) -> None:
+    def step(done: list[Dim]) -> None:
         axis = len(done)
         if axis < len(extent):
             whole = extent[axis]

@@ -9,16 +9,16 @@ step.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ...isa import row
 from ...isa.python import signatures
+from ...isa.row import Row
 from ..dtypes import BOOL, BY_ISA, FP32, DataType
 from ..enums import ROUNDINGS
-from ..ir import ScalarType, Value, is_scalar, is_shaped
+from ..ir import Number, ScalarType, Value, is_scalar, is_shaped
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import FUNCTIONS, operator
+from .core import FUNCTIONS, Array, operator
 from .rows import result_type
 
 
@@ -39,14 +39,14 @@ def chain(source: str, target: str, isa: str) -> tuple[str, ...] | None:
     return found.get(target)
 
 
-def _tcvt() -> Any:
+def _tcvt() -> Row:
     found = row("pto.tcvt")
     assert found is not None
     return found
 
 
 @operator
-def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> Any:
+def cast(b: Build, x: Array | Number, target_type: DataType, mode: str | int = "round") -> Array | Number:
     """Convert to another type; `mode` is the rounding of floats: none rint round floor ceil trunc odd."""
     words = list(ROUNDINGS)
     if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(words):
@@ -83,7 +83,7 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
     return x
 
 
-def _number(b: Build, x: Any, target: DataType) -> Any:
+def _number(b: Build, x: Array | Number, target: DataType) -> Number:
     if not isinstance(x, Value):
         return FUNCTIONS["const"](b, float(x) if target.is_float else int(x), target)
     if x.type.dtype == target:

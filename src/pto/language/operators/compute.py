@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ...isa.python import Signature, signatures
 from ..dtypes import BOOL, DATA_TYPES, FP32, INT32, DataType
-from ..ir import ShapedType, TileType, Value, index, is_scalar, is_shaped, scalar_type
+from ..ir import Number, ShapedType, TileType, Value, index, is_scalar, is_shaped, scalar_type
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
-from .core import FUNCTIONS, OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, Array, Extents, Tile, operator
 from .rows import apply, array_type, comparison, elementwise, joint, result_type, scalar_for, spread
 
 # ---- comparisons ----
@@ -21,7 +20,7 @@ _MIRRORED = (0, 1, 4, 5, 2, 3)
 
 
 @operator
-def cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
+def cmp(b: Build, lhs: Array, rhs: Array | Number, cmp_type: int | str = 0) -> Array:
     """Compare two arrays. Tiles give a predicate for `sel`, tensors give 1 and 0. `cmp_type` 0 to 5: eq ne lt
     le gt ge."""
     found = compared(b, lhs, rhs, cmp_type)
@@ -32,24 +31,24 @@ def cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
 
 
 @operator
-def cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
+def cmps(b: Build, lhs: Array, rhs: Number, cmp_type: int | str = 0) -> Array:
     """Compare every element with a number."""
     return cmp.function(b, lhs, rhs, cmp_type)
 
 
 @operator(name="cmp", level="tile")
-def tile_cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
+def tile_cmp(b: Build, lhs: Tile, rhs: Array | Number, cmp_type: int | str = 0) -> Array:
     """Compare two tiles and return a predicate for `sel`. `cmp_type` 0 to 5: eq ne lt le gt ge."""
     return compared(b, lhs, rhs, cmp_type)
 
 
 @operator(name="cmps", level="tile")
-def tile_cmps(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
+def tile_cmps(b: Build, lhs: Tile, rhs: Number, cmp_type: int | str = 0) -> Array:
     """Compare every element with a number and return a predicate for `sel`."""
     return compared(b, lhs, rhs, cmp_type)
 
 
-def compared(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
+def compared(b: Build, lhs: Array | Number, rhs: Array | Number, cmp_type: int | str) -> Value:
     """Return the predicate of a comparison."""
     if is_shaped(rhs) and is_scalar(lhs):
         lhs, rhs, cmp_type = rhs, lhs, _MIRRORED[comparison(b, cmp_type, "cmp_type")]
@@ -63,26 +62,28 @@ def compared(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
     return elementwise(b, between, number, {"lhs": lhs, "rhs": rhs, "cmp_type": cmp_type}, level="tile")
 
 
-def _comparable(b: Build, x: Any, signature: Signature) -> Any:
+def _comparable(b: Build, x: Array | Number, signature: Signature) -> Array | Number:
     """Return an array that the target can compare: narrow elements are converted to FP32, which represents
     all of them."""
-    legal = signature.row.dtypes.get(b.target.isa, ()) if b.target is not None and is_shaped(x) else ()
-    if not legal or x.type.dtype.isa in legal or x.type.dtype.bits > 16:
+    legal = signature.row.dtypes.get(b.target.isa, ()) if b.target is not None else ()
+    if not legal or not is_shaped(x) or x.type.dtype.isa in legal or x.type.dtype.bits > 16:
         return x
     return FUNCTIONS["cast"](b, x, FP32)
 
 
-def ones(b: Build, mask: Value, t: ShapedType) -> Any:
+def ones(b: Build, mask: Value, t: ShapedType) -> Value:
     """Return 1 where a predicate holds, else 0."""
     valid = None if t.valid is None else list(t.valid)
     one, zero = (
         b.op("full", [t], shape=list(t.shape), dtype=t.dtype, value=n, valid_shape=valid) for n in (1, 0)
     )
-    return OPERATORS["sel"].function(b, mask, one, zero)
+    return FUNCTIONS["sel"](b, mask, one, zero)
 
 
 @operator
-def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> Any:
+def sels(
+    b: Build, mask: Array, src: Array, tmp: Array | Number | None = None, scalar: Number | None = None
+) -> Array:
     """Select tile elements or a scalar by a packed predicate: `sels(mask, src, scalar)`, or with scratch
     third."""
     if scalar is None and is_scalar(tmp):
@@ -93,7 +94,7 @@ def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> 
 
 
 @operator
-def where(b: Build, condition: Any, x: Any, y: Any) -> Any:
+def where(b: Build, condition: Array, x: Array | Number, y: Array | Number) -> Array:
     """Select `x` where the condition holds, else `y`: arrays, columns, rows or numbers. The condition is a
     comparison, as in `pl.where(x > 0, x, 0.0)`, or an array, which is true where it is not 0."""
     if not is_shaped(condition):
@@ -123,7 +124,7 @@ def where(b: Build, condition: Any, x: Any, y: Any) -> Any:
     return FUNCTIONS["sel"](b, condition, sides["x"], sides["y"])
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
@@ -136,18 +137,18 @@ _SINE = (2.6057805e-06, -1.980741872742e-04, 8.33302513896e-03, -1.66666596611e-
 
 
 @operator
-def sin(b: Build, x: Any) -> Any:
+def sin(b: Build, x: Array) -> Array:
     """Return the sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     return _wave(b, x, "sin")
 
 
 @operator
-def cos(b: Build, x: Any) -> Any:
+def cos(b: Build, x: Array) -> Array:
     """Return the cosine, of FP32."""
     return _wave(b, x, "cos")
 
 
-def _wave(b: Build, x: Any, name: str) -> Any:
+def _wave(b: Build, x: Array, name: str) -> Array:
     """Return the sine or cosine. With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); the
     cosine is pi / 2 ahead."""
     if not is_shaped(x) or x.type.dtype != FP32:
@@ -194,19 +195,19 @@ _ERF = (
 
 
 @operator
-def tanh(b: Build, x: Any) -> Any:
+def tanh(b: Build, x: Array) -> Array:
     """Return the hyperbolic tangent."""
     return _in_fp32(b, x, "tanh", lambda x: _odd(b, x, *_TANH))
 
 
 @operator
-def erf(b: Build, x: Any) -> Any:
+def erf(b: Build, x: Array) -> Array:
     """Return the error function."""
     return _in_fp32(b, x, "erf", lambda x: _odd(b, x, *_ERF))
 
 
 @operator
-def gelu(b: Build, x: Any, approximate: str = "none") -> Any:
+def gelu(b: Build, x: Array, approximate: str = "none") -> Array:
     """Return the Gaussian error linear unit, `x * (1 + erf(x / sqrt(2))) / 2`; `approximate="tanh"` is `x *
     (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2`."""
     if approximate not in ("none", "tanh"):
@@ -242,7 +243,7 @@ def _odd(b: Build, x: Value, p: tuple[float, ...], q: tuple[float, ...], end: fl
     return o["maximum"](b, o["minimum"](b, found, 1.0), -1.0)
 
 
-def _in_fp32(b: Build, x: Any, name: str, function: Callable[[Value], Value]) -> Any:
+def _in_fp32(b: Build, x: Array, name: str, function: Callable[[Value], Value]) -> Array:
     """Compute a function of floats in FP32, for the element type of its argument."""
     if not is_shaped(x) or not x.type.dtype.is_float:
         b.fail(TYPE, f"expected floats for {name}", "x", expected="an array of FP32, FP16 or BF16",
@@ -256,7 +257,9 @@ def _in_fp32(b: Build, x: Any, name: str, function: Callable[[Value], Value]) ->
 
 
 @operator
-def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending: bool = False) -> Any:
+def arange(
+    b: Build, start: Number, shape: Extents, dtype: DataType = INT32, descending: bool = False
+) -> Tile:
     """Return a row of consecutive integers from `start` on."""
     sizes = b.static(shape, "shape")
     if any(n != 1 for n in sizes[:-1]) or sizes[-1:] == [1]:
@@ -273,7 +276,7 @@ def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending
 
 
 @operator
-def sort32(b: Build, src: Any, idx: Any, tmp: Any = None) -> Any:
+def sort32(b: Build, src: Array, idx: Array, tmp: Array | None = None) -> Array:
     """Sort every 32 elements of a row in descending order, each followed by its index."""
     if is_shaped(idx) and idx.type.dtype == INT32:
         idx = OPERATORS["reinterpret_view"].function(b, idx, DATA_TYPES["UINT32"])

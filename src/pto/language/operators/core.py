@@ -11,11 +11,23 @@ program: it checks its arguments and appends an operation with the same paramete
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from ..interpreter.current import interpreter
-from ..ir import Value
+from ..ir import Dim, Value
+
+#: Parameters and results of operators in the words of users; `stub.py` makes the types of `pl` from them.
+#: Here all are values, if the call is right: an operator checks its arguments.
+Array: TypeAlias = Value  # a tensor or a tile
+Tensor: TypeAlias = Value
+Tile: TypeAlias = Value
+Scalar: TypeAlias = Value
+Extents: TypeAlias = Sequence[Dim]
+#: Functions that check arguments and append operations: a `Build` and the parameters of the operator.
+Function: TypeAlias = Callable[..., Any]
+#: The result of an operator that has one or several.
+Applied: TypeAlias = "Value | int | float | tuple[Value, ...]"
 
 
 class Operator:
@@ -23,9 +35,7 @@ class Operator:
     # `anywhere`: the operator builds no operation and is a number outside of functions too, as in a
     # decorator.
 
-    def __init__(
-        self, name: str, function: Callable[..., Any], level: str = "", anywhere: bool = False
-    ) -> None:
+    def __init__(self, name: str, function: Function, level: str = "", anywhere: bool = False) -> None:
         self.name = name
         self.function = function
         self.level = level
@@ -60,7 +70,7 @@ class Operator:
     def __repr__(self) -> str:
         return f"<operator {self.full_name}>"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self.anywhere:
             return self.function(None, *args, **kwargs)
         return interpreter(self.full_name).apply(self, args, kwargs)
@@ -80,7 +90,7 @@ class Operators(dict[str, Operator]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self.later
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> Any:
         return self[name] if name in self else default
 
     def _all(self) -> None:
@@ -106,7 +116,7 @@ class Operators(dict[str, Operator]):
 class _Functions:
     """The builder functions of operators, by name."""
 
-    def __getitem__(self, name: str) -> Callable[..., Any]:
+    def __getitem__(self, name: str) -> Function:
         return OPERATORS[name].function
 
 
@@ -116,11 +126,11 @@ FUNCTIONS = _Functions()
 
 
 def operator(
-    function: Callable[..., Any] | None = None, *, name: str = "", level: str = "", anywhere: bool = False
+    function: Function | None = None, *, name: str = "", level: str = "", anywhere: bool = False
 ) -> Any:
     """Register a function as an operator."""
 
-    def make(function: Callable[..., Any]) -> Operator:
+    def make(function: Function) -> Operator:
         found = Operator(name or function.__name__, function, level, anywhere)
         OPERATORS[f"{level}.{found.name}" if level else found.name] = found
         return found
@@ -128,7 +138,7 @@ def operator(
     return make if function is None else make(function)
 
 
-def first_value(*args: Any) -> Value | None:
+def first_value(*args: object) -> Value | None:
     """Return the first argument that is a value."""
     return next((a for a in args if isinstance(a, Value)), None)
 

@@ -6,15 +6,28 @@ the element type `out_dtype`, or that of the operands (`leaving`).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..dtypes import FP32, INDEX, INT32, DataType
 from ..enums import MemorySpace, SplitMode
-from ..ir import ScalarType, ShapedType, TensorType, TileType, Value, index, is_scalar, is_shaped, is_tile
+from ..ir import (
+    Dim,
+    Dims,
+    Number,
+    ScalarType,
+    ShapedType,
+    TileType,
+    Value,
+    index,
+    is_scalar,
+    is_shaped,
+    is_tile,
+)
 from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
-from .core import operator
+from .core import Array, Extents, operator
 from .memory import in_core
+from .rows import array_type
 
 _SCALED = ("lhs", "lhs_scale", "rhs", "rhs_scale")
 #: Products, and the operands that go to the cube.
@@ -25,7 +38,7 @@ PRODUCTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _shaped(b: Build, value: Any, at: str) -> Any:
+def _shaped(b: Build, value: object, at: str) -> ShapedType:
     if not is_shaped(value):
         got = value.type if isinstance(value, Value) else repr(value)
         b.fail(TYPE, f"expected a tile or a tensor for '{at}'", at, got=got)
@@ -34,7 +47,7 @@ def _shaped(b: Build, value: Any, at: str) -> Any:
 
 @operator
 def matmul(
-    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False,
+    b: Build, lhs: Array, rhs: Array, out_dtype: DataType | None = None, a_trans: bool = False,
     b_trans: bool = False, c_matrix_nz: bool = False,
 ) -> Value:  # fmt: skip
     """Multiply two matrices, accumulated in FP32 or INT32; stacks are multiplied matrix by matrix."""
@@ -45,15 +58,15 @@ def matmul(
 
 
 @operator
-def batch_matmul(b: Build, lhs: Any, rhs: Any) -> Value:
+def batch_matmul(b: Build, lhs: Array, rhs: Array) -> Value:
     """Multiply stacks of matrices."""
     return matmul.function(b, lhs, rhs)
 
 
 @operator
 def matmul_acc(
-    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False,
-    init_cond: Any = None,
+    b: Build, acc: Array, lhs: Array, rhs: Array, a_trans: bool = False, b_trans: bool = False,
+    init_cond: Number | None = None,
 ) -> Value:  # fmt: skip
     """Add the product of two matrices to `acc`; return the product alone if `init_cond` holds."""
     made = _product(b, "matmul_acc", lhs, rhs, a_trans, b_trans)
@@ -65,13 +78,13 @@ def matmul_acc(
 
 
 @operator
-def batch_matmul_acc(b: Build, acc: Any, lhs: Any, rhs: Any) -> Value:
+def batch_matmul_acc(b: Build, acc: Array, lhs: Array, rhs: Array) -> Value:
     """Add the products of stacks of matrices to `acc`."""
     return matmul_acc.function(b, acc, lhs, rhs)
 
 
 @operator
-def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
+def matmul_bias(b: Build, lhs: Array, rhs: Array, bias: Array) -> Value:
     """Multiply two matrices and add a row."""
     made = _product(b, "matmul_bias", lhs, rhs)
     _row(b, bias, made)
@@ -79,13 +92,13 @@ def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
 
 
 @operator
-def gemv(b: Build, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
+def gemv(b: Build, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Value:
     """Multiply a row by a matrix."""
     return b.op("gemv", [_row_product(b, "gemv", lhs, rhs)], lhs=lhs, rhs=rhs)
 
 
 @operator
-def gemv_acc(b: Build, acc: Any, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
+def gemv_acc(b: Build, acc: Array, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Value:
     """Add a row times a matrix to `acc`."""
     made = _row_product(b, "gemv_acc", lhs, rhs)
     _same_shape(b, acc, made)
@@ -93,14 +106,14 @@ def gemv_acc(b: Build, acc: Any, lhs: Any, rhs: Any, acc_phase: str = "unspecifi
 
 
 @operator
-def gemv_bias(b: Build, lhs: Any, rhs: Any, bias: Any, acc_phase: str = "unspecified") -> Value:
+def gemv_bias(b: Build, lhs: Array, rhs: Array, bias: Array, acc_phase: str = "unspecified") -> Value:
     """Multiply a row by a matrix and add a row."""
     made = _row_product(b, "gemv_bias", lhs, rhs)
     _row(b, bias, made)
     return b.op("gemv_bias", [made], lhs=lhs, rhs=rhs, bias=bias)
 
 
-def _same_shape(b: Build, acc: Any, made: ShapedType) -> None:
+def _same_shape(b: Build, acc: Array, made: ShapedType) -> None:
     a = _shaped(b, acc, "acc")
     if b.exact:
         return
@@ -112,7 +125,7 @@ def _same_shape(b: Build, acc: Any, made: ShapedType) -> None:
         )
 
 
-def _row(b: Build, bias: Any, made: ShapedType) -> None:
+def _row(b: Build, bias: Array, made: ShapedType) -> None:
     t = _shaped(b, bias, "bias")
     if not index.same(t.shape[-1], made.shape[-1]) or any(index.known(d) != 1 for d in t.shape[:-1]):
         b.fail(
@@ -124,7 +137,7 @@ def _row(b: Build, bias: Any, made: ShapedType) -> None:
         )
 
 
-def _row_product(b: Build, name: str, lhs: Any, rhs: Any) -> ShapedType:
+def _row_product(b: Build, name: str, lhs: Array, rhs: Array) -> ShapedType:
     made = _product(b, name, lhs, rhs)
     if any(index.known(d) not in (None, 1) for d in made.shape[:-1]):
         b.fail(
@@ -134,7 +147,7 @@ def _row_product(b: Build, name: str, lhs: Any, rhs: Any) -> ShapedType:
 
 
 def _product(
-    b: Build, name: str, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False
+    b: Build, name: str, lhs: Array, rhs: Array, a_trans: bool = False, b_trans: bool = False
 ) -> ShapedType:
     """Return the type of a product."""
     in_core(b)
@@ -160,7 +173,7 @@ def _product(
             got=_text(k2),
         )
 
-    def dims(of_x: Any, of_y: Any) -> tuple[Any, ...]:
+    def dims(of_x: Sequence[Dim], of_y: Sequence[Dim]) -> Dims:
         return (*_stack(b, of_x[:-2], of_y[:-2]), *(of_x[i] for i in rows), *(of_y[i] for i in cols))
 
     valid = None if x.valid is None and y.valid is None else dims(x.extent, y.extent)
@@ -168,15 +181,13 @@ def _product(
     dtype = INT32 if x.dtype.is_int else FP32
     if valid is not None and index.same_dims(valid, shape):
         valid = None
-    if is_tile(lhs) and is_tile(rhs):
-        return TileType(dtype, shape, valid, "acc")
-    return TensorType(dtype, shape, valid)
+    return array_type(dtype, shape, valid, is_tile(lhs) and is_tile(rhs), "acc")
 
 
-def _stack(b: Build, x: Any, y: Any) -> list[Any]:
+def _stack(b: Build, x: Sequence[Dim], y: Sequence[Dim]) -> list[Dim]:
     """Return the joint leading dimensions of two stacks; an extent of 1, or a missing one, matches any."""
     n = max(len(x), len(y))
-    out: list[Any] = []
+    out: list[Dim] = []
     for p, q in zip([1] * (n - len(x)) + list(x), [1] * (n - len(y)) + list(y), strict=True):
         if index.known(p) != 1 and index.known(q) != 1 and not index.same(p, q):
             b.fail(
@@ -190,19 +201,19 @@ def _stack(b: Build, x: Any, y: Any) -> list[Any]:
     return out
 
 
-def _text(d: Any) -> str:
+def _text(d: Dim) -> str:
     return str(d) if not isinstance(d, Value) else d.name or "?"
 
 
 def leaving(value: Value) -> DataType:
     """Return the element type of an array outside its region: for a product, `out_dtype` or that of the
     operands."""
-    seen: set[Any] = set()
-    stack: list[Any] = [value]
+    seen: set[Value] = set()
+    stack = [value]
     plain: DataType | None = None
     while stack:
         v = stack.pop()
-        op = v.op if isinstance(v, Value) else None
+        op = v.op
         if op is None or v in seen:
             continue
         seen.add(v)
@@ -221,7 +232,12 @@ def leaving(value: Value) -> DataType:
 
 @operator(level="tile")
 def extract(
-    b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace = MemorySpace.Vec
+    b: Build,
+    x: Array,
+    index_row: Dim,
+    index_col: Dim,
+    shape: Extents,
+    target_memory: MemorySpace = MemorySpace.Vec,
 ) -> Value:
     """Copy a window of a tile to another memory."""
     in_core(b)
@@ -243,7 +259,7 @@ def extract(
 
 
 @operator(level="tile")
-def transpose_view(b: Build, x: Any) -> Value:
+def transpose_view(b: Build, x: Array) -> Value:
     """View a tile in Mat transposed, without a copy."""
     in_core(b)
     t = _shaped(b, x, "x")
@@ -253,7 +269,7 @@ def transpose_view(b: Build, x: Any) -> Value:
 def transposed(t: ShapedType) -> ShapedType:
     """Return the type of a transpose."""
 
-    def swapped(dims: Any) -> tuple[Any, ...]:
+    def swapped(dims: Sequence[Dim]) -> Dims:
         return (*dims[:-2], dims[-1], dims[-2])
 
     made = t.replace(shape=swapped(t.shape), valid=None if t.valid is None else swapped(t.valid))
@@ -264,7 +280,7 @@ def transposed(t: ShapedType) -> ShapedType:
     )
 
 
-def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any) -> Value:
+def _halves(b: Build, x: Array, name: str, mode: object, join: bool, lane_stride: object) -> Value:
     t = _shaped(b, x, "x")
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
@@ -294,7 +310,7 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     return b.op(name, [made], x=x, mode=found, lane_stride=lane_stride)
 
 
-def _of_lane(b: Build, valid: Any, whole: int, what: str, t: ShapedType) -> Any:
+def _of_lane(b: Build, valid: Dim, whole: int, what: str, t: ShapedType) -> Dim:
     """Return the valid extent in the half of the executing lane. Halves divide the whole, so the data fills
     the first lane first."""
     half = whole // 2
@@ -313,7 +329,7 @@ def _of_lane(b: Build, valid: Any, whole: int, what: str, t: ShapedType) -> Any:
     return found
 
 
-def _joined(b: Build, valid: Any, half: int, what: str, t: ShapedType) -> Any:
+def _joined(b: Build, valid: Dim, half: int, what: str, t: ShapedType) -> Dim:
     """Return the valid extent of two halves side by side."""
     if index.known(valid) == half or b.exact:
         return 2 * half if index.known(valid) == half else valid
@@ -325,20 +341,34 @@ def _joined(b: Build, valid: Any, half: int, what: str, t: ShapedType) -> Any:
 
 
 @operator
-def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
+def aiv_shard(
+    b: Build,
+    x: Array,
+    mode: SplitMode | int | None = None,
+    *,
+    split: SplitMode | int | None = None,
+    lane_stride: object = None,
+) -> Value:
     """Return this vector core's half of a tile of the cube. `split` is the number of a mode."""
     in_core(b)
     return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
 
 
 @operator
-def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
+def aic_gather(
+    b: Build,
+    x: Array,
+    mode: SplitMode | int | None = None,
+    *,
+    split: SplitMode | int | None = None,
+    lane_stride: object = None,
+) -> Value:
     """Join the halves of both vector cores for the cube. `split` is the number of a mode."""
     in_core(b)
     return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)
 
 
-def _mode(b: Build, mode: Any, split: Any) -> Any:
+def _mode(b: Build, mode: object, split: object) -> object:
     if split is None or isinstance(split, SplitMode):
         return split if mode is None else mode
     found = [m for m in SplitMode if m.value == split]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..ir import Function, Value
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from ..types import written_type
+from ..types import Annotation, written_type
 from .core import operator
 
 
 @operator
-def static_print(b: Build, *args: Any) -> None:
+def static_print(b: Build, *args: object) -> None:
     """Print values while the program is read: Python objects, and the types of values."""
     where = f"{b.place.source.name}:{b.place.line}: " if b.place is not None else ""
     print(where + " ".join(f"{a.name}: {a.type}" if isinstance(a, Value) else str(a) for a in args))
 
 
 @operator
-def static_assert(b: Build, condition: Any, message: str = "") -> None:
+def static_assert(b: Build, condition: object, message: str = "") -> None:
     """Reject the program unless a condition holds that is constant when the program is read."""
     if isinstance(condition, Value):
         b.fail(TYPE, "expected a constant condition", "condition", got=condition.type,
@@ -33,7 +33,7 @@ _OF_DECORATORS = ("auto_scope", "external_source")
 
 
 @operator
-def func_attr(b: Build, attrs: Any) -> None:
+def func_attr(b: Build, attrs: object) -> None:
     """Set attributes of the function, by name; it must be the first statement."""
     if not isinstance(attrs, dict) or not all(isinstance(k, str) for k in attrs):
         b.fail(
@@ -60,7 +60,7 @@ def func_attr(b: Build, attrs: Any) -> None:
 
 
 @operator
-def operation(b: Build, name: str, types: Any, **args: Any) -> Any:
+def operation(b: Build, name: str, types: Sequence[Annotation], **args: object) -> object:
     """Append an operation that only stages make, as they print it."""
     if not b.exact:
         b.fail(ARGUMENTS, f"cannot call '{name}': only stages make this operation")

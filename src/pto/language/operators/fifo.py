@@ -5,14 +5,11 @@ The pass `mixed` makes them; programs with separate cube and vector functions us
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from ..dtypes import INT32, DataType
-from ..ir import ScalarType, TileType, Value, is_tile
+from ..ir import Dim, ScalarType, TileType, Value, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import operator
+from .core import Array, Extents, Function, Tile, operator
 from .memory import in_core
 
 #: FIFOs by their bit in `dir_mask`: cube to vector, vector to cube.
@@ -22,8 +19,8 @@ AUTO = -1
 ARRIVES = {C2V: "vec", V2C: "mat"}
 
 
-def _push(name: str, side: str) -> Callable[..., Any]:
-    def push(b: Build, tile: Any, *, split: int, id: int | None = None) -> None:
+def _push(name: str, side: str) -> Function:
+    def push(b: Build, tile: Tile, *, split: int, id: int | None = None) -> None:
         in_core(b)
         if not is_tile(tile):
             b.fail(
@@ -38,9 +35,10 @@ def _push(name: str, side: str) -> Callable[..., Any]:
     return operator(push, name=name)
 
 
-def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
+def _pop(name: str, side: str, space: str) -> Function:
     def pop(
-        b: Build, *, shape: Any = None, dtype: DataType | None = None, split: int = 0, id: int | None = None
+        b: Build, *, shape: Extents | None = None, dtype: DataType | None = None, split: int = 0,
+        id: int | None = None,
     ) -> Value:  # fmt: skip
         in_core(b)
         said = b.said  # `x: pl.Tile[shape, dtype] = pl.tpop..`
@@ -64,8 +62,8 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
     return operator(pop, name=name)
 
 
-def _free(name: str, side: str) -> Callable[..., Any]:
-    def free(b: Build, tile: Any, *, split: int | None = None, id: int | None = None) -> None:
+def _free(name: str, side: str) -> Function:
+    def free(b: Build, tile: Tile, *, split: int | None = None, id: int | None = None) -> None:
         in_core(b)
         popped = tile.op if isinstance(tile, Value) else None
         if split is None and popped is not None:
@@ -85,9 +83,9 @@ for _me, _other, _space in (("aic", "aiv", "mat"), ("aiv", "aic", "vec")):
 
 def _initialize(name: str) -> None:
     def initialize(
-        b: Build, c2v_consumer_buf: Any = None, v2c_consumer_buf: Any = None, *, dir_mask: int,
+        b: Build, c2v_consumer_buf: Dim | None = None, v2c_consumer_buf: Dim | None = None, *, dir_mask: int,
         slot_size: int, slot_num: int | None = None, local_slot_num: int | None = None, id: int | None = None,
-        gm_slot_buffer: Any = None, gm_offset: Any = 0,
+        gm_slot_buffer: Array | None = None, gm_offset: Dim = 0,
     ) -> None:  # fmt: skip
         in_core(b)
         b.append(name, [], {
@@ -115,7 +113,7 @@ def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -
 
 
 @operator
-def import_peer_buffer(b: Build, *, name: str, peer_func: Any) -> Value:
+def import_peer_buffer(b: Build, *, name: str, peer_func: object) -> Value:
     """Return the address of the FIFO memory of the other side."""
     in_core(b)
     peer = getattr(getattr(peer_func, "declared", None), "name", peer_func)

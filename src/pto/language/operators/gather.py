@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Sequence
 
 from ..dtypes import INT32, DataType
 from ..enums import MaskPattern, MemorySpace
-from ..ir import TileType, Value, is_scalar, is_shaped
+from ..ir import Dim, Dims, Number, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..ir import index as extents
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .blocks import loop
-from .core import FUNCTIONS, OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, Array, Extents, operator
 from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
 
@@ -28,7 +28,7 @@ _KEEPS = {
 }
 
 
-def pattern(b: Build, given: Any, at: str = "mask_pattern") -> MaskPattern:
+def pattern(b: Build, given: object, at: str = "mask_pattern") -> MaskPattern:
     """Return a pattern of columns from the pattern or its number."""
     try:
         return MaskPattern(given)
@@ -42,7 +42,7 @@ def kept(mask: MaskPattern, cols: int) -> int:
     return max(0, -(-(cols - first) // of))
 
 
-def _last_axis(b: Build, dim: Any, rank: int) -> None:
+def _last_axis(b: Build, dim: Value | int | None, rank: int) -> None:
     if dim not in (-1, rank - 1):
         b.fail(
             ARGUMENTS,
@@ -53,11 +53,12 @@ def _last_axis(b: Build, dim: Any, rank: int) -> None:
         )
 
 
-def _indices(b: Build, value: Any, at: str) -> Value:
-    t = shaped_value(b, value, at).type
+def _indices(b: Build, value: object, at: str) -> Value:
+    indices = shaped_value(b, value, at)
+    t = indices.type
     if not t.dtype.is_int or t.dtype.bits not in (16, 32):
         b.fail(TYPE, f"expected indices for '{at}'", at, expected="INT32 or INT16", got=t.dtype.name)
-    return value
+    return indices
 
 
 # ---- gather ----
@@ -66,18 +67,18 @@ def _indices(b: Build, value: Any, at: str) -> Value:
 @operator
 def gather(
     b: Build,
-    x: Any,
+    x: Array,
     dim: int | None = None,
-    index: Any = None,
+    index: Array | None = None,
     *,
-    mask_pattern: Any = None,
+    mask_pattern: MaskPattern | int | None = None,
     output_dtype: DataType | None = None,
-    kvalue: Any = None,
-    cmp_mode: Any = None,
+    kvalue: Number | None = None,
+    cmp_mode: int | str | None = None,
     out_cols: int | None = None,
     offset: int = 0,
     count_dtype: DataType | None = None,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Gather elements along `dim` (default: each row): at the indices of `index`, or in the columns of a
     pattern. With `kvalue`, return the indices and the count of the elements that satisfy `cmp_mode`."""
     t = shaped_value(b, x, "x").type
@@ -120,13 +121,13 @@ def gather(
     return b.op("gather", [array_type(t.dtype, i.shape, i.valid, tile)], x=x, dim=-1, index=index)
 
 
-def _axis(b: Build, dim: Any, rank: int) -> int:
+def _axis(b: Build, dim: int | None, rank: int) -> int:
     if not isinstance(dim, int) or not -rank <= dim < rank:
         b.fail(ARGUMENTS, f"unknown dimension {dim!r}", "dim", expected=f"{-rank} to {rank - 1}")
     return dim % rank
 
 
-def _but_one(shape: Any, axis: int) -> str:
+def _but_one(shape: Sequence[Dim], axis: int) -> str:
     dims = (str(extents.known(n) or "?") for n in shape)
     return "[" + ", ".join("any" if d == axis else n for d, n in enumerate(dims)) + "]"
 
@@ -159,16 +160,18 @@ def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
 
 
 @operator(name="gather", level="tile")
-def tile_gather(b: Build, src: Any, indices: Any, tmp: Any = None) -> Value:
+def tile_gather(b: Build, src: Array, indices: Array, tmp: Array | None = None) -> Value:
     """Gather elements of a tile by row-major element number."""
     t, i = shaped_value(b, src, "src").type, _indices(b, indices, "indices").type
     return b.op("tile.gather", [result_type(i, t.dtype)], src=src, indices=indices)
 
 
 @operator(level="tile")
-def gather_mask(b: Build, src: Any, mask_pattern: Any, *, output_dtype: DataType | None = None) -> Value:
+def gather_mask(
+    b: Build, src: Array, mask_pattern: MaskPattern | int, *, output_dtype: DataType | None = None
+) -> Value:
     """Gather the columns of a pattern, packed; `output_dtype` reinterprets their bits."""
-    t = shaped_value(b, src, "src").type
+    t: ShapedType = shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
     dtype = output_dtype or t.dtype
     if dtype.bits != t.dtype.bits:
@@ -192,11 +195,11 @@ def gather_mask(b: Build, src: Any, mask_pattern: Any, *, output_dtype: DataType
 @operator(level="tile")
 def gather_compare(
     b: Build,
-    src: Any,
-    kvalue: Any,
-    tmp: Any = None,
+    src: Array,
+    kvalue: Number,
+    tmp: Array | None = None,
     *,
-    cmp_mode: Any = 0,
+    cmp_mode: int | str = 0,
     offset: int = 0,
     out_cols: int = 0,
     count_dtype: DataType | None = None,
@@ -237,13 +240,13 @@ def gather_compare(
 @operator
 def scatter(
     b: Build,
-    x: Any,
-    dim: Any = None,
-    index: Any = None,
-    src: Any = None,
+    x: Array,
+    dim: Array | int | None = None,
+    index: Array | None = None,
+    src: Array | None = None,
     *,
-    mask_pattern: Any = None,
-    dst: Any = None,
+    mask_pattern: MaskPattern | int | None = None,
+    dst: Array | None = None,
 ) -> Value:
     """Return `x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a
     pattern."""
@@ -266,7 +269,7 @@ def scatter(
 
 
 @operator(name="scatter", level="tile")
-def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
+def tile_scatter(b: Build, dst: Array, src: Array, indexes: Array) -> Value:
     """Return `dst` with the elements of `src` at the row-major element numbers in `indexes`."""
     t, s, i = (shaped_value(b, v, n).type for v, n in ((dst, "dst"), (src, "src"), (indexes, "indexes")))
     if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
@@ -281,7 +284,7 @@ def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
 
 
 @operator(level="tile")
-def scatter_mask(b: Build, dst: Any, src: Any, mask_pattern: Any) -> Value:
+def scatter_mask(b: Build, dst: Array, src: Array, mask_pattern: MaskPattern | int) -> Value:
     """Return `dst` with the columns of `src` in the columns of a pattern."""
     t, s = shaped_value(b, dst, "dst").type, shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
@@ -293,7 +296,7 @@ def scatter_mask(b: Build, dst: Any, src: Any, mask_pattern: Any) -> Value:
 
 
 @operator
-def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
+def scatter_update(b: Build, x: Array, *args: object, **kwargs: object) -> Value:
     """Return `x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
     dim=)."""
     given = dict(kwargs)
@@ -318,7 +321,7 @@ def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
     whole = o["reshape"](b, x, [_known(b, t, "x") // width, width]) if t.rank != 2 else x
     places = o["reshape"](b, rows, [1, number]) if not (i.rank == 2 and i.shape[0] == 1) else rows
 
-    def step(k: Any) -> None:
+    def step(k: Dim) -> None:
         at = b.as_index(o["read"](b, places, [0, k]))
         o["assemble"](b, whole, o["slice"](b, flat, [1, width], [k, 0]), [at, 0])
 
@@ -326,7 +329,7 @@ def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
     return x
 
 
-def _known(b: Build, t: Any, at: str) -> int:
+def _known(b: Build, t: ShapedType, at: str) -> int:
     total = 1
     for d in t.shape:
         n = extents.known(d)
@@ -341,8 +344,8 @@ def _known(b: Build, t: Any, at: str) -> int:
 
 @operator(level="tile")
 def mgather(
-    b: Build, mem: Any, idx: Any, coalesce: Any = "row", *, gather_oob: Any = "undefined",
-    target_memory: MemorySpace = MemorySpace.Vec, scratch: Any = None, valid_shape: Any = None,
+    b: Build, mem: Array, idx: Array, coalesce: object = "row", *, gather_oob: object = "undefined",
+    target_memory: MemorySpace = MemorySpace.Vec, scratch: object = None, valid_shape: Extents | None = None,
 ) -> Value:  # fmt: skip
     """Gather rows, or elements, of a tensor by index. For a gather into Mat, `idx` is a tensor, and
     single elements need a tensor `scratch` with room for all."""
@@ -351,9 +354,9 @@ def mgather(
     how = _word(b, coalesce, ("row", "elem"), "coalesce")
     beyond = _word(b, gather_oob, ("undefined", "clamp", "wrap", "zero"), "gather_oob")
     shape = i.shape if how == "elem" else (_known(b, i, "idx"), t.shape[-1])
-    valid = i.valid
+    valid: Dims | None = i.valid
     if valid is not None and how == "row":
-        valid = (b.scalar("mul", *i.valid) if i.rank == 2 else i.valid[0], t.shape[-1])
+        valid = (b.scalar("mul", *valid) if i.rank == 2 else valid[0], t.shape[-1])
     if target_memory is MemorySpace.Mat:
         tensor_value(b, idx, "idx")
         if how == "elem":
@@ -374,16 +377,16 @@ def mgather(
     )
 
 
-def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
+def _word(b: Build, given: object, words: tuple[str, ...], at: str) -> str:
     if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(words):
         return words[given]
-    if given not in words:
+    if not isinstance(given, str) or given not in words:
         b.fail(ARGUMENTS, f"unknown value {given!r} of '{at}'", at, expected=", ".join(words))
     return given
 
 
 @operator
-def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
+def mscatter(b: Build, src: Array, idx: Array, output_tensor: Array) -> Value:
     """Write elements of a tile to a tensor, at the element numbers in `idx`; return the tensor."""
     in_core(b)
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
@@ -401,15 +404,15 @@ def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
 
 
 @operator
-def create_l1(b: Build, shape: Any, dtype: DataType, transpose: bool = False) -> Value:
+def create_l1(b: Build, shape: Extents, dtype: DataType, transpose: bool = False) -> Value:
     """Create a tile in Mat without contents, to gather rows into."""
     return OPERATORS["create_tile"].function(b, shape, dtype, MemorySpace.Mat, transpose)
 
 
 @operator
 def gather_row(
-    b: Build, dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = False, *,
-    valid_shape: Any = None,
+    b: Build, dst: Array, src: Array, dst_offset: Extents, src_offset: Extents, shapes: Extents,
+    transpose: bool = False, *, valid_shape: Extents | None = None,
 ) -> Value:  # fmt: skip
     """Copy a window of a tensor into a tile at an offset; return the tile."""
     in_core(b)
@@ -448,7 +451,7 @@ def gather_row(
 
 @operator
 def paged_gather(
-    b: Build, src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *,
+    b: Build, src: Array, indices: Array, block_table: Array, block_size: int, size: int, max_indices: int, *,
     space: MemorySpace = MemorySpace.Mat, col_off: int = 0, is_trans: bool = False, is_b_matrix: bool = False,
 ) -> Value:  # fmt: skip
     """Gather rows of a paged tensor: row i is `src[block_table[indices[i] // block_size] * block_size +
@@ -462,7 +465,7 @@ def paged_gather(
     )
     rank = i.rank
 
-    def step(k: Any) -> None:
+    def step(k: Dim) -> None:
         n = b.as_index(o["read"](b, indices, [*[0] * (rank - 1), k]))
         page = b.as_index(
             o["read"](
@@ -485,14 +488,14 @@ def paged_gather(
 @operator
 def mrgsort(
     b: Build,
-    src0: Any,
-    src1: Any = None,
-    src2: Any = None,
-    src3: Any = None,
-    tmp: Any = None,
+    src0: Array,
+    src1: object = None,
+    src2: object = None,
+    src3: object = None,
+    tmp: Array | None = None,
     exhausted: bool = False,
     *,
-    block_len: Any = None,
+    block_len: int | None = None,
 ) -> Value:
     """Merge sorted lists of values and indices (made by `sort32`): runs of `block_len` in one row, four at a
     time; or two to four rows."""
@@ -505,9 +508,9 @@ def mrgsort(
             "block_len",
             expected="block_len= or src1",
         )
-    cols: Any = 0
+    cols: Dim = 0
     for n, v in enumerate(lists):
-        s = shaped_value(b, v, f"src{n}").type
+        s: ShapedType = shaped_value(b, v, f"src{n}").type
         if s.dtype != t.dtype or extents.known(s.shape[0] if s.rank > 1 else 1) != 1:
             b.fail(
                 SHAPE,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir import Value
 from ..ir.build import Build
 from ..problems import TYPE
-from .core import operator
+from .core import Array, operator
 from .memory import tensor_value
 
 #: Handles of prefetches, and the calls that make them.
@@ -18,7 +16,7 @@ _MADE_BY = {
 }
 
 
-def _handle(b: Build, given: Any, kind: str, at: str) -> None:
+def _handle(b: Build, given: object, kind: str, at: str) -> None:
     if given != kind:
         got = _MADE_BY.get(given, repr(given)) if isinstance(given, str) else repr(given)
         b.fail(TYPE, f"expected a prefetch {kind} for '{at}'", at, expected=_MADE_BY[kind], got=got)
@@ -31,7 +29,7 @@ def make_context(b: Build) -> str:
 
 
 @operator(level="prefetch")
-def async_prefetch(b: Build, src: Any, ctx: Any) -> str:
+def async_prefetch(b: Build, src: Array, ctx: object) -> str:
     """Announce that a tensor will be read soon."""
     tensor_value(b, src, "src")
     _handle(b, ctx, "context", "ctx")
@@ -39,14 +37,14 @@ def async_prefetch(b: Build, src: Any, ctx: Any) -> str:
 
 
 @operator(level="prefetch")
-def session(b: Build, ctx: Any) -> str:
+def session(b: Build, ctx: object) -> str:
     """Return the session that waits for prefetches."""
     _handle(b, ctx, "context", "ctx")
     return "session"
 
 
 @operator(level="prefetch")
-def wait(b: Build, event: Any, session_handle: Any) -> bool:
+def wait(b: Build, event: object, session_handle: object) -> bool:
     """Return True: a prefetch is always done."""
     _handle(b, event, "event", "event")
     _handle(b, session_handle, "session", "session_handle")
@@ -54,6 +52,6 @@ def wait(b: Build, event: Any, session_handle: Any) -> bool:
 
 
 @operator
-def dump_tag(b: Build, tensor: Any) -> Value:
+def dump_tag(b: Build, tensor: Array) -> Value:
     """Mark a tensor for tools that show its contents; return the tensor."""
     return tensor_value(b, tensor, "tensor")

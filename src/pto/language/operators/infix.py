@@ -7,29 +7,30 @@ and 0.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from ..dtypes import BOOL, DATA_TYPES, FP32
 from ..enums import COMPARISONS
-from ..ir import Value, index, is_scalar, is_shaped
+from ..ir import Dim, Number, Value, index, is_scalar, is_shaped
 from ..ir.build import Build, power
 from ..problems import TYPE
 from .compute import compared
-from .core import FUNCTIONS, Operator
+from .core import FUNCTIONS, Array, Operator
 from .rows import spread
 
+_X = TypeVar("_X", bound=Number)
 _BITS = DATA_TYPES["INT16"]  # every target has `and` and `or` for it
 _ARITHMETIC = {"add": ("+", "add"), "sub": ("-", "sub"), "mul": ("*", "mul"), "truediv": ("/", "div")}
 _LOGICAL = {"bitand": ("&", "and_"), "bitor": ("|", "or_"), "bitxor": ("^", "xor")}
 _COMPARED = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 
 
-def is_mask(x: Any) -> bool:
+def is_mask(x: Array | Number) -> bool:
     """Check whether an array is the result of a comparison."""
     return is_shaped(x) and x.type.dtype == BOOL
 
 
-def _numbers(b: Build, x: Any, other: Any) -> Any:
+def _numbers(b: Build, x: _X, other: Array | Number) -> _X:
     """Return a mask as 1 and 0, in the element type of the array beside it."""
     if not is_mask(x):
         return x
@@ -39,7 +40,7 @@ def _numbers(b: Build, x: Any, other: Any) -> Any:
     return FUNCTIONS["cast"](b, x, other.type.dtype if is_shaped(other) else FP32)
 
 
-def _arithmetic(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+def _arithmetic(name: str, b: Build, lhs: Array | Number, rhs: Array | Number) -> Array:
     lhs, rhs = _numbers(b, lhs, rhs), _numbers(b, rhs, lhs)
     if name == "truediv" and not any(x.type.dtype.is_float for x in (lhs, rhs) if is_shaped(x)):
         lhs, rhs = (FUNCTIONS["cast"](b, x, FP32) if is_shaped(x) else x for x in (lhs, rhs))
@@ -48,7 +49,7 @@ def _arithmetic(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
     return FUNCTIONS[_ARITHMETIC[name][1]](b, lhs, rhs)
 
 
-def _power(b: Build, base: Any, exponent: Any) -> Any:
+def _power(b: Build, base: Array | Number, exponent: Array | Number) -> Array | Number:
     """Return a product for a constant whole exponent, a root for one half."""
     if is_shaped(base) and not is_shaped(exponent) and not isinstance(exponent, Value):
         if exponent == 0.5:
@@ -58,38 +59,38 @@ def _power(b: Build, base: Any, exponent: Any) -> Any:
     return FUNCTIONS["pow"](b, base, exponent)
 
 
-def _logical(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+def _logical(name: str, b: Build, lhs: Array | Number, rhs: Array | Number) -> Array:
     bits = [FUNCTIONS["cast"](b, x, _BITS) for x in (lhs, rhs)]
     return compared(b, FUNCTIONS[_LOGICAL[name][1]](b, *bits), 0, "ne")
 
 
-def _comparison(name: str, b: Build, lhs: Any, rhs: Any) -> Any:
+def _comparison(name: str, b: Build, lhs: Array | Number, rhs: Array | Number) -> Array:
     return compared(b, _numbers(b, lhs, rhs), _numbers(b, rhs, lhs), name)
 
 
-def _negative(b: Build, x: Any) -> Any:
+def _negative(b: Build, x: Array | Number) -> Array:
     return FUNCTIONS["neg"](b, _numbers(b, x, x))
 
 
-def _inverted(b: Build, x: Any) -> Any:
+def _inverted(b: Build, x: Array | Number) -> Array:
     return compared(b, FUNCTIONS["cast"](b, x, _BITS), 0, "eq")
 
 
-def assigned(b: Build, target: Value, sizes: list[Any], dropped: list[int], value: Any) -> Value:
+def assigned(b: Build, target: Value, sizes: list[Dim], dropped: list[int], value: Value | Number) -> Value:
     """Return the array that `target[window] = value` writes: a number fills the window, columns and rows are
     broadcast to its shape, and masks become 1 and 0."""
     shape = [n for i, n in enumerate(sizes) if i not in dropped]
-    if is_scalar(value):
+    if not isinstance(value, Value) or is_scalar(value):
         return FUNCTIONS["full"](b, b.static(shape, "window"), target.type.dtype, value)
-    value = _numbers(b, value, target)
-    have, wanted, window = ([index.known(n) for n in dims] for dims in (value.type.shape, shape, sizes))
+    array = _numbers(b, value, target)
+    have, wanted, window = ([index.known(n) for n in dims] for dims in (array.type.shape, shape, sizes))
     if not b.in_core or None in have or None in window:
-        return value
+        return array
     if len(have) == len(wanted) and all(n in (1, m) for n, m in zip(have, wanted, strict=True)):
-        return spread(b, value, wanted, None)
+        return spread(b, array, shape, None)
     if len(have) > len(window) and [n for n in have if n != 1] == [n for n in window if n != 1]:
-        return FUNCTIONS["reshape"](b, value, wanted)  # a column in an array of one dimension
-    return value
+        return FUNCTIONS["reshape"](b, array, wanted)  # a column in an array of one dimension
+    return array
 
 
 #: Operators by the name of their operation on numbers. Those of masks alone are in `OF_MASKS`.

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..dtypes import FP32, INDEX, DataType
 from ..enums import AtomicType, MemorySpace, TensorLayout
 from ..ir import (
+    Args,
     ArrayType,
+    Dim,
+    Dims,
+    Number,
     ScalarType,
     ShapedType,
     TensorType,
     TileType,
     Value,
     index,
+    is_int,
     is_scalar,
     is_shaped,
     is_tensor,
@@ -23,10 +28,10 @@ from ..ir import (
 from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TO_A_CORE, TYPE
 from ..types import MemRef
-from .core import operator
+from .core import Array, Extents, Tensor, Tile, operator
 
 
-def tensor_value(b: Build, value: Any, at: str) -> Value:
+def tensor_value(b: Build, value: object, at: str) -> Value:
     if not is_tensor(value):
         b.fail(
             TYPE,
@@ -37,7 +42,7 @@ def tensor_value(b: Build, value: Any, at: str) -> Value:
     return value
 
 
-def tile_value(b: Build, value: Any, at: str) -> Value:
+def tile_value(b: Build, value: object, at: str) -> Value:
     if not is_tile(value):
         help = "pl.load(tensor, offsets, shape) gives a tile" if is_tensor(value) else ""
         got = value.type if isinstance(value, Value) else repr(value)
@@ -45,7 +50,7 @@ def tile_value(b: Build, value: Any, at: str) -> Value:
     return value
 
 
-def shaped_value(b: Build, value: Any, at: str) -> Value:
+def shaped_value(b: Build, value: object, at: str) -> Value:
     if not is_shaped(value):
         got = value.type if isinstance(value, Value) else repr(value)
         b.fail(TYPE, f"expected a tile or a tensor for '{at}'", at, got=got)
@@ -61,7 +66,7 @@ def in_core(b: Build, what: str = "") -> None:
 
 
 def fits(
-    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False,
+    b: Build, source: ShapedType, offsets: Sequence[Dim], shape: Sequence[Dim], at: str, clamp: bool = False,
     name: str = "",
 ) -> None:  # fmt: skip
     """Reject a window that exceeds its source in every run. `name` is the name of the source."""
@@ -78,25 +83,25 @@ def fits(
                    got=f"{_text(o)} to {_text(o)} + {_text(n)}")  # fmt: skip
 
 
-def _text(d: Any) -> str:
+def _text(d: Dim) -> str:
     return str(d) if not isinstance(d, Value) else d.name or "?"
 
 
-def _within(offset: Any, extent: Any, whole: Any) -> bool:
+def _within(offset: Dim, extent: Dim, whole: Dim) -> bool:
     """Return True if a window ends within its source in every run."""
     start, more = index.known(offset), index.known_difference(extent, whole)
     return start is not None and more is not None and start + more <= 0
 
 
 def cut_valid(
-    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None,
+    b: Build, source: ShapedType, offsets: Sequence[Dim], shape: Sequence[Dim], wanted: Sequence[Dim] | None,
     clamp: bool = False,
-) -> tuple[Any, ...] | None:  # fmt: skip
+) -> Dims | None:  # fmt: skip
     """Return the valid region of a window: the requested one, cut at that of the source; with `clamp`, cut at
     the end of the source."""
     if b.exact:
         return None if wanted is None else tuple(wanted)
-    out: list[Any] = []
+    out: list[Dim] = []
     for n, o, whole, n_valid in zip(
         shape, offsets, source.extent, wanted or [None] * len(shape), strict=True
     ):
@@ -111,7 +116,7 @@ def cut_valid(
 
 @operator
 def load(
-    b: Build, tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = None,
+    b: Build, tensor: Tensor, offsets: Extents, shapes: Extents, valid_shape: Extents | None = None,
     target_memory: MemorySpace = MemorySpace.Vec, clamp: bool = False,
 ) -> Value:  # fmt: skip
     """Load a window of a tensor into a new tile; only its valid region is read. `clamp` cuts the window at
@@ -136,11 +141,11 @@ def load(
                 valid_shape=None if valid is None else list(valid), target_memory=target_memory)  # fmt: skip
 
 
-def _room(b: Build, tensor: Value, sizes: list[Any]) -> list[Any]:
+def _room(b: Build, tensor: Value, sizes: Sequence[Dim]) -> list[Dim]:
     """Return the tile shape for a window; a dynamic extent that covers a whole dimension gets its upper
     bound."""
     if b.exact:
-        return sizes
+        return list(sizes)
     whole = [
         index.known(n) is None and index.same(n, d) for n, d in zip(sizes, tensor.type.shape, strict=True)
     ]
@@ -152,7 +157,7 @@ def _room(b: Build, tensor: Value, sizes: list[Any]) -> list[Any]:
 SCALES = {"MX_A_ZZ": ("scale_left", (16, 2)), "MX_B_NN": ("scale_right", (2, 16))}
 
 
-def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: MemorySpace) -> str:
+def _scales(b: Build, t: TensorType, at: list[Dim], shape: list[int], memory: MemorySpace) -> str:
     """Return the memory that scales are for; they are loaded to Mat in whole boxes."""
     space, box = SCALES[t.layout]
     known = [index.known(o) for o in at]
@@ -171,7 +176,7 @@ def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: Me
 
 @operator
 def store(
-    b: Build, tile: Any, offsets: Any, output_tensor: Any, shapes: Any = None,
+    b: Build, tile: Tile, offsets: Extents, output_tensor: Tensor, shapes: Extents | None = None,
     *, atomic: AtomicType = AtomicType.None_,
 ) -> Value:  # fmt: skip
     """Store the valid region of a tile to a tensor; return the tensor."""
@@ -192,8 +197,8 @@ def store(
 
 @operator
 def slice(
-    b: Build, x: Any, shape: Any, offset: Any, valid_shape: Any = None, drop_dims: Any = None,
-    pad_value: Any = None, clamp: bool = False,
+    b: Build, x: Array, shape: Extents, offset: Extents, valid_shape: Extents | None = None,
+    drop_dims: Sequence[int] | None = None, pad_value: object = None, clamp: bool = False,
 ) -> Value:  # fmt: skip
     """Return a window of a tensor or a tile, an alias of the same elements."""
     t = shaped_value(b, x, "x").type
@@ -202,7 +207,7 @@ def slice(
     sizes = b.dims(shape, "shape", t.rank)
     wanted = None if not valid_shape else b.dims(_of_rank(b, valid_shape, t.rank)[0], "valid_shape", t.rank)
     drop_dims = [*range(more), *(drop_dims or ())]
-    sizes = [n if index.known(n) is None else index.known(n) for n in sizes]
+    sizes = [index.folded(n) for n in sizes]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
     fits(b, t, at, sizes if wanted is None else wanted, "shape", clamp, x.name)
@@ -226,7 +231,7 @@ def slice(
     )
 
 
-def _of_rank(b: Build, shape: Any, rank: int) -> tuple[Any, int]:
+def _of_rank(b: Build, shape: Sequence[Dim], rank: int) -> tuple[Extents, int]:
     """Return the shape of a window with fewer dimensions than its source: leading dimensions of 1 are
     added."""
     missing = rank - len(shape) if isinstance(shape, list | tuple) else 0
@@ -241,8 +246,8 @@ def _same_bits(b: Build, s: ShapedType, t: ShapedType, at: str) -> None:
                got=s.dtype.name, help=f"pl.cast(x, pl.{t.dtype.name})")  # fmt: skip
 
 
-def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
-    out: list[Any] = [1]
+def dense_strides(b: Build, shape: Sequence[Dim]) -> Dims:
+    out: list[Dim] = [1]
     for n in reversed(shape[1:]):
         out.append(b.scalar("mul", out[-1], n))
     return tuple(reversed(out))
@@ -250,7 +255,7 @@ def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
 
 @operator
 def assemble(
-    b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_
+    b: Build, target: Array, source: Array, offset: Extents, *, atomic: AtomicType = AtomicType.None_
 ) -> Value:
     """Write the valid region of `source` into `target` at an offset; return `target`. In an orchestration
     this is a task that copies, unless tasks can write to that part of `target` directly."""
@@ -272,10 +277,10 @@ def assemble(
 
 
 @operator
-def reshape(b: Build, x: Any, shape: Any) -> Value:
+def reshape(b: Build, x: Array, shape: Extents) -> Value:
     """Return the same elements, row after row, in another shape."""
     t = shaped_value(b, x, "x").type
-    sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
+    sizes = [index.folded(n) for n in b.dims(shape, "shape")]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
     before, after = (count(b, dims) for dims in (t.shape, sizes))
@@ -295,19 +300,19 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
                    help="reshape before the valid region is set, or fillpad first")  # fmt: skip
     if valid is not None and index.same_dims(valid, sizes):
         valid = None
-    changes: dict[str, Any] = {"shape": tuple(sizes), "valid": valid}
+    changes: Args = {"shape": tuple(sizes), "valid": valid}
     if isinstance(t, TensorType):
         changes["strides"] = None
     return b.op("reshape", [t.replace(**changes)], x=x, shape=sizes)
 
 
-def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
+def _valid_reshaped(b: Build, t: ShapedType, sizes: Sequence[Dim]) -> Dims | None:
     """Return the valid region in another shape; None if it is not a box.
 
     Whole dimensions stay whole, a dimension that is kept keeps its part, and a run of whole rows becomes a
     run in the new shape.
     """
-    out: list[Any] = []
+    out: list[Dim] = []
     before = [(d, v) for d, v in zip(t.shape, t.extent, strict=True) if index.known(d) != 1]
     after = [d for d in sizes if index.known(d) != 1]
     while before and after:
@@ -328,7 +333,7 @@ def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...
     return tuple(1 if index.known(n) == 1 else next(rest) for n in sizes)
 
 
-def merged_part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | None:
+def merged_part(b: Build, have: Sequence[tuple[Dim, Dim]], new: list[Dim]) -> list[Dim] | None:
     """Return the valid region of dimensions that are merged or split into others."""
     if all(index.same(d, v) for d, v in have):
         return new
@@ -341,7 +346,7 @@ def merged_part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[A
     return _prefix(b, length, new)
 
 
-def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
+def _prefix(b: Build, length: Dim, new: list[Dim]) -> list[Dim] | None:
     """Return the first elements of dimensions as a box; None if they are not one."""
     if len(new) == 1:
         return [length]
@@ -354,8 +359,8 @@ def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
     return None if rest is None else [1, *rest]
 
 
-def count(b: Build, dims: Any) -> Any:
-    total: Any = 1
+def count(b: Build, dims: Sequence[Dim]) -> Dim:
+    total: Dim = 1
     for d in dims:
         total = b.scalar("mul", total, d)
     return total
@@ -363,8 +368,8 @@ def count(b: Build, dims: Any) -> Any:
 
 @operator
 def create_tile(
-    b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
-    transpose: Any = None, *, flat_layout: Any = None,
+    b: Build, shape: Extents, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
+    transpose: object = None, *, flat_layout: object = None,
 ) -> Value:  # fmt: skip
     """Create a tile without contents; in Mat, `transpose` makes it column-major."""
     in_core(b)
@@ -376,7 +381,7 @@ def create_tile(
 
 
 def _alloc(level: str) -> None:
-    def alloc(b: Build, memory: Any, size: Any) -> MemRef:
+    def alloc(b: Build, memory: object, size: object) -> MemRef:
         return MemRef(memory, size)
 
     alloc.__doc__ = "Name memory for tiles, beside their types. It is ignored, since the tools place tiles."
@@ -389,17 +394,19 @@ _alloc("tensor")
 
 @operator
 def create_tensor(
-    b: Build, shape: Any, dtype: DataType, layout: TensorLayout = TensorLayout.ND, manual_dep: bool = False,
-    init_value: Any = None,
+    b: Build, shape: Extents, dtype: DataType, layout: TensorLayout = TensorLayout.ND,
+    manual_dep: bool = False, init_value: Number | None = None,
 ) -> Value:  # fmt: skip
     """Create a tensor; on a core, a tile. It has no contents unless `init_value` is given."""
-    sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
+    sizes = [index.folded(n) for n in b.dims(shape, "shape")]
     return b.op("create_tensor", [TensorType(dtype, tuple(sizes))], shape=sizes, dtype=dtype,
                 manual_dep=manual_dep, init_value=init_value)  # fmt: skip
 
 
 @operator
-def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, slayout: Any = None) -> Value:
+def move(
+    b: Build, tile: object, target_memory: MemorySpace, blayout: object = None, slayout: object = None
+) -> Value:
     """Copy a tile to another memory."""
     in_core(b)
     t = tile_value(b, tile, "tile").type
@@ -407,20 +414,20 @@ def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, s
 
 
 @operator
-def read(b: Build, x: Any, offset: Any) -> Value:
+def read(b: Build, x: Array, offset: Extents | Dim) -> Value:
     """Return one element as a number. An orchestrator waits until the tensor is written."""
-    if isinstance(getattr(x, "type", None), ArrayType):
+    if isinstance(x.type, ArrayType) and is_int(offset):
         return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=b.as_index(offset))
     t = shaped_value(b, x, "x").type
-    at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
+    at = b.dims([offset] if is_scalar(offset) else offset, "offset")
     return b.op("read", [ScalarType(t.dtype)], x=x, offset=[b.as_index(o) for o in at])
 
 
 @operator
-def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
+def write(b: Build, x: Array, offset: Extents | Dim, value: Number) -> Value:
     """Set one element."""
     t = shaped_value(b, x, "x").type
-    at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
+    at = b.dims([offset] if is_scalar(offset) else offset, "offset")
     if isinstance(value, Value) and scalar_type(value) != t.dtype and not b.exact:
         b.fail(TYPE, f"cannot write {value.type} to {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
     b.append("write", [], {"x": x, "offset": [b.as_index(o) for o in at], "value": value})
@@ -428,7 +435,7 @@ def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
 
 
 @operator
-def dim(b: Build, tensor: Any, axis: int) -> Any:
+def dim(b: Build, tensor: Array, axis: int) -> Dim:
     """Return the extent of a dimension."""
     t = shaped_value(b, tensor, "tensor").type
     if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
@@ -437,7 +444,7 @@ def dim(b: Build, tensor: Any, axis: int) -> Any:
 
 
 @operator
-def const(b: Build, value: Any, dtype: DataType) -> Any:
+def const(b: Build, value: int | float, dtype: DataType) -> Number:
     """Return a number of a given type."""
     if dtype in (INDEX, FP32) or not isinstance(value, int | float):
         return value
@@ -445,18 +452,18 @@ def const(b: Build, value: Any, dtype: DataType) -> Any:
 
 
 @operator(name="min")
-def minimum_of(b: Build, lhs: Any, rhs: Any) -> Any:
+def minimum_of(b: Build, lhs: Number, rhs: Number) -> Number:
     """Return the smaller of two numbers."""
     return _of_numbers(b, "min", lhs, rhs)
 
 
 @operator(name="max")
-def maximum_of(b: Build, lhs: Any, rhs: Any) -> Any:
+def maximum_of(b: Build, lhs: Number, rhs: Number) -> Number:
     """Return the larger of two numbers."""
     return _of_numbers(b, "max", lhs, rhs)
 
 
-def _of_numbers(b: Build, name: str, lhs: Any, rhs: Any) -> Any:
+def _of_numbers(b: Build, name: str, lhs: Number, rhs: Number) -> Number:
     for at, value in (("lhs", lhs), ("rhs", rhs)):
         if is_shaped(value):
             b.fail(
@@ -484,7 +491,7 @@ _identity("get_subblock_idx", "Return the number of this vector core in its bloc
 
 
 @operator
-def transpose(b: Build, x: Any, axis1: int, axis2: int) -> Value:
+def transpose(b: Build, x: Array, axis1: int, axis2: int) -> Value:
     """Exchange two dimensions; on a core, this moves the elements."""
     t = shaped_value(b, x, "x").type
     axes = list(range(t.rank))

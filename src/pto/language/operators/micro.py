@@ -12,26 +12,25 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import Any
 
 from ...isa import row as find_row
 from ...isa.python_names import MICRO
 from ...isa.row import Row
 from ..dtypes import BY_ISA, DataType
-from ..ir import MaskType, Value, VectorType, is_scalar, is_tile, scalar_type
+from ..ir import Dim, MaskType, Number, Value, VectorType, is_int, is_scalar, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import Operator, Operators, operator
+from .core import Array, Operator, Operators, Tile, operator
 from .memory import in_core
 from .rows import comparison
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
-def _vector(b: Build, value: Any, at: str) -> VectorType:
-    if not isinstance(getattr(value, "type", None), VectorType):
+def _vector(b: Build, value: object, at: str) -> VectorType:
+    if not isinstance(value, Value) or not isinstance(value.type, VectorType):
         b.fail(
             TYPE,
             f"expected a vector register for '{at}'",
@@ -42,10 +41,10 @@ def _vector(b: Build, value: Any, at: str) -> VectorType:
     return value.type
 
 
-def _mask(b: Build, value: Any, bits: int, at: str) -> Any:
+def _mask(b: Build, value: object, bits: int, at: str) -> Value | None:
     if value is None:
         return None
-    if not isinstance(getattr(value, "type", None), MaskType) or value.type.bits != bits:
+    if not isinstance(value, Value) or not isinstance(value.type, MaskType) or value.type.bits != bits:
         b.fail(
             TYPE,
             f"expected a mask of {bits}-bit lanes for '{at}'",
@@ -66,7 +65,7 @@ def _function(row: Row) -> Operator:
         params.append(inspect.Parameter("cmp_mode", kind, default=0))
     params += [inspect.Parameter(n, kind, default=None) for n in masks]
 
-    def function(b: Build, *args: Any, **kwargs: Any) -> Value:
+    def function(b: Build, *args: object, **kwargs: object) -> Value:
         in_core(b)
         given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
         if b.target is not None and b.target.isa not in row.isas and not b.exact:
@@ -101,7 +100,7 @@ def _function(row: Row) -> Operator:
 
 
 @operator(level="micro")
-def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
+def vlds(b: Build, tile: Tile, offset: Dim = 0) -> Value:
     """Load 256 bytes of a tile, from the element at `offset` on, counted in memory."""
     in_core(b)
     if not is_tile(tile):
@@ -116,7 +115,7 @@ def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
 
 
 @operator(level="micro")
-def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> Value:
+def vsts(b: Build, value: Value, tile: Tile, offset: Dim = 0, mask: Array | None = None) -> Value:
     """Store the active lanes of a register to a tile; return the tile."""
     in_core(b)
     t = _vector(b, value, "value")
@@ -128,16 +127,16 @@ def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> 
 
 
 @operator(level="micro")
-def plt(b: Build, n: Any, dtype: DataType) -> Value:
+def plt(b: Build, n: Dim, dtype: DataType) -> Value:
     """Return a mask with the first `n` lanes active."""
     in_core(b)
-    if not is_scalar(n) or not getattr(scalar_type(n), "is_int", False):
+    if not is_int(n):
         b.fail(TYPE, "expected an integer for 'n'", "n", got=_shown(n))
     return b.op("micro.plt", [MaskType(bits=dtype.bits)], n=b.as_index(n), dtype=dtype)
 
 
 @operator(level="micro")
-def vdup(b: Build, value: Any, dtype: DataType) -> Value:
+def vdup(b: Build, value: Number, dtype: DataType) -> Value:
     """Return a register with a number in every lane."""
     in_core(b)
     if not is_scalar(value):
@@ -151,8 +150,8 @@ ROUNDINGS = {"rint": "R", "round": "A", "floor": "F", "ceil": "C", "trunc": "Z",
 
 @operator(level="micro")
 def vcvt(
-    b: Build, value: Any, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
-    mask: Any = None,
+    b: Build, value: Value, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
+    mask: Array | None = None,
 ) -> Value:  # fmt: skip
     """Convert every lane to another element type. If two or four narrow lanes share a wide one, `part`
     selects the one that is read or written; the others are 0."""

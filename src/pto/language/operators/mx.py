@@ -6,27 +6,26 @@ Scales are stored in memory in boxes of 16 rows and 2 columns (`pl.MX_A_ZZ`, of 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtypes import FP32
-from ..ir import ShapedType, TensorType, TileType, Value, index, is_shaped, is_tile
+from ..ir import ShapedType, Value, index, is_shaped, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
-from .core import operator
+from .core import Array, operator
 from .memory import in_core
+from .rows import array_type
 
 _GROUP = 32
 
 
 @operator
-def matmul_mx(b: Build, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Value:
+def matmul_mx(b: Build, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Value:
     """Multiply two matrices of small floats with scales, accumulated in FP32."""
     made = _product(b, "matmul_mx", lhs, lhs_scale, rhs, rhs_scale)
     return b.op("matmul_mx", [made], lhs=lhs, lhs_scale=lhs_scale, rhs=rhs, rhs_scale=rhs_scale)
 
 
 @operator
-def matmul_mx_acc(b: Build, acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Value:
+def matmul_mx_acc(b: Build, acc: Array, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Value:
     """Add the product of two matrices of small floats with scales to `acc`."""
     made = _product(b, "matmul_mx_acc", lhs, lhs_scale, rhs, rhs_scale)
     t = _array(b, acc, "acc")
@@ -36,7 +35,9 @@ def matmul_mx_acc(b: Build, acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_sc
 
 
 @operator
-def matmul_mx_bias(b: Build, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Value:
+def matmul_mx_bias(
+    b: Build, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array, bias: Array
+) -> Value:
     """Multiply two matrices of small floats with scales and add a row."""
     made = _product(b, "matmul_mx_bias", lhs, lhs_scale, rhs, rhs_scale)
     t = _array(b, bias, "bias")
@@ -52,13 +53,13 @@ def matmul_mx_bias(b: Build, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any,
                 bias=bias)  # fmt: skip
 
 
-def _array(b: Build, value: Any, at: str) -> ShapedType:
+def _array(b: Build, value: object, at: str) -> ShapedType:
     if not is_shaped(value):
         b.fail(TYPE, f"expected a tile or a tensor for '{at}'", at, got=getattr(value, "type", repr(value)))
     return value.type
 
 
-def _product(b: Build, name: str, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> ShapedType:
+def _product(b: Build, name: str, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> ShapedType:
     in_core(b)
     if b.target is not None and b.target.isa == "a2a3" and not b.exact:
         b.fail(ARGUMENTS, f"unsupported on {b.target.name}: {name}", expected="a target of cpu, a5")
@@ -92,8 +93,4 @@ def _product(b: Build, name: str, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale:
             )
     shape, valid = (x.shape[0], y.shape[1]), (x.extent[0], y.extent[1])
     extent = None if index.same_dims(shape, valid) else valid
-    return (
-        TileType(FP32, shape, extent, "acc")
-        if is_tile(lhs) and is_tile(rhs)
-        else TensorType(FP32, shape, extent)
-    )
+    return array_type(FP32, shape, extent, is_tile(lhs) and is_tile(rhs), "acc")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtypes import DATA_TYPES, FP32, DataType
 from ..ir import TileType, Value, index, is_shaped
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
-from .core import operator
+from .core import Array, Extents, operator
 from .memory import shaped_value
 from .rows import array_type, result_type
 
@@ -18,7 +16,7 @@ MX = {"FP8E4M3FN": "MXFP8", "FP4": "MXFP4_E2M1"}
 
 
 @operator
-def quant(b: Build, x: Any, scale: Any, offset: Any = None) -> Value:
+def quant(b: Build, x: Array, scale: object, offset: Extents | None = None) -> Value:
     """Return `x * scale`, with a scale per row, rounded to INT8; with an offset per row, rounded to UINT8."""
     t = shaped_value(b, x, "x").type
     if t.dtype != FP32:
@@ -42,7 +40,7 @@ def quant(b: Build, x: Any, scale: Any, offset: Any = None) -> Value:
 
 
 @operator
-def quant_mx(b: Build, x: Any, dtype: DataType, scale_alg: str = "OCP") -> tuple[Value, ...]:
+def quant_mx(b: Build, x: Array, dtype: DataType, scale_alg: str = "OCP") -> tuple[Value, ...]:
     """Quantize to small floats with one scale per 32 columns: return the elements, and the exponents of the
     scales as UINT8."""
     t = shaped_value(b, x, "x").type

@@ -10,18 +10,17 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...isa.record import Record
 from .. import control
 from ..dtypes import INT32, DataType
 from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
-from ..ir import Op, Value, index, is_scalar, is_tile
-from ..ir.build import Build
+from ..ir import Args, Dim, Number, Op, Value, index, is_int, is_tile
+from ..ir.build import Build, RankBuffer, TensorWindow, WindowRanks
 from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
 from .blocks import block_of, copied
-from .core import FUNCTIONS, Operator, operator
+from .core import FUNCTIONS, Array, Extents, Function, Operator, operator
 from .memory import fits, in_core, shaped_value
 from .symbolic import (
     loaded,
@@ -38,31 +37,6 @@ from .symbolic import (
 
 #: The operator that combines two values of a reduction.
 _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
-
-
-class WindowRanks(Record):
-    """The ranks of a window: `rank` of `count`, with `rows` of its first dimension each."""
-
-    whole: Value
-    rank: int
-    count: int
-    rows: int
-
-
-class RankBuffer:
-    """Memory that every rank has. The first window decides the shape and type of its tensor."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size  # bytes per rank
-        self.whole: Value | None = None
-
-
-class TensorWindow(Record):
-    """A buffer as a tensor of some shape; the call that takes it decides the rank."""
-
-    buffer: RankBuffer
-    shape: tuple[int, ...]
-    dtype: DataType
 
 
 def window_of(b: Build, window: TensorWindow, rank: int) -> Value:
@@ -84,7 +58,9 @@ def world_size(b: Build) -> int:
 
 
 @ranked("pld", memory)
-def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> RankBuffer:
+def alloc_window_buffer(
+    b: Build, size: Dim | Extents, *, dtype: DataType | None = None, name: str = ""
+) -> RankBuffer:
     """Allocate zeroed memory in every rank: a number of bytes, or a shape of some type."""
     sized(b, size, dtype)
     if dtype is None:
@@ -93,7 +69,7 @@ def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, n
 
 
 @ranked("pld", shared)
-def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> TensorWindow:
+def window(b: Build, buf: object, shape: Extents, *, dtype: DataType) -> TensorWindow:
     """View a buffer as a tensor: `device=r` of the call that takes it selects the rank."""
     on_the_host(b)
     if not isinstance(buf, RankBuffer):
@@ -119,32 +95,31 @@ def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> TensorWindow:
 # ---- communication contexts ----
 
 
-def _ranks(b: Build, value: Any, at: str) -> WindowRanks:
-    found = b.ranks.get(value) if isinstance(value, Value) else None
-    if found is None:
+def _ranks(b: Build, value: object, at: str) -> WindowRanks:
+    if not isinstance(value, Value) or value not in b.ranks:
         no_window(b, value, at)
     b.touched.append(value)
-    return found
+    return b.ranks[value]
 
 
 @ranked("pld", who, "dist_tensor")
-def get_comm_ctx(b: Build, dist_tensor: Any) -> WindowRanks:
+def get_comm_ctx(b: Build, dist_tensor: Array) -> WindowRanks:
     """Return the communication context of the ranks that have a window."""
     return _ranks(b, dist_tensor, "dist_tensor")
 
 
-def _known(b: Build, ctx: Any) -> WindowRanks:
+def _known(b: Build, ctx: object) -> WindowRanks:
     return ctx if isinstance(ctx, WindowRanks) else no_handle(b, ctx, "ctx")
 
 
 @ranked("pld", number)
-def rank(b: Build, ctx: Any) -> int:
+def rank(b: Build, ctx: object) -> int:
     """Return the number of this rank."""
     return _known(b, ctx).rank
 
 
 @ranked("pld", number)
-def nranks(b: Build, ctx: Any) -> int:
+def nranks(b: Build, ctx: object) -> int:
     """Return the number of ranks."""
     return _known(b, ctx).count
 
@@ -152,7 +127,9 @@ def nranks(b: Build, ctx: Any) -> int:
 # ---- windows of other ranks ----
 
 
-def _at(b: Build, r: WindowRanks, peer: Any, offsets: Any, shape: Any = None) -> list[Any]:
+def _at(
+    b: Build, r: WindowRanks, peer: Dim, offsets: Sequence[Dim], shape: Sequence[Dim] | None = None
+) -> list[Dim]:
     """Return the offset in the whole tensor of a part, or an element, of a rank's window. Reject offsets
     outside of the window, since they would belong to another rank."""
     t = r.whole.type
@@ -160,8 +137,8 @@ def _at(b: Build, r: WindowRanks, peer: Any, offsets: Any, shape: Any = None) ->
     extent = [1] * t.rank if shape is None else list(shape)[-t.rank :]
     extent = [1] * (t.rank - len(extent)) + extent
     fits(b, t.replace(shape=(r.rows, *t.shape[1:])), given, extent, "offsets", name=r.whole.name)
-    known = index.known(peer) if is_scalar(peer) else None
-    if not is_scalar(peer) or (known is not None and not 0 <= known < r.count):
+    known = index.known(peer) if is_int(peer) else None
+    if not is_int(peer) or (known is not None and not 0 <= known < r.count):
         b.fail(ARGUMENTS, "rank out of range", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
     first, *rest = given
     return [b.scalar("add", b.scalar("mul", b.as_index(peer), r.rows), first), *rest]
@@ -172,13 +149,17 @@ def _zeros(r: WindowRanks) -> list[int]:
 
 
 @ranked("pld.tile", loaded, "target")
-def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None) -> Value:
+def remote_load(
+    b: Build, target: Array, peer: Dim, offsets: Extents, shape: Extents, valid_shape: Extents | None = None
+) -> Value:
     """Load a part of the window of another rank as a tile."""
     r = _ranks(b, target, "target")
     return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets, valid_shape or shape), shape, valid_shape)
 
 
-def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any, at: str) -> Value:
+def _remote_store(
+    b: Build, src: Array, target: Array, peer: Dim, offsets: Sequence[Dim], atomic: AtomicType, at: str
+) -> Value:
     in_core(b)
     r = _ranks(b, target, "target")
     extent = shaped_value(b, src, at).type.extent
@@ -188,7 +169,12 @@ def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atom
 
 @ranked("pld.tile", "target", "target")
 def remote_store(
-    b: Build, src_tile: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+    b: Build,
+    src_tile: Array,
+    target: Array,
+    peer: Dim,
+    offsets: Extents,
+    atomic: AtomicType = AtomicType.None_,
 ) -> Value:
     """Store a tile in the window of another rank."""
     return _remote_store(b, src_tile, target, peer, offsets, atomic, "src_tile")
@@ -196,7 +182,7 @@ def remote_store(
 
 @ranked("pld.tensor", "target", "target", name="remote_store")
 def remote_store_tensor(
-    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+    b: Build, src: Array, target: Array, peer: Dim, offsets: Extents, atomic: AtomicType = AtomicType.None_
 ) -> Value:
     """Store a tensor in the window of another rank."""
     return _remote_store(b, src, target, peer, offsets, atomic, "src")
@@ -204,24 +190,24 @@ def remote_store_tensor(
 
 @operator(level="pld", name="remote_store")
 def remote_store_of(
-    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+    b: Build, src: Array, target: Array, peer: Dim, offsets: Extents, atomic: AtomicType = AtomicType.None_
 ) -> Value:
     """Store a tile or a tensor in the window of another rank."""
     stored = remote_store if is_tile(src) else remote_store_tensor
     return stored.function(b, src, target, peer, offsets, atomic)
 
 
-def _sizes(b: Build, shape: Any, whole: Any) -> list[Any]:
+def _sizes(b: Build, shape: Sequence[Dim] | None, whole: Value) -> list[Dim]:
     """Return the extents of a copy; the default is the whole tensor."""
     given = b.dims(shape, "shape") if shape is not None else list(whole.type.shape)
     return [b.as_index(n) for n in given]
 
 
-def _start(b: Build, offsets: Any, sizes: list[Any]) -> list[Any]:
+def _start(b: Build, offsets: Sequence[Dim] | None, sizes: list[Dim]) -> list[Dim]:
     return [b.as_index(o) for o in offsets] if offsets else [0] * len(sizes)
 
 
-def _chunk(b: Build, rows: Any, cols: Any) -> list[int | None]:
+def _chunk(b: Build, rows: Dim | None, cols: Dim | None) -> list[int | None]:
     """Return the largest block that goes through a core at once."""
     given = {"chunk_rows": rows, "chunk_cols": cols}
     for name, n in given.items():
@@ -233,9 +219,9 @@ def _chunk(b: Build, rows: Any, cols: Any) -> list[int | None]:
 
 @ranked("pld.tensor", "dst", "dst")
 def put(
-    b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
-    shape: Any = None, atomic: AtomicType = AtomicType.None_, chunk_rows: Any = None, chunk_cols: Any = None,
-    pipeline: Any = None,
+    b: Build, dst: Array, peer: Dim, src: Array, dst_offsets: Extents | None = None,
+    src_offsets: Extents | None = None, shape: Extents | None = None, atomic: AtomicType = AtomicType.None_,
+    chunk_rows: Dim | None = None, chunk_cols: Dim | None = None, pipeline: object = None,
 ) -> Value:  # fmt: skip
     """Copy a tensor, or a part of it, into the window of another rank."""
     in_core(b)
@@ -249,8 +235,9 @@ def put(
 
 @ranked("pld.tensor", "dst", "src")
 def get(
-    b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
-    shape: Any = None, chunk_rows: Any = None, chunk_cols: Any = None, pipeline: Any = None,
+    b: Build, dst: Array, peer: Dim, src: Array, dst_offsets: Extents | None = None,
+    src_offsets: Extents | None = None, shape: Extents | None = None, chunk_rows: Dim | None = None,
+    chunk_cols: Dim | None = None, pipeline: object = None,
 ) -> Value:  # fmt: skip
     """Copy the window of another rank, or a part of it, into a tensor."""
     in_core(b)
@@ -264,8 +251,9 @@ def get(
 
 @ranked("pld.tile", "dst", "dst", name="put")
 def put_by_tiles(
-    b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
-    src_offsets: Any = None, shape: Any = None, atomic: AtomicType = AtomicType.None_,
+    b: Build, dst: Array, peer: Dim, src: Array, stage: Array, stage2: Array | None = None,
+    dst_offsets: Extents | None = None, src_offsets: Extents | None = None, shape: Extents | None = None,
+    atomic: AtomicType = AtomicType.None_,
 ) -> Value:  # fmt: skip
     """Copy as `pld.tensor.put` does; the staging tiles are accepted and not used."""
     return put.function(b, dst, peer, src, dst_offsets, src_offsets, shape, atomic)
@@ -273,8 +261,8 @@ def put_by_tiles(
 
 @ranked("pld.tile", "dst", "src", name="get")
 def get_by_tiles(
-    b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
-    src_offsets: Any = None, shape: Any = None,
+    b: Build, dst: Array, peer: Dim, src: Array, stage: Array, stage2: Array | None = None,
+    dst_offsets: Extents | None = None, src_offsets: Extents | None = None, shape: Extents | None = None,
 ) -> Value:  # fmt: skip
     """Copy as `pld.tensor.get` does; the staging tiles are accepted and not used."""
     return get.function(b, dst, peer, src, dst_offsets, src_offsets, shape)
@@ -283,7 +271,7 @@ def get_by_tiles(
 # ---- signals ----
 
 
-def _signal(b: Build, target: Any, at: str) -> WindowRanks:
+def _signal(b: Build, target: Array, at: str) -> WindowRanks:
     r = _ranks(b, target, at)
     if r.whole.type.dtype != INT32:
         b.fail(TYPE, "expected INT32 for a signal", at, got=r.whole.type)
@@ -292,7 +280,13 @@ def _signal(b: Build, target: Any, at: str) -> WindowRanks:
 
 @ranked("pld.system", "target", "target")
 def notify(
-    b: Build, target: Any, peer: Any, offsets: Any, value: Any = 1, *, op: NotifyOp = NotifyOp.AtomicAdd
+    b: Build,
+    target: Array,
+    peer: Dim,
+    offsets: Extents,
+    value: Number = 1,
+    *,
+    op: NotifyOp = NotifyOp.AtomicAdd,
 ) -> Value:
     """Set a signal of another rank, or add to it. A core that waits for the signal sees all earlier writes of
     this core."""
@@ -305,7 +299,7 @@ def notify(
 
 
 @ranked("pld.system", "signal", "signal")
-def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+def wait(b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
     """Wait for a signal of this rank."""
     in_core(b)
     r = _signal(b, signal, "signal")
@@ -316,7 +310,9 @@ def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = W
 
 
 @ranked("pld.system", "signal", "signal")
-def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+def defer_wait(
+    b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: WaitCmp = WaitCmp.Ge
+) -> Value:
     """Let tasks that depend on this one wait for a signal of this rank. Here the core itself waits."""
     return wait.function(b, signal, offsets, expected, cmp=cmp)
 
@@ -324,13 +320,13 @@ def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitC
 # ---- collectives: all ranks take part ----
 
 
-def _collective(function: Callable[..., Any]) -> Operator:
+def _collective(function: Function) -> Operator:
     """Make an operator of a core. Called by a host it is a task of every rank, by an orchestration a task of
     its rank."""
     windows = [name for name in inspect.signature(function).parameters if name in ("target", "signal")]
 
     @functools.wraps(function)
-    def everywhere(b: Build, *args: Any, **kwargs: Any) -> Any:
+    def everywhere(b: Build, *args: object, **kwargs: object) -> object:
         bound = inspect.signature(function).bind(b, *args, **kwargs)
         if bound.arguments.get("signal") is None:
             b.fail(UNSUPPORTED, "missing signal of a collective", help="an INT32 window of [ranks, 1]")
@@ -356,7 +352,7 @@ def _collective(function: Callable[..., Any]) -> Operator:
     return ranked("pld.tensor", windows[0], " ".join(windows))(everywhere)
 
 
-def _builtin(name: str, given: dict[str, Any]) -> str:
+def _builtin(name: str, given: Args) -> str:
     """Return the name of a collective of the host that has a folder of its own."""
     ring = "_ring" if given.get("mode") == "ring" else ""
     op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
@@ -367,7 +363,7 @@ def _builtin(name: str, given: dict[str, Any]) -> str:
 
 
 def _task(
-    b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], called: str = "",
+    b: Build, function: Function, args: Sequence[object], kwargs: Args, called: str = "",
     others: Sequence[Value] = (),
 ) -> None:  # fmt: skip
     own = [*(a for a in args if isinstance(a, Value) and a in b.ranks), *others]
@@ -386,7 +382,7 @@ def _task(
     b.block.append(op)
 
 
-def _parts(r: WindowRanks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
+def _parts(r: WindowRanks, first: int, rows: int) -> Iterator[tuple[list[int], list[int]]]:
     """Yield offsets and shapes of parts; a part fits a core together with its operand."""
     *middle, last = r.whole.type.shape[1:] or (1,)
     column = math.prod(middle) * r.whole.type.dtype.bits // 8
@@ -403,7 +399,7 @@ _ROOM = 16 << 10
 
 
 @_collective
-def barrier(b: Build, signal: Any) -> Value:
+def barrier(b: Build, signal: Array) -> Value:
     """Wait until every rank arrives. The signal has a cell per rank, which is reset when all have left."""
     r = _signal(b, signal, "signal")
     others = [p for p in range(r.count) if p != r.rank]
@@ -417,7 +413,7 @@ def barrier(b: Build, signal: Any) -> Value:
     return signal
 
 
-def _combined(b: Build, r: WindowRanks, op: ReduceOp, offsets: list[Any], shape: list[Any]) -> Value:
+def _combined(b: Build, r: WindowRanks, op: ReduceOp, offsets: list[int], shape: list[int]) -> Value:
     """Combine a part of all windows, rank by rank."""
     found = None
     for p in range(r.count):
@@ -429,8 +425,8 @@ def _combined(b: Build, r: WindowRanks, op: ReduceOp, offsets: list[Any], shape:
 
 @_collective
 def allreduce(
-    b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
-    core_num: Any = None,
+    b: Build, target: Array, signal: Array | None = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
+    core_num: Dim | None = None,
 ) -> Value:  # fmt: skip
     """Combine the windows of all ranks and store the result in each."""
     r = _ranks(b, target, "target")
@@ -444,7 +440,9 @@ def allreduce(
 
 
 @_collective
-def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum) -> Value:
+def reduce_scatter(
+    b: Build, target: Array, signal: Array | None = None, *, op: ReduceOp = ReduceOp.Sum
+) -> Value:
     """Combine row r of all ranks and store it in row r of rank r."""
     r = _ranks(b, target, "target")
     share = r.rows // r.count
@@ -464,7 +462,7 @@ def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = 
 
 
 @_collective
-def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Value:
+def broadcast(b: Build, target: Array, signal: Array | None = None, *, root: Dim = 0) -> Value:
     """Copy the window of the root to each rank."""
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
@@ -474,7 +472,7 @@ def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Va
     return target
 
 
-def _a_row_each(b: Build, target: Any) -> WindowRanks:
+def _a_row_each(b: Build, target: Array) -> WindowRanks:
     r = _ranks(b, target, "target")
     if r.rows != r.count:
         b.fail(SHAPE, "expected one row per rank", "target", expected=f"{r.count} rows", got=r.rows)
@@ -482,7 +480,7 @@ def _a_row_each(b: Build, target: Any) -> WindowRanks:
 
 
 @_collective
-def allgather(b: Build, local_data: Any, target: Any, signal: Any = None) -> Value:
+def allgather(b: Build, local_data: Array, target: Array, signal: Array | None = None) -> Value:
     """Gather a row of each rank in the window of every rank."""
     r = _a_row_each(b, target)
     for p in range(r.count):
@@ -492,7 +490,7 @@ def allgather(b: Build, local_data: Any, target: Any, signal: Any = None) -> Val
 
 
 @_collective
-def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
+def all_to_all(b: Build, input: Array, target: Array, signal: Array | None = None) -> Value:
     """Send row p of every rank to rank p, where it becomes the row of the sending rank."""
     r = _a_row_each(b, target)
     rest = _zeros(r)[1:]
@@ -504,7 +502,9 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
 
 
 @_collective
-def all_to_all_v(b: Build, input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Value:
+def all_to_all_v(
+    b: Build, input: Array, target: Array, signal: Array, send_counts: Array, recv_counts: Array
+) -> Value:
     """Send block p of the input to rank p, where it becomes the block of the sending rank.
 
     `send_counts[p, 0]` is the number of valid rows of block p, at most all; rank p receives it in

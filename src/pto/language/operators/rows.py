@@ -6,16 +6,30 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from ...diag import did_you_mean
 from ...isa.python import Parameter, Result, Signature, signatures
 from ..dtypes import BOOL, BY_ISA, INDEX, DataType, promoted
 from ..enums import COMPARISONS
-from ..ir import ShapedType, TensorType, TileType, Value, index, is_scalar, is_shaped, scalar_type
+from ..ir import (
+    Args,
+    Dim,
+    Dims,
+    Number,
+    Op,
+    ShapedType,
+    TensorType,
+    TileType,
+    Value,
+    index,
+    is_scalar,
+    is_shaped,
+    scalar_type,
+)
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
-from .core import OPERATORS, Operator
+from .core import OPERATORS, Applied, Operator
 from .extents import has_known_extents, unknown_extents
 
 #: Element-wise operators with a numeric form whose operands may be in either order.
@@ -32,12 +46,12 @@ BY_HAND = ("cmp", "cmps", "sels")
 # ---- types of results ----
 
 
-def types_of(b: Build, signature: Signature, args: dict[str, Any]) -> list[ShapedType]:
+def types_of(b: Build, signature: Signature, args: Args) -> list[ShapedType]:
     """Return the result types of an instruction."""
     return [_type_of(b, signature, result, args) for result in signature.results]
 
 
-def _type_of(b: Build, signature: Signature, result: Result, args: dict[str, Any]) -> ShapedType:
+def _type_of(b: Build, signature: Signature, result: Result, args: Args) -> ShapedType:
     if result.shape == "new":
         shape = b.static(args[result.of[0]], result.of[0])
         valid = args.get("valid_shape")
@@ -56,17 +70,22 @@ def _type_of(b: Build, signature: Signature, result: Result, args: dict[str, Any
     return array_type(dtype, shape, None if index.same_dims(shape, valid) else tuple(valid), tile)
 
 
-def array_type(dtype: DataType, shape: Any, valid: Any, tile: bool) -> ShapedType:
+def array_type(
+    dtype: DataType, shape: Sequence[Dim], valid: Sequence[Dim] | None, tile: bool, space: str = "vec"
+) -> ShapedType:
     """Return the type of a computed array, which has its own storage."""
-    return TileType(dtype, tuple(shape), valid, "vec") if tile else TensorType(dtype, tuple(shape), valid)
+    extent = None if valid is None else tuple(valid)
+    if not tile:
+        return TensorType(dtype, tuple(shape), extent)
+    return TileType(dtype, cast("tuple[int, ...]", tuple(shape)), extent, space)
 
 
 def result_type(like: ShapedType, dtype: DataType | None = None) -> ShapedType:
     return array_type(dtype or like.dtype, like.shape, like.valid, isinstance(like, TileType))
 
 
-def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
-    given: Any = args.get(result.dtype)
+def _dtype(first: ShapedType, result: Result, args: Args) -> DataType:
+    given = args.get(result.dtype)
     if isinstance(given, DataType):
         return given
     if is_shaped(given):
@@ -74,27 +93,27 @@ def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
     return BY_ISA.get(result.dtype, first.dtype)
 
 
-def _both(change: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, Any]]:
+def _both(change: Callable[..., Dims]) -> Callable[..., tuple[Dims, Dims]]:
     """Apply a change of shape to the valid region too."""
 
-    def of(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Any, Any]:
+    def of(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Dims, Dims]:
         shapes, extents = zip(*((t.shape, t.extent) for t in types), strict=True)
         return change(b, list(shapes), dtype), change(b, list(extents), dtype)
 
     return of
 
 
-def _union(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Any, Any]:
+def _union(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Dims, Dims]:
     first, second = types
     valid = [b.scalar("max", m, n) for m, n in zip(first.extent, second.extent, strict=True)]
-    return first.shape, valid
+    return first.shape, tuple(valid)
 
 
-def _times(b: Build, dims: Any, n: int) -> tuple[Any, ...]:
+def _times(b: Build, dims: Sequence[Dim], n: int) -> Dims:
     return (*dims[:-1], b.scalar("mul", dims[-1], n))
 
 
-_SHAPES: dict[str, Callable[..., tuple[Any, Any]]] = {
+_SHAPES: dict[str, Callable[..., tuple[Dims, Dims]]] = {
     "like": _both(lambda b, d, t: d[0]),
     "bits": _both(lambda b, d, t: d[0]),
     "column": _both(lambda b, d, t: (*d[0][:-1], 1)),
@@ -110,9 +129,14 @@ _SHAPES: dict[str, Callable[..., tuple[Any, Any]]] = {
 # ---- arguments ----
 
 
-def apply(b: Build, signature: Signature, given: dict[str, Any], level: str = "") -> Any:
+def apply(b: Build, signature: Signature, given: Args, level: str = "") -> Value:
+    """Append the operation of an instruction with one result, and return the result."""
+    return _appended(b, signature, given, level).result
+
+
+def _appended(b: Build, signature: Signature, given: Args, level: str = "") -> Op:
     """Check arguments against the row and append the operation."""
-    args: dict[str, Any] = {}
+    args: Args = {}
     for p in signature.params:
         value = given.get(p.name)
         if value is None:
@@ -128,11 +152,10 @@ def apply(b: Build, signature: Signature, given: dict[str, Any], level: str = ""
     _same_shapes(b, signature, args)
     types = types_of(b, signature, args)
     _legal(b, signature, args, types)
-    op = b.append(f"{level}.{signature.name}" if level else signature.name, list(types), args)
-    return op.results[0] if len(op.results) == 1 else tuple(op.results)
+    return b.append(f"{level}.{signature.name}" if level else signature.name, types, args)
 
 
-def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
+def _argument(b: Build, signature: Signature, p: Parameter, value: object) -> Any:
     """Check that an argument has the kind of its parameter, and return it."""
     row = signature.row
     what = f"'{p.name}' of {signature.name}"
@@ -159,7 +182,7 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     return value
 
 
-def _attribute(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
+def _attribute(b: Build, signature: Signature, p: Parameter, value: object) -> Any:
     """Return a word or number that an attribute of the row allows."""
     attr = signature.row.attr_index[p.operand]
     if isinstance(value, Value):
@@ -174,7 +197,7 @@ def _attribute(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     return value
 
 
-def comparison(b: Build, value: Any, at: str) -> int:
+def comparison(b: Build, value: object, at: str) -> int:
     """Return the number of a comparison, given as a number or a word."""
     words = {**{n: i for i, n in enumerate(COMPARISONS)}, **{i: i for i in range(6)}}
     key = value.lower() if isinstance(value, str) else value
@@ -184,11 +207,11 @@ def comparison(b: Build, value: Any, at: str) -> int:
     return words[key]
 
 
-def _got(value: Any) -> str:
+def _got(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
-def _tiles(signature: Signature, args: dict[str, Any]) -> list[str]:
+def _tiles(signature: Signature, args: Args) -> list[str]:
     """Return the parameters with elements to compute on, without masks."""
     masks = signature.row.packed.split()
     return [
@@ -197,7 +220,7 @@ def _tiles(signature: Signature, args: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None:
+def _same_elements(b: Build, signature: Signature, args: Args) -> None:
     """Check that element-wise operands have one element type; convert tensors to it."""
     names = _tiles(signature, args)
     if not signature.row.expr or len(names) < 2 or signature.acc:
@@ -222,7 +245,7 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
             args[name] = OPERATORS["cast"].function(b, args[name], dtype, "round")
 
 
-def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
+def _same_shapes(b: Build, signature: Signature, args: Args) -> None:
     """Check that element-wise operands have one shape; an operand may be a column or a row."""
     over, names = signature.row.over, _tiles(signature, args)
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
@@ -253,7 +276,7 @@ def _of_rank(b: Build, x: Value, rank: int) -> Value:
     return OPERATORS["reshape"].function(b, x, [*(1 for _ in range(rank - x.type.rank)), *x.type.shape])
 
 
-def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
+def _legal(b: Build, signature: Signature, args: Args, types: list[ShapedType]) -> None:
     """Reject element types that the instruction does not support on the target."""
     if b.target is None or b.exact:
         return
@@ -285,7 +308,7 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
             )
 
 
-def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
+def scalar_for(b: Build, x: Value, value: Number, at: str) -> Number:
     """Return a number beside an array in the array's element type: literals take it, integers of a fixed
     width are converted beside floats, other types must match."""
     if not isinstance(value, Value):
@@ -316,7 +339,7 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
 
 
 def elementwise(
-    b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str = ""
+    b: Build, signature: Signature, scalar: Signature | None, given: Args, level: str = ""
 ) -> Any:
     """Apply an operator to two arrays; the second may be a number, a column or a row."""
     names = [p.name for p in signature.params[:2]]
@@ -340,9 +363,7 @@ def elementwise(
     return apply(b, signature, {names[0]: lhs, names[1]: rhs, **more}, level)
 
 
-def _broadcast(
-    b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str
-) -> Any:
+def _broadcast(b: Build, signature: Signature, scalar: Signature | None, given: Args, level: str) -> Value:
     """Apply an operator to arrays of different shapes: a column or a row beside a matrix uses the instruction
     for it if there is one, else both are broadcast to a common shape."""
     at, names = signature.params[1].name, [p.name for p in signature.params[:2]]
@@ -364,11 +385,11 @@ def _broadcast(
     return elementwise(b, signature, scalar, given, level)
 
 
-def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tuple[list[Any], Any]:
+def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tuple[list[Dim], Dims | None]:
     """Return the common shape of arrays, and its valid region: extents are equal, or 1 in some."""
     rank = max(v.type.rank for v in arrays)
-    shape: list[Any] = [1] * rank
-    valid: list[Any] = [1] * rank
+    shape: list[Dim] = [1] * rank
+    valid: list[Dim] = [1] * rank
     for v in arrays:
         t = v.type
         for axis, (n, m) in enumerate(zip(t.shape, t.extent, strict=True), rank - t.rank):
@@ -387,7 +408,7 @@ def joint(b: Build, arrays: Sequence[Value], at: str, what: str = "where") -> tu
     return shape, None if index.same_dims(shape, valid) else tuple(valid)
 
 
-def spread(b: Build, x: Value, shape: Sequence[Any], valid: Any) -> Value:
+def spread(b: Build, x: Value, shape: Sequence[Dim], valid: Sequence[Dim] | None) -> Value:
     """Broadcast a column, a row or one element to a shape."""
     x = _of_rank(b, x, len(shape))
     if index.same_dims(x.type.shape, shape):
@@ -420,7 +441,7 @@ def _beside(lhs: Value, rhs: Value) -> str:
     return ""
 
 
-def _dims(dims: Any) -> str:
+def _dims(dims: Sequence[Dim]) -> str:
     return (
         "[" + ", ".join(str(d) if isinstance(d, int) else getattr(d, "name", "?") or "?" for d in dims) + "]"
     )
@@ -441,7 +462,7 @@ def _parameters(params: tuple[Parameter, ...]) -> inspect.Signature:
     )
 
 
-def _shown(p: Parameter) -> Any:
+def _shown(p: Parameter) -> object:
     return BY_ISA[p.default] if isinstance(p.default, str) and p.default in BY_ISA else p.default
 
 
@@ -459,7 +480,7 @@ def _make(signature: Signature) -> Operator:
     if scalar is not None:
         scalar = precise(scalar)
 
-    def function(b: Build, *args: Any, **kwargs: Any) -> Any:
+    def function(b: Build, *args: object, **kwargs: object) -> Applied:
         given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
         if scalar is not None:
             return elementwise(b, signature, scalar, given)
@@ -470,7 +491,8 @@ def _make(signature: Signature) -> Operator:
             value = given.get(p.name)
             if is_scalar(value) and first is not None and p.operand in ("scalar", "src"):
                 given[p.name] = scalar_for(b, first, value, p.name)
-        return apply(b, signature, given)
+        op = _appended(b, signature, given)
+        return op.result if len(op.results) == 1 else tuple(op.results)
 
     function.signature = _parameters(signature.params)  # type: ignore[attr-defined]
     function.__doc__ = signature.row.doc

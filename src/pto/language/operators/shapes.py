@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..dtypes import DataType
 from ..enums import PadValue, TensorLayout
-from ..ir import ShapedType, TensorType, TileType, Value, index
+from ..ir import Args, Dim, ShapedType, TensorType, TileType, Value, index
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, UNSUPPORTED
-from .core import FUNCTIONS, OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, Array, Extents, operator
 from .memory import dense_strides, shaped_value, tensor_value
 from .rows import array_type
 
 
 @operator
-def fillpad(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
+def fillpad(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Value:
     """Return an array that is valid everywhere: elements outside the valid region become the padding."""
     t = shaped_value(b, x, "x").type
     return b.op("fillpad", [_whole(t, t.shape)], x=x, pad_value=_pad(b, pad_value))
 
 
 @operator(level="tile")
-def fillpad_inplace(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
+def fillpad_inplace(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Value:
     """Fill as `fillpad` does."""
     return fillpad.function(b, x, pad_value)
 
 
 @operator
-def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero) -> Value:
+def fillpad_expand(b: Build, x: Array, shape: Extents, pad_value: PadValue | float = PadValue.zero) -> Value:
     """Return a larger array, valid everywhere: elements outside the valid region of `x` become the
     padding."""
     t = shaped_value(b, x, "x").type
@@ -46,11 +46,11 @@ def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero)
     return b.op("fillpad_expand", [_whole(t, sizes)], x=x, shape=sizes, pad_value=_pad(b, pad_value))
 
 
-def _whole(t: ShapedType, shape: Any) -> ShapedType:
+def _whole(t: ShapedType, shape: Sequence[Dim]) -> ShapedType:
     return array_type(t.dtype, shape, None, isinstance(t, TileType))
 
 
-def _pad(b: Build, given: Any) -> PadValue:
+def _pad(b: Build, given: object) -> PadValue:
     if isinstance(given, PadValue):
         return given
     words = {0: PadValue.zero, float("inf"): PadValue.max, float("-inf"): PadValue.min}
@@ -62,7 +62,7 @@ def _pad(b: Build, given: Any) -> PadValue:
 
 
 @operator
-def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
+def set_validshape(b: Build, x: Array, valid_rows: Dim, valid_cols: Dim) -> Value:
     """Return the same elements with another valid region."""
     t = shaped_value(b, x, "x").type
     if t.rank < 2:
@@ -76,7 +76,14 @@ def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
 
 
 @operator(level="tensor")
-def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout: Any = None) -> Value:
+def view(
+    b: Build,
+    x: Array,
+    shape: Extents | None = None,
+    valid_shape: Extents | None = None,
+    *,
+    layout: TensorLayout | None = None,
+) -> Value:
     """Return the same elements, row after row, in another shape with a valid region."""
     tensor_value(b, x, "x")
     if b.exact and layout is TensorLayout.DN:
@@ -94,7 +101,7 @@ def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout
     )
 
 
-def _by_columns(b: Build, x: Value, shape: Any, valid_shape: Any) -> Value:
+def _by_columns(b: Build, x: Value, shape: Extents | None, valid_shape: Extents | None) -> Value:
     """View a tensor of a text column-major: rows and columns are exchanged."""
     if shape is not None:
         x = OPERATORS["reshape"].function(b, x, shape)
@@ -108,7 +115,7 @@ def _by_columns(b: Build, x: Value, shape: Any, valid_shape: Any) -> Value:
 
 
 @operator
-def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) -> Value:
+def reinterpret_view(b: Build, x: Array, dtype: DataType, *, shape: Extents | None = None) -> Value:
     """View the same bytes as elements of another type; the last extent scales with their width."""
     t = shaped_value(b, x, "x").type
     bits = index.known(t.shape[-1])
@@ -118,7 +125,7 @@ def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) ->
     if t.valid is not None and not index.same(t.valid[-1], t.shape[-1]):
         b.fail(SHAPE, "cannot reinterpret a tile with invalid columns", "x", got=t, help="pl.fillpad first")
     valid = None if t.valid is None else (*t.valid[:-1], sizes[-1])
-    made: dict[str, Any] = {"dtype": dtype, "shape": sizes, "valid": valid}
+    made: Args = {"dtype": dtype, "shape": sizes, "valid": valid}
     if isinstance(t, TensorType):
         made["strides"] = None
     out = b.op("reinterpret_view", [t.replace(**made)], x=x, dtype=dtype)
@@ -126,7 +133,7 @@ def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) ->
 
 
 @operator
-def expand_clone(b: Build, src: Any, target: Any) -> Value:
+def expand_clone(b: Build, src: Array, target: Array) -> Value:
     """Repeat `src` along the one dimension in which it is 1, to the shape of `target`. A tensor `target`
     receives the result."""
     s, t = shaped_value(b, src, "src").type, shaped_value(b, target, "target").type

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..enums import PipeType
-from ..ir import Value, index, is_scalar, is_tensor
+from ..ir import Dim, Value, index, is_scalar, is_tensor
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import operator
+from .core import Array, Extents, operator
 from .memory import in_core
 
 # ---- pipes ----
@@ -41,7 +39,7 @@ def sync_dst(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int
     _flag(b, "sync_dst", set_pipe, wait_pipe, event_id)
 
 
-def _flag(b: Build, name: str, set_pipe: Any, wait_pipe: Any, event_id: Any) -> None:
+def _flag(b: Build, name: str, set_pipe: object, wait_pipe: object, event_id: object) -> None:
     in_core(b)
     for at, pipe in (("set_pipe", set_pipe), ("wait_pipe", wait_pipe)):
         _pipe(b, pipe, at)
@@ -50,7 +48,7 @@ def _flag(b: Build, name: str, set_pipe: Any, wait_pipe: Any, event_id: Any) -> 
     b.append(f"system.{name}", [], {"set_pipe": set_pipe, "wait_pipe": wait_pipe, "event_id": event_id})
 
 
-def _pipe(b: Build, pipe: Any, at: str) -> PipeType:
+def _pipe(b: Build, pipe: object, at: str) -> PipeType:
     if not isinstance(pipe, PipeType):
         b.fail(TYPE, f"expected a pipe for '{at}'", at, expected="a pl.PipeType", got=_shown(pipe))
     return pipe
@@ -61,7 +59,7 @@ def _pipe(b: Build, pipe: Any, at: str) -> PipeType:
 
 @operator(level="system")
 def sync_set(
-    b: Build, event_id: Any, *, pipe: PipeType, ffts_mode: int | None = None, core_type: str | None = None
+    b: Build, event_id: Dim, *, pipe: PipeType, ffts_mode: int | None = None, core_type: str | None = None
 ) -> None:
     """Signal the other cores of the block when a pipe has finished its work so far."""
     in_core(b)
@@ -79,7 +77,7 @@ def sync_set(
 
 
 @operator(level="system")
-def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None = None) -> None:
+def sync_wait(b: Build, event_id: Dim, *, pipe: PipeType, core_type: str | None = None) -> None:
     """Wait for the signal of another core of the block."""
     in_core(b)
     _event(b, event_id)
@@ -88,7 +86,7 @@ def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None 
     )
 
 
-def _event(b: Build, event_id: Any) -> None:
+def _event(b: Build, event_id: object) -> None:
     known = index.known(event_id) if is_scalar(event_id) and not isinstance(event_id, float) else -1
     if known is not None and not 0 <= known <= 13:
         b.fail(ARGUMENTS, "unknown signal", "event_id", expected="0 to 13", got=_shown(event_id))
@@ -96,7 +94,12 @@ def _event(b: Build, event_id: Any) -> None:
 
 @operator(level="system")
 def syncall(
-    b: Build, *, core_type: str = "mix", mode: str = "hard", gm_workspace: Any = None, used_cores: Any = None
+    b: Build,
+    *,
+    core_type: str = "mix",
+    mode: str = "hard",
+    gm_workspace: Array | None = None,
+    used_cores: Dim | None = None,
 ) -> None:
     """Let no core continue before all have arrived."""
     in_core(b)
@@ -120,20 +123,25 @@ def fence(b: Build) -> None:
     b.append("system.fence", [], {})
 
 
+operator(fence.function, name="fence", level="pld.system")
+
+
 @operator(level="system")
-def cacheinvalid(b: Build, tensor: Any = None, shapes: Any = None, offsets: Any = None) -> None:
+def cacheinvalid(
+    b: Build, tensor: Array | None = None, shapes: Extents | None = None, offsets: Extents | None = None
+) -> None:
     """Invalidate the cache of the scalar unit, so that later reads see writes of other cores."""
     in_core(b)
     b.append("system.cacheinvalid", [], {})
 
 
 @operator(level="system")
-def set_ffts(b: Build, workspace: Any) -> None:
+def set_ffts(b: Build, workspace: Array) -> None:
     """Set the memory of signals between cores, which is not needed here."""
     in_core(b)
     if not is_tensor(workspace):
         b.fail(TYPE, "expected a tensor for 'workspace'", "workspace", got=_shown(workspace))
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dtypes import TASK_ID, DataType
-from ..ir import ArrayType, ScalarType, Value, is_scalar
+from ..ir import ArrayType, Dim, Number, ScalarType, Value, is_int, is_scalar
 from ..ir.build import Build
 from ..ir.index import known as index_of
 from ..problems import ARGUMENTS, PLACE, TYPE
-from .core import operator
+from .core import Array, operator
 
 #: Clusters of a chip, each with a cube core and two vector cores.
 CLUSTERS = 24
 
 
-def array_value(b: Build, x: Any, at: str) -> Value:
+def array_value(b: Build, x: Array, at: str) -> Value:
     if not isinstance(x, Value) or not isinstance(x.type, ArrayType):
         b.fail(TYPE, f"expected an array for '{at}'", at, got=x.type if isinstance(x, Value) else repr(x),
                help="pl.array.create(n, dtype) makes one")  # fmt: skip
     return x
 
 
-def element(b: Build, x: Value, value: Any, at: str) -> Any:
+def element(b: Build, x: Value, value: object, at: str) -> object:
     """Check the value of an array element: a number of its type, or a task; None stands for no task."""
     task = x.type.dtype == TASK_ID
     fits = value is None if task and not isinstance(value, Value) else is_scalar(value)
@@ -35,7 +33,7 @@ def element(b: Build, x: Value, value: Any, at: str) -> Any:
 
 
 @operator(name="create", level="array")
-def create(b: Build, extent: Any, dtype: DataType) -> Value:
+def create(b: Build, extent: Dim, dtype: DataType) -> Value:
     """Create numbers, truth values or tasks on the stack. Slots of tasks begin as no task; numbers are
     uninitialized."""
     n = index_of(extent) if is_scalar(extent) else None
@@ -47,25 +45,25 @@ def create(b: Build, extent: Any, dtype: DataType) -> Value:
 
 
 @operator(name="get_element", level="array")
-def get_element(b: Build, array: Any, index: Any) -> Value:
+def get_element(b: Build, array: Value, index: Dim) -> Value:
     """Return an element: `array[index]`."""
     x = array_value(b, array, "array")
     return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=_inside(b, x.type, index))
 
 
 @operator(name="update_element", level="array")
-def update_element(b: Build, array: Any, index: Any, value: Any) -> Value:
+def update_element(b: Build, array: Value, index: Dim, value: Number | None) -> Value:
     """Return the array with another element. On a core this is the same array, elsewhere a copy."""
     x = array_value(b, array, "array")
     made = x if b.in_core else copy(b, x)
-    value = element(b, made, value, "value")
-    b.append("array.write", [], {"x": made, "offset": _inside(b, x.type, index), "value": value})
+    given = element(b, made, value, "value")
+    b.append("array.write", [], {"x": made, "offset": _inside(b, x.type, index), "value": given})
     return made
 
 
-def _inside(b: Build, t: ArrayType, at: Any) -> Any:
-    known = index_of(at) if is_scalar(at) and not isinstance(at, float) else -1
-    if known is not None and not 0 <= known < t.extent:
+def _inside(b: Build, t: ArrayType, at: Dim) -> Dim:
+    known = index_of(at) if is_int(at) else -1
+    if not is_int(at) or (known is not None and not 0 <= known < t.extent):
         b.fail(ARGUMENTS, "index out of bounds", "index", expected=f"0 to {t.extent - 1}", got=repr(at))
     return b.as_index(at)
 
@@ -76,7 +74,7 @@ def copy(b: Build, x: Value) -> Value:
 
 
 @operator(name="task_dummy", level="system")
-def task_dummy(b: Build, deps: Any = None) -> Value:
+def task_dummy(b: Build, deps: object = None) -> Value:
     """Submit a task that runs nothing; a task that waits for it waits for all its `deps`."""
     if b.in_core and not b.exact:
         b.fail(PLACE, "cannot submit a task from a core")
@@ -89,7 +87,7 @@ def task_invalid(b: Build) -> Value:
     return b.op("task_invalid", [ScalarType(TASK_ID)])
 
 
-def tasks_in(b: Build, deps: Any) -> list[Any]:
+def tasks_in(b: Build, deps: object) -> list[object]:
     """Return the dependencies of a task: tasks and arrays of them; None stands for no task."""
     given = list(deps) if isinstance(deps, list | tuple) else [] if deps is None else [deps]
     for d in given:

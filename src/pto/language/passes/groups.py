@@ -17,7 +17,7 @@ from typing import Any
 
 from ...isa.profiles import Profile
 from ..dtypes import DATA_TYPES, INDEX
-from ..ir import FIFO_SLOTS, OUT, Function, Op, Param, ScalarType, TensorType, Value
+from ..ir import FIFO_SLOTS, OUT, Dim, Function, Op, Param, ScalarType, TensorType, Value
 from ..problems import PLACE, fail
 from .rewrite import Rewriter
 
@@ -89,7 +89,7 @@ class _Member(Rewriter):
         self.base: Any = 0
         self.once = self.callee.kind == "aiv" and not lanes
         self.whole = not lanes
-        self.first: Value | None = None
+        self.first: Dim | None = None
 
     def part(self) -> Function:
         made = Function(self.names[self.callee.name], self.callee.kind, self.callee.loc)

@@ -39,7 +39,7 @@ _BOX = 16  # rows of a box of 512 bytes
 
 def matmul(program: Program) -> Program:
     return each_function(
-        program, lambda f: f if f.kind == "orchestration" else Products(f, program.target).function(f)
+        program, lambda f: f if f.kind == "orchestration" else Products(f, program.profile).function(f)
     )
 
 
@@ -57,7 +57,7 @@ class Factor:
     def stack(self) -> Sequence[Any]:
         return self.value.type.shape[:-2]
 
-    def two(self, dims: Sequence[Any]) -> tuple[Any, Any]:
+    def two(self, dims: Sequence[object]) -> tuple[Any, Any]:
         """Return rows and columns in the order of the product."""
         r, c = (1, *dims)[-2:]
         return (c, r) if self.turned else (r, c)

@@ -24,6 +24,8 @@ slots of FIFOs are in global memory, which the caller provides.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from typing import Any
 
 from ...isa.profiles import Profile
@@ -36,6 +38,7 @@ from ..ir import (
     IN,
     OUT,
     Block,
+    Dim,
     Function,
     Op,
     Param,
@@ -74,12 +77,12 @@ def mixed(program: Program) -> Program:
 
     def change(function: Function) -> Function:
         if function.kind == "group":
-            return grouped(function, program.target, parts)
+            return grouped(function, program.profile, parts)
         if function.kind != "incore":
             return function
         inlined = _Inlined()
         function = inlined.function(_through_vector(function))
-        plan = MixedPlan(function, program.target, inlined.lanes)
+        plan = MixedPlan(function, program.profile, inlined.lanes)
         return _split(plan, parts) if plan.both else function
 
     program = each_function(program, change)
@@ -368,7 +371,7 @@ class _Half(Rewriter):
         self.core = core
         self.frees: dict[Op, list[tuple[MixedFifo, Value]]] = {}
         self.lane: Value | None = None
-        self.first: Value | None = None
+        self.first: Dim | None = None
         self.slot: dict[MixedFifo, tuple[Any, Any]] = {}  # slots of FIFOs of whole tiles
 
     def function(self, function: Function) -> Function:
@@ -416,7 +419,7 @@ class _Half(Rewriter):
             self.lane.name = "lane"
             self.first = self.build.scalar("eq", self.lane, 0)
 
-    def _open(self, fifo: MixedFifo, name: str, memory: Value | None, base: Any) -> None:
+    def _open(self, fifo: MixedFifo, name: str, memory: Value | None, base: object) -> None:
         mine = (fifo.direction == C2V) == (self.core == VECTOR)
         local = 1 if memory is not None else None
         if mine:
@@ -544,6 +547,7 @@ class _Half(Rewriter):
                 args[name] = [*args[name]]
                 args[name][axis] = half // 2
         if op.name in ("load", "store"):
+            assert self.lane is not None
             at = self.build.scalar("mul", self.lane, half // 2)
             args["offsets"] = [*args["offsets"]]
             args["offsets"][axis] = self.build.scalar("add", args["offsets"][axis], at)
@@ -574,7 +578,7 @@ class _Half(Rewriter):
             assert c.last is not None
             self.frees.setdefault(c.last, []).append((fifo, value))
 
-    def _loaded_whole(self, c: Crossing, name: str, t: TileType, more: dict[str, Any]) -> None:
+    def _loaded_whole(self, c: Crossing, name: str, t: TileType, more: Mapping[str, object]) -> None:
         """Pop this core's half, which signals that the tile is there, and load the whole tile from the
         slot."""
         axis = t.rank - (2 if c.split == _SPLIT[SplitMode.UP_DOWN] else 1)
@@ -752,11 +756,11 @@ class _Callers(Rewriter):
     def op_call(self, op: Op) -> None:
         made = self.copy(op)
         callee: Function = op.args["callee"]
-        bytes = callee.attrs.get("slots")
+        bytes: int | None = callee.attrs.get("slots")
         if bytes is None:
             return
         self.build.block.ops.pop()
-        blocks = made.args.get("core_num") or 1
+        blocks: Dim = made.args.get("core_num") or 1
         count = self.build.scalar("mul", blocks, bytes)
         type = TensorType(DATA_TYPES["UINT8"], (count,))
         slots = self.build.op(

@@ -12,6 +12,8 @@ Cube and vector cores share no memory on A2/A3: `mixed` turns moves between Vec 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from typing import Any
 
 from ...isa.profiles import Profile
@@ -74,7 +76,7 @@ _SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
 def spaces(program: Program) -> Program:
     return each_function(
-        program, lambda f: _Spaces(f, program.target).function(f) if f.kind != "orchestration" else f
+        program, lambda f: _Spaces(f, program.profile).function(f) if f.kind != "orchestration" else f
     )
 
 
@@ -85,12 +87,12 @@ class _Spaces(Rewriter):
         self.never_written = {p.value for p in function.params if p.direction == IN}
         self.moved: list[dict[tuple[Value, str, Any], Value]] = [{}]  # per open block
 
-    def ops(self, ops: Any) -> None:
+    def ops(self, ops: Iterable[Op]) -> None:
         self.moved.append({})
         super().ops(ops)
         self.moved.pop()
 
-    def map(self, old: Value, new: Any) -> None:
+    def map(self, old: Value, new: object) -> None:
         if isinstance(new, Value) and isinstance(new.type, TileType):
             space, turned = self.groups.space(old), new.type.transposed
             new.type = new.type.replace(
@@ -118,7 +120,7 @@ class _Spaces(Rewriter):
             return self._product(op, args)
         return super().copy(_with(op, args))
 
-    def _product(self, op: Op, args: dict[str, Any]) -> Op:
+    def _product(self, op: Op, args: Mapping[str, object]) -> Op:
         """Emit a product in Acc; a result that shares storage with a tile elsewhere is moved there. A sum
         that begins elsewhere is added by the vector core."""
         acc = self.of(op.args.get("acc"))
@@ -217,7 +219,7 @@ class _Spaces(Rewriter):
     def op_tile_transpose_view(self, op: Op) -> None:
         self._made(op, x=self._in(op.args["x"], "mat"))
 
-    def _made(self, op: Op, **args: Any) -> Op:
+    def _made(self, op: Op, **args: object) -> Op:
         return Rewriter.copy(self, _with(op, {**op.args, **args}))
 
     def op_yield(self, op: Op) -> None:
@@ -232,7 +234,7 @@ class _Spaces(Rewriter):
 
     # ---- moves ----
 
-    def _in(self, old: Value, space: str, dtype: Any = None) -> Value:
+    def _in(self, old: Value, space: str, dtype: object = None) -> Value:
         """Return a value of the source program in a memory."""
         value = self.of(old)
         if value.type.space == space and dtype in (None, value.type.dtype):
@@ -246,7 +248,7 @@ class _Spaces(Rewriter):
             self.moved[-1][key] = made
         return made
 
-    def _moved(self, old: Value, value: Value, space: str, dtype: Any) -> Value:
+    def _moved(self, old: Value, value: Value, space: str, dtype: object) -> Value:
         here = value.type.space
         if space == "bias" and not value.type.flat:
             value = self._loaded_again(old, "mat", flat=True) or self._move(
@@ -337,7 +339,7 @@ class _Groups:
             v = self.parent[v]
         return v
 
-    def _same(self, a: Any, b: Any) -> None:
+    def _same(self, a: object, b: object) -> None:
         if isinstance(a, Value) and isinstance(b, Value) and isinstance(a.type, TileType):
             a, b = self._find(a), self._find(b)
             if a is not b:

@@ -7,6 +7,8 @@ Results of operators are tiles. Arrays that are assembled into memory are stored
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from typing import Any
 
 from ..enums import MemorySpace
@@ -62,7 +64,7 @@ class _Tiles(Rewriter):
             made.body.ops.insert(0, op)
         return made
 
-    def ops(self, ops: Any) -> None:
+    def ops(self, ops: Iterable[Op]) -> None:
         self.loaded.append({})
         super().ops(ops)
         self.loaded.pop()
@@ -88,8 +90,8 @@ class _Tiles(Rewriter):
 
     def _load(self, source: Value, space: str) -> Value:
         t = source.type
-        shape = [index.known(d) for d in t.shape]
-        if any(d is None for d in shape):
+        shape = [n for d in t.shape if (n := index.known(d)) is not None]
+        if len(shape) != t.rank:
             unknown_extents(source, self.build.place)
         name = f"{source.name}_tile"
         type = TileType(t.dtype, tuple(shape), t.valid, space)
@@ -255,7 +257,7 @@ def _has_gaps(t: TensorType) -> bool:
     return False
 
 
-def _tensor(v: Any) -> bool:
+def _tensor(v: object) -> bool:
     return isinstance(v, Value) and isinstance(v.type, TensorType)
 
 

@@ -24,6 +24,7 @@ from ..ir import (
     ScalarType,
     TensorType,
     TileType,
+    Type,
     Value,
     is_shaped,
     replaced,
@@ -89,11 +90,11 @@ def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any
     return [*ops, op], more
 
 
-def _symbolic(type: Any, extents: dict[int, int]) -> Any:
+def _symbolic(type: Type, extents: dict[int, int]) -> Type:
     """Return a type whose valid extents are run-time values, `("n", i)`, where they differ from the shape."""
     if not isinstance(type, TensorType | TileType):
         return type
-    valid = type.valid
+    valid: Any = type.valid
     if valid is not None:
         valid = tuple(n if n == whole else ("n", extents.setdefault(n, len(extents)))
                       for n, whole in zip(valid, type.shape, strict=True))  # fmt: skip

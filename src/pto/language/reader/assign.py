@@ -72,7 +72,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         fail(TYPE, "expected an array or a number for the window", f.span(target), got=shown(value),
              help="pass an array, as a parameter of the function")  # fmt: skip
     wanted = [n for i, n in enumerate(sizes) if i not in dropped]
-    if is_scalar(value) or f.unit.exact is None:
+    if not isinstance(value, Value) or is_scalar(value) or f.unit.exact is None:
         value = assigned(f.build, owner, sizes, dropped, value)
     if not index.same_dims(value.type.shape, wanted):
         _reach(f, target, value, sizes)

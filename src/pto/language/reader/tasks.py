@@ -7,7 +7,7 @@ from typing import Any
 
 from ...diag import Span
 from ..enums import ScopeMode
-from ..ir import IN, Block, Op, Value, is_scalar, is_tensor, root, values_in, writes
+from ..ir import IN, Block, Op, Value, is_int, is_scalar, is_tensor, root, values_in, writes
 from ..operators.tasks import tasks_in
 from ..problems import CALL, PLACE, TYPE
 from .frame import Frame
@@ -22,7 +22,7 @@ def task_options(f: Frame, given: dict[str, Any], place: Span | None) -> dict[st
     if "deps" in out:
         out["deps"] = [d for d in tasks_in(f.build, out["deps"]) if d is not None]
     if "core_num" in out:
-        if not is_scalar(out["core_num"]):
+        if not is_int(out["core_num"]):
             f.build.fail(TYPE, "expected a number of blocks", got=repr(out["core_num"]))
         out["core_num"] = f.build.as_index(out["core_num"])
     if "no_dep_args" in out:
