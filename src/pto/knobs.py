@@ -53,9 +53,9 @@ KNOBS: dict[str, Knob] = {
             "",
             "default of --sanitize and sanitize=: names or all; warn reports unordered tasks of Python",
         ),
-        Knob("PTO_BUILD_DIR", "build_output", "folder for the output of compiled Python programs"),
         Knob("PTO_SAMPLE", "64", "default of --sample: blocks of each kind that sanitizers check, or all"),
         Knob("PTO_STRICT_UNDEF", "", "any value is the default of --strict-undef"),
+        Knob("PTO_BUILD_DIR", "build_output", "folder for the output of compiled Python programs"),
         Knob(
             "PTO_REPORT_FILE",
             "",
