@@ -98,6 +98,14 @@ def no_function(name: str, module: Module) -> list[Diagnostic]:
 def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
     """Add --sanitize; PTO_SANITIZE is its default."""
     from ..engine.sanitize import NAMES, WARN
+
+    usual = knobs.get("PTO_SANITIZE")
+    p.add_argument(
+        "--sanitize", type=_sanitizers, default="" if usual == WARN else usual, metavar="LIST",
+        help=f"{help}: {', '.join(NAMES)} or all, separated by commas (default: PTO_SANITIZE)",
+    )  # fmt: skip
+
+
 def add_depth(p: argparse.ArgumentParser) -> None:
     """Add the options that say how much the sanitizers of a graph check; knobs are their defaults."""
     p.add_argument(
@@ -123,14 +131,6 @@ def _sample(text: str) -> str:
     except ValueError as e:
         raise argparse.ArgumentTypeError(str(e)) from None
     return text
-
-
-
-    usual = knobs.get("PTO_SANITIZE")
-    p.add_argument(
-        "--sanitize", type=_sanitizers, default="" if usual == WARN else usual, metavar="LIST",
-        help=f"{help}: {', '.join(NAMES)} or all, separated by commas (default: PTO_SANITIZE)",
-    )  # fmt: skip
 
 
 def _sanitizers(text: str) -> frozenset[str]:

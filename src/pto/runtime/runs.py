@@ -183,6 +183,8 @@ def run(
     record: bool = False,
     check_hazards: bool = False,
     sanitize: str | Sequence[str] | None = None,
+    strict_undef: bool | None = None,
+    sample: int | str | None = None,
     track_war: bool = False,
     seed: int | None = None,
     log: Callable[[int, str], object] | None = None,
@@ -197,8 +199,6 @@ def run(
 
     `runtime` is tensormap_and_ringbuffer, where `rt.submit` finds the dependencies of tasks, or
     host_build_graph or aicpu_build_graph, where `rt.add_task` and `rt.add_successor` define them. `threads`
-    strict_undef: bool | None = None,
-    sample: int | str | None = None,
     is the number of host threads (default: the number of processors). `seed` runs everything on one thread,
     in an order that depends on the seed only. `rings`: task_window, heap, dep_pool, tensormap_pool.
     `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them. `sanitize` names
@@ -262,6 +262,7 @@ def run(
 
     made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = extension().Kernels()
+    watched = checks(names, strict_undef, sample) if names else None
     if runtime in GRAPHS:
         rt: Session = Graph(kernels, made, sink, runtime, virtual, watched)
     else:
@@ -276,7 +277,6 @@ def run(
         rt._run.run_function(build)
     finally:
         rt.end()
-    watched = checks(names, strict_undef, sample) if names else None
         kernels.forget_functions()
         rt._run.forget_durations()
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}

@@ -131,6 +131,10 @@ class Footprint(Watcher):
                     "PTO-E2203", f"{memory.element(part.start)} is read before it is written", span,
                     help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
                 ))  # fmt: skip
+            else:
+                d = Diagnostic("PTO-E2203", f"{element} is read, which is undefined", span)
+                way(origin, d)
+                self.diagnostics.append(d)
 
     # ---- events ----
 
@@ -139,10 +143,6 @@ class Footprint(Watcher):
             for memory, part in self._parts(buffer.data):
                 if memory.undefined is not None:
                     unwritten(buffer, memory.undefined.part(part, not self._strict))
-            else:
-                d = Diagnostic("PTO-E2203", f"{element} is read, which is undefined", span)
-                way(origin, d)
-                self.diagnostics.append(d)
 
     def finished(self, event: Event) -> None:
         for access in event.accesses:

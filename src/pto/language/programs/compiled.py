@@ -343,6 +343,9 @@ class Compiled(SavableProgram):
         names = parse_names(options.get("sanitize") or ())
         result.checked = names if self.is_graph else names - {OF_GRAPHS}
         options["sanitize"] = names - {OF_GRAPHS}
+        watched = checks(names, options.pop("strict_undef", None), options.pop("sample", None))
+        sample = Sample(watched.sample if options["sanitize"] else None)
+        plain = {**options, "sanitize": frozenset()}
         before = self._copied(values) if OF_GRAPHS in names and self.is_graph else None
         footprint = self._footprint(values, watched.strict_undef) if options["sanitize"] else None
         if footprint is not None:
@@ -367,9 +370,6 @@ class Compiled(SavableProgram):
             result.launches.append(left)
             if options["sanitize"] and said["checked"]:
                 result.unchecked.update(
-        watched = checks(names, options.pop("strict_undef", None), options.pop("sample", None))
-        sample = Sample(watched.sample if options["sanitize"] else None)
-        plain = {**options, "sanitize": frozenset()}
                     left.unchecked if left.checked else {kernel.name: "a Python function"}
                 )
             result.diagnostics += left.diagnostics
@@ -400,6 +400,7 @@ class Compiled(SavableProgram):
                 footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
+        result.unchecked.update(sample.left("tasks"))
         if together is not None:
             result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
@@ -416,7 +417,6 @@ class Compiled(SavableProgram):
         params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
         arrays = [a for a in self._given(values) if arguments.is_array(a)]
         return Footprint(
-        result.unchecked.update(sample.left("tasks"))
             [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)], strict
         )
 
