@@ -520,6 +520,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto ranks": ("pto.cli.main", "ranks"),
     "pto python": ("pto.cli.main", "python"),
     "pto check": ("pto.cli.main", "check"),
+    "pto prove": ("pto.cli.main", "prove"),
     "pto fmt": ("pto.cli.main", "fmt"),
     "pto isa": ("pto.cli.main", "isa"),
     "pto explain": ("pto.cli.main", "explain"),

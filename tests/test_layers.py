@@ -35,11 +35,12 @@ SEES = {
     "objects": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen image",
     "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects",
     "host": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine",
+    "proof": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine",
     "runtime": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine",
-    "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime",
-    "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
-    "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host runtime language compat tune",
+    "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime",
+    "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime language",
+    "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime language",
+    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host proof runtime language compat tune",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "wire", "signals", "trials", "knobs", "cache")

@@ -4,6 +4,7 @@
     m = pto.parse("k.pto")               # path or text; raises pto.DiagnosticError with ALL diagnostics
     pto.verify(m, target="a3")           # list[Diagnostic]
     pto.kernel(m, "vec_add")(a, b, out)  # NumPy arrays, used in place
+    pto.prove(m).ok                      # no race or access outside memory, for all parameters
     print(pto.to_text(m, form="ssa"))
     print(pto.emit_cpp(m, target="a3"))  # C++ with PTO intrinsics
     pto.from_bytecode(pto.to_bytecode(m))
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .engine.watch import Watcher
     from .host.launched import launched_ranks
     from .ir import Builder, Module
+    from .proof.prove import prove
     from .reading import parse
     from .verifier import verify
 
@@ -41,6 +43,7 @@ _LAZY = {
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
     "parse": "reading",
+    "prove": "proof.prove",
     "launched_ranks": "host.launched",
     "ranks": "engine.ranks",
     "to_bytecode": "bytecode",
@@ -52,8 +55,8 @@ _PACKAGES = ("isa", "language", "runtime", "tune")
 
 __all__ = [
     "Builder", "Diagnostic", "DiagnosticError", "Module", "Watcher", "__version__", "emit_cpp",
-    "from_bytecode", "isa", "kernel", "language", "launched_ranks", "parse", "ranks", "runtime",
-    "to_bytecode", "to_text", "tune", "verify",
+    "from_bytecode", "isa", "kernel", "language", "launched_ranks", "parse", "prove", "ranks",
+    "runtime", "to_bytecode", "to_text", "tune", "verify",
 ]  # fmt: skip
 
 

@@ -37,6 +37,7 @@ pto doctor --json
 pto examples
 pto cache
 pto check k.pto
+pto prove k.pto
 pto fmt --diff ugly.pto
 pto fix --diff k.pto -- {_ARRAYS}
 pto objdump k.elf

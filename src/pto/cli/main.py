@@ -20,6 +20,7 @@ VERBS = {
     "python": "run unmodified Python programs that import pypto or simpler; folders of them, with a report",
     "tune": "search compile-time parameters of a kernel, ranked by the cost model",
     "check": "verify programs without a run: legality, structure, flags, tile memory",
+    "prove": "prove bounds, flags and races for all values of parameters, or show values that fail",
     "fix": "insert the flags and barriers that sanitizers suggest",
     "fmt": "format programs; the form, aliases and comments stay",
     "cost": "show what instructions cost on a machine; fit the cost model to measurements",

@@ -199,6 +199,8 @@ def _read(node: ast.expr) -> Expression:
             return _apply(word, left, last)
         case ast.Compare(left, [op], [right]) if type(op) in _COMPARED:
             return _apply(_COMPARED[type(op)], left, right)
+        case ast.Compare(left, [op, *ops], [right, *rest]) if ops:
+            return _apply("both", ast.Compare(left, [op], [right]), ast.Compare(right, ops, rest))
         case ast.Call(ast.Name(name), [ast.Name(attribute), *args], []) if name in CHOICES:
             return Chosen(name, attribute, tuple(_read(a) for a in args))
         case ast.Call(ast.Name(name), args, []):

@@ -904,6 +904,26 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "To share a cache, name it in PTO_CACHE_SHARED, which is only read.",
     ),
     (
+        "PTO-E2440",
+        "no z3",
+        "z3 is missing, the solver behind pto prove and pto.prove.",
+        "Install it: pip install 'pto[prove]'.",
+    ),
+    (
+        "PTO-E2441",
+        "unusable assumption",
+        "An assumption about the parameters of a kernel is no condition on them, names something else, or no "
+        "values satisfy all assumptions.",
+        "Write a condition on integer parameters, blocks or extents: 'rows % 16 == 0', 'x.shape[0] <= 4096'.",
+    ),
+    (
+        "PTO-E2442",
+        "not proved",
+        "pto prove could not decide a property: an instruction or a number is not followed, the solver gave up, "
+        "or values that may break the property do not in a run.",
+        "Read the reason at the location; an assumption (--assume) often decides it.",
+    ),
+    (
         "PTO-E2420",
         "wrong call of a whole program",
         "A program under pto ranks calls the device runtime or the communication library with invalid "

@@ -66,14 +66,11 @@ def asked(
     """Return a function that checks the open rules of an operation with the values of its operands; None if
     there are no such rules. Rules about the operands `without` are skipped, and, unless `is_text`, rules that
     hold only for programs."""
-    late = {declared.name for declared, value in op.named() if _leaves_open(value)}
-    if not late:
+    found = open_rules(op, row, profile)
+    if found is None:
         return None
-    near = [r for r, words in _late_rules(row.rules) if late & words and (not r.on or profile.isa in r.on)]
-    if not near:
-        return None
-    known = environment(op, row, profile)
-    rules = [r for r in near if _is_open(r, known) and not _words(r) & {*without} and (is_text or not r.text)]
+    rules, known = found
+    rules = [r for r in rules if not _words(r) & {*without} and (is_text or not r.text)]
     if not rules:
         return None
     words = {word for r in rules for word in _words(r)}
@@ -94,6 +91,20 @@ def asked(
             passed.add(key)
 
     return ask
+
+
+def open_rules(op: Operation, row: Row, profile: Profile) -> tuple[list[Rule], dict[str, Any]] | None:
+    """Return the rules of an operation that need facts of a run, and its facts that are known before; None if
+    there are no such rules."""
+    late = {declared.name for declared, value in op.named() if _leaves_open(value)}
+    if not late:
+        return None
+    near = [r for r, words in _late_rules(row.rules) if late & words and (not r.on or profile.isa in r.on)]
+    if not near:
+        return None
+    known = environment(op, row, profile)
+    rules = [r for r in near if _is_open(r, known)]
+    return (rules, known) if rules else None
 
 
 def _idle(args: Mapping[str, Any]) -> bool:

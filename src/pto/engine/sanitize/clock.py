@@ -42,6 +42,17 @@ class Clock:
         #: Tokens of other blocks, by core and then by the number of the receipt.
         self.learned: dict[WatchedCore, list[dict[int, Token]]] = {}
 
+    def copy(self) -> Clock:
+        """Return a clock with the same state, which goes on by itself. Proofs follow several paths."""
+        new = Clock(self.isa, self.block)
+        new.agents = dict(self.agents)
+        new._of = {core: dict(mine) for core, mine in self._of.items()}
+        new._ordered, new.names, new.count = list(self._ordered), list(self.names), list(self.count)
+        new.know = [list(token) for token in self.know]
+        new._resumed, new.stalls = list(self._resumed), dict(self.stalls)  # these tokens never change
+        new.learned = {core: list(known) for core, known in self.learned.items()}
+        return new
+
     def agent(self, core: WatchedCore, pipe: str) -> int:
         """Return the agent of a pipe; instructions of no pipe or of all pipes belong to the scalar unit."""
         mine = self._of.get(core)

@@ -1,0 +1,216 @@
+"""Context of a proof: the kernel, its parameters as symbols, the solver and the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..engine.reference.kernel import ReferenceKernel
+from ..ir.core import Module, Operation, Value
+from ..ir.facts import SPMD
+from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
+from ..isa.machine import OVERLAPPING_PIPES
+from ..isa.scalars import bounds, width
+from .findings import Candidate, ProofFindings, Reason
+from .solver import Model, Solver
+from .state import CountedLoop
+from .terms import Int, Term, Truth, floordiv, symbol, symbols, truth
+from .values import Opaque, PointerTerm, TermPlace, ViewTerm
+
+#: Limits of parameters, unless assumptions give others.
+LARGEST = 1 << 20
+MOST_BLOCKS = 64
+#: Limits of parameters and blocks, tried one after the other: small values make a short counterexample.
+_SMALL = ((2, 1), (64, 4), (300, 8), (3000, 16))
+
+
+@dataclass(frozen=True)
+class GlobalAccess:
+    """An access to global memory in any iteration: `facts` say nothing about a particular one."""
+
+    op: Operation
+    place: TermPlace
+    write: bool
+    atomic: int
+    facts: tuple[Truth, ...]
+    loops: tuple[CountedLoop, ...]
+    core: str
+
+
+class ProofContext:
+    def __init__(
+        self,
+        kernel: ReferenceKernel,
+        solver: Solver,
+        findings: ProofFindings,
+        limits: Mapping[str, tuple[int, int]],
+        multiples: Mapping[str, int],
+    ) -> None:
+        self.kernel, self.solver, self.findings = kernel, solver, findings
+        self.limits, self.multiples = limits, multiples
+        self.module: Module = kernel.prepared
+        self.profile = kernel.profile
+        self.overlapping = OVERLAPPING_PIPES[self.profile.isa]
+        self.mixed = len(kernel.roles) > 1
+        #: Arguments of all functions -> those of the first one: both of a mixed kernel take the same values.
+        self.roots: dict[Value, Value] = {}
+        self.functions = [_prepared(self.module, f) for f in kernel.functions]
+        self.args = self.functions[0].regions[0].blocks[0].args
+        first = [a for a in self.args if a.name not in SPMD]
+        for function in self.functions:
+            mine = [a for a in function.regions[0].blocks[0].args if a.name not in SPMD]
+            self.roots.update(zip(mine, first, strict=False))
+        #: Parameters by the names that assumptions use.
+        self.parameters: dict[str, Term] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
+        self.blocks: Int = 1
+        self.block: Int = 0
+        if _asks_blocks(kernel):
+            low, high = limits.get("blocks", (1, MOST_BLOCKS))
+            self.blocks = symbol("blocks", max(1, low), high)
+            self.block = symbol("block", 0, high - 1)
+            solver.assume(self.block < self.blocks)
+            self.parameters |= {"blocks": self.blocks, "block": self.block}
+            self.ranges["blocks"] = (max(1, low), high)
+        self.subblock: Int = 0
+        if self.mixed and kernel.subblocks > 1:
+            self.subblock = self.parameters["subblock"] = symbol("subblock", 0, kernel.subblocks - 1)
+        #: Kinds of core and their functions: the second vector core has a symbol for its number.
+        self.roles = list(dict.fromkeys((kind, _prepared(self.module, f)) for kind, _, f in kernel.roles))
+        self.accesses: dict[object, GlobalAccess] = {}
+        #: By argument: the ends of views, as numbers of elements that its array has to hold.
+        self.needs: dict[Value, dict[str, Int]] = {}
+        #: The parameters of the caller, in the order of the arguments.
+        self.arguments: dict[Value, object] = {}
+        self.states = 0  # states of loops that were followed
+
+    # -- parameters ------------------------------------------------------------------------------------
+
+    def parameter(self, name: str, low: int = 0, high: int = LARGEST) -> Term:
+        found = self.parameters.get(name)
+        if found is None:
+            low, high = self.ranges[name] = self.limits.get(name, (low, high))
+            by = self.multiples.get(name, 1)
+            found = symbol(name, low, high)
+            if by > 1:  # a factor and a number: this keeps terms simple
+                multiple = symbol(f"({name} / {by})", -(-low // by), high // by) * by
+                found = multiple if isinstance(multiple, Term) else found
+            self.parameters[name] = found
+        return found
+
+    def argument(self, value: Value) -> object:
+        """Return the value of an argument of the kernel."""
+        value = self.roots.get(value, value)
+        found = self.arguments.get(value)
+        if found is None:
+            found = self.arguments[value] = self._argument(value)
+        return found
+
+    def _argument(self, value: Value) -> object:
+        type, name = value.type, value.name
+        if name in SPMD:
+            return (self.block, self.blocks, self.subblock)[SPMD.index(name)]
+        root = self.roots.get(value, value)
+        name = root.name
+        if isinstance(type, PtrType) and type.space == "gm" and type.elem.bits:
+            return PointerTerm(root, 0, type.elem.bits)
+        if isinstance(type, ViewType) and type.bits:
+            dims = tuple(
+                d if d is not None else self.parameter(f"{name}.shape[{n}]") for n, d in enumerate(type.dims)
+            )
+            return self.whole(root, dims, dense(dims), type.bits)
+        if isinstance(type, MemRefType) and not type.local and not type.layout_text and type.bits:
+            if None not in type.dims:
+                dims = tuple(d or 0 for d in type.dims)
+                return self.whole(root, dims, dense(dims), type.bits)
+        if isinstance(type, ScalarType) and width(str(type)) is not None:
+            if str(type) == "i1":
+                self.parameters[name] = found = truth(name)
+                return found
+            return self.parameter(name, 0, min(LARGEST, bounds(str(type))[1]))
+        return Opaque(None, f"%{name} is an argument that is not followed")
+
+    def whole(
+        self, root: Value, dims: tuple[Int, ...], strides: tuple[Int, ...], bits: int, base: Int = 0,
+        layout: str = "", nested: bool = True, rising: bool = True,
+    ) -> ViewTerm:  # fmt: skip
+        view = ViewTerm(root, base, bits, dims, strides, (0,) * len(dims), dims, layout, nested, rising)
+        self.need(view)
+        return view
+
+    def need(self, view: ViewTerm) -> None:
+        """Note how many elements the array of a view has to hold."""
+        last = sum(((n - 1) * s for n, s in zip(view.dims, view.strides, strict=True)), 0)
+        self._note_end(view.root, floordiv(view.base * 8, view.bits) + last + 1, view.bits)
+
+    def holds_bytes(self, root: Value, end: Int) -> bool:
+        """Note that an array has to hold the bytes up to `end`; return False if no launch decides it."""
+        if any(len(t.args) == 2 and t.args[1] is not None for t in symbols(end)):
+            return False
+        bits = getattr(root.type, "bits", 8) or 8
+        self._note_end(root, -floordiv(-end * 8, bits), bits)
+        return True
+
+    def _note_end(self, root: Value, end: Int, bits: int) -> None:
+        """Note that an array has to hold this number of elements of `bits` bits."""
+        own = getattr(root.type, "bits", bits) or bits
+        if own != bits:
+            end = -floordiv(-end * bits, own)
+        self.needs.setdefault(root, {})[repr(end)] = end
+
+    # -- candidates ------------------------------------------------------------------------------------
+
+    def violated(
+        self, prop: str, op: Operation, facts: Iterable[Truth], why: str, other: Operation | None = None
+    ) -> bool:
+        """Look for values under which facts hold that break a property; return whether there may be some."""
+        facts = [f for f in facts if f is not True]
+        if self.findings.has(prop, op, other):
+            return True
+        found = self.solver.model(facts)
+        if found is False:
+            return False
+        if prop not in self.findings.wanted:
+            return True
+        if found is None:
+            self.findings.note(Reason(op, f"the solver gave up: {why}"), (prop,))
+            return True
+        assert not isinstance(found, bool)
+        self.findings.add(Candidate(prop, op, other, why, facts, self.smaller(facts, found)))
+        return True
+
+    def smaller(self, facts: list[Truth], found: Model) -> Model:
+        """Return a model with small parameters if there is one."""
+        for most, blocks in _SMALL:
+            limits: list[Truth] = []
+            for name, p in self.parameters.items():
+                if p.kind != "truth":
+                    limits.append(p <= max(p.low or 0, blocks if name in ("blocks", "block") else most))
+            small = self.solver.model([*facts, *limits], 1.0)
+            if small is not None and not isinstance(small, bool):
+                return small
+        return found
+
+
+def dense(dims: tuple[Int, ...]) -> tuple[Int, ...]:
+    strides: list[Int] = [1]
+    for d in reversed(dims[1:]):
+        strides.insert(0, strides[0] * d)
+    return tuple(strides[: len(dims)])
+
+
+def _prepared(module: Module, function: Operation) -> Operation:
+    """Return the function of the program that runs: with addresses and flags."""
+    found = module.function(str(function.attr("sym_name")))
+    assert found is not None
+    return found
+
+
+def _asks_blocks(kernel: ReferenceKernel) -> bool:
+    """Return whether a program asks for its block; one that never does runs as one block."""
+    if kernel.dealt:
+        return True
+    names = ("pto.get_block_idx", "pto.get_block_num")
+    return any(op.name in names for op in kernel.prepared.walk()) or any(
+        a.name in SPMD[:2] for f in kernel.functions for a in f.regions[0].blocks[0].args
+    )

@@ -1,0 +1,238 @@
+"""Conditions of instructions besides their rules, and exact bytes of their accesses.
+
+The rules of a row are in `rules.py`. Executors check a few more conditions; an instruction whose algorithm is
+not listed here may have some that the proof does not follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..engine.sanitize.race_access import meets
+from ..ir.core import Operation
+from ..isa import tile as tiles
+from ..isa import view as views
+from ..isa.machine import CHAINING
+from .findings import ACCESSES, Reason
+from .state import State
+from .terms import Int, Term, Truth, both, is_int
+from .values import MEMORY, Opaque, PointerTerm, TermPlace, TileTerm, ViewTerm
+
+if TYPE_CHECKING:
+    from .walk import ProofWalk
+
+Note = tuple[str, tuple[str, ...]]
+Check = Callable[["ProofWalk", Operation, State, dict[str, Any]], Iterator[Note]]
+CHECKS: dict[str, Check] = {}
+#: Algorithms without further conditions.
+_PLAIN = (
+    "convert", "count", "triangle", "fill padding", "interleaving", "random numbers",
+    "index of extreme", "part extreme", "separation", "sort blocks", "histogram", "low bits", "pair sums",
+)  # fmt: skip
+
+
+def check(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    """Check the conditions of an instruction here; yield what is not known of it."""
+    row = op.row
+    assert row is not None
+    kind = row.algorithm.partition(":")[0]
+    if any(isinstance(s.env[v], Opaque) and isinstance(v.type, MEMORY) for v in op.operands) and not row.expr:
+        yield "an operand is not followed", ("bounds",)
+    if kind in CHECKS:
+        yield from CHECKS[kind](walk, op, s, args)
+    elif not row.expr and kind not in _PLAIN:
+        yield f"the conditions of '{kind}' are not followed", ("bounds",)
+
+
+def checks(*algorithms: str) -> Callable[[Check], Check]:
+    def register(function: Check) -> Check:
+        CHECKS.update(dict.fromkeys(algorithms, function))
+        return function
+
+    return register
+
+
+@checks("load", "store")
+def _transfer(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    """The window holds the valid region of the tile."""
+    src, dst = args.get("src"), args.get("dst")
+    tile, view = (dst, src) if isinstance(dst, TileTerm) else (src, dst)
+    if not isinstance(tile, TileTerm) or not isinstance(view, ViewTerm):
+        yield "its operands are not followed", ACCESSES
+        return
+    layout = _layout(op, tile, view)
+    if layout is None:
+        yield "the layout of the view is not known", ("bounds",)
+        return
+    five = ((1,) * (5 - len(view.sizes)) + view.sizes)[-5:]
+    extent = views.matrix_shape(layout, five, tiles.block_elements(view.bits))  # type: ignore[arg-type]
+    shape: tuple[Int, Int] = tile.valid
+    if tile is dst:
+        known = (tuple(map(_plain, x)) for x in (tile.valid, extent))
+        shape = views.loaded(walk.profile.isa, tile.type.loc, tile.layout, layout, *known)  # type: ignore[arg-type]
+        room = both(*(n <= m for n, m in zip(shape, tile.shape, strict=True)))
+        walk.claim(op, s)(room, "the tile has no room for the window")
+        if not views.is_bounded(walk.profile.isa, layout):
+            yield f"a load with layout {layout} is not followed", ACCESSES
+    walk.claim(op, s)(
+        both(*(n <= m for n, m in zip(shape, extent, strict=True))),
+        "the window does not hold the valid region of the tile",
+    )
+
+
+def _plain(x: Int) -> Int:
+    return x
+
+
+def _layout(op: Operation, tile: TileTerm, view: ViewTerm) -> str | None:
+    """Return the layout of a view at a load or store; None if it is not known."""
+    given = str(op.attr("layout") or "").upper() or view.layout
+    if given:
+        return given if given in ("ND", "DN", "NZ") else None
+    if len(view.sizes) <= 2 or all(is_int(n) and n == 1 for n in view.sizes[:-2]):
+        return "ND"  # rows and columns are the last two extents in either order
+    numbers = (*view.sizes, *view.strides, *view.dims, *tile.valid)
+    if not all(is_int(n) for n in numbers):
+        return None
+    found = views.strided(view.dims, view.strides, view.bits)
+    five = ((1,) * (5 - len(view.sizes)) + view.sizes)[-5:]
+    scales = tile.type.loc == "mat" and str(tile.type.dtype) == "f8e8m0"
+    return views.window_layout(found, five, view.bits, tile.layout, tile.valid, scales)  # type: ignore[arg-type]
+
+
+@checks("matrix product")
+def _product(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    a, b, dst = args.get("lhs", args.get("a")), args.get("rhs", args.get("b")), args.get("dst")
+    if not all(isinstance(t, TileTerm) for t in (a, b, dst)):
+        yield "its operands are not followed", ACCESSES
+        return
+    (m, k), (depth, n), (rows, cols) = a.valid, b.valid, dst.valid  # type: ignore[union-attr]
+    walk.claim(op, s)(k <= depth, "the right operand has fewer valid rows than the left one has columns")
+    walk.claim(op, s)(both(m <= rows, n <= cols), "the destination does not hold the product")
+
+
+@checks("move")
+def _move(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    src, dst = args.get("src"), args.get("dst")
+    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm) or "tmp" in args:
+        yield "its operands are not followed", ACCESSES
+        return
+    whole = src.valid if walk.profile.isa == "cpu" else src.shape
+    fits = both(*(n <= m for n, m in zip(dst.valid, whole, strict=True)))
+    if src.bits != dst.bits or (walk.profile.isa == "cpu" and src.type.loc != "acc"):
+        walk.claim(op, s)(fits, "the source has fewer elements than the destination")
+    elif fits is not True and not walk.holds(s)(fits):
+        yield "the source may have fewer elements than the destination", ACCESSES
+
+
+@checks("window", "insertion", "quantised window")
+def _window(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    src, dst = args.get("src"), args.get("dst")
+    part, whole = (src, dst) if op.row is not None and op.row.algorithm == "insertion" else (dst, src)
+    if not isinstance(part, TileTerm) or not isinstance(whole, TileTerm) or "dst1" in args:
+        yield "its operands are not followed", ACCESSES
+        return
+    starts = [args.get(name, 0) for name in ("indexRow", "indexCol")]
+    if any(isinstance(x, Opaque) for x in starts):
+        yield "its start is not followed", ACCESSES
+        return
+    extent = whole.valid if walk.profile.isa == "cpu" else whole.shape
+    inside: list[Truth] = []
+    for start, n, m in zip(starts, part.valid, extent, strict=True):
+        inside += [start >= 0, start + n <= m]
+    walk.claim(op, s)(both(*inside), "the window leaves the whole tile")
+
+
+@checks("transposition")
+def _transposed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    src, dst = args.get("src"), args.get("dst")
+    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm):
+        yield "its operands are not followed", ACCESSES
+        return
+    fits = both(src.valid[0] <= dst.shape[1], src.valid[1] <= dst.shape[0])
+    walk.claim(op, s)(fits, "the destination does not hold the transpose")
+
+
+@checks("merge")
+def _merged(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    src, dst = args.get("src"), args.get("dst")
+    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm):
+        yield "its operands are not followed", ACCESSES
+    elif "src1" not in args and not walk.holds(s)(dst.valid[1] <= src.shape[1]):
+        yield "the source may be shorter than the destination", ("bounds",)
+
+
+@checks("concatenation")
+def _joined(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    a, b, dst = args.get("src0"), args.get("src1"), args.get("dst")
+    if not isinstance(a, TileTerm) or not isinstance(b, TileTerm) or not isinstance(dst, TileTerm):
+        yield "its operands are not followed", ACCESSES
+    elif "src0Idx" not in args:
+        fits = a.valid[1] + b.valid[1] <= dst.shape[1]
+        walk.claim(op, s)(fits, "the destination has no room for both sources")
+
+
+@checks("gather")
+def _gathered(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    if "indices" in args:
+        yield "its indices are data", ("bounds",)
+
+
+@checks("gather blocks")
+def _blocks(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    yield "its offsets are data", ("bounds",)
+
+
+@checks("gather from memory", "scatter to memory", "prefetch")
+def _indexed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+    yield "which elements it accesses is decided by data", ACCESSES
+
+
+def element(walk: ProofWalk, op: Operation, s: State, place: Any, index: Any) -> TermPlace | None:
+    """Return the bytes of one element, at an index in the storage of a tile, or after a pointer."""
+    if not is_int(index) and not isinstance(index, Term):
+        return None
+    if isinstance(place, TileTerm):
+        if place.low is None or place.at != (0, 0) or place.shape != place.pitch or place.bits < 8:
+            return None
+        walk.claim(op, s)(
+            both(index >= 0, index < place.shape[0] * place.shape[1]), "the element is outside the tile"
+        )
+        low, item = place.low + index * (place.bits // 8), place.bits // 8
+        return TermPlace(place.root, low, low + item)
+    if isinstance(place, ViewTerm):
+        first = sum((o * n for o, n in zip(place.offsets, place.strides, strict=True)), 0)
+        pointer = PointerTerm(place.root, place.base + first * (place.bits // 8), place.bits)
+    elif isinstance(place, PointerTerm):
+        pointer = place
+    else:
+        return None
+    if pointer.bits < 8:
+        return None
+    item = pointer.bits // 8
+    low = pointer.offset + index * item
+    walk.claim(op, s)(low >= 0, "the element is before its array")
+    if not walk.context.holds_bytes(pointer.root, low + item):
+        note = Reason(op, f"how many elements %{pointer.root.name} holds is not known")
+        walk.context.findings.note(note, ("bounds",))
+    return TermPlace(pointer.root, low, low + item)
+
+
+# -- accesses ----------------------------------------------------------------------------------------------
+
+
+def atomic(op: Operation) -> int:
+    """Return the kind of accesses that need no order among each other; 0 for plain ones."""
+    return meets(op)
+
+
+def chain(op: Operation, name: str, value: Any, write: bool) -> tuple[Int, Int, Truth] | None:
+    """Return the bytes of an operand of a vector instruction that works in order: the first one, the end, and
+    whether all between are accessed; None for others."""
+    row = op.row
+    if row is None or not isinstance(value, TileTerm) or not row.expr or row.family not in CHAINING.families:
+        return None
+    if row.over or row.packed or row.single or (write and row.writes != "valid") or name.startswith("tmp"):
+        return None
+    return value.used

@@ -1,0 +1,74 @@
+"""Properties, and the results of a walk: candidates for a refutation, and reasons why nothing can be said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..ir.core import Operation
+from .solver import Model
+from .terms import Truth
+
+#: Property -> its description, and the codes of reports that break it.
+PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "bounds": (
+        "windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions",
+        ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211"),
+    ),
+    "flags": (
+        "no wait is stuck, and no flag is set twice or left set",
+        ("PTO-E0803", "PTO-E0804", "PTO-E0805", "PTO-E2104"),
+    ),
+    "pipes": ("no race between the pipes and cores of a block", ("PTO-E2201",)),
+    "blocks": ("no race between blocks", ("PTO-E2202",)),
+}
+ACCESSES = ("bounds", "pipes", "blocks")
+EVERY = tuple(PROPERTIES)
+
+
+@dataclass
+class Candidate:
+    """Values that may break a property at an operation, perhaps together with another one."""
+
+    prop: str
+    op: Operation
+    other: Operation | None
+    why: str
+    facts: list[Truth]
+    model: Model
+
+
+@dataclass
+class Reason:
+    """Reason why nothing can be said about a property."""
+
+    op: Operation | None
+    why: str
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self.op), self.why
+
+
+class CannotFollow(Exception):
+    """An operation that the proof cannot follow, and the properties that depend on it."""
+
+    def __init__(self, op: Operation, why: str, props: tuple[str, ...] = EVERY) -> None:
+        super().__init__(why)
+        self.reason, self.props = Reason(op, why), props
+
+
+@dataclass
+class ProofFindings:
+    wanted: tuple[str, ...]
+    candidates: dict[tuple[str, Operation, Operation | None], Candidate] = field(default_factory=dict)
+    unknown: dict[str, dict[tuple[int, str], Reason]] = field(default_factory=dict)
+
+    def note(self, reason: Reason, props: tuple[str, ...]) -> None:
+        for prop in props:
+            self.unknown.setdefault(prop, {}).setdefault(reason.key, reason)
+
+    def has(self, prop: str, op: Operation, other: Operation | None) -> bool:
+        return (prop, op, other) in self.candidates
+
+    def add(self, found: Candidate) -> None:
+        self.candidates.setdefault((found.prop, found.op, found.other), found)

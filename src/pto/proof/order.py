@@ -1,0 +1,281 @@
+"""Order of instructions in a walk: flags, barriers and accesses, with the clocks of the sanitizers.
+
+Every access is compared with the earlier ones that its pipe does not know yet: one question per pair of
+instructions. `live` in a state has the instructions that a later one may conflict with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..engine.sanitize.clock import agent_pipe, knows, learn_of
+from ..engine.sanitize.race import CHAINED
+from ..engine.sanitize.race_access import hazard
+from ..ir.core import Operation, Value
+from ..ir.facts import in_global, pipe_of, storage_source
+from ..isa.machine import EVENT_IDS, LAST_PIPE
+from .context import GlobalAccess, ProofContext
+from .findings import EVERY, Reason
+from .state import CountedLoop, Instance, State, TermAccess
+from .terms import Int, Term, Truth, both, either, eq, negated, replaced, symbol, truth
+from .values import MEMORY, meet
+
+
+class Order:
+    """The order of one core."""
+
+    def __init__(self, context: ProofContext, core: Any) -> None:
+        self.context: ProofContext = context
+        self.core: Any = core
+        self._touching = _touching(context)
+
+    # -- synchronization -------------------------------------------------------------------------------
+
+    def begin(self, s: State, pipe: str) -> None:
+        """Order an operation of a pipe after what the scalar unit waited for."""
+        s.clock.resume(self.core, pipe, s.clock.stalled(self.core, pipe))
+
+    def barrier(self, s: State, pipe: str) -> None:
+        if pipe == "ALL":
+            s.clock.barrier_all(self.core)
+        elif pipe and pipe != "S":  # the scalar unit is in order
+            self.begin(s, pipe)
+            s.clock.barrier(self.core, pipe)
+
+    def set_flag(self, op: Operation, s: State, flag: tuple[str, str, int]) -> None:
+        source, target, number = flag
+        raised = s.flags.get(flag, ())
+        self.begin(s, source)
+        if raised:
+            why = f"sets flag {source} -> {target}, id {number}, which is set already"
+            if self.context.violated("flags", op, s.here, why):
+                return  # the older token stays: it has less
+        s.flags[flag] = (*raised, (s.clock.release(self.core, source), op))
+
+    def wait_flag(self, op: Operation, s: State, flag: tuple[str, str, int]) -> bool:
+        """Take a token of a flag; return False if there is none."""
+        source, target, number = flag
+        self.begin(s, target)
+        raised = s.flags.get(flag, ())
+        if not raised:
+            if self.context.solver.possible(s.here):
+                why = f"waits for flag {source} -> {target}, id {number}, which is not set before"
+                self.context.violated("flags", op, s.here, why)
+                stuck = Reason(op, "the rest of a path whose wait has no set before it is not followed")
+                self.context.findings.note(stuck, EVERY)
+            return False
+        s.flags[flag] = raised[1:]
+        s.clock.acquire(self.core, target, raised[0][0])
+        return True
+
+    def left_set(self, s: State) -> None:
+        """Look for flags that are set at the end."""
+        for (source, target, number), raised in s.flags.items():
+            if raised:
+                why = f"flag {source} -> {target}, id {number} is still set at the end"
+                self.context.violated("flags", raised[0][1], s.here, why)
+
+    # -- accesses --------------------------------------------------------------------------------------
+
+    def access(self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...]) -> None:
+        """Issue an instruction: compare it with earlier ones, and note it for later ones."""
+        if pipe == "ALL":  # it begins when all pipes have drained
+            s.clock.barrier_all(self.core)
+            pipe = LAST_PIPE
+        pipe = agent_pipe(pipe)
+        self.begin(s, pipe)
+        agent, event, know = s.clock.instruction(self.core, pipe)
+        for other, found in s.live.items():
+            theirs = s.clock.agent(self.core, other)
+            for old in found:
+                if (theirs, old.event) != (agent, event) and not knows(know, theirs, old.event):
+                    if self._race(
+                        op, s, pipe, accesses, old
+                    ):  # report once: they count as ordered from here on
+                        learn_of(know, theirs, old.event)
+                        learn_of(s.clock.know[agent], theirs, old.event)
+        guard = tuple(s.facts)
+        for loop in s.loops:
+            if loop.k in s.residues:
+                period, rest = s.residues[loop.k]
+                fact = _residue(loop.k, period, rest)
+                guard = (*guard, fact) if isinstance(fact, Term) else guard
+        ident = f"{id(op)} {[a.key for a in accesses]} {sorted(f.text for f in guard)}"
+        ages = (("age", 0),) * len(s.loops)
+        s.live.setdefault(pipe, []).append(Instance(op, pipe, accesses, guard, s.loops, ages, ident, event))
+        for a in accesses:
+            if isinstance(a.place.root, Value):
+                facts = tuple(s.anytime)
+                key = (op, self.core.name, a.key, frozenset(facts))
+                made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name)
+                self.context.accesses.setdefault(key, made)
+
+    def _race(
+        self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...], old: Instance
+    ) -> bool:
+        pairs = [
+            (a, b)
+            for a in accesses
+            for b in old.accesses
+            if (a.write or b.write) and not (a.atomic and b.atomic)
+            and (a.place.root is b.place.root or a.place.root == b.place.root)
+        ]  # fmt: skip
+        if not pairs:
+            return False
+        values, facts = earlier(s, old)
+        change: Callable[[Any], Any] = lambda x: replaced(x, values)  # noqa: E731
+        shared: list[Truth] = []
+        kinds: dict[str, None] = {}
+        for a, b in pairs:
+            place = b.place.changed(change) if values else b.place
+            condition = meet(a.place, place)
+            if (
+                condition is not False
+                and a.chain
+                and b.chain
+                and pipe == old.pipe
+                and b.write
+                and not a.write
+            ):
+                condition = both(condition, negated(_chained(a.chain, tuple(map(change, b.chain)))))  # type: ignore[arg-type]
+            if condition is not False:
+                shared.append(condition)
+                kinds[hazard(a.write, b.write)] = None
+        if not shared:
+            return False
+        guard: list[Any] = [change(f) for f in old.guard]
+        # the earlier one first: it depends on no fact about this one
+        why = f"{'/'.join(kinds)} race: PIPE_{pipe} against PIPE_{old.pipe}{self._line(old.op)}"
+        return self.context.violated("pipes", op, [*s.here, *facts, *guard, either(*shared)], why, old.op)
+
+    def _line(self, op: Operation) -> str:
+        return f" at line {op.loc.line}" if op.loc is not None else ""
+
+    def settle(self, s: State) -> None:
+        """Forget instructions that are ordered before everything that may conflict with them."""
+        for pipe, found in s.live.items():
+            agent = s.clock.agent(self.core, pipe)
+            s.live[pipe] = [i for i in found if not self._known(s, i, pipe, agent)]
+
+    def _known(self, s: State, i: Instance, pipe: str, agent: int) -> bool:
+        stalls = s.clock.stalls.get(self.core, [])
+        if knows(stalls, agent, i.event):
+            return True
+        meeting: set[str] = set()
+        for a in i.accesses:
+            root = a.place.root
+            for key in (root, None) if isinstance(root, Value) else (root,):
+                meeting |= self._touching.get((key, True), set())
+                if a.write:
+                    meeting |= self._touching.get((key, False), set())
+        return all(
+            knows(s.clock.know[s.clock.agent(self.core, other)], agent, i.event)
+            for other in meeting
+            if other != pipe or pipe in self.context.overlapping
+        )
+
+
+def _residue(k: Term, period: int, rest: int) -> Truth:
+    from .terms import mod
+
+    return eq(mod(k, period), rest)
+
+
+def _chained(a: tuple[Int, Int, Truth], b: tuple[Int, Int, Truth]) -> Truth:
+    """Return the condition under which a vector instruction may follow another one closely."""
+    return both(eq(a[0], b[0]), eq(a[1], b[1]), a[2], b[2], a[1] - a[0] >= CHAINED)
+
+
+def earlier(s: State, old: Instance) -> tuple[dict[Term, Int | Truth], list[Truth]]:
+    """Return the symbols of an earlier instruction that have other values than now, and facts about these."""
+    values: dict[Term, Int | Truth] = {}
+    facts: list[Truth] = []
+    for loop, (how, age) in zip(old.loops, old.ages, strict=True):
+        if how == "age" and age == 0 and not values:
+            continue
+        k = symbol(f"{loop.k.text}'", 0, loop.k.high)
+        low, high, step = (replaced(x, values) for x in (loop.low, loop.high, loop.step))
+        if how == "age":
+            facts.append(eq(k, loop.k - age))
+        elif how == "old":
+            facts.append(k <= loop.k - age)
+        elif how == "end":
+            facts.append(low + step * (k + age + 1) >= high)  # type: ignore[operator]
+            facts.append(low + step * (k + age) < high)  # type: ignore[operator]
+        facts.append(low + step * k < high)  # type: ignore[operator]
+        values[loop.k] = k
+    if values:
+        used = frozenset[Term]().union(*(a.symbols for a in old.accesses), *(f.symbols for f in old.guard))
+        values |= _other_unknowns(used, values)
+    return values, facts
+
+
+def _other_unknowns(used: Iterable[Term], values: dict[Term, Int | Truth]) -> dict[Term, Int | Truth]:
+    """Return copies of unknown numbers that an iteration with other counters has."""
+    found: dict[Term, Int | Truth] = {}
+    for t in used:
+        scope = t.args[1]
+        if isinstance(scope, Term) and scope in values and t not in values:
+            found[t] = truth(f"{t.text}'") if t.kind == "truth" else symbol(f"{t.text}'", t.low, t.high)
+    return found
+
+
+def elsewhere(
+    loops: Iterable[CountedLoop], used: Iterable[Term], block: Int, subblock: Int
+) -> dict[Term, Int | Truth]:
+    """Return the symbols of an access on another core, with other values than on this one."""
+    values: dict[Term, Int | Truth] = {loop.k: symbol(f"{loop.k.text}'", 0, loop.k.high) for loop in loops}
+    values |= _other_unknowns(used, values)
+    for t in (block, subblock):
+        if isinstance(t, Term):
+            values[t] = symbol(f"{t.text}'", t.low, t.high)
+    # unknown numbers outside loops differ between cores, too
+    for t in used:
+        if t.kind in ("symbol", "truth") and len(t.args) == 2 and t.args[1] == "core":
+            values[t] = truth(f"{t.text}'") if t.kind == "truth" else symbol(f"{t.text}'", t.low, t.high)
+    return values
+
+
+def root_of(value: Value) -> Value | str | None:
+    """Return the buffer or the argument that a value lies in; None if any argument may be meant."""
+    if not in_global(value.type):
+        return getattr(value.type, "loc", None) or getattr(value.type, "space", "")
+    while value.op is not None:
+        source = storage_source(value.op)
+        if source is None:
+            return None
+        value = source
+    owner = value.owner
+    outer = None if isinstance(owner, Operation) else owner.outer
+    return value if outer is not None and outer.name == "func.func" else None
+
+
+def _touching(context: ProofContext) -> dict[tuple[Any, bool], set[str]]:
+    """Return the pipes whose instructions read, or write, each buffer and argument."""
+    found: dict[tuple[Any, bool], set[str]] = {}
+    for op in context.module.walk():
+        row = op.row
+        if row is None or not row.uses_contents:
+            continue
+        pipe = agent_pipe(pipe_of(op, context.profile))
+        pipe = LAST_PIPE if pipe_of(op, context.profile) == "ALL" else pipe
+        pipes = {pipe, "S"} if op.results else {pipe}
+        for declared, value in op.named():
+            if isinstance(value.type, MEMORY):
+                root = root_of(value)
+                keys = [context.roots.get(root)] if isinstance(root, Value) else [root]
+                if isinstance(root, str) and not root:
+                    keys = [None]
+                for key in keys:
+                    for write in (False, True):
+                        if declared.writes if write else declared.reads:
+                            found.setdefault((key, write), set()).update(pipes)
+    # instructions with an unknown argument meet all of them
+    return found
+
+
+def event_ids(number: Int) -> Iterable[tuple[int, Truth]]:
+    """Return the possible flag ids of a number, each with its condition."""
+    for n in range(EVENT_IDS):
+        yield n, eq(number, n)

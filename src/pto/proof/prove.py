@@ -1,0 +1,213 @@
+"""Entry of proofs: verdicts for the properties of a kernel, for all values of its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import lcm
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError
+from ..engine.launch import kernel as launched
+from ..engine.reference.kernel import ReferenceKernel
+from ..ir.assumptions import Assumption, assumptions_of
+from ..ir.core import Module, Operation, Value
+from .blocks import across
+from .context import LARGEST, MOST_BLOCKS, ProofContext
+from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
+from .replay import Counterexample, confirmed
+from .scalars import NoTerm, Scalars
+from .solver import OutOfTime, Solver
+from .terms import Truth, as_truth
+from .walk import ProofWalk
+
+PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
+
+
+@dataclass
+class Verdict:
+    """The verdict on one property: `reasons` say why it is unknown."""
+
+    prop: str
+    verdict: str
+    reasons: list[Diagnostic] = field(default_factory=list)
+    counterexample: Counterexample | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.verdict == PROVED
+
+
+@dataclass
+class Proof:
+    """Verdicts on a kernel, and everything that they assume."""
+
+    name: str
+    verdicts: dict[str, Verdict]
+    assumptions: list[str]
+    seconds: float
+    questions: int
+    states: int
+    spent: float  # seconds of the solver
+    context: ProofContext = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Return True if all properties are proved."""
+        return all(v.ok for v in self.verdicts.values())
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict on all properties together."""
+        found = {v.verdict for v in self.verdicts.values()}
+        return REFUTED if REFUTED in found else UNKNOWN if UNKNOWN in found else PROVED
+
+    def __getitem__(self, prop: str) -> Verdict:
+        return self.verdicts[prop]
+
+
+def prove(
+    program: Module | ReferenceKernel | str | Path,
+    *,
+    assume: Sequence[str] = (),
+    entry: str | None = None,
+    target: Any = None,
+    properties: Iterable[str] = EVERY,
+    timeout: float = 60.0,
+) -> Proof:
+    """Prove properties of a kernel for all values of its parameters, or find values that break them."""
+    started = monotonic()
+    wanted = tuple(properties)
+    for prop in wanted:
+        if prop not in PROPERTIES:
+            raise ValueError(f"unknown property {prop!r}: expected {', '.join(EVERY)}")
+    solver = Solver(started + timeout)  # first: without z3 there is nothing to do
+    found: Any = program
+    if not isinstance(program, ReferenceKernel):
+        found = launched(program, entry, target=target, engine="reference")
+    assert isinstance(found, ReferenceKernel)
+    given = [*assumptions_of(found.functions), *map(Assumption, assume)]
+    findings = ProofFindings(wanted)
+    context = ProofContext(found, solver, findings, _limits(given), _multiples(given))
+    for function in context.functions:
+        for a in function.regions[0].blocks[0].args:
+            context.argument(a)
+    try:
+        _assumed(context, given)
+        _walk(context, findings)
+    except OutOfTime:
+        findings.note(Reason(None, f"the proof takes more than {timeout:g} seconds"), EVERY)
+    verdicts = {prop: _verdict(context, findings, prop) for prop in wanted}
+    return Proof(
+        found.name, verdicts, _told(context, given), monotonic() - started, solver.questions, context.states,
+        solver.seconds, context,
+    )  # fmt: skip
+
+
+def _limits(given: list[Assumption]) -> dict[str, tuple[int, int]]:
+    """Return the ranges of parameters that assumptions give."""
+    found: dict[str, tuple[int, int]] = {}
+    for one in given:
+        for name, (low, high) in one.limits().items():
+            usual = (1, MOST_BLOCKS) if name == "blocks" else (0, LARGEST)
+            a, b = found.get(name, usual)
+            low = a if low is None else low if a == usual[0] else max(a, low)
+            high = b if high is None else high if b == usual[1] else min(b, high)
+            found[name] = (low, max(low, high))
+    return found
+
+
+def _multiples(given: list[Assumption]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in given:
+        for name, by in one.multiples().items():
+            found[name] = lcm(found.get(name, 1), by)
+    return found
+
+
+def _assumed(context: ProofContext, given: list[Assumption]) -> None:
+    solver = context.solver
+    for one in given:
+        one.check_names(context.parameters)
+        facts: list[Truth] = []
+        scalar = Scalars(
+            64,
+            lambda fact: solver.implied((), fact),
+            lambda fact, _, facts=facts: facts.append(fact),
+            lambda x, by: None,
+        )
+        try:
+            condition = as_truth(one.evaluate(context.parameters, scalar.known))
+        except NoTerm as e:
+            raise one.wrong(f"it is not followed: {e}") from None
+        for fact in (*facts, condition):
+            solver.assume(fact)
+    if solver.model(()) is False:
+        texts = ", ".join(f"'{one.text}'" for one in given)
+        raise DiagnosticError(
+            [Diagnostic("PTO-E2441", f"no values satisfy the assumptions {texts}", help="mend one of them")]
+        )
+
+
+def _walk(context: ProofContext, findings: ProofFindings) -> None:
+    ranks = next((op for op in context.module.walk() if _of_ranks(op)), None)
+    if ranks is not None:
+        findings.note(Reason(ranks, "instructions between ranks are not followed"), EVERY)
+        return
+    for kind, function in context.roles:
+        try:
+            ProofWalk(context, kind, function).run()
+        except CannotFollow as e:
+            findings.note(e.reason, e.props)
+    across(context)
+
+
+def _of_ranks(op: Operation) -> bool:
+    return op.row is not None and op.row.set == "comm"
+
+
+def _verdict(context: ProofContext, findings: ProofFindings, prop: str) -> Verdict:
+    candidates = [c for c in findings.candidates.values() if c.prop == prop]
+    reasons = list(findings.unknown.get(prop, {}).values())
+    if candidates:
+        found, tried = confirmed(context, prop, candidates)
+        if found is not None:
+            return Verdict(prop, REFUTED, [], found)
+        reasons += [Reason(c.op, text) for c, text in zip(candidates, tried, strict=False)]
+    if reasons:
+        return Verdict(prop, UNKNOWN, [_diagnostic(context, prop, r) for r in reasons])
+    return Verdict(prop, PROVED)
+
+
+def _diagnostic(context: ProofContext, prop: str, reason: Reason) -> Diagnostic:
+    op = reason.op
+    name = "" if op is None else f"{op.row.name if op.row is not None else op.name}: "
+    span = context.module.span(op).head if op is not None else None
+    return Diagnostic("PTO-E2442", f"{prop} not proved: {name}{reason.why}", span, "note")
+
+
+def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
+    """Return the assumptions of a proof as text."""
+    said = [one.text for one in given]
+    for name, (low, high) in context.ranges.items():
+        said.append(f"{low} <= {name} <= {high}")
+    for root, ends in context.needs.items():
+        if _is_pointer(root):
+            said.append(f"%{root.name} holds {' and '.join(ends)} elements")
+    if sum(_is_array(a) for a in context.args) > 1:
+        said.append("arrays do not overlap")
+    return list(dict.fromkeys(said))
+
+
+def _is_pointer(value: Value) -> bool:
+    from ..ir.types import PtrType
+
+    return isinstance(value.type, PtrType)
+
+
+def _is_array(value: Value) -> bool:
+    from ..ir.types import MemRefType, PtrType, ViewType
+
+    return isinstance(value.type, PtrType | ViewType | MemRefType)

@@ -1,0 +1,148 @@
+"""Counterexamples: a launch with the values of a candidate, and what the sanitizers report there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..diag import Diagnostic, DiagnosticError
+from ..engine.memory import array_of, stored_shape
+from ..ir.core import Operation
+from ..ir.facts import SPMD
+from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
+from .context import ProofContext
+from .findings import PROPERTIES, Candidate
+from .solver import Model
+from .terms import Int, Term, symbols, value_of
+
+#: Limits of a replay: bytes of arrays, seconds, steps.
+_MOST_BYTES = 1 << 28
+_SECONDS = 20.0
+_STEPS = 3_000_000
+#: Most launches per property.
+_MOST_LAUNCHES = 6
+_RULE = re.compile(r"(SA|PA|CA|FIX)-\w+$|PTO-E03\d\d$")
+
+
+@dataclass
+class Launchables:
+    """Arguments of a launch. Arrays hold zeros: a refutation depends on shapes and numbers only."""
+
+    args: list[Any]
+    texts: list[str]
+    blocks: int
+    values: dict[str, int]
+
+    @property
+    def command(self) -> str:
+        """The arguments as `pto run` takes them."""
+        return " ".join(self.texts)
+
+
+@dataclass
+class Counterexample:
+    """Values that break a property, and the report of a sanitizer that shows it."""
+
+    candidate: Candidate
+    launch: Launchables
+    report: Diagnostic
+
+
+def arguments(context: ProofContext, model: Model) -> Launchables | None:
+    """Return the arguments of a launch with the values of a model; None if they are too large."""
+
+    def value(x: Int) -> int:
+        return int(value_of(x, {s: model.get(s, s.low or 0) for s in symbols(x)}))
+
+    args: list[Any] = []
+    texts: list[str] = []
+    total = 0
+    for a in context.args:
+        if a.name in SPMD:
+            continue
+        found: Any = context.argument(a)
+        type = a.type
+        if isinstance(type, PtrType | ViewType | MemRefType):
+            if isinstance(type, PtrType):
+                shape = [max(1, *(value(n) for n in context.needs.get(a, {"": 1}).values()))]
+            else:
+                shape = [value(d) for d in getattr(found, "dims", ()) or [d or 1 for d in type.dims]]
+            dtype = str(type.dtype)
+            count = int(np.prod(shape, dtype=object))
+            total += count * 8
+            if total > _MOST_BYTES or count < 0:
+                return None
+            args.append(np.zeros(stored_shape(shape, dtype), array_of(dtype)))
+            texts.append(f"{dtype}:{'x'.join(map(str, shape))}")
+        elif isinstance(type, ScalarType) and type.is_float:
+            args.append(1.0)
+            texts.append("1.0")
+        elif isinstance(found, Term):
+            args.append(value(found))
+            texts.append(str(args[-1]))
+        else:
+            return None
+    values = {name: value(p) for name, p in context.parameters.items()}
+    return Launchables(args, texts, value(context.blocks), values)
+
+
+def confirmed(
+    context: ProofContext, prop: str, candidates: list[Candidate]
+) -> tuple[Counterexample | None, list[str]]:
+    """Return a candidate that a run confirms at the operation or its partner; else the tried values."""
+    places = {place for c in candidates for place in _places(context, prop, c)}
+    tried: list[str] = []
+    for c in candidates[:_MOST_LAUNCHES]:
+        launch = arguments(context, c.model)
+        if launch is None:
+            tried.append(f"{c.why}: its arrays are too large for a run")
+            continue
+        for report in reports(context, launch):
+            if is_of(prop, report.code) and not places.isdisjoint(_lines(report)):
+                return Counterexample(c, launch, report), tried
+        shown = ", ".join(f"{n} = {v}" for n, v in launch.values.items() if n not in ("block", "subblock"))
+        tried.append(f"{c.why}: perhaps for {shown or 'every launch'}, where a run reports nothing")
+    return None, tried
+
+
+def is_of(prop: str, code: str) -> bool:
+    return code in PROPERTIES[prop][1] or (prop == "bounds" and _RULE.match(code) is not None)
+
+
+def reports(context: ProofContext, launch: Launchables) -> list[Diagnostic]:
+    """Return the errors of a launch under the sanitizers."""
+    try:
+        result = context.kernel.run(
+            *launch.args, blocks=launch.blocks, sanitize="oob,race,sync", timeout=_SECONDS, max_steps=_STEPS
+        )
+    except DiagnosticError as e:
+        return e.diagnostics
+    return [d for d in result.diagnostics if d.severity == "error"]
+
+
+def _places(context: ProofContext, prop: str, c: Candidate) -> Iterable[tuple[str, int]]:
+    ops = [c.op, *([c.other] if c.other is not None else [])]
+    if prop == "bounds":  # a window is reported where it is used, too
+        ops += _users(context, c.op)
+    for op in ops:
+        if op.loc is not None:
+            yield op.loc.source.name, op.loc.line
+
+
+def _lines(report: Diagnostic) -> set[tuple[str, int]]:
+    spans = [report.span, *(span for _, span in report.notes)]
+    return {(s.source.name, s.line) for s in spans if s is not None}
+
+
+def _users(context: ProofContext, op: Operation) -> list[Operation]:
+    """Return the instructions that use the result of an operation, also through windows and names."""
+    names, found = set(op.results), list[Operation]()
+    for o in context.module.walk():
+        if not names.isdisjoint(o.operands):
+            found.append(o)
+            names |= set(o.results)
+    return found

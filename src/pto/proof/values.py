@@ -1,0 +1,206 @@
+"""Values of a walk that are no scalars: pointers, views and tiles, with terms in their descriptors.
+
+A `TermPlace` has the bytes that an instruction may touch there: never fewer. `meet` returns when two places
+share bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..ir.core import Operation, Value
+from ..ir.types import ConvTileType, MemRefType, MultiTileBufType, PtrType, TileBufType, ViewType
+from ..isa import tile as tiles
+from .terms import Int, Term, Truth, both, eq, floordiv, is_int, symbols
+
+#: Types of values that stand for memory.
+MEMORY = (TileBufType, ConvTileType, MultiTileBufType, ViewType, MemRefType, PtrType)
+#: Replaces terms in a descriptor.
+Change = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value that the proof does not follow; `op` made it."""
+
+    op: Operation | None
+    why: str
+
+    def changed(self, change: Change) -> Opaque:
+        return self
+
+    @property
+    def key(self) -> str:
+        return "?"
+
+
+@dataclass(frozen=True)
+class PointerTerm:
+    """An address in global memory: `offset` bytes after the start of an argument."""
+
+    root: Value
+    offset: Int
+    bits: int
+
+    def changed(self, change: Change) -> PointerTerm:
+        return replace(self, offset=change(self.offset))
+
+    @property
+    def key(self) -> str:
+        return f"ptr {self.root.name} {self.offset!r} {self.bits}"
+
+
+@dataclass(frozen=True)
+class ViewTerm:
+    """A window of global memory. `dims` are the extents of the whole view, `offsets` and `sizes` the window.
+    `nested`: different indices inside the whole view are different bytes."""
+
+    root: Value
+    base: Int
+    bits: int
+    dims: tuple[Int, ...]
+    strides: tuple[Int, ...]
+    offsets: tuple[Int, ...]
+    sizes: tuple[Int, ...]
+    layout: str
+    nested: bool
+    rising: bool  # no stride is negative
+
+    def changed(self, change: Change) -> ViewTerm:
+        parts = {n: tuple(map(change, getattr(self, n))) for n in ("dims", "strides", "offsets", "sizes")}
+        return replace(self, base=change(self.base), **parts)
+
+    @property
+    def key(self) -> str:
+        return f"view {self.root.name} {self.base!r} {self.bits} {self.strides} {self.offsets} {self.sizes}"
+
+    @property
+    def place(self) -> TermPlace:
+        first = sum((o * s for o, s in zip(self.offsets, self.strides, strict=True)), 0)
+        last = first + sum(((n - 1) * s for n, s in zip(self.sizes, self.strides, strict=True)), 0)
+        low, high = (self.base + _bytes(e, self.bits) for e in (first, last))
+        frame = (self.base, self.bits, self.strides) if self.nested and self.bits >= 8 else None
+        box = tuple(zip(self.offsets, self.sizes, strict=True))
+        top = high + max(1, self.bits // 8)
+        return TermPlace(self.root, low, top, frame, box, self.rising, tuple(n > 0 for n in self.sizes))
+
+
+def _bytes(count: Int, bits: int) -> Int:
+    return count * (bits // 8) if bits % 8 == 0 else floordiv(count * bits, 8)
+
+
+@dataclass(frozen=True)
+class TileTerm:
+    """A tile, or a window from `at` on of a tile with `pitch` rows and columns that begins at byte `low`.
+    `ident` is the same for all names of one descriptor, which instructions may change."""
+
+    ident: str
+    type: TileBufType  # element type, layout, padding
+    layout: str
+    root: object  # the buffer, or storage of its own
+    low: Int | None
+    pitch: tuple[int, int]
+    at: tuple[Int, Int]
+    shape: tuple[int, int]
+    valid: tuple[Int, Int]
+
+    @property
+    def bits(self) -> int:
+        return self.type.bits or 8
+
+    def changed(self, change: Change) -> TileTerm:
+        low = None if self.low is None else change(self.low)
+        at, valid = (change(self.at[0]), change(self.at[1])), (change(self.valid[0]), change(self.valid[1]))
+        return replace(self, low=low, at=at, valid=valid)
+
+    @property
+    def key(self) -> str:
+        return f"tile {self.ident} {self.root} {self.low!r} {self.pitch} {self.at} {self.shape} {self.valid}"
+
+    @property
+    def size(self) -> int:
+        return tiles.size_bytes(*self.pitch, self.bits)
+
+    @property
+    def plain(self) -> bool:
+        """Return True for rows that follow each other, without boxes."""
+        return self.layout == "ND" and self.type.compact == "null" and self.bits >= 8
+
+    @property
+    def place(self) -> TermPlace:
+        assert self.low is not None
+        low, size = self.low, self.size
+        if not self.plain:  # compact tiles may have one more row of fractals
+            more = tiles.size_bytes(16, self.pitch[1], self.bits) if self.type.compact != "null" else 0
+            return TermPlace(self.root, low, low + size + more)
+        (r, c), (rows, cols), item = self.at, self.shape, self.bits // 8
+        first, last = r * self.pitch[1] + c, (r + (rows - 1)) * self.pitch[1] + c + cols
+        frame = ("tile", low, self.pitch, self.bits)
+        box = ((r, rows), (c, cols))
+        return TermPlace(self.root, low + first * item, low + last * item, frame, box)
+
+    @property
+    def used(self) -> tuple[Int, Int, Truth] | None:
+        """Return the bytes of the valid region, and whether they have no gaps; None for other layouts."""
+        if not self.plain or self.at != (0, 0) or self.shape != self.pitch or self.low is None:
+            return None
+        rows, cols = self.valid
+        dense = True if is_int(rows) and rows == 1 else eq(cols, self.pitch[1])
+        return self.low, self.low + ((rows - 1) * self.pitch[1] + cols) * (self.bits // 8), dense
+
+
+Descriptor = Opaque | PointerTerm | ViewTerm | TileTerm
+
+
+@dataclass(frozen=True)
+class TermPlace:
+    """Bytes from `low` to `high` of a buffer or an argument. `box` are offsets and sizes in a frame; boxes of
+    equal frames that are apart in one dimension share no byte."""
+
+    root: object
+    low: Int
+    high: Int
+    frame: tuple[object, ...] | None = None
+    box: tuple[tuple[Int, Int], ...] = ()
+    bounded: bool = True  # the bytes lie between the ends
+    some: tuple[Truth, ...] = ()  # conditions for any byte at all
+
+    def changed(self, change: Change) -> TermPlace:
+        frame = None if self.frame is None else tuple(_changed(f, change) for f in self.frame)
+        box = tuple((change(o), change(n)) for o, n in self.box)
+        some = tuple(map(change, self.some))
+        return replace(self, low=change(self.low), high=change(self.high), frame=frame, box=box, some=some)
+
+    @property
+    def symbols(self) -> frozenset[Term]:
+        found = [self.low, self.high, *(x for pair in self.box for x in pair), *self.some]
+        for f in self.frame or ():
+            found += f if isinstance(f, tuple) else [f]
+        return frozenset().union(*map(symbols, found))
+
+    @property
+    def key(self) -> str:
+        root = self.root.name if isinstance(self.root, Value) else self.root
+        return f"{root} {self.low!r} {self.high!r} {self.box} {self.some}"
+
+
+def _changed(part: object, change: Change) -> object:
+    if isinstance(part, tuple):
+        return tuple(_changed(p, change) for p in part)
+    return change(part) if isinstance(part, Term) else part
+
+
+def meet(a: TermPlace, b: TermPlace) -> Truth:
+    """Return the condition under which two places may share a byte."""
+    if a.root is not b.root and a.root != b.root:
+        return False
+    some = both(*a.some, *b.some)
+    if a.frame is not None and a.frame == b.frame and len(a.box) == len(b.box):
+        return both(
+            some, *(c for (o, n), (p, m) in zip(a.box, b.box, strict=True) for c in (o < p + m, p < o + n))
+        )
+    if a.bounded and b.bounded:
+        return both(some, a.low < b.high, b.low < a.high)
+    return some

@@ -1,0 +1,209 @@
+"""Proofs of small kernels, of their broken variants, and of the corpora of planted faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.each import each
+from tests.proof.mutants import missed, mutants
+from tests.sampling import some
+from tests.sanitize import corpus
+
+import pto
+from pto.cli.main import main
+from pto.proof.findings import EVERY, PROPERTIES
+from pto.proof.prove import PROVED, REFUTED, UNKNOWN, Proof, prove
+from pto.proof.replay import is_of
+
+SLOTS = (Path(__file__).parent / "slots.pto").read_text(encoding="utf-8")
+KERNELS = Path(__file__).parents[2] / "examples" / "kernels"
+
+
+def verdicts(proof: Proof) -> str:
+    """The first letters of all verdicts, in the order of the properties."""
+    return "".join(proof[p].verdict[0] for p in EVERY)
+
+
+def line_of(text: str, part: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), 1) if part in line)
+
+
+def test_slots_by_turns_and_blocks() -> None:
+    proof = prove(pto.parse(SLOTS))
+    assert verdicts(proof) == "pppp" and proof.ok and proof.verdict == PROVED
+    assert "%x holds 64 * rows elements" in proof.assumptions
+    assert "0 <= rows <= 1048576" in proof.assumptions
+
+
+#: Change of the kernel -> the property that breaks, the line of the report, and values that break it.
+BROKEN = [
+    # a window that is always 16 rows: the last tile leaves the array
+    ("arith.minsi %left, %c16", "arith.maxsi %left, %c16", "bounds", "%a = pto.alloc_tile"),
+    ("%r = arith.muli %t, %c16", "%r = arith.muli %t, %c15", "blocks", "pto.tstore"),
+    ("      pto.wait_flag_dyn[<PIPE_MTE2>, <PIPE_V>, %slot]\n", "", "pipes", "pto.tadd"),
+    ("    pto.wait_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID1>]\n    return", "    return", "flags", "set_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID1>"),
+    ("    pto.set_flag[<PIPE_MTE3>, <PIPE_MTE2>, <EVENT_ID1>]\n", "", "flags", "wait_flag_dyn[<PIPE_MTE3>"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("old, new, prop, place", BROKEN, ids=[f"{n}-{b[2]}" for n, b in enumerate(BROKEN)])
+def test_broken(old: str, new: str, prop: str, place: str) -> None:
+    text = SLOTS.replace(old, new)
+    assert text != SLOTS
+    proof = prove(pto.parse(text))
+    assert proof.verdict == REFUTED and proof[prop].verdict == REFUTED
+    found = proof[prop].counterexample
+    assert found is not None and is_of(prop, found.report.code)
+    # a run with these values reports it again
+    launch = found.launch
+    result = pto.kernel(pto.parse(text), engine="reference").run(
+        *launch.args, blocks=launch.blocks, sanitize="oob,race,sync"
+    )
+    assert found.report.code in {d.code for d in result.diagnostics}
+    assert found.report.span is not None
+    lines = {found.report.span.line, *(s.line for _, s in found.report.notes if s is not None)}
+    assert line_of(text, place) in lines
+
+
+def test_assumptions_decide() -> None:
+    text = SLOTS.replace("arith.minsi %left, %c16", "arith.minsi %c16, %c16")  # whole tiles only
+    assert prove(pto.parse(text), properties=("bounds",)).verdict == REFUTED
+    assert prove(pto.parse(text), assume=["rows % 16 == 0"], properties=("bounds",)).ok
+    assert prove(pto.parse(text), assume=["rows == 32", "blocks <= 2"], properties=("bounds",)).ok
+
+
+@pytest.mark.parametrize(
+    "assume, message",
+    [
+        ("rows %", "cannot parse"),
+        ("columns > 1", "unknown parameter 'columns'"),
+        ("rows < 4 < 2", "no values satisfy"),
+        ("__import__('os')", "cannot use"),
+        ("exp(rows) == 1", "unknown operation 'exp'"),
+    ],
+)
+def test_e2441_assumptions_that_cannot_be(assume: str, message: str) -> None:
+    with pytest.raises(pto.DiagnosticError, match=message) as e:
+        prove(pto.parse(SLOTS), assume=[assume])
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E2441"]
+
+
+def test_e2440_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "z3", None)
+    with pytest.raises(pto.DiagnosticError, match="cannot prove anything without z3") as e:
+        prove(pto.parse(SLOTS))
+    (d,) = e.value.diagnostics
+    assert d.code == "PTO-E2440" and "pip install 'pto[prove]'" in d.help
+
+
+def test_e2442_an_instruction_that_is_not_followed() -> None:
+    """It stops the proof of what depends on it, and is named."""
+    text = SLOTS.replace("    return", "    pto.syncall\n    return")
+    proof = prove(pto.parse(text))
+    assert proof.verdict == UNKNOWN
+    (d, *_) = proof["flags"].reasons
+    assert d.code == "PTO-E2442" and "syncall: is not followed" in d.message
+    assert d.span is not None and d.span.line == line_of(text, "pto.syncall")
+
+
+def test_an_impossible_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    proof = prove(pto.parse(SLOTS), timeout=1e-9)
+    assert verdicts(proof) == "uuuu" and "takes more than" in proof["bounds"].reasons[0].message
+
+
+#: Kernels of the examples, and the conditions in their comments.
+ASSUMED = {
+    "vector_add": (),
+    "softmax": (),
+    "layer_norm": ("rows % 16 == 0",),
+    "topk": ("cols % 2048 == 0",),
+    "quantised_matmul": ("rows == 128 * blocks",),
+    "gemm": ("m % 128 == 0", "n % 128 == 0", "k % 128 == 0"),
+}
+
+
+@pytest.mark.parametrize("name", ASSUMED)
+def test_examples(name: str) -> None:
+    proof = prove(str(KERNELS / f"{name}.pto"), assume=ASSUMED[name])
+    assert verdicts(proof) == "pppp", proof
+    if ASSUMED[name]:  # without its conditions, there are values that break it
+        assert prove(str(KERNELS / f"{name}.pto"), properties=("bounds",)).verdict == REFUTED
+
+
+#: Bad programs that give an array smaller than their own views say: a proof assumes that arrays hold these.
+SMALL_ARRAYS = ("gm_beyond_array", "gm_stride", "pointer_arithmetic")
+
+
+def test_planted_faults() -> None:
+    """No planted fault is proved absent, and no good program is refuted for the values of its own launch."""
+
+    def check(name: str) -> None:
+        bad, good = corpus.load(f"{name}.bad"), corpus.load(f"{name}.good")
+        broken = {p for c in bad.checks for p in PROPERTIES if is_of(p, c.code)}
+        found = prove(pto.parse(corpus.PROGRAMS / f"{name}.bad.pto"), timeout=20)
+        for prop in broken:
+            assert not found[prop].ok or name in SMALL_ARRAYS, (name, prop)
+        for v in prove(pto.parse(corpus.PROGRAMS / f"{name}.good.pto"), timeout=20).verdicts.values():
+            if v.counterexample is not None:
+                launch = v.counterexample.launch
+                mine = [str(n) for n in launch.args if isinstance(n, int)]
+                given = [a for a in good.arguments if a.lstrip("-").isdigit()]
+                other = launch.blocks != good.options.get("blocks", 1) or "subblocks" in good.options
+                assert mine != given or other or "ranks" in good.options, (name, v.prop)
+
+    each(check, some(corpus.NAMES, 4, by=lambda name: name.split("_")[0]))
+
+
+def test_mutants() -> None:
+    """No launch breaks what is proved of a mutant."""
+
+    def check(number: int) -> None:
+        mutant = every[number]
+        try:
+            module = pto.parse(mutant.text)
+            proof = prove(module, timeout=20)
+        except pto.DiagnosticError:
+            return
+        assert not missed(mutant.text, proof, count=5), (mutant.line, mutant.change)
+
+    every = list(mutants(SLOTS))
+    each(check, some(range(len(every)), 8))
+
+
+def test_proved_kernels_run() -> None:
+    proof = prove(pto.parse(SLOTS))
+    assert not missed(SLOTS, proof, count=10)
+
+
+# -- the tool ----------------------------------------------------------------------------------------------
+
+
+def test_the_tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text(SLOTS)
+    assert main(["prove", str(path)]) == 0
+    assert f"{path}: @slots: proved: bounds, flags, pipes, blocks" in capsys.readouterr().out
+    path.write_text(SLOTS.replace("arith.minsi %left, %c16", "arith.minsi %c16, %c16"))
+    assert main(["prove", str(path), "--property", "bounds", "--save", str(tmp_path / "saved")]) == 1
+    shown = capsys.readouterr()
+    assert (
+        "refuted: bounds" in shown.out
+        and "for blocks = 1, rows = 1" in shown.out
+        and "error[PTO-E2" in shown.err
+    )
+    line = (tmp_path / "saved" / "slots-bounds" / "command.txt").read_text().split()
+    assert main(line[1:]) == 1  # the command that it saved
+    assert "PTO-E2" in capsys.readouterr().err
+    path.write_text(SLOTS.replace("    return", "    pto.syncall\n    return"))
+    assert main(["prove", str(path)]) == 3
+    assert main(["prove", str(path), "--allow-unknown"]) == 0
+    capsys.readouterr()
+    assert main(["prove", str(path), "--json"]) == 3
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["verdict"] == UNKNOWN and record["kernel"] == "slots"
+    with pytest.raises(SystemExit, match="2"):
+        main(["prove", str(path), "--property", "speed"])
