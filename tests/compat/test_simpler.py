@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from pto.compat.simpler import finder
 from pto.compat.simpler.modules import MODULES
 from pto.diag import DiagnosticError
 from pto.engine import journal
+from pto.runtime.compile import CHIP, form_of
 
 HERE = Path(__file__).parent / "chips"
 A = np.arange(64, dtype=np.float32).reshape(8, 8)
@@ -98,6 +100,31 @@ def test_a_chip(simpler: Any) -> None:
     assert (
         np.array_equal(out[0], 101 * (A[1] + A[2])) and np.array_equal(out[1], 2 * A[1]) and not out[2:].any()
     )
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"CoreTaskArgs": "L0TaskArgs", "ChipTaskArgs": "L2TaskArgs"},
+        {"CoreTaskArgs": "Arg", "ChipTaskArgs": "ChipStorageTaskArgs", ".ref()": ""},
+    ],
+    ids=["L2TaskArgs", "ChipStorageTaskArgs"],
+)
+def test_a_chip_by_earlier_names(
+    simpler: Any, names: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources from before ChipTensor: `Tensor` has `buffer.addr` and `start_offset`."""
+    shutil.copytree(HERE, tmp_path / "chips")
+    for path in (tmp_path / "chips").rglob("*.cpp"):
+        text = path.read_text(encoding="utf-8").replace("ChipTensor", "Tensor")
+        for name, earlier in names.items():
+            text = text.replace(name, earlier)
+        if "ChipStorageTaskArgs" in text:
+            text = re.sub(r"given\.tensor\(\d\)", r"from_tensor_arg(\g<0>)", text)
+        path.write_text(text, encoding="utf-8")
+    assert form_of(str(tmp_path / "chips" / "graph.cpp")) == CHIP
+    monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path / "chips")
+    test_a_chip(simpler)
 
 
 def test_what_a_worker_has_loaded(simpler: Any) -> None:
@@ -317,7 +344,7 @@ def test_scene(
             ],
         }  # fmt: skip
         CASES: ClassVar[Any] = [
-            {"name": "right", "platforms": ["a2a3sim"], "params": {"by": 101}},
+            {"name": "right", "platforms": ["a2a3sim"], "params": {"by": 101}, "config": {"block_dim": 3}},
             {"name": "wrong", "platforms": ["a2a3sim"], "params": {"by": 102}, "manual": ["a2a3sim"]},
         ]
 
@@ -328,6 +355,9 @@ def test_scene(
         def compute_golden(self, args: Any, params: Any) -> None:
             args.out[0], args.out[1] = params["by"] * (A[1] + A[2]), 2 * A[1]
 
+    assert setup.Tensor is setup.TensorArg  # an earlier name
+    assert setup.make_tensor_arg(A).shapes == setup.make_tensor_arg(None, A).shapes == A.shape
+    assert TestGraph()._build_config({"block_dim": 3}).block_dim == 3
     module = sys.modules[__name__]
     monkeypatch.setattr(module, "TestGraph", TestGraph, raising=False)
     for words, status, text in (

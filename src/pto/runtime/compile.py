@@ -54,11 +54,12 @@ _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
-#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, with its own headers.
+#: The form of orchestrations whose entry takes ChipTaskArgs, or an earlier name: the same runtime, with
+#: its own headers.
 CHIP = "chip"
 _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
 _CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"
-_CHIP_WORD = re.compile(r"\bChipTaskArgs\b")
+_CHIP_WORD = re.compile(r"\bChipTaskArgs\b|\bL2TaskArgs\b|\(\s*const ChipStorageTaskArgs\b")
 _OURS = "<pto>/"  # prefix of this package's headers in lists of included files
 
 

@@ -52,11 +52,12 @@ class ChipTaskArgs {
     scalar_count_ = count - 1 - tensor_count_ * kWords;
   }
 
-  TensorRef tensor(int32_t i, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+  const ChipTensor& tensor(int32_t i, const char* file = __builtin_FILE(),
+                           int line = __builtin_LINE()) const {
     if (i < 0 || i >= tensor_count_) {
       assert_fail(file, line, "tensor %d of an orchestration that was given %d", i, tensor_count_);
     }
-    return TensorRef(tensors_[i]);
+    return tensors_[i];
   }
   uint64_t scalar(int32_t i, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     if (i < 0 || i >= scalar_count_) {
@@ -100,3 +101,25 @@ static inline GraphSubmitResult rt_submit_graph(uint64_t, void (*part)(const Gra
 static inline void rt_graph_commit() {}
 
 #include "pto_arg_with_deps.h"
+
+// Names of earlier versions, for sources with an entry that takes L2TaskArgs or ChipStorageTaskArgs. `Tensor` is
+// a macro because handles have that name in the headers above.
+using L2TaskArgs = ChipTaskArgs;
+using ChipStorageTaskArgs = ChipTaskArgs;
+using L0TaskArgs = CoreTaskArgs;
+using Arg = CoreTaskArgs;
+template <uint32_t Most = 16>
+using L0TaskArgsWithDeps = CoreTaskArgsWithDeps<Most>;
+template <uint32_t Most = 16>
+using ArgWithDeps = CoreTaskArgsWithDeps<Most>;
+using L0TaskPredicate = CoreTaskPredicate;
+using ContinuousTensor = ChipTensor;
+inline ChipTensor from_tensor_arg(const ChipTensor& tensor, bool manual_dep = false, int32_t version = 0) {
+  ChipTensor made = tensor;
+  made.manual_dep = manual_dep;
+  made.version = version;
+  return made;
+}
+#define Tensor ChipTensor
+#define LOG_INFO_V0 LOG_INFO
+#define LOG_INFO_V9 LOG_INFO

@@ -43,6 +43,7 @@ struct ChipTensor {
     for (uint32_t d = 0; d < ndims; d++) last += uint64_t{shapes[d] - 1} * strides[d];
     return last + 1;
   }
+  const ChipTensor& ref() const { return *this; }
   bool is_device_memory() const { return address_space == AddressSpace::DEVICE; }
   template <class T>
   T* data_as() const {

@@ -11,11 +11,12 @@
 #include "data_type.h"
 #include "tensor_data.h"
 
-#ifdef __CPU_SIM  // kernel arguments, by their name in orchestrations of pto2/chip
+#ifdef __CPU_SIM  // kernels get descriptors, under the present name of pto2/chip or an earlier one
 using ChipTensor = TensorData;
+using Tensor = TensorData;
 #endif
 
-#ifndef PTO_CPU_LEAN  // kernels get descriptors
+#ifndef PTO_CPU_LEAN
 
 #ifdef PTO2_LEAN
 #include <array>  // the least that brings std::min and std::swap
@@ -26,6 +27,8 @@ using ChipTensor = TensorData;
 #endif
 
 #include "tensor_pool.h"
+
+#ifndef __CPU_SIM
 
 /// Copies share the descriptor, so an address that the runtime gives to an output is seen through all of
 /// them. view, reshape, transpose and copy make descriptors of their own: use them on an intermediate tensor
@@ -217,5 +220,7 @@ inline Tensor make_tensor(const uint64_t shapes[], uint64_t ndims, DataType dtyp
                           int line = __builtin_LINE()) {
   return pto2_detail::whole_tensor(nullptr, shapes, ndims, dtype, version, file, line);
 }
+
+#endif
 
 #endif

@@ -17,5 +17,6 @@ def make_chip_tensor_arg(tensor: Any) -> Tensor:
     return as_tensor(tensor)
 
 
-def make_tensor_arg(worker: Any, tensor: Any) -> Tensor:
-    return as_tensor(tensor)
+def make_tensor_arg(*given: Any) -> Tensor:
+    """Return an argument for a tensor, the last parameter. Earlier versions had no worker before it."""
+    return as_tensor(given[-1])

@@ -35,7 +35,7 @@ _TAGS = {
     ArgDirection.OUT: TensorArgType.OUTPUT_EXISTING,
     ArgDirection.INOUT: TensorArgType.INOUT,
 }
-_CONFIG_KEYS = ("aicpu_thread_num", "runtime_env", "device_count", "num_sub_workers")
+_CONFIG_KEYS = ("aicpu_thread_num", "block_dim", "runtime_env", "device_count", "num_sub_workers")
 _RING_KEYS = ("ring_task_window", "ring_heap", "ring_dep_pool")
 
 
@@ -429,7 +429,7 @@ class SceneTestCase:
         )
 
     def _build_config(self, config: Mapping[str, Any], *_: Any, **__: Any) -> CallConfig:
-        made = CallConfig(aicpu_thread_num=config.get("aicpu_thread_num", 0))
+        made = CallConfig(config.get("aicpu_thread_num", 0), config.get("block_dim", 0))
         for name, value in config.get("runtime_env", {}).items():
             setattr(made.runtime_env, name, value)
         return made

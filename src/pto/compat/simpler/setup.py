@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from .callables import KernelCompiler, RuntimeBuilder, ensure_pto_isa_root, extract_text_section
-from .interop import make_chip_tensor_arg, torch_dtype_to_datatype
+from .interop import make_chip_tensor_arg, make_tensor_arg, torch_dtype_to_datatype
 from .modules import MODULES
 from .scene import (
     CallableNamespace,
@@ -18,6 +18,9 @@ from .scene import (
     scene_level,
     scene_test,
 )
+
+#: An earlier name.
+Tensor = TensorArg
 
 
 def __getattr__(name: str) -> Any:
@@ -34,10 +37,12 @@ __all__ = [
     "SceneTestCase",
     "SceneTestLevel",
     "TaskArgsBuilder",
+    "Tensor",
     "TensorArg",
     "ensure_pto_isa_root",
     "extract_text_section",
     "make_chip_tensor_arg",
+    "make_tensor_arg",
     "scene_level",
     "scene_test",
     "torch_dtype_to_datatype",
