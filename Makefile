@@ -1,6 +1,6 @@
 # Every target sets up what it needs, in a virtual environment (.venv): `demo` the package with what it needs to run,
-# `test` the test tools and all functions of engine native, `lint` the linters. Needs Python 3.10+ with its headers
-# and a C++20 compiler; cmake and ninja, where the machine has none, come from the package index.
+# `test` the test tools, `matrix` and `bench` all functions of engine native, `lint` the linters. Needs Python 3.10+
+# with its headers and a C++20 compiler; cmake and ninja, where the machine has none, come from the package index.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -20,8 +20,9 @@ TESTS := $(VENV)/.setup-test
 LINTERS := $(VENV)/.setup-lint
 DOCS := $(VENV)/.setup-docs
 PACKAGES := $(VENV)/packages
+FULL := $(VENV)/.setup-full
 # Compiled functions of engine native: those that examples use, or all (native); see CMakeLists.txt.
-PACKS ?= $(if $(wildcard $(TESTS)),native,usual)
+PACKS ?= $(if $(wildcard $(FULL)),native,usual)
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
@@ -99,6 +100,9 @@ $(PACKAGES): FORCE | $(BIN)/python
 	@find src/pto -name __init__.py | sort | cmp -s - $@ || \
 	  { rm -f $(VENV)/lib/python*/site-packages/_editable_skbc_pto.*; find src/pto -name __init__.py | sort > $@; }
 
+# Install what an extra of pyproject.toml names, without pto itself.
+EXTRA = sed -n '/^$(1) = \[/,/^\]/s/^  "\(.*\)",.*/\1/p' pyproject.toml | $(PIP) -r /dev/stdin
+
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py $(PACKAGES) | $(BIN)/python
 	@echo 'make: installing what the package needs into $(VENV)'
 	@$(PIP) numpy ml_dtypes & numpy=$$!; \
@@ -108,13 +112,17 @@ $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/e
 
 $(TESTS): $(SETUP)
 	@echo 'make: installing the test tools into $(VENV)'
-	$(call INSTALL,native,'.[test]')
+	@$(call EXTRA,test)
 	@$(BIN)/python -m compileall -q -j 0 src/pto
+	@touch $@
+
+$(FULL): $(TESTS)
+	$(call INSTALL,native,.)
 	@touch $@
 
 $(LINTERS): $(SETUP)
 	@echo 'make: installing the linters into $(VENV)'
-	@$(PIP) $$(sed -n '/^lint = \[/,/^\]/s/^  "\(.*\)",.*/\1/p' pyproject.toml)
+	@$(call EXTRA,lint)
 	@touch $@
 
 $(DOCS): $(SETUP)
@@ -171,7 +179,7 @@ newest:
 	@sed 's/;.*//; s/-/_/g' constraints.txt | grep == | sort | comm -13 - build/newest/versions
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
-matrix: $(TESTS)
+matrix: $(FULL)
 	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
 
 lint: $(LINTERS)
@@ -190,7 +198,7 @@ validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)
 
 bench: export PTO_NATIVE_COMPILE = always
-bench: $(TESTS)
+bench: $(FULL)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 docs: $(DOCS)

@@ -28,7 +28,6 @@ from tests.users import shared_folder
 from pto import cache, knobs
 from pto.asm import parse_source
 from pto.diag import Diagnostic, Source
-from pto.engine.cpp import compiler
 from pto.verifier import verify
 
 #: `op //~ CODE CODE`: the diagnostics expected on this line.
@@ -76,11 +75,9 @@ def pytest_configure(config: pytest.Config) -> None:
     kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # no other process uses those of a round
     # Products are small, and threads of BLAS spin while they wait for each other: each worker has one.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    # Calls that the package's pack lacks are compiled, so that engine native is tested and not the executors
-    # as its fallback (tests/engine/native/test_generic.py).
-    os.environ.update(
-        PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder, PTO_NATIVE_COMPILE="always"
-    )
+    os.environ.update(PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder)
+    # `make matrix` compiles as the engines do, and calls that the package's pack lacks instead of interpreting them.
+    os.environ.update({"PTO_NATIVE_COMPILE": "always"} if sampling.EVERY else {"PTO_CXXFLAGS": "-O0"})
     cache.prune(_KEPT_BYTES, grace=3600)
 
 
@@ -130,15 +127,6 @@ def public() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pto-public-", dir=shared_folder()) as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are compiled in half the time, for tests of what many instructions give; `make matrix` compiles
-    them as the engine does."""
-    if not sampling.EVERY:
-        for name in ("GCC_FLAGS", "CLANG_FLAGS"):
-            monkeypatch.setattr(compiler, name, ("-O0",))
 
 
 @pytest.fixture

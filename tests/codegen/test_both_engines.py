@@ -16,7 +16,6 @@ from pto.diag import DiagnosticError
 
 from .shapes import HEAD, TILE, WINDOW, body, emit, in_order, window
 
-pytestmark = pytest.mark.usefixtures("quick")
 needs_compiler = pytest.mark.skipif(
     shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler"
 )

@@ -230,7 +230,6 @@ def indexed(target: str) -> list[Case]:
 
 
 @needs_compiler
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("target", ["cpu", "a3", "a5"])
 def test_numbers_of_the_field(target: str) -> None:
     check(target, [*masks(target), *loads(target), *sums(target), *packs(target), *indexed(target)])

@@ -16,7 +16,6 @@ from pto.isa import ctrl
 
 from .native.without_pack import compile_calls
 
-pytestmark = pytest.mark.usefixtures("quick")
 ROWS = (
     "ld_dev st_dev dcci dsb get_ctrl set_ctrl sbitset0 sbitset1 set_atomic_add set_atomic_max set_atomic_min "
     "set_atomic_none set_atomic_f32 set_atomic_f16 set_atomic_bf16 set_atomic_s32 set_atomic_s16 set_atomic_s8"

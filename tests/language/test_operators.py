@@ -406,7 +406,6 @@ WAYS = (
 )  # fmt: skip
 
 
-@pytest.mark.usefixtures("quick")
 def test_operators(tmp_path: Path) -> None:
     """Every case in one way."""
     every = [(case, way) for family in FAMILIES.values() for case in family for way in WAYS if case.has(*way)]

@@ -45,7 +45,6 @@ def launches(*targets: str) -> Callable[[Callable[[str], Iterator[Launch]]], Non
     return lambda made: LAUNCHES.extend((made, target) for target in targets)
 
 
-@pytest.mark.usefixtures("quick")
 def test_kernels() -> None:
     """The kernels below, compiled together."""
     every = [launch for made, target in some(LAUNCHES, 2, by=itemgetter(0)) for launch in made(target)]

@@ -141,7 +141,6 @@ def test_of_the_corpus(part: int) -> None:
     each(check, some([n for n in NAMES if advised(f"{n}.bad")], 3)[part::4])
 
 
-@pytest.mark.usefixtures("quick")
 def test_which_programs_have_advice() -> None:
     def check(name: str, codes: set[str], advice: bool) -> None:
         assert advice == (not codes <= _VALUES and name not in UNADVISED), name
@@ -231,7 +230,6 @@ def built(file: str, text: str, folder: Path) -> dict[str, cpp.TracedKernel]:
     return {e.name: cpp.TracedKernel(library.path, e.name) for e in entries}
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("file", cpp.FILES if EVERY else ["events"])
 def test_of_cpp(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All kernels of a file are mended at once, a step of each at a time: building is what takes long."""
@@ -283,7 +281,6 @@ def follow(file: Path, found: Callable[[], list[Diagnostic]]) -> int:
     pytest.fail(f"it does not end:\n{file.read_text(encoding='utf-8')}")
 
 
-@pytest.mark.usefixtures("quick")
 def test_of_a_graph(tmp_path: Path) -> None:
     def check(name: str) -> None:
         fault = graphs.FAULTS[name]
@@ -300,7 +297,6 @@ def test_of_a_graph(tmp_path: Path) -> None:
     each(check, graphs.FAULTS if EVERY else ["race"])
 
 
-@pytest.mark.usefixtures("quick")
 def test_of_the_language(tmp_path: Path) -> None:
     """Kernels of the language get their flags from the tools; only C++ that a program submits has such advice."""
     shutil.copytree(Path(__file__).parent / "language", tmp_path / "language")

@@ -28,8 +28,6 @@ from pto.isa.profiles import profile
 
 from .corpus import _value
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 FOLDER = Path(__file__).parent / "cpp"
 FILES = sorted(p.stem for p in FOLDER.glob("*.cpp"))
 _ONLY = re.compile(r"// (good|bad)\b")

@@ -22,7 +22,6 @@ OPEN = [(name, door) for name, c in CORPORA.items() for door, way in c.doors.ite
 
 @pytest.mark.parametrize(("corpus", "door"), OPEN)
 @pytest.mark.filterwarnings("ignore::pto.language.problems.LanguageWarning")
-@pytest.mark.usefixtures("quick")
 def test_the_fault_is_found(corpus: str, door: str) -> None:
     CORPORA[corpus].check(door)
 

@@ -43,7 +43,6 @@ def without(path: Path, line: int) -> None:
     path.write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-@pytest.mark.usefixtures("quick")
 def test_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     everything = "PTO_TEST_EMITTED" in os.environ
     some = (
@@ -65,7 +64,6 @@ def test_of_graphs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     each(missed, some)
 
 
-@pytest.mark.usefixtures("quick")
 def test_of_a_kernel(tmp_path: Path) -> None:
     """The example with a race, mended as the report says."""
     a = np.ones((64, 128), np.float32)

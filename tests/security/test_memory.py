@@ -116,7 +116,6 @@ class _Memory:
         return str(result.diagnostics[0].message)
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("engine", ["native", "reference", "cpp"])
 def test_programs(engine: str) -> None:
     """Engine native is made from the headers of engine cpp and runs them all."""
@@ -129,7 +128,8 @@ def test_programs(engine: str) -> None:
             refused(e.diagnostics)
             assert not e.diagnostics[0].code.startswith("PTO-E24"), e  # nothing was tried
             return
-        assert said != "ok" or engine == "reference", said  # NumPy does not touch missing memory
+        # The reference engine looks at no more of a view than an instruction touches.
+        assert said != "ok" or (engine, name) == ("reference", "loaded: a size that wraps"), said
 
     cases = [(checked, *item) for checked in (True, False) for item in TEXTS.items()]
     each(run, some(cases, 8, by=lambda c: c[0]) if engine == "cpp" else cases)

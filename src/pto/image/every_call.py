@@ -1,7 +1,8 @@
 """The calls that a pack has functions for. As a program, write the sources of a pack:
 
     python -m pto.image.every_call FOLDER PARTS             every legal form of every instruction
-    python -m pto.image.every_call FOLDER PARTS PROGRAMS    the calls of the programs in a folder
+    python -m pto.image.every_call FOLDER PARTS PROGRAMS    the calls of the programs in a folder, and all
+                                                            that no executor can perform
 
 Sizes, targets and numbers are not part of a call, so all calls are some thousands. A program may make other
 calls: moves between layouts that no witness has, or combined attributes.
@@ -33,6 +34,7 @@ from ..witness.plan import Plan, make_attribute, plans, violated
 from ..witness.programs import build
 from . import pack
 from .calls import NoCall, OpenTypes, printer, recorder
+from .generic import always_compiled
 from .lower import is_call
 
 #: Instructions that move tiles from one memory or layout to another.
@@ -69,8 +71,9 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
 
 
 def usual(programs: Path) -> dict[str, str]:
-    """Return the calls of the legal programs below a folder, for each target, with their instructions."""
-    found: dict[str, str] = {}
+    """Return the calls of the legal programs below a folder, for each target, and all calls that need
+    compiled functions, with their instructions."""
+    found = calls([row for row in rows() if always_compiled(row)])
     for path in sorted(programs.rglob("*.pto")):
         try:
             module = parse(path.read_text(encoding="utf-8"))

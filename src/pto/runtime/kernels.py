@@ -198,7 +198,9 @@ def _stamp(file: str) -> tuple[int, ...]:
 
 
 def _around() -> tuple[str, ...]:
-    return knobs.get("PTO_CXX") or "", knobs.get("PTO_CACHE_DIR") or "", os.environ.get("PATH", "")
+    return *(knobs.get(name) for name in ("PTO_CXX", "PTO_CXXFLAGS", "PTO_CACHE_DIR")), os.environ.get(
+        "PATH", ""
+    )
 
 
 def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _CompiledKernel | None:

@@ -11,8 +11,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import pto
 from pto import DiagnosticError, cache, knobs
 from pto.engine.cpp import build, compiler, digest
 from pto.isa.profiles import profile
@@ -194,6 +196,19 @@ def test_a_compiler_may_come_with_options() -> None:
         assert compiler.find().command == (real.command[0], "-DX=1")
 
 
+def test_flags_of_the_user_win(tmp_path: Path) -> None:
+    source = tmp_path / "k.cpp"
+    source.write_text(
+        "#include <pto/pto-inst.hpp>\n__global__ AICORE void k(__gm__ int* y) {\n#ifdef MINE\n  y[0] = MINE;\n#endif\n}\n"
+    )
+    y = np.zeros(1, np.int32)
+    for flags, n in (("-DMINE=1", 1), ("-DMINE=1  -UMINE -DMINE=2", 2)):  # and each has a kernel of its own in the cache
+        with knobs.override(PTO_CXXFLAGS=flags):
+            assert compiler.find().flags[-len(flags.split()) :] == flags.split()
+            pto.kernel(source, engine="cpp")(y)
+        assert y[0] == n
+
+
 def test_the_first_that_works_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = shutil.which("g++") or shutil.which("clang++")
     broken = script(tmp_path / "g++", "exit 1")
@@ -264,10 +279,6 @@ def test_headers_are_read_again_only_when_they_changed(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF no library"], ids=["empty", "garbage"])
 def test_something_else_in_the_place_of_a_library_is_built_again(folder: Path, content: bytes) -> None:
-    import numpy as np
-
-    import pto
-
     text = (
         "func.func @k(%p: !pto.ptr<i32>) {\n  %c0 = arith.constant 0 : index\n"
         "  %n = arith.constant 7 : i32\n  pto.store_scalar %n, %p[%c0] : !pto.ptr<i32>, i32\n  return\n}\n"

@@ -15,7 +15,6 @@ from pto.engine.cpp.compiler import NO_REGISTERS, TILES_ONLY, header_flags
 
 from ..native.test_native import CASES
 
-pytestmark = pytest.mark.usefixtures("quick")
 EXAMPLES = Path(__file__).parents[3] / "examples"
 Array = np.ndarray[Any, Any]
 

@@ -416,7 +416,6 @@ def _cases(kind: str) -> list[Case]:
     return some(made[kind](), 8, by=lambda c: (c.row.name, c.plan.attrs.get("quant_mode")))
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["copies", "moves", "raw moves", "products", "ways out"])
 def test_rows(kind: str) -> None:
     assert differences(_cases(kind)) == []

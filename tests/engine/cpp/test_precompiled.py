@@ -13,7 +13,6 @@ import pto
 from pto import cache
 from pto.engine.cpp import compiler, precompiled
 
-pytestmark = pytest.mark.usefixtures("quick")
 KERNEL = """
 __global__ AICORE void add(__gm__ float* a, __gm__ float* c) {{
   for (int i = 0; i < 8; ++i) c[i] = a[i] + {};

@@ -15,8 +15,6 @@ from pto.diag import DiagnosticError
 from .. import test_comm, test_debug, test_dma, test_sync
 from ..test_fifo import cube_to_vector, data
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 
 @pytest.mark.parametrize(("arch", "split", "slots"), some([("a3", 1, 4), ("a5", 2, 4), ("a3", 0, 8)], 3))
 def test_fifos(arch: str, split: int, slots: int) -> None:

@@ -18,7 +18,6 @@ from pto.asm import to_text
 from pto.cli.main import main
 from pto.diag import DiagnosticError, render
 
-pytestmark = pytest.mark.usefixtures("quick")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 
 #: Kernels of the corpus that a program has no words for, and of what.

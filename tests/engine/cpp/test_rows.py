@@ -246,7 +246,6 @@ PARTS = 24 if EVERY else 1
 
 
 @pytest.mark.parametrize("column", ISAS)
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_rows(part: int, column: str) -> None:
     """One library for many rows: reading the headers takes as long as compiling a dozen of them."""

@@ -16,7 +16,6 @@ from pto.engine.cpp.lines import Line
 from pto.engine.cpp.places import LibraryPlaces
 from pto.engine.sanitize.advice import applied
 
-pytestmark = pytest.mark.usefixtures("quick")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 
 

@@ -102,7 +102,6 @@ def test_what_has_no_call_is_named() -> None:
 PARTS = 24 if EVERY else 2
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_rows(part: int) -> None:
     found = [case for row in rows()[part::PARTS] for case in cases(row.name)[0]]

@@ -181,6 +181,7 @@ def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest
     name = next(n for n, call in enumerate(image.calls) if "TADD(" in call)
     own, known = image.calls[name], machine.missing
     asked: list[str] = []
+    monkeypatch.setenv("PTO_NATIVE_COMPILE", "always")
     monkeypatch.setattr(machine, "compiled", lambda calls: asked.extend(calls) or pytest.fail("compiled"))
     monkeypatch.setattr(machine, "kept", lambda calls: None)
 

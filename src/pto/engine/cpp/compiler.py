@@ -99,9 +99,10 @@ class Compiler(Record):
 
     @property
     def flags(self) -> list[str]:
-        """The flags of every kernel."""
+        """The flags of every kernel; those of the user come last, and so win."""
         more = CLANG_FLAGS if self.is_clang else GCC_FLAGS
-        return [*FLAGS, *more, *DIVISION, *(["-march=native"] if self.march_native else [])]
+        native = ("-march=native",) if self.march_native else ()
+        return [*FLAGS, *more, *DIVISION, *native, *knobs.get("PTO_CXXFLAGS").split()]
 
     @property
     def identity(self) -> str:

@@ -171,7 +171,7 @@ class GenericCall:
         text = f"touches bytes {fault.low}..{fault.high} of {buffer.name}, which has {buffer.limit} bytes"
         if not buffer.name:
             text = f"touches {high - low} bytes at {low:#x}, which no array of the launch holds"
-        return _failed(call, f"[PTO-E2101] {row.name.upper()}: {text}")
+        return _failed(call, f"[PTO-E2101] {row.name}: {text}")
 
 
 def _placed(place: int | None) -> int:

@@ -44,7 +44,7 @@ class _Out:
     """The output of executors."""
 
     def write(self, text: str) -> None:
-        library().raw("pto_vm_print")(text.encode())
+        library().raw("pto_vm_print")(text.encode("utf-8", "surrogateescape"))
 
 
 class _Peer:

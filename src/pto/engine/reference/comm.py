@@ -62,7 +62,10 @@ class _Box:
 def _extents(view: View) -> Extents:
     if len(view.dims) > 5:
         raise IllegalInstruction(f"expects %{view.name} to have at most 5 dimensions, got {len(view.dims)}")
-    return view.dims5[0]
+    found = view.dims5[0]
+    if min(found) < 0:
+        raise IllegalInstruction(f"expects the sizes of %{view.name} to be at least 0, got {min(found)}")
+    return found
 
 
 def _shown(extents: Extents) -> str:
