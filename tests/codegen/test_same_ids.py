@@ -1,6 +1,6 @@
 """The same violation has the same id in a program and in C++.
 
-Programs one change away from a legal one (`pto.witness.mutate`) that break a rule which C++ types decide: the
+Programs one change away from a legal one (`tests/witness/mutate.py`) that break a rule which C++ types decide: the
 verifier says its id, and so does the compiler, of the check that the intrinsic calls. Where the change is one
 of a valid region or a number, the same program with that left open is legal, and a run says the id: the
 reference engine, and C++ that is compiled with PTO_CHECKED.
@@ -35,11 +35,11 @@ from pto.isa.row import Row
 from pto.isa.rule_trees import names_in
 from pto.isa.rules import Rule, broken
 from pto.verifier.rows import RowChecker
-from pto.witness.mutate import variants
 from pto.witness.plan import Plan, dtype_choices, environment, forms, plan, with_element
 from pto.witness.programs import build
 
 from ..native.instructions import COMPILER, DEFINES, INCLUDE
+from ..witness.mutate import variants
 
 
 @cache

@@ -1,6 +1,6 @@
 """The legality matrix: every row, in every column, with every element type, form of text and rule.
 
-The programs come from `pto.witness` (legal by construction) and `pto.witness.mutate` (one change away).
+The programs come from `pto.witness` (legal by construction) and `mutate` (one change away).
 A rule counts as tested when there is a legal program, and a program one change away from it that is refused
 with the code and message of that rule: its passing and its failing twin.
 """
@@ -27,7 +27,6 @@ from pto.isa.rule_trees import explain
 from pto.isa.rules import broken
 from pto.verifier import verify
 from pto.verifier.rows import RowChecker
-from pto.witness.mutate import variants
 from pto.witness.plan import (
     Plan,
     dtype_choices,
@@ -40,6 +39,8 @@ from pto.witness.plan import (
     with_element,
 )  # fmt: skip
 from pto.witness.programs import build
+
+from .mutate import variants
 
 #: (row, rule) that no program of one change can break, with the reason.
 UNREACHABLE: dict[tuple[str, str], str] = {}

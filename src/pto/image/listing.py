@@ -44,10 +44,6 @@ _CALLED = re.compile(r"([A-Za-z_]\w*)(?:<[^()]*>)?\(")
 _BYTES = 8  # of a line of the frame
 
 
-def is_listing(text: str) -> bool:
-    return text.startswith(HEAD + " ")
-
-
 # -- images to text -----------------------------------------------------------------------------------------
 
 

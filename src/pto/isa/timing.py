@@ -98,10 +98,6 @@ class Machine(Record):
     def us(self, cycles: float) -> float:
         return cycles / self.mhz
 
-    def peak_flops(self, bits: int = 16) -> float:
-        """Return the operations per cycle of all cube cores, for operands of `bits` bits."""
-        return 2 * 16 * 16 * (256 / max(bits, 8)) * self.aic * (0.5 if bits >= 32 else 1)
-
 
 _A2A3: dict[str, tuple[float, str]] = {
     "mhz": (1850, "derived: platform description of the vendor"),

@@ -68,8 +68,6 @@ OVERHEADS = (
 
 #: Clock of the cores, for durations in cycles.
 CLOCK_MHZ = 1850
-#: Microseconds of a launch from the host, which is in no trace; fixed.
-LAUNCH_US = 43.3
 
 
 class RuntimeMachine(Record):

@@ -1,8 +1,7 @@
 """A minimal legal program for every row of the table, for the documentation and the matrix test.
 
 `build` makes the program around one planned instruction (`plan`): a function whose arguments are the
-operands, with the scope, core and other instructions that the instruction needs. `mutate` derives illegal
-variants.
+operands, with the scope, core and other instructions that the instruction needs.
 """
 
 from __future__ import annotations

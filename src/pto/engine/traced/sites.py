@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -63,9 +63,6 @@ from .types import (
     Kind,
     kind_at,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _UNBOUND = (1 << 64) - 1
 

@@ -121,14 +121,6 @@ class Measures:
             return self.kernel_cycles
         return float(self.columns.last[core] - self.columns.first[core])
 
-    @cached_property
-    def mean_share(self) -> dict[str, float]:
-        """Mean busy share of all cores with the pipe."""
-        found: dict[str, list[float]] = {}
-        for use in self.pipes:
-            found.setdefault(use.pipe, []).append(use.busy / (self._span(use.core) or 1.0))
-        return {pipe: sum(shares) / len(shares) for pipe, shares in found.items()}
-
     def overlap(self, first: str, second: str) -> float:
         """Return the share of the work of the shorter of two pipes that overlaps the other, over all cores
         with both."""

@@ -88,11 +88,6 @@ class Trace:
     def __len__(self) -> int:
         return len(self.core)
 
-    def pipe_number(self, name: str) -> int:
-        if name not in self.pipes:
-            self.pipes.append(name)
-        return self.pipes.index(name)
-
     def charge_for(self, machine: Machine) -> Trace:
         """Return the same trace with the costs of another machine."""
         new = self.copy()

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ..ir.attrs import ArrayAttr, Attribute, IntAttr
-from ..ir.types import (
+from pto.ir.attrs import ArrayAttr, Attribute, IntAttr
+from pto.ir.types import (
     ConvTileType,
     EventIdArrayType,
     MaskType,
@@ -19,13 +19,13 @@ from ..ir.types import (
     ViewType,
     VRegType,
 )  # fmt: skip
-from ..isa.dtypes import DTYPES
-from ..isa.enums import ENUMS
-from ..isa.machine import POINTER_SPACES
-from ..isa.profiles import LOCATIONS
-from ..isa.row import Operand
-from ..isa.tile import COMPACT_MODES, FRACTALS, LAYOUTS
-from .plan import Plan, make_attribute, operand_types, with_element
+from pto.isa.dtypes import DTYPES
+from pto.isa.enums import ENUMS
+from pto.isa.machine import POINTER_SPACES
+from pto.isa.profiles import LOCATIONS
+from pto.isa.row import Operand
+from pto.isa.tile import COMPACT_MODES, FRACTALS, LAYOUTS
+from pto.witness.plan import Plan, make_attribute, operand_types, with_element
 
 _SCALARS = tuple(dict.fromkeys(("index", *(d.mlir for d in DTYPES.values()))))
 _NUMBERS = (
