@@ -137,14 +137,21 @@ class PyRun {
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
-  /// Return (code, text, exception, kernel, mark, task, site); code 0 without a failure. The exception is
-  /// moved out, because its traceback refers to this run. Unknown parts are empty.
+  /// Keep accesses to this memory in the order of all cores (Machine::keep_order).
+  void keep_order(uint64_t first, uint64_t last) { exec().machine().keep_order(first, last); }
+
+  /// Return (code, text, exception, kernel, mark, task, site, others); code 0 without a failure. The exception
+  /// is moved out, because its traceback refers to this run. Unknown parts are empty. `others` are kernel,
+  /// mark and task of the other cores of a deadlock.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
-    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1, -1, "");
+    nb::list others;
+    if (!failure.failed()) return nb::make_tuple(0, "", nb::none(), -1, -1, -1, "", others);
+    for (const StuckCore& core : failure.others())
+      others.append(nb::make_tuple(core.kernel, core.mark, core.task));
     return nb::make_tuple(static_cast<int>(failure.code()), failure.text(), thrown, failure.kernel(),
-                          failure.mark(), failure.task(), failure.site());
+                          failure.mark(), failure.task(), failure.site(), others);
   }
 
  protected:
@@ -297,6 +304,7 @@ class PyRun {
     out["counters"] = as_bytes(counters);
     out["edges"] = as_bytes(edges);
     out["uses"] = as_bytes(exec().machine().uses());
+    out["ordered_uses"] = as_bytes(exec().machine().ordered_uses());
     out["start"] = exec().virtual_time() != nullptr ? VirtualTime::kBegin : started_;
     return out;
   }

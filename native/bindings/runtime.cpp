@@ -233,6 +233,12 @@ class PyTensormap final : public PyRun {
     return out;
   }
 
+  nb::list order() {
+    nb::list out;
+    for (const auto& [earlier, later] : graph_->order()) out.append(nb::make_tuple(earlier, later));
+    return out;
+  }
+
  private:
   static int read_args(const nb::bytes& roles, nb::handle values, Arg* args) {
     const char* role = roles.c_str();
@@ -356,8 +362,10 @@ NB_MODULE(_runtime, m) {
       .def("ask_durations", &PyTensormap::ask_durations)
       .def("forget_durations", &PyTensormap::forget_durations)
       .def("failure", &PyTensormap::failure)
+      .def("keep_order", &PyTensormap::keep_order)
       .def("stats", &PyTensormap::stats)
       .def("records", &PyTensormap::records)
-      .def("hazards", &PyTensormap::hazards);
+      .def("hazards", &PyTensormap::hazards)
+      .def("order", &PyTensormap::order);
   bind_graph(m);
 }

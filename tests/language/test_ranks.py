@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 import pto.language as pl
 import pto.language.distributed as pld
+from pto import knobs
 from pto.diag import DiagnosticError
+from pto.engine import journal
 
 F32 = np.float32
 COLS = 64
@@ -20,6 +23,11 @@ RANKS = 3
 
 def _config(count: int = RANKS) -> pl.RunConfig:
     return pl.RunConfig(distributed_config=pld.DistributedConfig(device_ids=list(range(count))))
+
+
+def _line(span: Any) -> str:
+    assert span is not None
+    return Path(__file__).read_text().splitlines()[span.line - 1].strip()
 
 
 def _given(*shape: int) -> Any:
@@ -130,6 +138,45 @@ def test_orchestrators_that_wait_for_other_ranks() -> None:
         compiled.execute([x, y], seed=seed)
         np.testing.assert_array_equal(y, want)
     y = np.zeros_like(x)
+    assert str(compiled.run([x, y], sanitize="all")).startswith("ok")
+    np.testing.assert_array_equal(y, want)
+
+
+@pl.jit
+def by_parts_it_was_told(
+    x: pl.Tensor[[1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[2, COLS], pl.INT32]],
+    data: pld.DistributedTensor[[1, COLS], pl.INT32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+):  # fmt: skip
+    told = pl.create_tensor([1, COLS], dtype=pl.INT32)
+    told = tell(x, data, signal, told)
+    for i in pl.parallel(2):
+        n = pl.read(told, [0, i])
+        row = y[i : i + 1, :]
+        row = fill(n + i, row)
+    return y
+
+
+@pl.jit.host
+def asked_in_parallel(
+    x: pl.Tensor[[RANKS, 1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[RANKS, 2, COLS], pl.INT32]]
+):
+    places = pld.alloc_window_buffer(COLS * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [1, COLS], dtype=pl.INT32)
+        signal = pld.window(signals, [RANKS, 1], dtype=pl.INT32)
+        by_parts_it_was_told(x[r], y[r], data, signal, device=r)
+
+
+def test_orchestrators_that_wait_in_a_parallel_loop() -> None:
+    """The claim of a parallel loop holds for the tasks of its own rank only."""
+    x = np.arange(1, RANKS + 1, dtype=np.int32).repeat(COLS).reshape(RANKS, 1, COLS) * 10
+    want = np.roll(x, 1, axis=0) + np.arange(2, dtype=np.int32)[:, None]
+    y = np.zeros_like(want)
+    compiled = asked_in_parallel.compile(x, y, config=_config())
+    compiled.execute([x, y], seed=0)
+    np.testing.assert_array_equal(y, want)
+    y = np.zeros_like(want)
     assert str(compiled.run([x, y], sanitize="all")).startswith("ok")
     np.testing.assert_array_equal(y, want)
 
@@ -333,6 +380,94 @@ def test_who_waits_for_ever_is_told() -> None:
     (found,) = halves.run(x, y, config=_config(2), sanitize="race").diagnostics
     assert found.code == "PTO-E2104" and "waits for signal" in found.message
     np.testing.assert_array_equal(y[1], x[1])  # the other rank is through
+
+
+@pl.jit.incore
+def crossed(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], signal: pld.DistributedTensor[[2, 1], pl.INT32]):  # fmt: skip
+    if pld.rank(pld.get_comm_ctx(signal)) == 1:
+        pld.system.wait(signal, [0, 0], 2)
+    else:
+        pld.system.wait(signal, [1, 0], 3)
+    y[:, :] = pl.add(x, 0.0)
+
+
+@pl.jit.host
+def both_wait(x: pl.Tensor[[2, 2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, 2, COLS], pl.FP32]]):
+    buffer = pld.alloc_window_buffer(2 * 4)
+    for r in pl.range(2):
+        crossed(x[r], y[r], pld.window(buffer, [2, 1], dtype=pl.INT32), device=r)
+
+
+def test_every_wait_of_a_deadlock_has_its_line() -> None:
+    """The message names the windows, and the notes have the lines of the other ranks."""
+    x = _given(2, 2, COLS)
+    with pytest.raises(DiagnosticError) as e:
+        both_wait.compile(x, x, config=_config(2)).execute([x, x.copy()])
+    (found,) = e.value.diagnostics
+    assert found.code == "PTO-E2624"
+    waits = re.findall(r"waits for (.*)", found.message)
+    assert sorted(waits) == [
+        "a signal of %signal at byte 4 ge 3 (holds 0)",
+        "a signal of %signal ge 2 (holds 0)",
+    ]
+    lines = {_line(span) for _, span in [("", found.span), *found.notes] if span is not None}
+    assert lines == {"pld.system.wait(signal, [0, 0], 2)", "pld.system.wait(signal, [1, 0], 3)"}
+
+
+@pl.jit
+def in_two_halves(
+    a: pl.Tensor[[COLS, COLS], pl.FP32], b: pl.Tensor[[COLS, COLS], pl.FP32], y: pl.Out[pl.Tensor[[COLS, COLS], pl.FP32]],
+    data: pld.DistributedTensor[[COLS, COLS], pl.FP32], done: pld.DistributedTensor[[2, 1], pl.INT32],
+    rank: pl.Scalar[pl.INT32], each: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    """Each vector core stores half of a product in the other rank; one of them notifies, or `each`."""
+    with pl.spmd(2, name_hint="push") as pushed:
+        part = pl.tile.get_block_idx()
+        rows = a[part * 32 : part * 32 + 32, :]
+        acc = pl.matmul(rows, b)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+            pld.tensor.remote_store(pl.aiv_shard(acc), data, 1 - rank, [part * 32 + lane * 16, 0])
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            if lane * (1 - each) == rank * (1 - each):
+                pld.system.notify(done, peer=1 - rank, offsets=[rank, 0], value=1)
+    with pl.at(level=pl.Level.CORE_GROUP, deps=[pushed]) as met:
+        pld.system.wait(done, offsets=[1 - rank, 0], expected=2 * each + 2)
+    with pl.at(level=pl.Level.CORE_GROUP, deps=[met]):
+        y[:, :] = pl.add(data[:, :], 0.0)
+    return y
+
+
+@pl.jit.host
+def halves_of_products(a: pl.Tensor[[2, COLS, COLS], pl.FP32], b: pl.Tensor[[2, COLS, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS, COLS], pl.FP32]], each: pl.Scalar[pl.INT32]):  # fmt: skip
+    places, signals = pld.alloc_window_buffer(COLS * COLS * 4), pld.alloc_window_buffer(2 * 4)
+    for r in pl.range(2):
+        data = pld.window(places, [COLS, COLS], dtype=pl.FP32)
+        in_two_halves(a[r], b[r], y[r], data, pld.window(signals, [2, 1], dtype=pl.INT32), r, each, device=r)
+
+
+@pytest.mark.parametrize("each", [0, 1])
+def test_one_core_of_a_block_notifies_for_both(each: int) -> None:
+    """The level `warn` reports the store of the other core, in every schedule."""
+    a, b = (np.round(_given(2, COLS, COLS) * 4) for _ in range(2))
+    compiled = halves_of_products.compile(a, b, np.zeros_like(a), each, config=_config(2))
+    for _ in range(3):
+        y, events = np.zeros_like(a), list[journal.JournalEvent]()
+        with journal.listening(events.append), knobs.override(PTO_SANITIZE="warn"):
+            compiled(a, b, y, each)
+        found = [d for event in events for d in event.diagnostics]
+        if each:
+            assert not found
+            np.testing.assert_array_equal(y, (a @ b)[::-1])
+            continue
+        (race,) = found
+        assert (race.code, race.severity) == ("PTO-E3016", "warning")
+        assert _line(race.span) == "y[:, :] = pl.add(data[:, :], 0.0)"
+        told = [(text, _line(span)) for text, span in race.notes]
+        assert "writes it here" in told[0][0] and told[0][1].startswith("pld.tensor.remote_store(")
+        assert "notifies here; no order puts the access of" in told[1][0]
+        assert told[1][1].startswith("pld.system.notify(done")
+        cores = [re.findall(r"AIV(\d) of block (\d)", text)[0] for text, _ in told[:2]]
+        assert cores[0][0] != cores[1][0] and cores[0][1] == cores[1][1]  # two cores of one block
 
 
 ROWS = pld.DistributedTensor[[RANKS, COLS], pl.FP32]

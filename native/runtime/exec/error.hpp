@@ -35,12 +35,18 @@ struct Aborted : std::exception {
   const char* what() const noexcept override { return "the run was stopped"; }
 };
 
+/// A core that waits in the middle of a kernel.
+struct StuckCore {
+  int kernel = -1, mark = -1;
+  int64_t task = -1;
+};
+
 class Failure {
  public:
   /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known;
-  /// its task was submitted at `site`.
+  /// its task was submitted at `site`. `others`: cores that wait in a deadlock, besides that of the task.
   bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1, int64_t task = -1,
-           std::string site = "") {
+           std::string site = "", std::vector<StuckCore> others = {}) {
     const std::lock_guard guard(lock_);
     if (failed_.load(std::memory_order_relaxed)) return false;
     code_ = code;
@@ -48,6 +54,7 @@ class Failure {
     mark_ = mark;
     task_ = task;
     site_ = std::move(site);
+    others_ = std::move(others);
     text_ = std::move(text);
     failed_.store(true, std::memory_order_release);
     return true;
@@ -59,6 +66,7 @@ class Failure {
   int mark() const { return mark_; }
   int64_t task() const { return task_; }  // -1 where it is not that of one
   const std::string& site() const { return site_; }
+  const std::vector<StuckCore>& others() const { return others_; }
 
  private:
   std::atomic<bool> failed_{false};
@@ -67,6 +75,7 @@ class Failure {
   int kernel_ = -1, mark_ = -1;
   int64_t task_ = -1;
   std::string text_, site_;
+  std::vector<StuckCore> others_;
 };
 
 }  // namespace pto2

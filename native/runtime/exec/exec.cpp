@@ -721,7 +721,26 @@ void Exec::check_stuck(int thread) {
     mine.since = 0;  // other runs may satisfy a condition: search again
     return;
   }
-  fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
+  fail_stuck();
+}
+
+void Exec::fail_stuck() {
+  std::vector<StuckCore> stuck;
+  for (const auto& cores : waiting_) {
+    for (const VirtualCore* core : cores) {
+      int mark = -1;
+      Machine::failure(*core, mark);
+      stuck.push_back({core->payload.kernel_id, mark, core->payload.task_id});
+    }
+  }
+  StuckCore first;
+  if (!stuck.empty()) {
+    first = stuck.front();
+    stuck.erase(stuck.begin());
+  }
+  failure_.set(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores(), first.kernel, first.mark,
+               first.task, first.task >= 0 ? graph_.site(first.task) : "", std::move(stuck));
+  parking_.wake_all();
 }
 
 std::string Exec::waiting_cores() const {

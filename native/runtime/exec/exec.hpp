@@ -185,6 +185,7 @@ class Exec {
   bool nothing_can_happen() const;
   size_t queued(CoreType type) const;
   std::string waiting_cores() const;  // what cores in the middle of a kernel wait for, a line each
+  void fail_stuck();                  // no core can go on: where each waits, and for what
   std::vector<Recorder>& recorders() { return recorders_; }
   Recorder* recorder() { return options_.record ? &recorders_[0] : nullptr; }  // of the orchestrator's thread
   const std::vector<std::unique_ptr<Scheduler>>& schedulers() const { return schedulers_; }

@@ -84,7 +84,7 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     const bool blocked = exec_.orchestrator_blocked_.load();
     if (cores_tried && (actors_[0]->done || orchestrator_tried) && able.back() < 0 &&
         able.size() == (actors_[0]->done ? 1 : 2)) {
-      exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + exec_.waiting_cores());
+      exec_.fail_stuck();
       continue;
     }
     const int chosen = choose(able);

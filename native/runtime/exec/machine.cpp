@@ -172,6 +172,8 @@ struct MachineState {
   bool judges = false;                     // true: the graph judges accesses of tasks
   uint64_t windows = 0, window_bytes = 0;  // whose uses are kept; 0 for none
   std::vector<UseRecord> uses;
+  OrderedWindows* ordered = nullptr;
+  std::vector<WindowRecord> ordered_uses;
   size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`
 
   Guarded guard;
@@ -247,11 +249,54 @@ void host_print(Core&, const char* text) {
   std::fflush(stdout);
 }
 
+/// The present core and operation, as a record.
+WindowRecord record_here(const MachineState& state, uint64_t first, uint64_t last, int8_t use) {
+  const DispatchPayload& payload = *state.payload;
+  const auto core = static_cast<int16_t>(payload.core_type == CoreType::Aic ? 0 : 1 + payload.lane);
+  return {0,
+          payload.task_id,
+          first,
+          last,
+          payload.kernel_id,
+          state.kernel->place(state.core.mark),
+          payload.block_idx,
+          core,
+          use};
+}
+
+/// Keep an access to an ordered window. Rows that follow each other in memory are one access.
+void note_in_order(MachineState& state, const pto::detail::Used& used, Use use) {
+  auto& all = state.ordered_uses;
+  WindowRecord next = record_here(state, used.first, used.last, static_cast<int8_t>(use));
+  if (!all.empty()) {
+    WindowRecord& last = all.back();
+    if (last.last == used.first && last.mark == next.mark && last.use == next.use &&
+        last.task_id == next.task_id && last.block == next.block) {
+      last.last = used.last;
+      return;
+    }
+  }
+  next.at = state.ordered->next();
+  all.push_back(next);
+}
+
+void host_ordered(Core& core, const volatile void* through, bool gives) {
+  auto& state = *static_cast<MachineState*>(core.fiber);
+  if (state.ordered->empty()) return;
+  const DispatchPayload& payload = *state.payload;
+  const uint64_t block = payload.team != nullptr ? 0 : static_cast<uint64_t>(payload.block_idx) + 1;
+  WindowRecord next = record_here(state, reinterpret_cast<uint64_t>(through), block,
+                                  gives ? WindowRecord::kGives : WindowRecord::kTakes);
+  next.at = state.ordered->next();
+  state.ordered_uses.push_back(next);
+}
+
 void host_used(Core& core, const pto::detail::Used& used) {
   static_assert(static_cast<Use>(pto::detail::Use::min) == Use::Min);
   auto& state = *static_cast<MachineState*>(core.fiber);
   const int64_t task = state.payload->task_id;
   UseRecord next{task, used.first, used.last, -1, static_cast<Use>(pto::detail::kind_of(used.use)), false};
+  if (state.ordered->holds(used.first)) note_in_order(state, used, next.use);
   if (used.first - state.windows < state.window_bytes) {
     next.arg = UseRecord::kWindow;
   } else if (!state.judges || !state.graph->judge(*state.payload, next)) {
@@ -269,7 +314,7 @@ void host_used(Core& core, const pto::detail::Used& used) {
 }
 
 constexpr Host kHost = {host_wait, host_fail, host_print};
-constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used};
+constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used, nullptr, nullptr, host_ordered};
 
 }  // namespace
 
@@ -343,6 +388,7 @@ void Machine::make(Cores& cores) {
     if (core->type == CoreType::Aic) cluster.cube = &me;
     me.host = note_uses_ || note_windows_ ? &kNotingHost : &kHost;
     core->machine->judges = note_uses_;
+    core->machine->ordered = &ordered_;
     core->machine->windows = note_windows_ ? reinterpret_cast<uint64_t>(windows_.data) : 0;
     core->machine->window_bytes = note_windows_ ? windows_.bytes : 0;
     me.fiber = core->machine.get();
@@ -402,6 +448,18 @@ std::vector<UseRecord> Machine::uses() const {
       all.insert(all.end(), core->machine->uses.begin(), core->machine->uses.end());
     }
   }
+  return all;
+}
+
+std::vector<WindowRecord> Machine::ordered_uses() const {
+  std::vector<WindowRecord> all;
+  for (const Cores& cores : cores_) {
+    for (const VirtualCore* core : cores.all) {
+      if (core->machine == nullptr) continue;
+      all.insert(all.end(), core->machine->ordered_uses.begin(), core->machine->ordered_uses.end());
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const WindowRecord& a, const WindowRecord& b) { return a.at < b.at; });
   return all;
 }
 

@@ -1,6 +1,9 @@
 // Running a kernel on a virtual core.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,6 +28,32 @@ struct Attempt {
   Ran ran = Ran::ToItsEnd;
   bool threw = false, missing = false;  // missing: there is no such kernel
   std::string error;
+};
+
+/// Windows of ranks whose accesses are kept in order (WindowRecord). One thread adds, any number look up.
+class OrderedWindows {
+ public:
+  void add(uint64_t first, uint64_t last) {
+    all_.push_back({first, last, latest_.load(std::memory_order_relaxed)});
+    latest_.store(&all_.back(), std::memory_order_release);
+  }
+  bool empty() const { return latest_.load(std::memory_order_acquire) == nullptr; }
+  bool holds(uint64_t address) const {
+    const Window* window = latest_.load(std::memory_order_acquire);
+    while (window != nullptr && (address < window->first || address >= window->last)) window = window->before;
+    return window != nullptr;
+  }
+  /// The number of a record. Cores that are ordered take ordered numbers.
+  int64_t next() { return numbers_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  struct Window {
+    uint64_t first, last;
+    const Window* before;
+  };
+  std::deque<Window> all_;  // elements stay where they are
+  std::atomic<const Window*> latest_{nullptr};
+  std::atomic<int64_t> numbers_{0};
 };
 
 /// The on-chip state of all cores of a run: state shared in a cluster, memories, stacks.
@@ -65,6 +94,11 @@ class Machine {
   /// The accesses of tasks to global memory; after the run.
   std::vector<UseRecord> uses() const;
 
+  /// Keep accesses to this memory in the order of all cores, if accesses are kept; and those so far, after the
+  /// run.
+  void keep_order(uint64_t first, uint64_t last) { ordered_.add(first, last); }
+  std::vector<WindowRecord> ordered_uses() const;
+
   /// Nothing of an earlier group of tasks is left in the pipes of a cluster.
   void reset_cluster(int cluster);
 
@@ -82,6 +116,7 @@ class Machine {
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets only tasks of its own
   pto_array windows_;
+  OrderedWindows ordered_;
   int block_dim_;
   bool note_uses_, note_windows_;
 };

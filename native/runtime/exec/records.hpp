@@ -65,6 +65,19 @@ struct UseRecord {
   bool undeclared;  // it writes data that the task declared as read only
 };
 
+/// An access of a core to a window of a rank, or an order between the cores of a task, in the order of all
+/// cores: for a wait, when it has ended.
+struct WindowRecord {
+  static constexpr int8_t kGives = 16, kTakes = 17;
+  int64_t at;  // number in the order of all records
+  int64_t task_id;
+  uint64_t first, last;  // bytes; of an order the object, and its block + 1 if only cores of one block use it
+  int32_t kernel, mark;  // the source location, as in a failure
+  int32_t block;
+  int16_t core;  // 0 AIC, 1 AIV0, 2 AIV1 of the block
+  int8_t use;    // a Use, kGives or kTakes
+};
+
 enum class Counter : int8_t { TaskRing, Heap, DepPool, TensorMap, ReadyAic, ReadyAiv };
 
 struct CounterRecord {

@@ -101,11 +101,10 @@ void VirtualTime::finish() {
 /// could wait for. False if one of them can go on after all.
 bool VirtualTime::stuck() {
   if (exec_.resume_waiting(0)) return false;
-  const std::string waiting = exec_.waiting_cores();
-  if (waiting.empty()) {
+  if (exec_.waiting_cores().empty()) {
     exec_.fail(ErrorCode::Internal, "no event is left in virtual time and the run is not over");
   } else {
-    exec_.fail(ErrorCode::Stuck, "no core can go on:\n" + waiting);
+    exec_.fail_stuck();
   }
   return true;
 }

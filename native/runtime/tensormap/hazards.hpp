@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "pto2/tensormap_and_ringbuffer/pto_types.h"
@@ -73,6 +74,23 @@ class Hazards {
 
   /// The orchestrator has waited for a task: whatever it submits from now on comes after it.
   void joined(int64_t task) { joined_.push_back(task); }
+
+  /// The order of all tasks as edges, with those to tasks that were retired. Negative numbers are the tasks
+  /// that the orchestrator has waited for so far: -k is the first k of them.
+  std::vector<std::pair<int64_t, int64_t>> order() const {
+    std::vector<std::pair<int64_t, int64_t>> edges;
+    for (size_t k = 0; k < joined_.size(); ++k) {
+      const auto point = -static_cast<int64_t>(k) - 1;
+      edges.emplace_back(joined_[k], point);
+      if (k > 0) edges.emplace_back(point + 1, point);
+    }
+    for (size_t task = 0; task < predecessors_.size(); ++task) {
+      const auto id = static_cast<int64_t>(task);
+      for (const int64_t before : predecessors_[task]) edges.emplace_back(before, id);
+      if (joined_before_[task] > 0) edges.emplace_back(-static_cast<int64_t>(joined_before_[task]), id);
+    }
+    return edges;
+  }
 
   /// This memory has just been taken from the heap: it has no accesses yet.
   void fresh(uint64_t address) { accesses_.erase(address); }

@@ -165,6 +165,8 @@ class TensormapGraph final : public Graph {
   const SharedMemory& memory() const { return memory_; }
   const std::vector<EdgeRecord>& edges() const { return edges_; }
   const std::vector<Hazard>& hazards() const { return found_hazards_; }
+  /// The order of all tasks, if the run looks for hazards.
+  std::vector<std::pair<int64_t, int64_t>> order() const { return hazards_.order(); }
   const std::vector<Site>& task_sites() const { return task_sites_; }
   const std::vector<BlankRead>& blank_reads() const { return blank_reads_; }
   const std::vector<CallChain>& task_callers() const { return task_callers_; }  // if the run keeps them

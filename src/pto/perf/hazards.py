@@ -106,9 +106,10 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Turn hazards of a graph into errors. Warnings about tasks that could not be checked remain warnings."""
+    """Turn hazards of a graph, and races between its ranks, into errors. Warnings about tasks that could not
+    be checked remain warnings."""
     for d in problems:
-        if d.code == "PTO-E2611" and not d.message.endswith(_UNSEEN):
+        if d.code in ("PTO-E2611", "PTO-E3016") and not d.message.endswith(_UNSEEN):
             d.severity = "error"
     return list(problems)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, Span, render
@@ -33,6 +33,16 @@ class RunFailure(DiagnosticError):
             d.span = d.span or span
         self.args = (render(self.diagnostics),)
 
+    def note_waits(self, others: Iterable[tuple[int, Span | None]]) -> None:
+        """Note where the other tasks of a deadlock wait, each source location once."""
+        (d,) = self.diagnostics
+        known = {d.span, None}
+        for task, span in others:
+            if span not in known:
+                known.add(span)
+                d.notes.append((f"task {task} waits here", span))
+        self.args = (render(self.diagnostics),)
+
 
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
@@ -51,15 +61,20 @@ def raise_failure(
     (a path, or the module itself): the operation that a core was executing becomes a source location in one
     of them. `python`: help names rings as arguments of `run`, not as environment variables. `sites` are the
     source locations of submissions, if more than the line is known."""
-    code, text, thrown, kernel, mark, task, site = run.failure()
+    code, text, thrown, kernel, mark, task, site, others = run.failure()
     if not code:
         return
     number = int(task)
     place = sites[number] if 0 <= number < len(sites) else site
-    source = (sources or {}).get(kernel, "") if mark >= 0 else ""
+
+    def span(kernel: int, mark: int) -> Span | None:
+        return _span((sources or {}).get(kernel, "") if mark >= 0 else "", mark)
+
     try:
-        span = _span(source, mark)
-        raise failed(code, text, thrown, span, place, _arguments(text) if python else "")
+        error = failed(code, text, thrown, span(kernel, mark), place, _arguments(text) if python else "")
+        if isinstance(error, RunFailure):
+            error.note_waits((task, span(kernel, mark)) for kernel, mark, task in others)
+        raise error
     finally:
         del thrown  # breaks the reference cycle through its traceback
 

@@ -4,7 +4,7 @@ tasks."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..perf.records import Records
 from ..perf.tables import TIMES, table
@@ -24,6 +24,27 @@ _EDGE = [("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")]
 #: The parameter number of accesses to windows of ranks.
 _WINDOW = -2
 _USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
+_ORDERED = [
+    ("at", "i8"), ("task", "i8"), ("first", "u8"), ("last", "u8"), ("kernel", "i4"), ("mark", "i4"),
+    ("block", "i4"), ("core", "i2"), ("use", "i1"),
+]  # fmt: skip
+#: Values of `WindowUse.use` for the two sides of an order between the cores of a task.
+GIVES, TAKES = 16, 17
+
+
+class WindowUse(NamedTuple):
+    """An access of a core to a window of a rank, or one side of an order between the cores of a task: then
+    `first` and `last` identify the object that the order goes through."""
+
+    at: int
+    task: int
+    first: int
+    last: int
+    kernel: int
+    mark: int  # the source location
+    block: int
+    core: int
+    use: int
 
 
 def _read(raw: Mapping[str, Any], name: str, fields: Sequence[tuple[str, str]]) -> Array:
@@ -42,6 +63,16 @@ def window_uses(raw: Mapping[str, Any]) -> Array:
     """Return the accesses of tasks to windows of ranks."""
     found = _read(raw, "uses", _USE)
     return found[found["arg"] == _WINDOW]
+
+
+def ordered_uses(raw: Mapping[str, Any]) -> list[WindowUse]:
+    """Return the accesses of cores to windows of ranks in their order, with the orders between cores of the
+    tasks that access windows."""
+    import numpy as np
+
+    found = _read(raw, "ordered_uses", _ORDERED)
+    tasks = np.unique(found["task"][found["use"] < GIVES])
+    return [WindowUse(*row) for row in found[np.isin(found["task"], tasks)].tolist()]
 
 
 def edges(raw: Mapping[str, Any]) -> list[tuple[int, int]]:

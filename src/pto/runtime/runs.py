@@ -23,6 +23,7 @@ from .tensors import refuse
 from .virtual import made as virtual_of
 
 if TYPE_CHECKING:
+    from ..ir.core import Module
     from ..perf.records import Records
 
 #: Options of all runtimes, and options of the runtime with rings.
@@ -155,6 +156,19 @@ class Run(Ran):
     def begin(self) -> int:
         """The start, in nanoseconds of the clock that all runs share."""
         return int(self._runtime._run.records()["start"])
+
+    def window_uses(self) -> list[recorded.WindowUse]:
+        """Return the accesses to arrays given to `keep_order`, if the run was checked for hazards."""
+        return recorded.ordered_uses(self._runtime._run.records())
+
+    def order(self) -> list[tuple[int, int]]:
+        """Return the dependencies of all tasks, if the run was checked for hazards. Negative numbers are
+        points in the run of the orchestrator."""
+        return self._runtime._run.order()
+
+    def modules(self) -> list[Module | None]:
+        """Return the programs of the kernels, by number."""
+        return [kernel.module for kernel in self._runtime._known]
 
     @property
     def _names(self) -> dict[int, str]:

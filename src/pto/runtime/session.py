@@ -321,6 +321,10 @@ class Runtime(Session):
         self._read_only |= not array.flags.writeable
         return tensor
 
+    def keep_order(self, array: Array) -> None:
+        """Keep the accesses to an array with their order, if the run looks for hazards."""
+        self._run.keep_order(array.ctypes.data, array.ctypes.data + array.nbytes)
+
     def clear(self, array: Array) -> None:
         """Mark an array as an uninitialized tensor between tasks, for the sanitizer `undef`."""
         if self._poison:

@@ -95,6 +95,8 @@ inline void check_spelled(bool spelled, const char* name, const char* what) {
 
 /// The name of the array that holds an address; empty where none does.
 PTO_COMMON const char* name_of(const volatile void* data);
+/// The offset of an address in that array; 0 where no array holds it.
+PTO_COMMON int64_t byte_of(const volatile void* data);
 
 /// Check that only the root calls a collective, on its own tensor.
 PTO_COMMON void check_root(const volatile void* data, int member);
@@ -118,6 +120,13 @@ inline const pto_array* array_at(const volatile void* data) {
 [[gnu::cold]] PTO_BODY const char* name_of(const volatile void* data) {
   const pto_array* found = array_at(data);
   return found != nullptr ? found->name : "";
+}
+
+[[gnu::cold]] PTO_BODY int64_t byte_of(const volatile void* data) {
+  const pto_array* found = array_at(data);
+  return found == nullptr ? 0
+                          : static_cast<int64_t>(reinterpret_cast<uint64_t>(data) -
+                                                 reinterpret_cast<uint64_t>(found->data));
 }
 
 PTO_BODY void check_root(const volatile void* data, int member) {

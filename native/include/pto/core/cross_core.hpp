@@ -25,6 +25,7 @@ inline const char* box_name(int box) {
 }
 
 inline void raise_semaphore(Cluster& cluster, int box, int id) {
+  order_gives(&cluster.semaphores[box][id]);
   const int32_t before = cluster.semaphores[box][id].fetch_add(1, kBoth);
   if (kChecked && before >= 15) failf("[PTO-E2102] semaphore %d (%s) passes 15", id, box_name(box));
 }
@@ -44,6 +45,7 @@ inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
              });
   for (int box = first; box < first + count; ++box) {
     cluster.semaphores[box][id].fetch_sub(1, kBoth);
+    order_takes(&cluster.semaphores[box][id]);
   }
 }
 
@@ -102,7 +104,9 @@ inline void signal_cross_core(int mode, int id) {
   const uint32_t lanes = vector ? static_cast<uint32_t>(vectors) : 1;
   Atomic<uint32_t>& arrived = mode == 0 ? me.grid->flags[vector][id] : me.cluster->arrived[vector][id];
   const uint32_t needed = mode == 0 ? me.grid->blocks * lanes : lanes;
+  order_gives(&arrived);
   if ((arrived.fetch_add(1) + 1) % needed != 0) return;
+  order_takes(&arrived);
   const bool alone = mode != 0 || me.grid->blocks == 1;
   for (uint32_t block = 0; block < (alone ? 1 : me.grid->blocks); ++block) {
     Cluster& cluster = alone ? *me.cluster : me.grid->clusters[block];
@@ -140,7 +144,9 @@ inline void meet(int who) {
   Grid& grid = *me.grid;
   check_all_are_there(me);
   const uint32_t round = grid.round[who].load();
+  order_gives(&grid.round[who]);
   if (grid.here[who].fetch_add(1) + 1 == grid.participants[who]) {
+    order_takes(&grid.round[who]);
     grid.here[who].store(0);
     grid.round[who].fetch_add(1);
     return;
@@ -151,6 +157,7 @@ inline void meet(int who) {
                std::snprintf(text, size, "a grid barrier (%s): %u of %u cores are there", kWho[who],
                              grid.here[who].load(), grid.participants[who]);
              });
+  order_takes(&grid.round[who]);
 }
 
 }  // namespace pto::detail

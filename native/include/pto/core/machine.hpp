@@ -76,6 +76,9 @@ struct Host {
   void (*settled)(Core& core) = nullptr;
   /// Write to global memory that is not in reach; false where it is. Null: all of it is.
   bool (*put)(Core& core, void* to, const void* from, size_t bytes) = nullptr;
+  /// A core orders others after itself through a flag, barrier or FIFO slot (`gives`), or itself after those
+  /// that gave. Null: not observed.
+  void (*ordered)(Core& core, const volatile void* through, bool gives) = nullptr;
 };
 
 // --- semaphores between the cores of a block --------------------------------------------------------------
@@ -319,6 +322,18 @@ inline void wait_until(Ready&& ready, const What& what) {
   } else {
     wait_alone(me, waiting, PTO_WATCHDOG_SECONDS);
   }
+}
+
+/// Tell the launch that later work of cores that take from an object is ordered after this core's earlier
+/// work; before the object changes.
+inline void order_gives(const volatile void* through) {
+  Core& me = core();
+  if (me.host != nullptr && me.host->ordered != nullptr) me.host->ordered(me, through, true);
+}
+/// The other side, after the wait.
+inline void order_takes(const volatile void* through) {
+  Core& me = core();
+  if (me.host != nullptr && me.host->ordered != nullptr) me.host->ordered(me, through, false);
 }
 
 /// Let other cores go on: the condition of this one may depend on their writes. If it `polls`, and so may go

@@ -526,7 +526,8 @@ PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... event
   WaitAllEvents(events...);
   PTO_TRACE("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
-  const char* const name = detail::name_of(signal.data());
+  const char* const name = detail::name_of(signal.data());  // here: another core may describe the wait
+  const int64_t byte = detail::byte_of(signal.data());
   detail::Core& me = detail::core();
   const detail::Extents box = detail::extents_of(signal);
   const bool far = me.host != nullptr && me.host->settled != nullptr;
@@ -538,9 +539,13 @@ PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... event
   };
   detail::wait_until(holds, [&](char* text, size_t size) {
     constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
-    std::snprintf(text, size, "a signal%s%s %s %d%s", name[0] != 0 ? " of " : "", name,
+    char at[32] = "";
+    if (byte > 0) std::snprintf(at, sizeof at, " at byte %lld", static_cast<long long>(byte));
+    std::snprintf(text, size, "a signal%s%s%s %s %d%s", name[0] != 0 ? " of " : "", name, at,
                   kNames[static_cast<int>(cmp)], value, detail::Held(signal).text);
   });
+  // An observer of uses sees the wait again when it has ended: the order begins there.
+  if (!far && detail::is_noted(&me)) detail::look_again(me, signal.data(), 32, box.at, signal.strides());
 }
 
 // Names of the simulator's own layer, which some programs call.

@@ -149,6 +149,7 @@ struct Fifo {
                std::snprintf(text, bytes, "a free slot of %s FIFO %d: all %u slots hold entries not freed",
                              name(), flag, count);
              });
+  order_takes(&slot(index).freed);
   Holding hold(ring);
   ring.heads[lane] = index + 1;
   FifoSlot& begun = slot(index);
@@ -161,6 +162,7 @@ struct Fifo {
 
 /// Give an entry to the other side.
 [[gnu::noinline]] inline void Fifo::publish(int64_t index, int lane, int split) const {
+  order_gives(&slot(index).pushed);
   Holding hold(ring);
   slot(index).pushed |= lane_bit(lane);
   const int parties = direction == 1 && split != TILE_NO_SPLIT ? lanes(split) : 1;
@@ -177,6 +179,7 @@ struct Fifo {
                std::snprintf(text, bytes, "entry %lld of %s FIFO %d, which was not pushed",
                              static_cast<long long>(index), name(), flag);
              });
+  order_takes(&slot(index).pushed);
   Holding hold(ring);
   ring.tails[lane] = index + 1;
   if (no_split && direction == 0 && core().host == nullptr && get_subblockdim() >= 2) ring.dual = true;
@@ -186,6 +189,7 @@ struct Fifo {
 
 /// Give a slot back.
 [[gnu::noinline]] inline void Fifo::release(int64_t index, int lane, int split) const {
+  order_gives(&slot(index).freed);
   Holding hold(ring);
   if (index >= ring.freed) {
     slot(index).freed |= lane_bit(lane);

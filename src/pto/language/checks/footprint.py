@@ -93,16 +93,24 @@ class Footprint(Watcher):
     @contextmanager
     def claimed(self, claims: list[tuple[Claim, int]]) -> Iterator[None]:
         """Resume a postponed task under the claims that held when it was submitted."""
-        now, parties = self.claims, [(c, c.party) for c in self.claims]
-        self.claims = [c for c, _ in claims]
+        parties = [(c, c.party) for c in self.claims]
         for claim, party in claims:
             claim.party = party
+        try:
+            with self.with_claims([c for c, _ in claims]):
+                yield
+        finally:
+            for claim, party in parties:
+                claim.party = party
+
+    @contextmanager
+    def with_claims(self, claims: list[Claim]) -> Iterator[None]:
+        """Replace the present claims inside the `with` statement, for example by those of another rank."""
+        now, self.claims = self.claims, claims
         try:
             yield
         finally:
             self.claims = now
-            for claim, party in parties:
-                claim.party = party
 
     def made(self, name: str, array: Array) -> None:
         """Register a tensor that the program makes, without contents."""
@@ -128,7 +136,7 @@ class Footprint(Watcher):
             origin, element = memory.undefined.origin(part.start), memory.element(part.start)
             if origin is None:
                 self.diagnostics.append(Diagnostic(
-                    "PTO-E2203", f"{memory.element(part.start)} is read before it is written", span,
+                    "PTO-E2203", f"{element} is read before it is written", span,
                     help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
                 ))  # fmt: skip
             else:

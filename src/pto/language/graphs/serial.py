@@ -163,7 +163,7 @@ class Serial:
             self.footprint.made(name, array)
         return self.wrap(array)
 
-    def check_windows(self, args: Sequence[Any], place: Span | None) -> None:
+    def check_windows(self, args: Sequence[object], place: Span | None) -> None:
         """Reject tensors of a task that exceed the array they are windows of. Rows may exceed the end: the
         engine reports an access there. Other dimensions would wrap to the next row."""
         for x in args:
@@ -219,11 +219,13 @@ class Serial:
     def together(self, *ranks: Generator[Any, Any, None]) -> None:
         """Run the orchestrators of several ranks interleaved, each up to its next read of an element: by
         then, the others have submitted the tasks that its own may wait for."""
-        waiting: deque[tuple[Any, Any]] = deque((rank, None) for rank in ranks)
+        waiting: deque[tuple[Any, Any, list[Any]]] = deque((rank, None, []) for rank in ranks)
         while waiting:
-            rank, wanted = waiting.popleft()
-            with contextlib.suppress(StopIteration):
-                waiting.append((rank, rank.send(None if wanted is None else self.read(*wanted))))
+            rank, wanted, claims = waiting.popleft()
+            held = contextlib.nullcontext() if self.footprint is None else self.footprint.with_claims(claims)
+            with held, contextlib.suppress(StopIteration):
+                asks = rank.send(None if wanted is None else self.read(*wanted))
+                waiting.append((rank, asks, claims))
 
     def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
         at = x.at(index)
@@ -263,7 +265,7 @@ class Serial:
     def _holds(self, x: SerialTensor, index: Sequence[int], word: str, number: int) -> bool:
         return COMPARISONS[word](self.read(x, index), number)
 
-    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+    def task_dummy(self, deps: Sequence[object]) -> int | None:
         """Submit a task that runs nothing; return no task if there are deps and none of them is a task."""
         if deps and not any(d is not None for d in flat(deps)):
             return None

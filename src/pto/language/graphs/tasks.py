@@ -65,6 +65,9 @@ class Tasks(Serial):
         self._chain = Chain(self.task_dummy)
         #: For tasks of ranks: the rank, and the number of its call by the host.
         self.dispatches: dict[int, tuple[int, int]] = {}
+        #: Names and source locations of tasks, and the windows of the run with their names.
+        self.submitted: dict[int, tuple[str, Span | None]] = {}
+        self.kept: list[tuple[str, Any]] = []
 
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
@@ -72,6 +75,9 @@ class Tasks(Serial):
     ) -> SerialTensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, window=window)
         self.made.append(made.root)
+        if window:
+            self.rt.keep_order(made.root)
+            self.kept.append((name, made.root))
         if init is None and not window:
             self.rt.clear(made.root)
         if manual_dep:
@@ -118,13 +124,14 @@ class Tasks(Serial):
         if chained is not None:
             options["deps"] = [*options.get("deps", ()), *self._chain.before(*chained)]
         task = self.rt.submit(kernel, *values, **options)
+        self.submitted[task] = kernel.name, place
         if dispatch is not None:
             self.dispatches[task] = dispatch
         if chained is not None:
             self._chain.add(chained[0], task)
         return task
 
-    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+    def task_dummy(self, deps: Sequence[object]) -> int | None:
         return self.rt.task_dummy(flat(deps))
 
     @contextlib.contextmanager
@@ -148,5 +155,5 @@ class Tasks(Serial):
                 self._cluster = None
 
 
-def _nobody(*_: Any) -> None:
+def _nobody(*_: object) -> None:
     raise AssertionError("the runtime launches tasks")

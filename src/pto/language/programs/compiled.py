@@ -82,7 +82,7 @@ class Compiled(SavableProgram):
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
         self._others: dict[tuple[str, ...], Compiled] = {}
-        self._dispatches: dict[int, tuple[int, int]] = {}  # task counts per rank in the last run
+        self._tasks: Any = None  # the `Tasks` of the last run
         self._torch = False  # True if the arguments of the last call were torch tensors
         #: Python functions by the name of the task that they replace.
         self.callbacks: Mapping[str, Any] = {}
@@ -209,9 +209,8 @@ class Compiled(SavableProgram):
         kernels = self.task_kernels
 
         def orchestrate(session: Any) -> None:
-            rt = Tasks(session, self.places, with_windows(self.program.functions))
+            rt = self._tasks = Tasks(session, self.places, with_windows(self.program.functions))
             rt.windows = self.windows
-            self._dispatches = rt.dispatches
             with session.scope():
                 self._begin(rt, kernels, values)
 
@@ -267,8 +266,9 @@ class Compiled(SavableProgram):
             journal.note("finding", self.name, tuple(found))
 
     def _unordered(self, values: list[Any]) -> list[Diagnostic]:
-        """Run the program and return unordered accesses of its tasks, limited to accesses of the same bytes
-        where a second run can determine them: not in programs with windows, Python tasks or C++ kernels."""
+        """Run the program and return unordered accesses of its tasks, and of the cores of ranks to windows.
+        They are limited to accesses of the same bytes where a second run can determine them: not in programs
+        with windows, Python tasks or C++ kernels."""
         from ..checks.touched_bytes import met
         from ..graphs.tasks import with_windows
 
@@ -277,8 +277,24 @@ class Compiled(SavableProgram):
             f.kind in ("python", "extern") for f in functions.values()
         )
         before = self._copied(values) if again else values
-        found = hazards(self.execute(values, check_hazards=True), self.lowered.functions)
-        return problems(met(found, self, before) if again and found else found)
+        run = self.execute(values, check_hazards=True)
+        found = hazards(run, self.lowered.functions)
+        return problems(met(found, self, before) if again and found else found) + self._races(run)
+
+    def _races(self, run: Any) -> list[Diagnostic]:
+        """Return unordered accesses to windows in a run that kept them in order."""
+        from ..ranks.recorded_order import SubmittedTask, races
+
+        tasks = self._tasks
+        uses = run.window_uses() if tasks.kept else []
+        if not uses:
+            return []
+        submitted = {
+            task: SubmittedTask(name, tasks.dispatches.get(task, (None,))[0], place)
+            for task, (name, place) in tasks.submitted.items()
+        }
+        found = races(uses, run.order(), tasks.kept, run.modules(), submitted, self.lowered.world)
+        return once_per_place(found)
 
     def _copied(self, values: list[Any]) -> list[Any]:
         """Return copies of the arguments, so that a run leaves the originals unchanged."""
@@ -298,8 +314,8 @@ class Compiled(SavableProgram):
         swimlane_json.write(run.records, str(folder / "chip_swimlane_records.json"))
         run.save_swimlane(str(folder / "swimlane.html"), self.name)
         run.save_graph(str(folder / "deps.dot"))
-        for rank, number in sorted(set(self._dispatches.values())):
-            mine = [task for task, whose in self._dispatches.items() if whose == (rank, number)]
+        for rank, number in sorted(set(self._tasks.dispatches.values())):
+            mine = [task for task, whose in self._tasks.dispatches.items() if whose == (rank, number)]
             part = folder / f"rank{rank}" / f"d{number}"
             part.mkdir(parents=True, exist_ok=True)
             swimlane_json.write(run.records.of(mine), str(part / "chip_swimlane_records.json"))
@@ -406,7 +422,9 @@ class Compiled(SavableProgram):
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
         if before is not None:
             try:
-                result.diagnostics += as_errors(self._unordered(before))
+                known = {(d.code, d.span) for d in result.diagnostics}
+                found = as_errors(self._unordered(before))
+                result.diagnostics += [d for d in found if (d.code, d.span) not in known or d.span is None]
             except DiagnosticError as e:  # if not ok, this fault is already reported
                 result.diagnostics += e.diagnostics if result.ok else []
         return result

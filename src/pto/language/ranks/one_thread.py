@@ -111,7 +111,7 @@ class Together(Serial):
         self.go()
         return task.number
 
-    def _task(self, name: str, place: Span | None, deps: Sequence[Any]) -> LaunchedTask:
+    def _task(self, name: str, place: Span | None, deps: Sequence[object]) -> LaunchedTask:
         task = LaunchedTask(self.count, name, place)
         self.count += 1
         task.before = {self.tasks[n] for n in flat(deps) if n is not None}
@@ -219,7 +219,7 @@ class Together(Serial):
         self._alone(x, index, True)
         super().write(x, index, value)
 
-    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+    def task_dummy(self, deps: Sequence[object]) -> int | None:
         if deps and not any(d is not None for d in flat(deps)):
             return None
         task = self._task("", None, deps)

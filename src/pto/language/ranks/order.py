@@ -2,7 +2,8 @@
 
 A task is ordered after the tasks that it depends on, and after the earlier work of a task whose signal it has
 waited for. Within a task, a signal is sent after earlier work, and later work follows a wait (`pld.system`);
-the sanitizer `race` checks the order within a task.
+the sanitizer `race` checks the order within a task. `recorded_order` applies the same rules to each core of a
+task.
 """
 
 from __future__ import annotations
@@ -20,10 +21,26 @@ from ...ir.core import Operation
 from ..problems import RANKS
 
 Array = Any
-#: The last part that is ordered before, by task number; notifications of a task end its parts.
-Clock = dict[int, int]
 #: Rows of a window's table: two writers and two readers per element, of different tasks.
 _WRITERS, _READERS = (0, 1), (2, 3)
+
+
+class Clock:
+    """Work that is ordered before a task: its last part by task number, since notifications of a task end its
+    parts, and a bit for each task that is over."""
+
+    __slots__ = ("over", "parts")
+
+    def __init__(self) -> None:
+        self.over = 0
+        self.parts: dict[int, int] = {}
+
+    def join(self, other: Clock) -> None:
+        self.over |= other.over
+        mine = self.parts
+        for number, part in other.parts.items():
+            if mine.get(number, 0) < part:
+                mine[number] = part
 
 
 class Task:
@@ -34,41 +51,49 @@ class Task:
         self.name = name
         self.place = place
         self.rank: int | None = None
-        self.knows: Clock = {}
+        self.of = number  # the number of the whole task, if this is one of its cores
+        self.block = 0
+        self.knows = Clock()
 
     def __str__(self) -> str:
         return f"'{self.name}'" + (f" of rank {self.rank}" if self.rank is not None else "")
 
 
-class _Touch:
+class Touch:
     """An access: its task, and the part of that task."""
 
     def __init__(self, task: Task, op: Operation, write: bool) -> None:
         self.task = task
         self.op = op
         self.write = write
-        self.part = task.knows[task.number]
+        self.part = task.knows.parts[task.number]
         self.atomic = op.attr("atomicType") not in (None, "atomic_none")
 
     def before(self, task: Task) -> bool:
         """Return True if the access happens before the task's current part."""
-        return task is self.task or task.knows.get(self.task.number, 0) >= self.part
+        clock = task.knows
+        return (
+            task is self.task
+            or clock.parts.get(self.task.number, 0) >= self.part
+            or bool(clock.over >> self.task.of & 1)
+        )
 
 
-class _Window:
-    """An array with the windows of all ranks, and the numbers of the accesses per element."""
+class Window:
+    """An array with the windows of all ranks, and the numbers of the accesses per element, or per range of
+    elements that begins at one of `begins`."""
 
-    def __init__(self, name: str, array: Array) -> None:
+    def __init__(self, name: str, array: Array, begins: Array | None = None) -> None:
         self.name = name
         self.array = array
         self.address: int = array.__array_interface__["data"][0]
-        self.seen = np.zeros((4, array.size), np.int32)
+        self.begins = begins
+        self.seen = np.zeros((4, array.size if begins is None else len(begins)), np.int32)
 
-
-def _join(mine: Clock, other: Clock) -> None:
-    for number, part in other.items():
-        if mine.get(number, 0) < part:
-            mine[number] = part
+    def index(self, at: int) -> list[int]:
+        """Return the index of an element in the array."""
+        element = at if self.begins is None else int(self.begins[at])
+        return [int(i) for i in np.unravel_index(element, self.array.shape)]
 
 
 class Order:
@@ -77,42 +102,52 @@ class Order:
     def __init__(self, world: int) -> None:
         self.world = world
         self.diagnostics: list[Diagnostic] = []
-        self._windows: list[_Window] = []
-        self._signals: dict[int, Clock] = {}  # by address
-        self._host: Clock = {}
-        self._touches: list[_Touch | None] = [None]
+        self._windows: list[Window] = []
+        self._signals: dict[object, Clock] = {}  # by address, or another key
+        self._host = Clock()
+        self._touches: list[Touch | None] = [None]
+        #: The notifications of each task, with the parts that they end.
+        self._notices: dict[int, tuple[Task, list[tuple[int, Operation]]]] = {}
         self._told: set[frozenset[Operation]] = set()
 
     def window(self, array: Array, name: str) -> None:
         """Register an array with the windows of all ranks, and its name in a task."""
         found = next((w for w in self._windows if w.array is array), None)
         if found is None:
-            self._windows.append(_Window(name, array))
+            self._windows.append(Window(name, array))
         elif not found.name:
             found.name = name
 
     def begins(self, task: Task, after: Iterable[Task]) -> None:
-        for clock in (self._host, *(t.knows for t in after)):
-            _join(task.knows, clock)
-        task.knows[task.number] = 1
+        task.knows.join(self._host)
+        for t in after:
+            task.knows.join(t.knows)
+            task.knows.over |= 1 << t.of
+        task.knows.parts[task.number] = 1
 
     def meets_host(self, tasks: Iterable[Task]) -> None:
         """Order later submissions of the orchestrator after tasks that it has waited for."""
         for task in tasks:
-            _join(self._host, task.knows)
+            self._host.join(task.knows)
 
     def watcher(self, task: Task) -> Watcher:
         return _Looks(self, task)
 
     # ---- what happens in a task ----
 
-    def notified(self, task: Task, at: int) -> None:
-        _join(self._signals.setdefault(at, {}), task.knows)
-        task.knows[task.number] += 1
+    def notified(self, task: Task, at: object, op: Operation | None = None) -> None:
+        """Record a notification by an operation, or another order between the cores of a task."""
+        if (signal := self._signals.get(at)) is None:
+            signal = self._signals[at] = Clock()
+        signal.join(task.knows)
+        if op is not None:
+            self._notices.setdefault(task.number, (task, []))[1].append((task.knows.parts[task.number], op))
+        task.knows.parts[task.number] += 1
 
-    def awaited(self, task: Task, at: Iterable[int]) -> None:
+    def awaited(self, task: Task, at: Iterable[object]) -> None:
         for one in at:
-            _join(task.knows, self._signals.get(one, {}))
+            if (signal := self._signals.get(one)) is not None:
+                task.knows.join(signal)
 
     def touched(self, task: Task, at: Array, event: Event, write: bool) -> None:
         """Record an access to memory, by address."""
@@ -120,9 +155,10 @@ class Order:
         for window in self._windows:
             if window.address <= first < window.address + window.array.nbytes:
                 elements = np.unique((at - window.address) // window.array.itemsize)
-                self._look(window, elements, _Touch(task, event.op, write))
+                self.look(window, elements, Touch(task, event.op, write))
 
-    def _look(self, window: _Window, at: Array, new: _Touch) -> None:
+    def look(self, window: Window, at: Array, new: Touch) -> None:
+        """Compare an access to different elements or ranges of a window with the earlier ones."""
         for row in (*_WRITERS, *_READERS) if new.write else _WRITERS:
             found = window.seen[row][at]
             for number in np.unique(found):
@@ -146,12 +182,12 @@ class Order:
         ahead = (self._touches[n] for n in writers.tolist() if n < reader)
         return not any(t is not None and mine is not None and t.task is not mine.task for t in ahead)
 
-    def _report(self, window: _Window, element: int, old: _Touch, new: _Touch) -> None:
+    def _report(self, window: Window, at: int, old: Touch, new: Touch) -> None:
         pair = frozenset((old.op, new.op))
         if pair in self._told:
             return
         self._told.add(pair)
-        row, *rest = map(int, np.unravel_index(element, window.array.shape))
+        row, *rest = window.index(at)
         rows = window.array.shape[0] // self.world
         which = f"{window.name or 'window'}[{', '.join(map(str, (row % rows, *rest)))}] on rank {row // rows}"
         did, does = ("writes" if t.write else "reads" for t in (old, new))
@@ -167,7 +203,26 @@ class Order:
             (f"{old.task} is submitted here", old.task.place),
             (f"{new.task} is submitted here", new.task.place),
         ]
+        if (early := self._notice(old.task, new.task)) is not None:
+            notifier, op = early
+            found.notes.insert(
+                1, (f"{notifier} notifies here; no order puts the access of {old.task} before that", op.loc)
+            )
+            found.help = (
+                "let each core notify after its own accesses, and the other rank wait for all of them, "
+                "or order the cores before the notification"
+            )
         self.diagnostics.append(found)
+
+    def _notice(self, old: Task, new: Task) -> tuple[Task, Operation] | None:
+        """Return the last notification that one core waited for, by the other core of a block."""
+        for number, part in new.knows.parts.items():
+            other, notices = self._notices.get(number, (None, []))
+            if other is not None and other is not old and (other.of, other.block) == (old.of, old.block):
+                known = [op for ended, op in notices if ended <= part]
+                if known:
+                    return other, known[-1]
+        return None
 
 
 class _Looks(Watcher):

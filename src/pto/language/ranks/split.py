@@ -67,11 +67,9 @@ def _rank(call: Op) -> int | None:
 
 
 def _held(op: Op) -> bool:
-    """Return True if an element is read inside a claim or a manual scope, which cover the tasks submitted
-    there."""
-    holds = (op.name == "for" and op.args["kind"] == "parallel") or (
-        op.name == "region"
-        and not (op.args["kind"] == "scope" and op.args.get("mode") in (None, ScopeMode.AUTO))
+    """Return True if an element is read inside a manual scope, which covers the tasks submitted there."""
+    holds = op.name == "region" and not (
+        op.args["kind"] == "scope" and op.args.get("mode") in (None, ScopeMode.AUTO)
     )
     inner = [o for block in op.blocks for o in block.ops]
     return any(_held(o) for o in inner) or (holds and any(o.name == "read" for o in op.walk()))

@@ -288,8 +288,9 @@ def call_function(
     if any(v is POISON for v in bound.arguments.values()):
         raise Quiet
     for name, value in bound.arguments.items():
-        if isinstance(value, Value) and value in f.build.ranks and not value.name:
-            value.name = name  # a window gets its name in the call
+        if isinstance(value, Value) and value in f.build.ranks:  # a window gets its name in the call
+            value.name = value.name or name
+            f.build.ranks[value].whole.name = f.build.ranks[value].whole.name or name
     again = declared in f.unit.active
     if again and (f.unit.exact is None or declared.results is None):
         fail(
