@@ -333,3 +333,9 @@ def test_texts_of_programs() -> None:
     assert "class Kernel:" in str(kernel) == str(pl.parse(str(kernel)))
     with pytest.raises(pto.DiagnosticError, match="missing function or program in"):
         pl.parse("n = 1")
+    with pytest.raises(ValueError, match="missing function or program in") as nothing:
+        pl.parse("n = 1")
+    with pytest.raises(SyntaxError, match="invalid syntax") as unread:
+        pl.parse("n = 1 +")
+    for error in (nothing.value, unread.value):  # the classes that programs for pypto expect
+        assert isinstance(error, pto.DiagnosticError) and error.diagnostics[0].code == "PTO-E3001"

@@ -9,12 +9,11 @@ A text that a stage has printed is complete: `lower.exact(k)` is the same progra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import linecache
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,14 @@ from ..problems import SYNTAX
 from ..programs.jit import JitFunction, Method, ProgramClass
 
 _count = count()
+
+
+class NothingDefined(DiagnosticError, ValueError):
+    """A text without a function or program. Programs for pypto expect a ValueError."""
+
+
+class NotPython(DiagnosticError, SyntaxError):
+    """A text that Python cannot read. Programs for pypto expect a SyntaxError."""
 
 
 def _names(text: str, name: str) -> dict[str, Any]:
@@ -40,7 +47,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
         source = Source(name, text)
         line = getattr(e, "lineno", None) or 1
         span = source.at(min(line, source.lines), getattr(e, "offset", None) or 0)
-        raise DiagnosticError([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
+        raise NotPython([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
     try:
         exec(code, names)  # a Python file is code: `pl.parse` reads no other programs
     except DiagnosticError:
@@ -55,7 +62,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
 def _last(names: Mapping[str, object], kinds: tuple[type, ...], what: str, name: str) -> Any:
     found = [v for v in names.values() if isinstance(v, kinds)]
     if not found:
-        raise DiagnosticError(
+        raise NothingDefined(
             [Diagnostic(SYNTAX, f"missing {what} in {name}", help=f"decorate one: {_HELP[what]}")]
         )
     return found[-1]
