@@ -24,6 +24,7 @@ FULL := $(VENV)/.setup-full
 # Compiled functions of engine native: those that examples use, or all (native); see CMakeLists.txt.
 PACKS ?= $(if $(wildcard $(FULL)),native,usual)
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
+NATIVE_TESTS := $(wildcard tests/native/programs/*.?pp)
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
@@ -187,12 +188,12 @@ lint: $(LINTERS)
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.wording
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --level error
-	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
+	$(BIN)/clang-format --dry-run --Werror $(NATIVE) $(NATIVE_TESTS)
 
 format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(NATIVE)
+	$(BIN)/clang-format -i $(NATIVE) $(NATIVE_TESTS)
 
 validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)
@@ -219,7 +220,7 @@ build/sanitize/%.avx2.o: native/kernels/%.cpp $(NATIVE)
 	@mkdir -p $(@D)
 	$(CXX) $(SANITIZERS) -DPTO_ISA=avx2 -mavx2 -mfma -c $< -o $@
 
-$(SANITIZED): native/tests/test_kernels.cpp $(SANITIZED_PARTS)
+$(SANITIZED): tests/native/programs/test_kernels.cpp $(SANITIZED_PARTS)
 	$(CXX) $(SANITIZERS) $^ -o $@
 
 # The task runtime, all three variants: every test once with the address and once with the thread sanitizer. In
@@ -248,11 +249,11 @@ build/sanitize/$(1)/%.o: native/runtime/%.cpp $$(RUNTIME_SOURCES)
 	@mkdir -p $$(@D)
 	$$(CXX) $$(RUNTIME_FLAGS) $$(RUNTIME_$(1)) -c $$< -o $$@
 
-build/sanitize/$(1)/test_runtime: native/tests/test_runtime_runs.cpp
-build/sanitize/$(1)/%: native/tests/%.cpp $$(RUNTIME_PARTS:%=build/sanitize/$(1)/%.o) $$(wildcard native/tests/*.hpp)
+build/sanitize/$(1)/test_runtime: tests/native/programs/test_runtime_runs.cpp
+build/sanitize/$(1)/%: tests/native/programs/%.cpp $$(RUNTIME_PARTS:%=build/sanitize/$(1)/%.o) $$(wildcard tests/native/programs/*.hpp)
 	$$(CXX) $$(RUNTIME_FLAGS) $$(RUNTIME_$(1)) $$(filter-out %.hpp,$$^) -o $$@ -pthread -ldl
 
-build/sanitize/$(1)/test_vm: native/tests/test_vm.cpp $$(NATIVE)
+build/sanitize/$(1)/test_vm: tests/native/programs/test_vm.cpp $$(NATIVE)
 	@mkdir -p $$(@D)
 	$$(CXX) $$(VM_FLAGS) $$(RUNTIME_$(1)) $$< -o $$@ -pthread
 

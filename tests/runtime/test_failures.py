@@ -1,7 +1,7 @@
 """Runs that fail, at random moments and again and again: the error is the right one, and nothing is left behind.
 
 Failures are put into random places of a graph and met in many interleavings (deterministic mode, a seed each) and
-with threads. What the C++ part leaks is seen by `make sanitize` (native/tests/stress_engine.cpp); the other phases of
+with threads. What the C++ part leaks is seen by `make sanitize` (tests/native/programs/stress_engine.cpp); the other phases of
 a run are in test_phases.py.
 """
 

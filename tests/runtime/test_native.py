@@ -1,7 +1,7 @@
 """The native task runtime: its parts one by one and under stress, its behaviour in bad circumstances, random
 graphs.
 
-Programs of native/tests: test_runtime (parts, and their behaviour in a run), stress_parts (each part alone
+Programs of tests/native/programs: test_runtime (parts, and their behaviour in a run), stress_parts (each part alone
 against a model), stress_engine (waits, tiny and huge rings, odd machines, failures), fuzz_runtime and
 fuzz_graph (random graphs against an oracle that runs the tasks one after the other), stress_libraries
 (orchestrations in shared objects, right and wrong, again and again). `make sanitize` runs the same ones under
@@ -25,6 +25,7 @@ from .header_build import ABG, COMPILER, HBG, TMR, build
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 
 NATIVE = Path(__file__).parents[2] / "native"
+PROGRAMS = Path(__file__).parents[1] / "native/programs"
 #: Orchestrations from shared objects: each has its own idea of a Runtime.
 LOADERS = tuple(
     NATIVE / "runtime" / f"{p}.cpp" for p in ("graph/device", "graph/host", "tensormap/orchestration")
@@ -87,8 +88,8 @@ def _all() -> str:
     compiling takes goes into the headers that they share. An engine that is not built yet comes last: it brings names
     that they have, too.
     """
-    programs = {name: [NATIVE / f"tests/{name}.cpp"] for name in STRESS}
-    programs["test_runtime"] = sorted(NATIVE.glob("tests/test_runtime*.cpp"))
+    programs = {name: [PROGRAMS / f"{name}.cpp"] for name in STRESS}
+    programs["test_runtime"] = sorted(PROGRAMS.glob("test_runtime*.cpp"))
     texts = [path.read_text() for files in programs.values() for path in files]
     heads = {line for text in texts for line in re.findall(r"#include .*", text)} - {'#include "check.hpp"'}
     engine = [] if built() else ENGINE
@@ -106,14 +107,13 @@ def _all() -> str:
 @cache
 def program(name: str) -> Path:
     """Compile a program, once per content, with the engine."""
-    files = [p for f in ("runtime", "include", "tests") for p in sorted((NATIVE / f).rglob("*.[ch]*"))]
+    folders = NATIVE / "runtime", NATIVE / "include", PROGRAMS
+    files = [p for folder in folders for p in sorted(folder.rglob("*.[ch]*"))]
     files += built()
-    libraries = [MACHINE, *ENGINE, *LOADERS, NATIVE / "tests/stress_libraries.cpp"]
+    libraries = [MACHINE, *ENGINE, *LOADERS, PROGRAMS / "stress_libraries.cpp"]
     sources = libraries if name == "stress_libraries" else ["-x", "c++", "-", "-x", "none", *built()]
-    folders = (
-        f"-I{NATIVE / p}" for p in ("tests", "runtime", "include", "include/pto2/tensormap_and_ringbuffer")
-    )
-    flags = ("-std=c++20", "-O1" if EVERY else "-O0", "-Wall", "-Wextra", *folders)
+    includes = (f"-I{p}" for p in (PROGRAMS, *folders[:2], NATIVE / "include/pto2/tensormap_and_ringbuffer"))
+    flags = ("-std=c++20", "-O1" if EVERY else "-O0", "-Wall", "-Wextra", *includes)
     command = [str(COMPILER), *flags, *map(str, sources), "-lpthread", "-ldl", "-o"]
 
     def make(part: Path) -> None:

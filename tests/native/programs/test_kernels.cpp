@@ -10,7 +10,6 @@
 
 #include "pto/detail/engine.hpp"
 #include "pto/detail/kernels.hpp"
-#include "pto/detail/layout.hpp"
 
 using namespace pto::detail;
 
@@ -83,27 +82,6 @@ void round_trips() {
                                   : std::memcmp(in.data() + i * size, out.data() + i * size, size) == 0;
     }
     expect(ok, "codes survive a round trip", info(t).name);
-  }
-}
-
-void tiles() {
-  for (const std::string_view layout : {"ND", "DN", "NZ", "ZN", "ZZ", "NN"}) {
-    for (const int bits : {4, 8, 16, 32, 64}) {
-      for (const std::int64_t rows : {1, 7, 16, 48}) {
-        const bool boxed = layout != "ND" && layout != "DN";
-        const TileForm form{layout, 48, 64, boxed ? 16 : 1, boxed ? 8 : 1, 48, bits};
-        const TileOffsets at = tile_offsets(form, rows, 61);
-        const std::size_t item = bits < 8 ? 1 : static_cast<std::size_t>(bits) / 8;
-        std::vector<std::uint8_t> matrix(static_cast<std::size_t>(rows) * 61 * item), back(matrix.size());
-        for (std::size_t i = 0; i < matrix.size(); ++i)
-          matrix[i] = static_cast<std::uint8_t>(i * 7 + 1) & (bits == 4 ? 0xF : 0xFF);
-        // Exactly as many bytes as needed, one byte off alignment.
-        std::vector<char> storage((static_cast<std::size_t>(at.extent() * bits) + 7) / 8 + 1);
-        pack_tile(at, bits, matrix.data(), storage.data() + 1);
-        unpack_tile(at, bits, back.data(), storage.data() + 1);
-        expect(matrix == back, "tiles survive a round trip", layout);
-      }
-    }
   }
 }
 
@@ -192,7 +170,6 @@ void engine(const EngineKernels& loops) {
 int main() {
   every_pair();
   round_trips();
-  tiles();
   engine(engine_kernels());
   engine(baseline_engine());
   std::printf("%s\n", failures ? "FAILED" : "ok");

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "../vm/vm.cpp"
 #include "check.hpp"
+#include "vm.cpp"
 
 #define EXPECT(condition) check::that(condition, #condition, __FILE__, __LINE__)
 
