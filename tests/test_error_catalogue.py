@@ -36,6 +36,8 @@ _PYTHON_TESTS = {
     "PTO-E2018": "engine/cpp/test_record.py::test_what_is_refused",
     "PTO-E2017": "debug/test_dap.py::test_launches_that_cannot_be",
     "PTO-E0001": "cli/test_input_errors.py::test_e0001_missing_file",
+    "PTO-E0006": "lsp/test_server.py::test_without_pygls",
+    "PTO-E0007": "lsp/test_server.py::test_a_bug_does_not_end_the_server",
     "PTO-E0002": "cli/test_input_errors.py::test_e0002_output_folder_missing",
     "PTO-E0004": "cli/test_input_errors.py::test_e0004_cpp_and_libraries",
     "PTO-E0005": "objects/test_refused.py::test_e0005_contradictions",

@@ -31,6 +31,8 @@ SEES = {
     "passes": "diag knobs isa ir perf",
     "driver": "diag knobs isa ir verifier perf passes",
     "codegen": "diag knobs isa ir verifier perf passes driver",
+    "checking": "diag knobs isa ir asm bytecode reading verifier perf passes driver codegen",
+    "lsp": "diag knobs isa ir asm bytecode reading verifier perf passes driver codegen checking",
     "image": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen",
     "objects": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen image",
     "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects",
@@ -40,7 +42,7 @@ SEES = {
     "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime",
     "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime language",
     "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine proof runtime language",
-    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host proof runtime language compat tune",
+    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen image objects engine host proof runtime language compat tune checking lsp",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "wire", "signals", "trials", "knobs", "cache")

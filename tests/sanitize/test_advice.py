@@ -22,7 +22,7 @@ from tests.verify.test_illegal_programs import PAIRS
 import pto
 from pto.cli.fix import FixOutcome, FixStep, fixed
 from pto.diag import Diagnostic, DiagnosticError, Source, render
-from pto.engine.sanitize.advice import applied
+from pto.verifier.apply import applied
 
 from . import graph_doors as graphs
 from . import test_cpp as cpp

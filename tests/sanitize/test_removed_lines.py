@@ -15,7 +15,7 @@ from tests.engine.cpp.test_traced import EXAMPLE
 
 import pto
 from pto.cli.main import main
-from pto.engine.sanitize.advice import applied
+from pto.verifier.apply import applied
 
 GRAPHS = Path(__file__).parents[2] / "examples" / "runtime"
 FOLDERS = ("vector_dag", "matmul_exp", "bgemm", "paged_attention")

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 # Gaps have only white space and comments; a `#` begins a comment on a line of its own.
-_COMMENT = re.compile(r"(?://|#)[^\n]*")
+COMMENT = re.compile(r"(?://|#)[^\n]*")
 
 
 class Comment(NamedTuple):
@@ -26,7 +26,7 @@ class Gap:
         at = start
         newline = start == 0  # the first line follows no token
         if "/" in text[start:end] or "#" in text[start:end]:
-            for m in _COMMENT.finditer(text, start, end):
+            for m in COMMENT.finditer(text, start, end):
                 breaks = text.count("\n", at, m.start())
                 newline = newline or breaks > 0
                 column = m.start() - text.rfind("\n", 0, m.start())

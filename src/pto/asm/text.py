@@ -9,20 +9,30 @@ from .parser import Parser, is_mlir
 FORMS = ("pto", "ssa", "asm", "generic")
 
 
-def _read(source: Source) -> tuple[Parser, Module | None]:
+def read_source(source: Source) -> tuple[Parser, Module]:
+    """Parse, and return the parser with its tokens and diagnostics. After errors, the module lacks the
+    statements with errors. Operations have their locations in the text, until `locate`."""
     parser = Parser(source)
     if is_mlir(parser):  # the usual case, which imports nothing else
-        module = parser.module()
-    else:
-        from . import assembly
+        return parser, parser.module()
+    from . import assembly
 
-        module = assembly.parse(parser) if assembly.looks_like(parser) else parser.module()
-    if has_errors(parser.diagnostics):
-        return parser, None
+    return parser, assembly.parse(parser) if assembly.looks_like(parser) else parser.module()
+
+
+def locate(parser: Parser) -> None:
+    """Set the locations that the text declares with `loc(..)`."""
     if parser.located:
         from .locations import Locations
 
         Locations(parser.t, parser.places).place(parser.located)
+
+
+def _read(source: Source) -> tuple[Parser, Module | None]:
+    parser, module = read_source(source)
+    if has_errors(parser.diagnostics):
+        return parser, None
+    locate(parser)
     return parser, module
 
 

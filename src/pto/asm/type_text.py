@@ -63,7 +63,8 @@ _TOKENS = {
     "async_event": "", "group": "*", "prefetch_async_context": "",
 }  # fmt: skip
 
-_KNOWN = (
+#: Types of the dialect `pto`.
+TYPE_NAMES = (
     "tile_buf", "tile", "tensor_view", "partition_tensor_view", "ptr", "vreg", "mask", "memref",
     "eventid_array", "local_array", "conv_tile", "multi_tile_buf", *_TOKENS,
 )  # fmt: skip
@@ -95,7 +96,7 @@ def parse_type(text: str) -> Type:
         return TokenType(short, " ".join(body.split()) if body else "")
     if short.lower() in SPELLINGS or short.endswith("x2"):
         return _scalar(text, (0, len(text)))
-    help = did_you_mean(short, _KNOWN) or f"known types: {', '.join('!pto.' + k for k in _KNOWN)}"
+    help = did_you_mean(short, TYPE_NAMES) or f"known types: {', '.join('!pto.' + k for k in TYPE_NAMES)}"
     if short == "tile_view":
         help = "!pto.tile_view was renamed: write !pto.partition_tensor_view"
     raise TypeTextError(f"unknown type '!{name}'", (0, 1 + len(name)), help, code="PTO-E0109")

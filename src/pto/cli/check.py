@@ -5,11 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 
-from ..asm import parse_source
+from ..checking import check_source
 from ..diag import Diagnostic, has_errors, visible
-from ..driver import Options, lowered
-from ..ir.core import Module
-from ..isa.profiles import Profile
 from ..verifier import LEVELS
 from .common import (
     FAILED,
@@ -18,7 +15,6 @@ from .common import (
     add_capacity,
     add_diagnostics,
     add_target,
-    no_function,
     read_input,
     show,
     target,
@@ -65,33 +61,14 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     source, problems = read_input(path)
     if source is None:
         return problems, ""
-    module, problems = parse_source(source)
-    if module is None:
-        return problems, ""
-    profile = target(options, module)
-    wanted = Options(level=options.pto_level or "", overlaps="error", passes="never")
-    done = lowered(module, profile, wanted)
-    problems = problems + done.diagnostics
-    if has_errors(problems):
-        return problems, ""
-    problems += [*no_function(source.name, module), *_not_emitted(done.module, done.profile)]
-    functions = len(module.functions)
-    operations = sum(1 for _ in module.walk()) - 1
+    found = check_source(source, lambda module: target(options, module), options.pto_level or "")
+    done = found.done
+    if done is None or not found.ok:
+        return found.diagnostics, ""
+    functions = len(done.module.functions)
+    operations = sum(1 for _ in done.module.walk()) - 1
     return (
-        problems,
+        found.diagnostics,
         f"{visible(source.name)}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
         f"target {done.profile.name})",
     )
-
-
-def _not_emitted(module: Module, profile: Profile) -> list[Diagnostic]:
-    """Return a warning if a program is legal, because engines emulate it, but `ptoas` cannot emit it."""
-    scope = next((op for op in module.walk() if op.row is not None and op.row.opens == "vec"), None)
-    if scope is None or profile.isa != "a2a3":
-        return []
-    from ..codegen.cpp.unit import no_registers  # costly, and seldom needed
-
-    message, help = no_registers(profile)
-    name = scope.row.name if scope.row is not None else scope.name
-    place = module.span(scope).head
-    return [Diagnostic("PTO-E1301", f"{name}: {message}; engines emulate it", place, "warning", help=help)]

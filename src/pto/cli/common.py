@@ -87,14 +87,6 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def no_function(name: str, module: Module) -> list[Diagnostic]:
-    """Return a warning if a program has no function."""
-    if module.functions:
-        return []
-    help = "put its instructions into a func.func"
-    return [Diagnostic("PTO-E0219", f"{name}: the program has no function", severity="warning", help=help)]
-
-
 def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
     """Add --sanitize; PTO_SANITIZE is its default."""
     from ..engine.sanitize import NAMES, WARN

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError, has_errors, render, visible
 from ..engine.sanitize import parse_names
-from ..engine.sanitize.advice import applied
 from ..reading import read
+from ..verifier.apply import applied
 from .common import FAILED, OK, difference, say, show, tell, write_output
 from .run import Prepared, parsed, parser
 

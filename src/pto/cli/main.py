@@ -23,6 +23,7 @@ VERBS = {
     "prove": "prove bounds, flags and races for all values of parameters, or show values that fail",
     "fix": "insert the flags and barriers that sanitizers suggest",
     "fmt": "format programs; the form, aliases and comments stay",
+    "lsp": "serve editors: diagnostics, pages, completion (Language Server Protocol)",
     "cost": "show what instructions cost on a machine; fit the cost model to measurements",
     "isa": "print instructions of the instruction table",
     "explain": "explain a diagnostic code and how to fix the problem",

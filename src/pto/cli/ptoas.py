@@ -324,8 +324,9 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
     """Assemble one input: return its output in the wanted form, or its problems."""
     from ..asm import parse_source
+    from ..checking import no_function
     from ..ir.attrs import StrAttr
-    from .common import no_function, read_input, target
+    from .common import read_input, target
 
     source, problems = read_input(path)
     if source is None:

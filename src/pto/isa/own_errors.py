@@ -42,6 +42,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Leave out one of them.",
     ),
     (
+        "PTO-E0006",
+        "no pygls",
+        "pygls is missing, the library behind pto lsp.",
+        "Install it: pip install 'pto[lsp]'.",
+    ),
+    (
+        "PTO-E0007",
+        "bug of pto in an editor",
+        "The check of a text ended with an exception, which is a bug of pto. The server goes on.",
+        "Report it with the text and the log of the server.",
+    ),
+    (
         "PTO-E0101",
         "unexpected character",
         "The text contains a character that begins no token.",

@@ -14,7 +14,7 @@ from pto.cli.main import main
 from pto.diag import Source, render
 from pto.engine.cpp.lines import Line
 from pto.engine.cpp.places import LibraryPlaces
-from pto.engine.sanitize.advice import applied
+from pto.verifier.apply import applied
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 

@@ -3,7 +3,7 @@
     put 'pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' after line 9 and
     'pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' before line 10
 
-`applied` inserts the lines. Both lines go into the innermost block that holds both accesses, so that every
+`verifier.apply` inserts the lines. Both lines go into the innermost block that holds both accesses, so that every
 path has as many sets as waits. If the earlier access belongs to an earlier iteration, the flag is also set
 once before the loop, and waited for once after it. These two lines get a section of their core, if the loop
 stands outside of the section.
@@ -11,7 +11,6 @@ stands outside of the section.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Set
 from dataclasses import dataclass
 
@@ -295,31 +294,3 @@ def _free_semaphore(module: Module) -> int:
     sync = (op for op in module.walk() if op.row is not None and op.row.order in ("signal", "await"))
     used = {_number_of(op) % SEMAPHORES for op in sync if _number_of(op) >= 0}
     return next((n for n in range(FREE_SEMAPHORES) if n not in used), 0)
-
-
-# -- applying advice ---------------------------------------------------------------------------------------
-
-_STEP = re.compile(r"((?:'[^']+'(?: and )?)+) (after|before) line (\d+)")
-_MOVE = re.compile(r"\bmove line (\d+) before line (\d+)")
-_ELSEWHERE = re.compile(r"\bline \d+ of ")
-_QUOTED = re.compile(r"'([^']+)'")
-
-
-def applied(text: str, help: str) -> str | None:
-    """Return a program, or C++, with the lines that a report suggests; None if it suggests none, or lines of
-    an included file."""
-    lines = text.split("\n")
-    groups = [[line] for line in lines]
-    steps = [(_QUOTED.findall(quoted), where, int(n)) for quoted, where, n in _STEP.findall(help)]
-    moved = [(int(number), int(to)) for number, to in _MOVE.findall(help)]
-    numbers = [n for *_, n in steps] + [n for pair in moved for n in pair]
-    if not numbers or not all(0 < n <= len(lines) for n in numbers) or _ELSEWHERE.search(help):
-        return None
-    for number, to in moved:
-        steps.append(([lines[number - 1].lstrip()], "before", to))
-        groups[number - 1].remove(lines[number - 1])
-    for new, where, number in steps:
-        group, own = groups[number - 1], lines[number - 1]
-        indent = own[: len(own) - len(own.lstrip())]
-        group[len(group) if where == "after" else 0 : 0] = [indent + line for line in new]
-    return "\n".join(line for group in groups for line in group)
