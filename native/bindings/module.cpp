@@ -1,4 +1,4 @@
-// pto._native: the compiled loops of pto.engine: element conversion, tile packing, and computations of the
+// pto._native: the compiled loops of pto.engine: element conversion, and computations of the
 // reference engine that have a fixed order.
 //
 // Every argument is checked here and a bad one raises ValueError; the loops run without the GIL.
@@ -15,7 +15,6 @@
 #include "pto/core/math.hpp"
 #include "pto/detail/engine.hpp"
 #include "pto/detail/kernels.hpp"
-#include "pto/detail/layout.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,8 +24,6 @@ namespace {
 using namespace pto::detail;
 
 using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ConstBytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 [[noreturn]] void fail(const std::string& what) { throw nb::value_error(what.c_str()); }
 
@@ -132,92 +129,6 @@ nb::object convert(std::string_view src, std::string_view dst, const Input& code
     element_kernels().convert(s, d, codes.data(), out.get(), n, mode);
   }
   return new_codes(std::move(out), code_bytes(d), {n});
-}
-
-nb::object pack4(const ConstBytes& codes) {
-  const std::size_t n = codes.size(), bytes = (n + 1) / 2;
-  auto out = buffer(bytes);
-  {
-    nb::gil_scoped_release unlocked;
-    const std::uint8_t* in = codes.data();
-    for (std::size_t i = 0; i < n / 2; ++i)
-      out[i] = static_cast<char>((in[2 * i] & 0xF) | (in[2 * i + 1] & 0xF) << 4);
-    if (n % 2) out[n / 2] = static_cast<char>(in[n - 1] & 0xF);
-  }
-  return new_codes(std::move(out), 1, {bytes});
-}
-
-nb::object unpack4(const ConstBytes& data, std::size_t count) {
-  if (count > 2 * data.size()) {
-    fail(std::to_string(data.size()) + " bytes hold " + std::to_string(2 * data.size()) +
-         " nibbles, asked for " + std::to_string(count));
-  }
-  auto out = buffer(count);
-  {
-    nb::gil_scoped_release unlocked;
-    const std::uint8_t* in = data.data();
-    for (std::size_t i = 0; i < count / 2; ++i) {
-      out[2 * i] = static_cast<char>(in[i] & 0xF);
-      out[2 * i + 1] = static_cast<char>(in[i] >> 4);
-    }
-    if (count % 2) out[count - 1] = static_cast<char>(in[count / 2] & 0xF);
-  }
-  return new_codes(std::move(out), 1, {count});
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// Layout
-
-TileForm parse_form(std::string_view layout, std::int64_t rows, std::int64_t cols, std::int64_t box_rows,
-                    std::int64_t box_cols, std::int64_t pitch, int bits) {
-  constexpr std::int64_t limit = std::int64_t{1} << 30;
-  if (!known_layout(layout)) fail("unknown layout '" + std::string(layout) + "'");
-  if (bits != 4 && bits != 8 && bits != 16 && bits != 32 && bits != 64)
-    fail("elements of " + std::to_string(bits) + " bits cannot be stored: expected 4, 8, 16, 32 or 64");
-  for (const std::int64_t x : {rows, cols, box_rows, box_cols, pitch}) {
-    if (x < 1 || x > limit)
-      fail("rows, cols, box and column pitch must be in [1, 2**30], got " + std::to_string(x));
-  }
-  return {layout, rows, cols, box_rows, box_cols, pitch, bits};
-}
-
-TileOffsets checked_offsets(const TileForm& form, std::int64_t rows, std::int64_t cols, std::size_t bytes) {
-  if (rows < 0 || cols < 0 || rows > form.rows || cols > form.cols) {
-    fail("valid part " + std::to_string(rows) + " x " + std::to_string(cols) + " does not fit a " +
-         std::to_string(form.rows) + " x " + std::to_string(form.cols) + " tile");
-  }
-  TileOffsets at = tile_offsets(form, rows, cols);
-  const std::size_t need =
-      (static_cast<std::size_t>(at.extent()) * static_cast<std::size_t>(form.bits) + 7) / 8;
-  if (bytes < need) {
-    fail("storage has " + std::to_string(bytes) + " bytes, the tile needs " + std::to_string(need));
-  }
-  return at;
-}
-
-void pack(const Input& matrix, const Bytes& storage, std::string_view layout, std::int64_t rows,
-          std::int64_t cols, std::int64_t box_rows, std::int64_t box_cols, std::int64_t pitch, int bits) {
-  const TileForm form = parse_form(layout, rows, cols, box_rows, box_cols, pitch, bits);
-  if (matrix.ndim() != 2 || matrix.itemsize() != static_cast<std::size_t>(bits < 8 ? 1 : bits / 8))
-    fail("the matrix must be 2-D with elements of " + std::to_string(bits) + " bits");
-  const TileOffsets at = checked_offsets(form, static_cast<std::int64_t>(matrix.shape(0)),
-                                         static_cast<std::int64_t>(matrix.shape(1)), storage.size());
-  nb::gil_scoped_release unlocked;
-  pack_tile(at, bits, matrix.data(), storage.data());
-}
-
-nb::object unpack(const ConstBytes& storage, std::string_view layout, std::int64_t rows, std::int64_t cols,
-                  std::int64_t box_rows, std::int64_t box_cols, std::int64_t pitch, int bits,
-                  std::int64_t valid_rows, std::int64_t valid_cols) {
-  const TileForm form = parse_form(layout, rows, cols, box_rows, box_cols, pitch, bits);
-  const TileOffsets at = checked_offsets(form, valid_rows, valid_cols, storage.size());
-  const std::size_t r = at.row.size(), c = at.col.size(), item = bits < 8 ? 1 : bits / 8;
-  auto out = buffer(r * c * item);
-  {
-    nb::gil_scoped_release unlocked;
-    unpack_tile(at, bits, out.get(), storage.data());
-  }
-  return new_codes(std::move(out), item, {r, c});
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -381,12 +292,6 @@ NB_MODULE(_native, m) {
         "Codes of float32 or float64 values.");
   m.def("convert", &convert, "src"_a, "dst"_a, "codes"_a, "round"_a = "RINT", "saturate"_a = false,
         "nan"_a = "max", "Codes in dst of the values that codes have in src.");
-  m.def("pack4", &pack4, "codes"_a, "Bytes with two 4-bit codes each, low nibble first.");
-  m.def("unpack4", &unpack4, "data"_a, "count"_a, "The first 4-bit codes of data, one per byte.");
-  m.def("pack", &pack, "matrix"_a, "storage"_a, "layout"_a, "rows"_a, "cols"_a, "box_rows"_a, "box_cols"_a,
-        "pitch"_a, "bits"_a, "Store a matrix of codes into the bytes of a tile.");
-  m.def("unpack", &unpack, "storage"_a, "layout"_a, "rows"_a, "cols"_a, "box_rows"_a, "box_cols"_a, "pitch"_a,
-        "bits"_a, "valid_rows"_a, "valid_cols"_a, "The codes of the valid part of a stored tile.");
   m.def("dot_f32", &dot_f32, "a"_a, "b"_a, "Product of matrices, a chain of fused steps in float32.");
   m.def("dot_f64", &dot_f64, "a"_a, "b"_a, "The same of doubles whose products are exact in a double.");
   m.def("fold", &fold, "dtype"_a, "x"_a, "product"_a,

@@ -1,4 +1,4 @@
-"""Compiled element conversion and tile packing; built from native/bindings/module.cpp."""
+"""Compiled element conversion and loops of the reference engine; built from native/bindings/module.cpp."""
 
 from typing import Any
 
@@ -13,31 +13,6 @@ def encode(
 ) -> Array: ...
 def convert(
     src: str, dst: str, codes: Array, round: str = "RINT", saturate: bool = False, nan: str = "max"
-) -> Array: ...
-def pack4(codes: Array) -> Array: ...
-def unpack4(data: Array, count: int) -> Array: ...
-def pack(
-    matrix: Array,
-    storage: Array,
-    layout: str,
-    rows: int,
-    cols: int,
-    box_rows: int,
-    box_cols: int,
-    pitch: int,
-    bits: int,
-) -> None: ...
-def unpack(
-    storage: Array,
-    layout: str,
-    rows: int,
-    cols: int,
-    box_rows: int,
-    box_cols: int,
-    pitch: int,
-    bits: int,
-    valid_rows: int,
-    valid_cols: int,
 ) -> Array: ...
 def number(name: str, x: float, y: float = 0.0, single: bool = False) -> float: ...
 def exp_f32(x: Array, wide: bool = False) -> Array: ...

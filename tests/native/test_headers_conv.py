@@ -23,7 +23,6 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 HEAD = """\
 #include "pto/ops/calls.hpp"
 #include "pto/ops/rearrange.hpp"
-#include "pto/ops/windows.hpp"
 using namespace pto;
 template <class T> T& at(T& object, void* data) { detail::bind(object, data); return object; }
 """

@@ -24,7 +24,7 @@ from .instructions import COMPILER, DEFINES, ELEMENTS, FLAGS, INCLUDE, Unit, com
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
-HEADERS = ["ops/calls.hpp", "ops/windows.hpp"]
+HEADERS = ["ops/calls.hpp"]
 
 Attrs = dict[str, Any]
 Variants = Callable[[Plan], list[tuple[str, Attrs]]]
@@ -368,7 +368,7 @@ def test_equals_the_reference(names: tuple[str, ...], tmp_path: Path) -> None:
 
 CORES = """\
 #include <initializer_list>
-#include "pto/ops/windows.hpp"
+#include "pto/ops/calls.hpp"
 using namespace pto;
 using Acc = TileAcc<float, 32, 32>;
 template <int Rows, int Cols> using Out = Tile<TileType::Vec, float, 32, 32, BLayout::RowMajor, Rows, Cols>;

@@ -34,7 +34,6 @@
 #include "pto/ops/reduce.hpp"
 #include "pto/ops/regular.hpp"
 #include "pto/ops/sort.hpp"
-#include "pto/ops/windows.hpp"
 
 // Calls of the cube unit on pointers, and on vector registers: emitted code that has none leaves them out.
 #ifndef PTO_CPU_TILES_ONLY

@@ -48,6 +48,7 @@ class CallOverload(Record):
     scratch: int  # the largest number of trailing scratch tiles
     overloaded: bool  # the name also has calls with other arguments
     fewest: int  # all argument lists of this name
+    numbers: frozenset[int]  # arguments that are numbers in some calls of this name
 
     @property
     def call(self) -> Call:
@@ -73,9 +74,11 @@ def written() -> Iterator[CallOverload]:
     """Yield the overloads with a generated frame and a hand-written meaning."""
     found = [(row, check) for row in all_rows() for check in checks_of(row)]
     every: dict[str, set[tuple[str, ...]]] = defaultdict(set)  # argument lists by name
+    numbers: dict[str, set[int]] = defaultdict(set)
     for row, check in found:
         for form, call in _calls(check):
             every[call.name].add((*_arguments(call)[: _ends(row, call)], *form.scalars))
+            numbers[call.name].update(k for k, n in enumerate(call.operands) if n in check.scalars)
     for row, check in found:
         groups: dict[tuple[tuple[str, ...], str], list[tuple[Form, Call]]] = {}
         for form, call in _calls(check):
@@ -83,10 +86,11 @@ def written() -> Iterator[CallOverload]:
                 args = _arguments(call)[: _ends(row, call)]
                 groups.setdefault((tuple(args), _leading(row, call)), []).append((form, call))
         for (args, _), group in groups.items():
-            others = every[group[0][1].name]
+            name = group[0][1].name
             scratch = int(any(len(_arguments(call)) > len(args) for _, call in group))
-            fewest = min(map(len, others))
-            yield CallOverload(row, check, tuple(group), args, scratch, len(others) > 1, fewest)
+            overloaded, fewest = len(every[name]) > 1, min(map(len, every[name]))
+            known = frozenset(numbers[name])
+            yield CallOverload(row, check, tuple(group), args, scratch, overloaded, fewest, known)
 
 
 def _calls(check: Check) -> list[tuple[Form, Call]]:
@@ -155,6 +159,7 @@ def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
     params: list[str] = []
     conditions: list[str] = []
     handed: list[str] = []
+    starts = True  # so far: places after tiles begin at 0 by default
     for k, text in enumerate(made.args):
         found = re.fullmatch(r"(?:\((\w+)\) )?\$(\w+)", text)
         assert found, f"{made.row.name}: {text} has no frame"
@@ -168,10 +173,11 @@ def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
         if name in made.check.classes:
             params.append(f"{type_of(name)}& {name}")
             assert operand is not None
-            if made.overloaded and (k >= made.fewest or "scalar" in operand.kinds):
-                conditions.append(f"{_KINDS[made.check.classes[name][0]]}<{type_of(name)}>")
+            if made.overloaded and (k >= made.fewest or k in made.numbers):
+                conditions.append(_is_any(made.check.classes[name], type_of(name)))
         else:
-            params.append(f"{cast or _value_type(made, name)} {name}")
+            starts = starts and operand is not None and operand.kind == "index"
+            params.append(f"{cast or _value_type(made, name)} {name}{' = 0' if starts else ''}")
     return params, conditions, handed
 
 
@@ -187,7 +193,13 @@ def traced(row: Row, args: Iterable[str], given: Iterable[Attr] = ()) -> Iterato
     )
 
 
-_KINDS = {"tile": "is_tile_data_v", "view": "is_global_data_v"}
+_KINDS = {"tile": "is_tile_data_v", "conv_tile": "is_conv_tile_v", "view": "is_global_data_v"}
+
+
+def _is_any(kinds: Iterable[str], type: str) -> str:
+    """Return the condition that a type is of one of some kinds."""
+    found = " || ".join(f"{_KINDS[kind]}<{type}>" for kind in kinds)
+    return f"({found})" if "||" in found else found
 
 
 def _value_type(made: CallOverload, name: str) -> str:

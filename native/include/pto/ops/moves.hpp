@@ -52,22 +52,70 @@ inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
 
 // --- whole tiles and windows ------------------------------------------------------------------------------
 
+/// The attributes of a move: ReLU, and the vector cores that receive it.
+struct MoveOptions {
+  bool relu = false;
+  Split split = Split::first;
+  constexpr explicit MoveOptions(auto... attrs) { (set(attrs), ...); }
+  constexpr void set(ReluPreMode mode) { relu = mode == ReluPreMode::NormalRelu; }
+  constexpr void set(AccToVecMode mode) { split = split_of(mode); }
+};
+template <auto... Attrs>
+inline constexpr MoveOptions kMove{Attrs...};
+
 /// The window of src at (row, col) to all of dst, by way of the fix-pipe.
-template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
+template <auto... Attrs, class Dst, class Src, class Words>
 inline void extract(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words words) {
-  for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
+  for_receivers<kMove<Attrs...>.split>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
     if constexpr (requires { words.first; }) words.first = col + right;
-    deliver<Relu == ReluPreMode::NormalRelu>(to, src, row + down, col + right, dst.GetValidRow(),
-                                             dst.GetValidCol(), words);
+    deliver<kMove<Attrs...>.relu>(to, src, row + down, col + right, dst.GetValidRow(), dst.GetValidCol(),
+                                  words);
   });
 }
 
-/// All of src to the window of dst at (row, col).
-template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
+/// TEXTRACT: a window, one with a word or with one per column, and two windows of one tile.
+template <auto... Attrs, class Dst, class Src>
+inline void window(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col) {
+  if constexpr (is_conv_tile_v<Src>) {
+    copy_fractal_window(dst, src, row, col);
+  } else {
+    extract<Attrs...>(dst, src, row, col, NoWords{});
+  }
+}
+template <auto... Attrs, class Dst, class Src>
+inline void window(Dst& dst, Src& src, uint64_t word, ptrdiff_t row, ptrdiff_t col) {
+  extract<Attrs...>(dst, src, row, col, OneWord{word});
+}
+template <auto... Attrs, class Dst, class Src, class Fp>
+inline void quantised_window(Dst& dst, Src& src, Fp& fp, ptrdiff_t row, ptrdiff_t col) {
+  extract<Attrs...>(dst, src, row, col, ColumnWords<Fp>{fp});
+}
+template <class Dst, class Dst1, class Src>
+inline void window(Dst& dst, Dst1& dst1, Src& src, ptrdiff_t row, ptrdiff_t col, ptrdiff_t row1,
+                   ptrdiff_t col1) {
+  extract(dst, src, row, col, NoWords{});
+  extract(dst1, src, row1, col1, NoWords{});
+}
+
+/// TINSERT: all of src to the window of dst at (row, col), plain, with a word or with one per column.
+template <auto... Attrs, class Dst, class Src, class Words>
 inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words& words) {
-  for_receivers<S>(dst, row, col, [&](const auto& to, ptrdiff_t, ptrdiff_t) {
-    deliver<Relu == ReluPreMode::NormalRelu>(to, src, 0, 0, src.GetValidRow(), src.GetValidCol(), words);
+  for_receivers<kMove<Attrs...>.split>(dst, row, col, [&](const auto& to, ptrdiff_t, ptrdiff_t) {
+    deliver<kMove<Attrs...>.relu>(to, src, 0, 0, src.GetValidRow(), src.GetValidCol(), words);
   });
+}
+template <auto... Attrs, class Dst, class Src>
+inline void insertion(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col) {
+  insert<Attrs...>(dst, src, row, col, NoWords{});
+}
+template <auto... Attrs, class Dst, class Src>
+inline void insertion(Dst& dst, Src& src, uint64_t word, ptrdiff_t row, ptrdiff_t col) {
+  insert<Attrs...>(dst, src, row, col, OneWord{word});
+}
+template <auto... Attrs, class Dst, class Src, class Fp>
+  requires(is_tile_data_v<Fp>)
+inline void insertion(Dst& dst, Src& src, Fp& fp, ptrdiff_t row, ptrdiff_t col) {
+  insert<Attrs...>(dst, src, row, col, ColumnWords<Fp>{fp});
 }
 
 /// Let a tile lie some bytes into another one.
@@ -90,13 +138,13 @@ inline T cast_rectified(C x) {
   return value_of<compute_t<T>>(found) < 0 ? T(0) : found;
 }
 
-/// TMOV without words: dst and the same window of src, converted.
-template <ReluPreMode Relu, Split S, class Dst, class Src>
-inline void move(Dst& dst, Src& src) {
+/// dst and the same window of src, converted.
+template <auto... Attrs, class Dst, class Src>
+inline void move_converted(Dst& dst, Src& src) {
   using T = typename Dst::DType;
   using C = compute_t<typename Src::DType>;
-  constexpr bool relu = Relu == ReluPreMode::NormalRelu;
-  for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
+  constexpr bool relu = kMove<Attrs...>.relu;
+  for_receivers<kMove<Attrs...>.split>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
     const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
     if constexpr (!relu) {
       deliver<false>(to, src, down, right, rows, cols, NoWords{});
@@ -116,16 +164,27 @@ inline void move(Dst& dst, Src& src) {
   });
 }
 
-/// TMOV in all its forms.
-template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
-inline void move_any(Dst& dst, Src& src, const Words& words) {
+/// TMOV: plain, with a word or with one per column.
+template <auto... Attrs, class Dst, class Src>
+inline void move(Dst& dst, Src& src) {
   if constexpr (is_conv_tile_v<Src>) {
     copy_fractal_window(dst, src, 0, 0);
-  } else if constexpr (Words::any && kQuantises<typename Src::DType, typename Dst::DType>) {
-    extract<Relu, S>(dst, src, 0, 0, words);
   } else {
-    move<Relu, S>(dst, src);
+    move_converted<Attrs...>(dst, src);
   }
+}
+template <auto... Attrs, class Dst, class Src>
+inline void move(Dst& dst, Src& src, uint64_t word) {
+  if constexpr (!is_conv_tile_v<Src> && kQuantises<typename Src::DType, typename Dst::DType>) {
+    extract<Attrs...>(dst, src, 0, 0, OneWord{word});
+  } else {
+    move<Attrs...>(dst, src);
+  }
+}
+template <auto... Attrs, class Dst, class Src, class Fp>
+  requires(is_tile_data_v<Fp>)
+inline void move(Dst& dst, Src& src, Fp& fp) {
+  extract<Attrs...>(dst, src, 0, 0, ColumnWords<Fp>{fp});
 }
 
 /// One-byte scale exponents into boxes of 16 x 2: along columns, or along rows of the transposed source.
@@ -157,62 +216,8 @@ inline void fill_padding(Dst& dst, Src& src) {
 
 }  // namespace detail
 
-// --- TMOV<[phase,] dst, src [, fp] [, mode] [, relu]>(dst, src [, fp | word]) -----------------------------
+// --- calls whose frames depend on more than their operands -----------------------------------------------
 
-template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  PTO_LEGAL(check_tmov<Dst, Src, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src: reluPreMode", PTO_SAYS(Relu), dst, src);
-  detail::move_any<Relu, detail::Split::first>(dst, src, detail::NoWords{});
-  return {};
-}
-template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  PTO_LEGAL(check_tmov_with_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src);
-  detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::NoWords{});
-  return {};
-}
-template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  PTO_LEGAL(check_tmov_with_preQuantScalar<Dst, Src, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src preQuantScalar: reluPreMode", PTO_SAYS(Relu), dst, src, word);
-  detail::move_any<Relu, detail::Split::first>(dst, src, detail::OneWord{word});
-  return {};
-}
-template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  PTO_LEGAL(check_tmov_with_preQuantScalar_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src preQuantScalar: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src, word);
-  detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::OneWord{word});
-  return {};
-}
-template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
-          class... Events>
-  requires(is_tile_data_v<Fp>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  PTO_LEGAL(check_tmov_with_fp_accToVecMode<Dst, Src, Fp, Mode, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src fp: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src, fp);
-  detail::extract<Relu, detail::split_of(Mode)>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
-  return {};
-}
-template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  PTO_LEGAL(check_tmov_with_fp<Dst, Src, Fp, Relu>(dst, src));
-  TSYNC(events...);
-  PTO_TRACE("tmov dst src fp: reluPreMode", PTO_SAYS(Relu), dst, src, fp);
-  detail::extract<Relu, detail::Split::first>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
-  return {};
-}
 /// Scale exponents into boxes; the third operand is scratch. Out of an accumulator it holds quantisation
 /// words.
 template <class Dst, class Src, class Third, class... Events>
@@ -222,8 +227,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
   if constexpr (Src::Loc == TileType::Acc) {
     PTO_LEGAL(check_tmov_with_fp<Dst, Src, Third>(dst, src));
     PTO_TRACE("tmov dst src fp:", PTO_SAYS(), dst, src, third);
-    detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst, src, 0, 0,
-                                                               detail::ColumnWords<Third>{third});
+    detail::move(dst, src, third);
   } else {
     PTO_LEGAL(check_tmov_with_tmp<Dst, Src, Third>(dst, src));
     PTO_TRACE("tmov dst src tmp:", PTO_SAYS(), dst, src, third);
@@ -241,51 +245,11 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Events&
   return {};
 }
 
-// The phase has no effect on the data.
-template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
+/// The split of the transfer by the hardware has no effect on the data.
+template <detail::InsertMode Mode, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src);
-  return TMOV<Dst, Src, Relu>(dst, src, events...);
-}
-template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
-          class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu), dst, src);
-  return TMOV<Dst, Src, Mode, Relu>(dst, src, events...);
-}
-template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src preQuantScalar: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src, word);
-  return TMOV<Dst, Src, Relu>(dst, src, word, events...);
-}
-template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
-          class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src preQuantScalar: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu),
-            dst, src, word);
-  return TMOV<Dst, Src, Mode, Relu>(dst, src, word, events...);
-}
-template <STPhase Phase, class Dst, class Src, class Fp, AccToVecMode Mode,
-          ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src fp: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu), dst, src, fp);
-  return TMOV<Dst, Src, Fp, Mode, Relu>(dst, src, fp, events...);
-}
-template <STPhase Phase, class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu,
-          class... Events>
-PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  PTO_TRACE_WAITS(events...);
-  PTO_TRACE("tmov dst src fp: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src, fp);
-  return TMOV_FP<Dst, Src, Fp, Relu>(dst, src, fp, events...);
+PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
+  return TINSERT<Dst, Src>(dst, src, row, col, events...);
 }
 
 // --- padding, shape ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@
 #include "pto/core/cross_core.hpp"
 #include "pto/ops/calls.hpp"
 #include "pto/ops/load_store.hpp"
-#include "pto/ops/windows.hpp"
 
 namespace pto {
 

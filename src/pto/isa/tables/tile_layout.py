@@ -158,7 +158,6 @@ pairs = move.but(
 _MOVES = (
     move(
         "tmov", opcode=0x1038, part_with="tmp", algorithm="move",
-        by_hand="its third operand is scratch or parameters, by where src is",
         operands="src=tile|conv_tile dst:out fp? preQuantScalar=i64? tmp:tmp?",
         attrs=(_RELU, _MODE, _PHASE,
                Attr("grp_axis", "int", 1, choices=(0, 1), doc="X->ZZ forms: 1 = ND->ZZ, 0 = DN->ZZ")),
@@ -193,7 +192,8 @@ _MOVES = (
             "TMOV<Dst, Src>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar) | "
             "TMOV<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar)"),
-            Form("TMOV<grp_axis>($dst, $src, $tmp)", scratch=True),
+            Form("TMOV<grp_axis>($dst, $src, $tmp)", scratch=True,
+                 by_hand="without grp_axis its third operand is scratch or parameters, by where src is"),
             *forms(
             "TMOV<STPhase, Dst, Src>($dst, $src) | TMOV<STPhase, Dst, Src, ReluPreMode>($dst, $src) | "
             "TMOV<STPhase, Dst, Src, AccToVecMode, ReluPreMode>($dst, $src) | "
@@ -291,7 +291,7 @@ _MOVES = (
     ),
     fix_quant(
         "tmov.fp", opcode=0x1039, algorithm="quantised window",
-        by_hand="an overload of TMOV, by the check of tmov",
+        by_hand="the frames of tmov serve it",
         aliases="tmov_fp", also="ptoas", operands="src fp dst:out", pipe="MTE1",
         attrs=(_PHASE,),
         doc="Move an accumulator tile out with one quantisation word per column.",
@@ -308,7 +308,6 @@ _MOVES = (
 _WINDOWS = (
     move(
         "textract", opcode=0x1021, algorithm="window",
-        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src=tile|conv_tile indexRow=index indexCol=index dst:out preQuantScalar=i64? dst1:out? "
                  "indexRow1=index? indexCol1=index?",
         attrs=(_RELU, _MODE),
@@ -411,7 +410,6 @@ _WINDOWS = (
     ),
     fix_quant(
         "textract_fp", opcode=0x1022, algorithm="quantised window",
-        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src fp indexRow=index indexCol=index dst:out",
         doc="Copy a window of an accumulator tile with one quantisation word per source column.",
         meaning=(
@@ -429,7 +427,6 @@ _WINDOWS = (
     ),
     move(
         "tinsert", opcode=0x102D, algorithm="insertion",
-        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src indexRow=index indexCol=index dst:inout preQuantScalar=i64?",
         attrs=(_RELU, _MODE,
                Attr("insert_mode", "str", "normal", choices=("normal", "SPLIT2", "SPLIT4"),
@@ -443,13 +440,15 @@ _WINDOWS = (
             "word) as in tstore, one word for all columns. The rest of dst is unchanged."
         ),
         pipe=((_VEC_TO_VEC, "V"), ("src.loc == VEC", "MTE3"), ("", "FIX")),
-        cpp="TINSERT($dst, $src, $indexRow, $indexCol) | "
+        forms=(*forms("TINSERT($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, $indexRow, $indexCol) | "
             "TINSERT<Dst, Src, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, (uint16_t) $indexRow, "
             "(uint16_t) $indexCol) | "
             "TINSERT<Dst, Src, AccToVecMode, ReluPreMode>($dst, $src, (uint64_t) $preQuantScalar, "
-            "(uint16_t) $indexRow, (uint16_t) $indexCol) | TINSERT<TInsertMode::$insert_mode>($dst, $src, $indexRow, $indexCol)",
+            "(uint16_t) $indexRow, (uint16_t) $indexCol)"),
+            Form("TINSERT<TInsertMode::$insert_mode>($dst, $src, $indexRow, $indexCol)",
+                 by_hand="the mode has other numbers in C++")),
         cpu="all", a2a3="any", a5=f"{_CUBE_A5} i32 u32", dtype_of="src dst",
         combos=(
             Combos.of("dst src", when="src.loc == ACC and has(preQuantScalar)", a2a3=_QUANT_A2A3,
@@ -504,7 +503,6 @@ _WINDOWS = (
     ),
     fix_quant(
         "tinsert_fp", opcode=0x102E, algorithm="insertion",
-        by_hand="indices have defaults in C++, and attributes are told apart by their types",
         operands="src fp indexRow=index indexCol=index dst:inout",
         writes="part", domain="src valid region, placed in dst",
         doc="Write an accumulator tile into a window of dst with one quantisation word per column.",
