@@ -8,11 +8,11 @@ process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from .enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from .operators import OPERATORS, Namespace
+from .programs.config import DistributedConfig
 from .types import Annotation, CommCtx, Tensor
 
 CommCtxType = CommCtx
@@ -27,24 +27,16 @@ class DistributedTensor(Tensor):
         return super()._annotation(items).replace(distributed=True)
 
 
-@dataclass
-class DistributedConfig:
-    """The devices of a program, one per rank."""
-
-    device_ids: list[int] = field(default_factory=lambda: [0])
-    num_sub_workers: int = 0
-    runtime: Any = None
-    aicpu_thread_num: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.device_ids or len(set(self.device_ids)) != len(self.device_ids):
-            raise ValueError(f"expected at least one device in device_ids, each once, got {self.device_ids}")
-
-
 def __getattr__(name: str) -> Any:
     if f"pld.{name}" in OPERATORS:
         return OPERATORS[f"pld.{name}"]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """List the names that programs use."""
+    own = (n.removeprefix("pld.") for n in OPERATORS if n.startswith("pld.") and n.count(".") == 1)
+    return sorted({*__all__, *own})
 
 
 __all__ = [

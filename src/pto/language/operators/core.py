@@ -23,6 +23,8 @@ Array: TypeAlias = Value  # a tensor or a tile
 Tensor: TypeAlias = Value
 Tile: TypeAlias = Value
 Scalar: TypeAlias = Value
+Numbers: TypeAlias = Value  # numbers or task ids on the stack
+Register: TypeAlias = Value  # a vector register or a mask
 Extents: TypeAlias = Sequence[Dim]
 #: Functions that check arguments and append operations: a `Build` and the parameters of the operator.
 Function: TypeAlias = Callable[..., Any]
@@ -42,17 +44,24 @@ class Operator:
         self.anywhere = anywhere
         self.__name__ = name
         self.doc = function.__doc__ or ""
-        self._signature: inspect.Signature | None = getattr(function, "signature", None)
+        self._signature: inspect.Signature | None = None
+
+    @property
+    def typed(self) -> inspect.Signature:
+        """Return the parameters and the result, with their types in the words of users."""
+        made: inspect.Signature | None = getattr(self.function, "signature", None)
+        if made is not None:
+            return made
+        whole = inspect.signature(self.function)
+        return whole.replace(parameters=list(whole.parameters.values())[1:])
 
     @property
     def signature(self) -> inspect.Signature:
         """Return the parameters that users see."""
         if self._signature is None:
             empty = inspect.Parameter.empty
-            named = [
-                p.replace(annotation=empty) for p in inspect.signature(self.function).parameters.values()
-            ]
-            self._signature = inspect.Signature(named[1:])
+            named = [p.replace(annotation=empty) for p in self.typed.parameters.values()]
+            self._signature = inspect.Signature(named)
         return self._signature
 
     @property
@@ -159,5 +168,6 @@ class Namespace:
         raise AttributeError(f"'{self.__name__}' has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
-        own = [n.partition(".")[2] for n in OPERATORS if n.startswith(f"{self._level}.")]
+        level = f"{self._level}."
+        own = [n.removeprefix(level) for n in OPERATORS if n.startswith(level)]
         return own + ([n for n in OPERATORS if "." not in n] if self._level in ("tensor", "tile") else [])

@@ -25,7 +25,7 @@ from ..ir import (
 )
 from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
-from .core import Array, Extents, operator
+from .core import Array, Extents, Tile, operator
 from .memory import in_core
 from .rows import array_type
 
@@ -49,7 +49,7 @@ def _shaped(b: Build, value: object, at: str) -> ShapedType:
 def matmul(
     b: Build, lhs: Array, rhs: Array, out_dtype: DataType | None = None, a_trans: bool = False,
     b_trans: bool = False, c_matrix_nz: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Multiply two matrices, accumulated in FP32 or INT32; stacks are multiplied matrix by matrix."""
     made = _product(b, "matmul", lhs, rhs, a_trans, b_trans)
     return b.op(
@@ -58,7 +58,7 @@ def matmul(
 
 
 @operator
-def batch_matmul(b: Build, lhs: Array, rhs: Array) -> Value:
+def batch_matmul(b: Build, lhs: Array, rhs: Array) -> Array:
     """Multiply stacks of matrices."""
     return matmul.function(b, lhs, rhs)
 
@@ -67,7 +67,7 @@ def batch_matmul(b: Build, lhs: Array, rhs: Array) -> Value:
 def matmul_acc(
     b: Build, acc: Array, lhs: Array, rhs: Array, a_trans: bool = False, b_trans: bool = False,
     init_cond: Number | None = None,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Add the product of two matrices to `acc`; return the product alone if `init_cond` holds."""
     made = _product(b, "matmul_acc", lhs, rhs, a_trans, b_trans)
     _same_shape(b, acc, made)
@@ -78,13 +78,13 @@ def matmul_acc(
 
 
 @operator
-def batch_matmul_acc(b: Build, acc: Array, lhs: Array, rhs: Array) -> Value:
+def batch_matmul_acc(b: Build, acc: Array, lhs: Array, rhs: Array) -> Array:
     """Add the products of stacks of matrices to `acc`."""
     return matmul_acc.function(b, acc, lhs, rhs)
 
 
 @operator
-def matmul_bias(b: Build, lhs: Array, rhs: Array, bias: Array) -> Value:
+def matmul_bias(b: Build, lhs: Array, rhs: Array, bias: Array) -> Array:
     """Multiply two matrices and add a row."""
     made = _product(b, "matmul_bias", lhs, rhs)
     _row(b, bias, made)
@@ -92,13 +92,13 @@ def matmul_bias(b: Build, lhs: Array, rhs: Array, bias: Array) -> Value:
 
 
 @operator
-def gemv(b: Build, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Value:
+def gemv(b: Build, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Array:
     """Multiply a row by a matrix."""
     return b.op("gemv", [_row_product(b, "gemv", lhs, rhs)], lhs=lhs, rhs=rhs)
 
 
 @operator
-def gemv_acc(b: Build, acc: Array, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Value:
+def gemv_acc(b: Build, acc: Array, lhs: Array, rhs: Array, acc_phase: str = "unspecified") -> Array:
     """Add a row times a matrix to `acc`."""
     made = _row_product(b, "gemv_acc", lhs, rhs)
     _same_shape(b, acc, made)
@@ -106,7 +106,7 @@ def gemv_acc(b: Build, acc: Array, lhs: Array, rhs: Array, acc_phase: str = "uns
 
 
 @operator
-def gemv_bias(b: Build, lhs: Array, rhs: Array, bias: Array, acc_phase: str = "unspecified") -> Value:
+def gemv_bias(b: Build, lhs: Array, rhs: Array, bias: Array, acc_phase: str = "unspecified") -> Array:
     """Multiply a row by a matrix and add a row."""
     made = _row_product(b, "gemv_bias", lhs, rhs)
     _row(b, bias, made)
@@ -238,7 +238,7 @@ def extract(
     index_col: Dim,
     shape: Extents,
     target_memory: MemorySpace = MemorySpace.Vec,
-) -> Value:
+) -> Tile:
     """Copy a window of a tile to another memory."""
     in_core(b)
     t = _shaped(b, x, "x")
@@ -259,7 +259,7 @@ def extract(
 
 
 @operator(level="tile")
-def transpose_view(b: Build, x: Array) -> Value:
+def transpose_view(b: Build, x: Array) -> Tile:
     """View a tile in Mat transposed, without a copy."""
     in_core(b)
     t = _shaped(b, x, "x")
@@ -348,7 +348,7 @@ def aiv_shard(
     *,
     split: SplitMode | int | None = None,
     lane_stride: object = None,
-) -> Value:
+) -> Array:
     """Return this vector core's half of a tile of the cube. `split` is the number of a mode."""
     in_core(b)
     return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
@@ -362,7 +362,7 @@ def aic_gather(
     *,
     split: SplitMode | int | None = None,
     lane_stride: object = None,
-) -> Value:
+) -> Array:
     """Join the halves of both vector cores for the cube. `split` is the number of a mode."""
     in_core(b)
     return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)

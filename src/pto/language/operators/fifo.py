@@ -9,7 +9,7 @@ from ..dtypes import INT32, DataType
 from ..ir import Dim, ScalarType, TileType, Value, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import Array, Extents, Function, Tile, operator
+from .core import Array, Extents, Function, Scalar, Tile, operator
 from .memory import in_core
 
 #: FIFOs by their bit in `dir_mask`: cube to vector, vector to cube.
@@ -39,7 +39,7 @@ def _pop(name: str, side: str, space: str) -> Function:
     def pop(
         b: Build, *, shape: Extents | None = None, dtype: DataType | None = None, split: int = 0,
         id: int | None = None,
-    ) -> Value:  # fmt: skip
+    ) -> Tile:  # fmt: skip
         in_core(b)
         said = b.said  # `x: pl.Tile[shape, dtype] = pl.tpop..`
         shape = shape if shape is not None or said is None else list(said.shape or ())
@@ -105,7 +105,7 @@ _initialize("aiv_initialize_pipe")
 
 
 @operator
-def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -> Value:
+def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -> Scalar:
     """Reserve memory for the tiles that arrive in a FIFO. The tools choose the address if `base` is `pl.AUTO`
     or left out."""
     in_core(b)
@@ -113,7 +113,7 @@ def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -
 
 
 @operator
-def import_peer_buffer(b: Build, *, name: str, peer_func: object) -> Value:
+def import_peer_buffer(b: Build, *, name: str, peer_func: object) -> Scalar:
     """Return the address of the FIFO memory of the other side."""
     in_core(b)
     peer = getattr(getattr(peer_func, "declared", None), "name", peer_func)

@@ -12,7 +12,7 @@ from ..ir import index as extents
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .blocks import loop
-from .core import FUNCTIONS, OPERATORS, Array, Extents, operator
+from .core import FUNCTIONS, OPERATORS, Array, Extents, Tensor, Tile, operator
 from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
 
@@ -160,7 +160,7 @@ def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
 
 
 @operator(name="gather", level="tile")
-def tile_gather(b: Build, src: Array, indices: Array, tmp: Array | None = None) -> Value:
+def tile_gather(b: Build, src: Array, indices: Array, tmp: Array | None = None) -> Tile:
     """Gather elements of a tile by row-major element number."""
     t, i = shaped_value(b, src, "src").type, _indices(b, indices, "indices").type
     return b.op("tile.gather", [result_type(i, t.dtype)], src=src, indices=indices)
@@ -169,7 +169,7 @@ def tile_gather(b: Build, src: Array, indices: Array, tmp: Array | None = None) 
 @operator(level="tile")
 def gather_mask(
     b: Build, src: Array, mask_pattern: MaskPattern | int, *, output_dtype: DataType | None = None
-) -> Value:
+) -> Tile:
     """Gather the columns of a pattern, packed; `output_dtype` reinterprets their bits."""
     t: ShapedType = shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
@@ -247,7 +247,7 @@ def scatter(
     *,
     mask_pattern: MaskPattern | int | None = None,
     dst: Array | None = None,
-) -> Value:
+) -> Array:
     """Return `x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a
     pattern."""
     if mask_pattern is not None:
@@ -269,7 +269,7 @@ def scatter(
 
 
 @operator(name="scatter", level="tile")
-def tile_scatter(b: Build, dst: Array, src: Array, indexes: Array) -> Value:
+def tile_scatter(b: Build, dst: Array, src: Array, indexes: Array) -> Tile:
     """Return `dst` with the elements of `src` at the row-major element numbers in `indexes`."""
     t, s, i = (shaped_value(b, v, n).type for v, n in ((dst, "dst"), (src, "src"), (indexes, "indexes")))
     if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
@@ -284,7 +284,7 @@ def tile_scatter(b: Build, dst: Array, src: Array, indexes: Array) -> Value:
 
 
 @operator(level="tile")
-def scatter_mask(b: Build, dst: Array, src: Array, mask_pattern: MaskPattern | int) -> Value:
+def scatter_mask(b: Build, dst: Array, src: Array, mask_pattern: MaskPattern | int) -> Tile:
     """Return `dst` with the columns of `src` in the columns of a pattern."""
     t, s = shaped_value(b, dst, "dst").type, shaped_value(b, src, "src").type
     mask = pattern(b, mask_pattern)
@@ -296,7 +296,7 @@ def scatter_mask(b: Build, dst: Array, src: Array, mask_pattern: MaskPattern | i
 
 
 @operator
-def scatter_update(b: Build, x: Array, *args: object, **kwargs: object) -> Value:
+def scatter_update(b: Build, x: Array, *args: object, **kwargs: object) -> Array:
     """Return `x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
     dim=)."""
     given = dict(kwargs)
@@ -346,7 +346,7 @@ def _known(b: Build, t: ShapedType, at: str) -> int:
 def mgather(
     b: Build, mem: Array, idx: Array, coalesce: object = "row", *, gather_oob: object = "undefined",
     target_memory: MemorySpace = MemorySpace.Vec, scratch: object = None, valid_shape: Extents | None = None,
-) -> Value:  # fmt: skip
+) -> Tile:  # fmt: skip
     """Gather rows, or elements, of a tensor by index. For a gather into Mat, `idx` is a tensor, and
     single elements need a tensor `scratch` with room for all."""
     in_core(b)
@@ -386,7 +386,7 @@ def _word(b: Build, given: object, words: tuple[str, ...], at: str) -> str:
 
 
 @operator
-def mscatter(b: Build, src: Array, idx: Array, output_tensor: Array) -> Value:
+def mscatter(b: Build, src: Array, idx: Array, output_tensor: Array) -> Tensor:
     """Write elements of a tile to a tensor, at the element numbers in `idx`; return the tensor."""
     in_core(b)
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
@@ -404,7 +404,7 @@ def mscatter(b: Build, src: Array, idx: Array, output_tensor: Array) -> Value:
 
 
 @operator
-def create_l1(b: Build, shape: Extents, dtype: DataType, transpose: bool = False) -> Value:
+def create_l1(b: Build, shape: Extents, dtype: DataType, transpose: bool = False) -> Tile:
     """Create a tile in Mat without contents, to gather rows into."""
     return OPERATORS["create_tile"].function(b, shape, dtype, MemorySpace.Mat, transpose)
 
@@ -413,7 +413,7 @@ def create_l1(b: Build, shape: Extents, dtype: DataType, transpose: bool = False
 def gather_row(
     b: Build, dst: Array, src: Array, dst_offset: Extents, src_offset: Extents, shapes: Extents,
     transpose: bool = False, *, valid_shape: Extents | None = None,
-) -> Value:  # fmt: skip
+) -> Tile:  # fmt: skip
     """Copy a window of a tensor into a tile at an offset; return the tile."""
     in_core(b)
     d, t = shaped_value(b, dst, "dst").type, tensor_value(b, src, "src").type
@@ -453,7 +453,7 @@ def gather_row(
 def paged_gather(
     b: Build, src: Array, indices: Array, block_table: Array, block_size: int, size: int, max_indices: int, *,
     space: MemorySpace = MemorySpace.Mat, col_off: int = 0, is_trans: bool = False, is_b_matrix: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Gather rows of a paged tensor: row i is `src[block_table[indices[i] // block_size] * block_size +
     indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     in_core(b)
@@ -496,7 +496,7 @@ def mrgsort(
     exhausted: bool = False,
     *,
     block_len: int | None = None,
-) -> Value:
+) -> Array:
     """Merge sorted lists of values and indices (made by `sort32`): runs of `block_len` in one row, four at a
     time; or two to four rows."""
     t = shaped_value(b, src0, "src0").type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..ir import Value
 from ..ir.build import Build
 from ..problems import TYPE
 from .core import Array, operator
@@ -52,6 +51,6 @@ def wait(b: Build, event: object, session_handle: object) -> bool:
 
 
 @operator
-def dump_tag(b: Build, tensor: Array) -> Value:
+def dump_tag(b: Build, tensor: Array) -> Array:
     """Mark a tensor for tools that show its contents; return the tensor."""
     return tensor_value(b, tensor, "tensor")

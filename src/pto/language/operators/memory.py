@@ -28,7 +28,7 @@ from ..ir import (
 from ..ir.build import Build
 from ..problems import ARGUMENTS, PLACE, SHAPE, TO_A_CORE, TYPE
 from ..types import MemRef
-from .core import Array, Extents, Tensor, Tile, operator
+from .core import Array, Extents, Scalar, Tensor, Tile, operator
 
 
 def tensor_value(b: Build, value: object, at: str) -> Value:
@@ -118,7 +118,7 @@ def cut_valid(
 def load(
     b: Build, tensor: Tensor, offsets: Extents, shapes: Extents, valid_shape: Extents | None = None,
     target_memory: MemorySpace = MemorySpace.Vec, clamp: bool = False,
-) -> Value:  # fmt: skip
+) -> Tile:  # fmt: skip
     """Load a window of a tensor into a new tile; only its valid region is read. `clamp` cuts the window at
     the end of the tensor."""
     in_core(b)
@@ -178,7 +178,7 @@ def _scales(b: Build, t: TensorType, at: list[Dim], shape: list[int], memory: Me
 def store(
     b: Build, tile: Tile, offsets: Extents, output_tensor: Tensor, shapes: Extents | None = None,
     *, atomic: AtomicType = AtomicType.None_,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Store the valid region of a tile to a tensor; return the tensor."""
     in_core(b)
     if is_shaped(output_tensor) and isinstance(output_tensor.type, TileType) and is_tensor(tile):
@@ -199,7 +199,7 @@ def store(
 def slice(
     b: Build, x: Array, shape: Extents, offset: Extents, valid_shape: Extents | None = None,
     drop_dims: Sequence[int] | None = None, pad_value: object = None, clamp: bool = False,
-) -> Value:  # fmt: skip
+) -> Array:  # fmt: skip
     """Return a window of a tensor or a tile, an alias of the same elements."""
     t = shaped_value(b, x, "x").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
@@ -256,7 +256,7 @@ def dense_strides(b: Build, shape: Sequence[Dim]) -> Dims:
 @operator
 def assemble(
     b: Build, target: Array, source: Array, offset: Extents, *, atomic: AtomicType = AtomicType.None_
-) -> Value:
+) -> Array:
     """Write the valid region of `source` into `target` at an offset; return `target`. In an orchestration
     this is a task that copies, unless tasks can write to that part of `target` directly."""
     t = shaped_value(b, target, "target").type
@@ -277,7 +277,7 @@ def assemble(
 
 
 @operator
-def reshape(b: Build, x: Array, shape: Extents) -> Value:
+def reshape(b: Build, x: Array, shape: Extents) -> Array:
     """Return the same elements, row after row, in another shape."""
     t = shaped_value(b, x, "x").type
     sizes = [index.folded(n) for n in b.dims(shape, "shape")]
@@ -370,7 +370,7 @@ def count(b: Build, dims: Sequence[Dim]) -> Dim:
 def create_tile(
     b: Build, shape: Extents, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
     transpose: object = None, *, flat_layout: object = None,
-) -> Value:  # fmt: skip
+) -> Tile:  # fmt: skip
     """Create a tile without contents; in Mat, `transpose` makes it column-major."""
     in_core(b)
     space = "" if target_memory is None else target_memory.isa
@@ -396,7 +396,7 @@ _alloc("tensor")
 def create_tensor(
     b: Build, shape: Extents, dtype: DataType, layout: TensorLayout = TensorLayout.ND,
     manual_dep: bool = False, init_value: Number | None = None,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Create a tensor; on a core, a tile. It has no contents unless `init_value` is given."""
     sizes = [index.folded(n) for n in b.dims(shape, "shape")]
     return b.op("create_tensor", [TensorType(dtype, tuple(sizes))], shape=sizes, dtype=dtype,
@@ -406,7 +406,7 @@ def create_tensor(
 @operator
 def move(
     b: Build, tile: object, target_memory: MemorySpace, blayout: object = None, slayout: object = None
-) -> Value:
+) -> Tile:
     """Copy a tile to another memory."""
     in_core(b)
     t = tile_value(b, tile, "tile").type
@@ -414,7 +414,7 @@ def move(
 
 
 @operator
-def read(b: Build, x: Array, offset: Extents | Dim) -> Value:
+def read(b: Build, x: Array, offset: Extents | Dim) -> Scalar:
     """Return one element as a number. An orchestrator waits until the tensor is written."""
     if isinstance(x.type, ArrayType) and is_int(offset):
         return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=b.as_index(offset))
@@ -424,7 +424,7 @@ def read(b: Build, x: Array, offset: Extents | Dim) -> Value:
 
 
 @operator
-def write(b: Build, x: Array, offset: Extents | Dim, value: Number) -> Value:
+def write(b: Build, x: Array, offset: Extents | Dim, value: Number) -> Array:
     """Set one element."""
     t = shaped_value(b, x, "x").type
     at = b.dims([offset] if is_scalar(offset) else offset, "offset")
@@ -477,7 +477,7 @@ def _of_numbers(b: Build, name: str, lhs: Number, rhs: Number) -> Number:
 
 
 def _identity(name: str, doc: str) -> None:
-    def function(b: Build) -> Value:
+    def function(b: Build) -> Scalar:
         in_core(b)
         return b.op(name, [ScalarType(INDEX)])
 
@@ -491,7 +491,7 @@ _identity("get_subblock_idx", "Return the number of this vector core in its bloc
 
 
 @operator
-def transpose(b: Build, x: Array, axis1: int, axis2: int) -> Value:
+def transpose(b: Build, x: Array, axis1: int, axis2: int) -> Array:
     """Exchange two dimensions; on a core, this moves the elements."""
     t = shaped_value(b, x, "x").type
     axes = list(range(t.rank))

@@ -20,7 +20,7 @@ from ..dtypes import BY_ISA, DataType
 from ..ir import Dim, MaskType, Number, Value, VectorType, is_int, is_scalar, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, TYPE
-from .core import Array, Operator, Operators, Tile, operator
+from .core import Array, Operator, Operators, Register, Tile, operator
 from .memory import in_core
 from .rows import comparison
 
@@ -60,10 +60,11 @@ def _function(row: Row) -> Operator:
     compares = "cmp_mode" in row.attr_index
     names = [o.name for o in row.operands if o.kind != "mask"]
     masks = [o.name for o in row.operands if o.kind == "mask"]
-    params = [inspect.Parameter(n, kind) for n in names]
+    words = {o.name: "Register" if o.kind == "vreg" else "Number" for o in row.operands}
+    params = [inspect.Parameter(n, kind, annotation=words[n]) for n in names]
     if compares:
-        params.append(inspect.Parameter("cmp_mode", kind, default=0))
-    params += [inspect.Parameter(n, kind, default=None) for n in masks]
+        params.append(inspect.Parameter("cmp_mode", kind, default=0, annotation="int | str"))
+    params += [inspect.Parameter(n, kind, default=None, annotation="Register | None") for n in masks]
 
     def function(b: Build, *args: object, **kwargs: object) -> Value:
         in_core(b)
@@ -94,13 +95,13 @@ def _function(row: Row) -> Operator:
         made = VectorType(first.dtype) if row.results[0].kind == "vreg" else MaskType(bits=first.dtype.bits)
         return b.op(f"micro.{row.name}", [made], **{k: v for k, v in given.items() if v is not None})
 
-    function.signature = inspect.Signature(params)  # type: ignore[attr-defined]
+    function.signature = inspect.Signature(params, return_annotation="Register")  # type: ignore[attr-defined]
     function.__doc__ = row.doc
     return Operator(row.name, function, "micro")
 
 
 @operator(level="micro")
-def vlds(b: Build, tile: Tile, offset: Dim = 0) -> Value:
+def vlds(b: Build, tile: Tile, offset: Dim = 0) -> Register:
     """Load 256 bytes of a tile, from the element at `offset` on, counted in memory."""
     in_core(b)
     if not is_tile(tile):
@@ -115,7 +116,7 @@ def vlds(b: Build, tile: Tile, offset: Dim = 0) -> Value:
 
 
 @operator(level="micro")
-def vsts(b: Build, value: Value, tile: Tile, offset: Dim = 0, mask: Array | None = None) -> Value:
+def vsts(b: Build, value: Register, tile: Tile, offset: Dim = 0, mask: Register | None = None) -> Tile:
     """Store the active lanes of a register to a tile; return the tile."""
     in_core(b)
     t = _vector(b, value, "value")
@@ -127,7 +128,7 @@ def vsts(b: Build, value: Value, tile: Tile, offset: Dim = 0, mask: Array | None
 
 
 @operator(level="micro")
-def plt(b: Build, n: Dim, dtype: DataType) -> Value:
+def plt(b: Build, n: Dim, dtype: DataType) -> Register:
     """Return a mask with the first `n` lanes active."""
     in_core(b)
     if not is_int(n):
@@ -136,7 +137,7 @@ def plt(b: Build, n: Dim, dtype: DataType) -> Value:
 
 
 @operator(level="micro")
-def vdup(b: Build, value: Number, dtype: DataType) -> Value:
+def vdup(b: Build, value: Number, dtype: DataType) -> Register:
     """Return a register with a number in every lane."""
     in_core(b)
     if not is_scalar(value):
@@ -150,9 +151,9 @@ ROUNDINGS = {"rint": "R", "round": "A", "floor": "F", "ceil": "C", "trunc": "Z",
 
 @operator(level="micro")
 def vcvt(
-    b: Build, value: Value, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
+    b: Build, value: Register, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
     mask: Array | None = None,
-) -> Value:  # fmt: skip
+) -> Register:  # fmt: skip
     """Convert every lane to another element type. If two or four narrow lanes share a wide one, `part`
     selects the one that is read or written; the others are 0."""
     in_core(b)

@@ -7,7 +7,7 @@ Scales are stored in memory in boxes of 16 rows and 2 columns (`pl.MX_A_ZZ`, of 
 from __future__ import annotations
 
 from ..dtypes import FP32
-from ..ir import ShapedType, Value, index, is_shaped, is_tile
+from ..ir import ShapedType, index, is_shaped, is_tile
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import Array, operator
@@ -18,14 +18,14 @@ _GROUP = 32
 
 
 @operator
-def matmul_mx(b: Build, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Value:
+def matmul_mx(b: Build, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Array:
     """Multiply two matrices of small floats with scales, accumulated in FP32."""
     made = _product(b, "matmul_mx", lhs, lhs_scale, rhs, rhs_scale)
     return b.op("matmul_mx", [made], lhs=lhs, lhs_scale=lhs_scale, rhs=rhs, rhs_scale=rhs_scale)
 
 
 @operator
-def matmul_mx_acc(b: Build, acc: Array, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Value:
+def matmul_mx_acc(b: Build, acc: Array, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array) -> Array:
     """Add the product of two matrices of small floats with scales to `acc`."""
     made = _product(b, "matmul_mx_acc", lhs, lhs_scale, rhs, rhs_scale)
     t = _array(b, acc, "acc")
@@ -37,7 +37,7 @@ def matmul_mx_acc(b: Build, acc: Array, lhs: Array, lhs_scale: Array, rhs: Array
 @operator
 def matmul_mx_bias(
     b: Build, lhs: Array, lhs_scale: Array, rhs: Array, rhs_scale: Array, bias: Array
-) -> Value:
+) -> Array:
     """Multiply two matrices of small floats with scales and add a row."""
     made = _product(b, "matmul_mx_bias", lhs, lhs_scale, rhs, rhs_scale)
     t = _array(b, bias, "bias")

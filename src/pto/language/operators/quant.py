@@ -16,7 +16,7 @@ MX = {"FP8E4M3FN": "MXFP8", "FP4": "MXFP4_E2M1"}
 
 
 @operator
-def quant(b: Build, x: Array, scale: object, offset: Extents | None = None) -> Value:
+def quant(b: Build, x: Array, scale: object, offset: Extents | None = None) -> Array:
     """Return `x * scale`, with a scale per row, rounded to INT8; with an offset per row, rounded to UINT8."""
     t = shaped_value(b, x, "x").type
     if t.dtype != FP32:

@@ -20,7 +20,7 @@ from ..ir import Args, Dim, Number, Op, Value, index, is_int, is_tile
 from ..ir.build import Build, RankBuffer, TensorWindow, WindowRanks
 from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
 from .blocks import block_of, copied
-from .core import FUNCTIONS, Array, Extents, Function, Operator, operator
+from .core import FUNCTIONS, Array, Extents, Function, Operator, Tensor, Tile, operator
 from .memory import fits, in_core, shaped_value
 from .symbolic import (
     loaded,
@@ -40,11 +40,12 @@ _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimu
 
 
 def window_of(b: Build, window: TensorWindow, rank: int) -> Value:
-    """Return the window of a rank."""
-    whole, rows = window.buffer.whole, window.shape[0]
+    """Return the window of a device, which has its rank in the group of the buffer."""
+    whole, rows, group = window.buffer.whole, window.shape[0], window.buffer.group
     assert whole is not None
-    local = FUNCTIONS["slice"](b, whole, list(window.shape), [rank * rows, *[0] * (len(window.shape) - 1)])
-    b.ranks[local] = WindowRanks(whole, rank, b.world, rows)
+    own = group.index(rank)
+    local = FUNCTIONS["slice"](b, whole, list(window.shape), [own * rows, *[0] * (len(window.shape) - 1)])
+    b.ranks[local] = WindowRanks(whole, own, len(group), rows)
     return local
 
 
@@ -64,8 +65,13 @@ def alloc_window_buffer(
     """Allocate zeroed memory in every rank: a number of bytes, or a shape of some type."""
     sized(b, size, dtype)
     if dtype is None:
-        return RankBuffer(b.static([size], "size")[0])
-    return RankBuffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
+        count = b.static([size], "size")[0]
+    else:
+        count = math.prod(b.static(size, "size")) * dtype.bits // 8
+    number = len(b.buffers)
+    group = b.groups[number] if number < len(b.groups) else range(b.world)
+    b.buffers.append(RankBuffer(count, group))
+    return b.buffers[-1]
 
 
 @ranked("pld", shared)
@@ -151,7 +157,7 @@ def _zeros(r: WindowRanks) -> list[int]:
 @ranked("pld.tile", loaded, "target")
 def remote_load(
     b: Build, target: Array, peer: Dim, offsets: Extents, shape: Extents, valid_shape: Extents | None = None
-) -> Value:
+) -> Tile:
     """Load a part of the window of another rank as a tile."""
     r = _ranks(b, target, "target")
     return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets, valid_shape or shape), shape, valid_shape)
@@ -175,7 +181,7 @@ def remote_store(
     peer: Dim,
     offsets: Extents,
     atomic: AtomicType = AtomicType.None_,
-) -> Value:
+) -> Tensor:
     """Store a tile in the window of another rank."""
     return _remote_store(b, src_tile, target, peer, offsets, atomic, "src_tile")
 
@@ -183,7 +189,7 @@ def remote_store(
 @ranked("pld.tensor", "target", "target", name="remote_store")
 def remote_store_tensor(
     b: Build, src: Array, target: Array, peer: Dim, offsets: Extents, atomic: AtomicType = AtomicType.None_
-) -> Value:
+) -> Tensor:
     """Store a tensor in the window of another rank."""
     return _remote_store(b, src, target, peer, offsets, atomic, "src")
 
@@ -191,7 +197,7 @@ def remote_store_tensor(
 @operator(level="pld", name="remote_store")
 def remote_store_of(
     b: Build, src: Array, target: Array, peer: Dim, offsets: Extents, atomic: AtomicType = AtomicType.None_
-) -> Value:
+) -> Tensor:
     """Store a tile or a tensor in the window of another rank."""
     stored = remote_store if is_tile(src) else remote_store_tensor
     return stored.function(b, src, target, peer, offsets, atomic)
@@ -222,7 +228,7 @@ def put(
     b: Build, dst: Array, peer: Dim, src: Array, dst_offsets: Extents | None = None,
     src_offsets: Extents | None = None, shape: Extents | None = None, atomic: AtomicType = AtomicType.None_,
     chunk_rows: Dim | None = None, chunk_cols: Dim | None = None, pipeline: object = None,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Copy a tensor, or a part of it, into the window of another rank."""
     in_core(b)
     r = _ranks(b, dst, "dst")
@@ -238,7 +244,7 @@ def get(
     b: Build, dst: Array, peer: Dim, src: Array, dst_offsets: Extents | None = None,
     src_offsets: Extents | None = None, shape: Extents | None = None, chunk_rows: Dim | None = None,
     chunk_cols: Dim | None = None, pipeline: object = None,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Copy the window of another rank, or a part of it, into a tensor."""
     in_core(b)
     r = _ranks(b, src, "src")
@@ -254,7 +260,7 @@ def put_by_tiles(
     b: Build, dst: Array, peer: Dim, src: Array, stage: Array, stage2: Array | None = None,
     dst_offsets: Extents | None = None, src_offsets: Extents | None = None, shape: Extents | None = None,
     atomic: AtomicType = AtomicType.None_,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Copy as `pld.tensor.put` does; the staging tiles are accepted and not used."""
     return put.function(b, dst, peer, src, dst_offsets, src_offsets, shape, atomic)
 
@@ -263,7 +269,7 @@ def put_by_tiles(
 def get_by_tiles(
     b: Build, dst: Array, peer: Dim, src: Array, stage: Array, stage2: Array | None = None,
     dst_offsets: Extents | None = None, src_offsets: Extents | None = None, shape: Extents | None = None,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Copy as `pld.tensor.get` does; the staging tiles are accepted and not used."""
     return get.function(b, dst, peer, src, dst_offsets, src_offsets, shape)
 
@@ -287,7 +293,7 @@ def notify(
     value: Number = 1,
     *,
     op: NotifyOp = NotifyOp.AtomicAdd,
-) -> Value:
+) -> Tensor:
     """Set a signal of another rank, or add to it. A core that waits for the signal sees all earlier writes of
     this core."""
     in_core(b)
@@ -299,7 +305,7 @@ def notify(
 
 
 @ranked("pld.system", "signal", "signal")
-def wait(b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+def wait(b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: WaitCmp = WaitCmp.Ge) -> Tensor:
     """Wait for a signal of this rank."""
     in_core(b)
     r = _signal(b, signal, "signal")
@@ -312,7 +318,7 @@ def wait(b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: Wa
 @ranked("pld.system", "signal", "signal")
 def defer_wait(
     b: Build, signal: Array, offsets: Extents, expected: Number, *, cmp: WaitCmp = WaitCmp.Ge
-) -> Value:
+) -> Tensor:
     """Let tasks that depend on this one wait for a signal of this rank. Here the core itself waits."""
     return wait.function(b, signal, offsets, expected, cmp=cmp)
 
@@ -336,12 +342,16 @@ def _collective(function: Function) -> Operator:
         if any(isinstance(a, TensorWindow) for a in given):
             called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
+                for a in args:
+                    if isinstance(a, TensorWindow):
+                        a.buffer.members.add(rank)
                 local = [window_of(b, a, rank) if isinstance(a, TensorWindow) else a for a in args]
                 # all ranks synchronize: accesses of this rank to any window before and after are ordered
                 rest = [
                     w
                     for w in b.windows
-                    if not any(isinstance(a, TensorWindow) and a.buffer is w.buffer for a in args)
+                    if rank in w.buffer.group
+                    and not any(isinstance(a, TensorWindow) and a.buffer is w.buffer for a in args)
                 ]
                 with b.on_rank(rank):
                     _task(b, function, local, kwargs, called, [window_of(b, w, rank) for w in rest])
@@ -399,7 +409,7 @@ _ROOM = 16 << 10
 
 
 @_collective
-def barrier(b: Build, signal: Array) -> Value:
+def barrier(b: Build, signal: Array) -> Tensor:
     """Wait until every rank arrives. The signal has a cell per rank, which is reset when all have left."""
     r = _signal(b, signal, "signal")
     others = [p for p in range(r.count) if p != r.rank]
@@ -427,7 +437,7 @@ def _combined(b: Build, r: WindowRanks, op: ReduceOp, offsets: list[int], shape:
 def allreduce(
     b: Build, target: Array, signal: Array | None = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
     core_num: Dim | None = None,
-) -> Value:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """Combine the windows of all ranks and store the result in each."""
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
@@ -442,7 +452,7 @@ def allreduce(
 @_collective
 def reduce_scatter(
     b: Build, target: Array, signal: Array | None = None, *, op: ReduceOp = ReduceOp.Sum
-) -> Value:
+) -> Tensor:
     """Combine row r of all ranks and store it in row r of rank r."""
     r = _ranks(b, target, "target")
     share = r.rows // r.count
@@ -462,7 +472,7 @@ def reduce_scatter(
 
 
 @_collective
-def broadcast(b: Build, target: Array, signal: Array | None = None, *, root: Dim = 0) -> Value:
+def broadcast(b: Build, target: Array, signal: Array | None = None, *, root: Dim = 0) -> Tensor:
     """Copy the window of the root to each rank."""
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
@@ -480,7 +490,7 @@ def _a_row_each(b: Build, target: Array) -> WindowRanks:
 
 
 @_collective
-def allgather(b: Build, local_data: Array, target: Array, signal: Array | None = None) -> Value:
+def allgather(b: Build, local_data: Array, target: Array, signal: Array | None = None) -> Tensor:
     """Gather a row of each rank in the window of every rank."""
     r = _a_row_each(b, target)
     for p in range(r.count):
@@ -490,7 +500,7 @@ def allgather(b: Build, local_data: Array, target: Array, signal: Array | None =
 
 
 @_collective
-def all_to_all(b: Build, input: Array, target: Array, signal: Array | None = None) -> Value:
+def all_to_all(b: Build, input: Array, target: Array, signal: Array | None = None) -> Tensor:
     """Send row p of every rank to rank p, where it becomes the row of the sending rank."""
     r = _a_row_each(b, target)
     rest = _zeros(r)[1:]
@@ -504,7 +514,7 @@ def all_to_all(b: Build, input: Array, target: Array, signal: Array | None = Non
 @_collective
 def all_to_all_v(
     b: Build, input: Array, target: Array, signal: Array, send_counts: Array, recv_counts: Array
-) -> Value:
+) -> Tensor:
     """Send block p of the input to rank p, where it becomes the block of the sending rank.
 
     `send_counts[p, 0]` is the number of valid rows of block p, at most all; rank p receives it in

@@ -33,7 +33,7 @@ from .core import OPERATORS, Applied, Operator
 from .extents import has_known_extents, unknown_extents
 
 #: Element-wise operators with a numeric form whose operands may be in either order.
-_EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
+EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
 #: Their operations on two numbers.
 _ON_NUMBERS = {**_BROADCAST, "div": "truediv"}
@@ -347,7 +347,7 @@ def elementwise(
     more = {k: v for k, v in given.items() if k not in names}
     if is_scalar(lhs) and is_scalar(rhs) and signature.name in _ON_NUMBERS and not level:
         return b.scalar(_ON_NUMBERS[signature.name], lhs, rhs)
-    if is_scalar(lhs) and is_shaped(rhs) and signature.name in _EITHER_WAY:
+    if is_scalar(lhs) and is_shaped(rhs) and signature.name in EITHER_WAY:
         lhs, rhs = rhs, lhs
     if is_shaped(lhs) and is_scalar(rhs) and scalar is not None:
         x, s = (p.name for p in scalar.params[:2])
@@ -375,7 +375,7 @@ def _broadcast(b: Build, signature: Signature, scalar: Signature | None, given: 
     over = _beside(lhs, rhs) if word else ""
     if over:
         return apply(b, signatures()[f"{over}_expand_{word}"], {"lhs": lhs, "rhs": rhs})
-    if signature.name in _EITHER_WAY and word and _beside(rhs, lhs):
+    if signature.name in EITHER_WAY and word and _beside(rhs, lhs):
         return _broadcast(b, signature, scalar, {**given, names[0]: rhs, names[1]: lhs}, level)
     shape, valid = joint(b, (lhs, rhs), at, signature.name)
     whole = index.same_dims(lhs.type.shape, shape)
@@ -450,16 +450,37 @@ def _dims(dims: Sequence[Dim]) -> str:
 # ---- making operators ----
 
 
-def _parameters(params: tuple[Parameter, ...]) -> inspect.Signature:
-    """Return required parameters first, then optional ones."""
+def _parameters(signature: Signature, numbers: bool) -> inspect.Signature:
+    """Return required parameters first, then optional ones. `numbers`: an operand may be a number."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ordered = sorted(params, key=lambda p: p.optional)
+    ordered = sorted(signature.params, key=lambda p: p.optional)
     return inspect.Signature(
         [
-            inspect.Parameter(p.name, kind, default=_shown(p) if p.optional else inspect.Parameter.empty)
+            inspect.Parameter(p.name, kind, default=_shown(p) if p.optional else inspect.Parameter.empty,
+                              annotation=_type_word(signature, p, numbers))
             for p in ordered
-        ]
-    )
+        ],
+        return_annotation="Array" if len(signature.results) == 1 else "tuple[Array, ...]",
+    )  # fmt: skip
+
+
+def _type_word(signature: Signature, p: Parameter, numbers: bool) -> str:
+    """Return the type of a parameter in the words of users."""
+    row = signature.row
+    if p.name.endswith("dtype"):
+        return "DataType"
+    attr = row.attr_index.get(p.operand)
+    if attr is not None:
+        found = {"bool": "bool", "cmp": "int | str"}.get(attr.kind, "int | str | None")
+    elif p.operand not in row.operand_index:
+        found = (
+            "Extents" if any(r.shape == "new" and r.of[0] == p.name for r in signature.results) else "object"
+        )
+    elif row.operands[row.operand_index[p.operand]].kind.startswith("tile"):
+        found = "Array | Number" if numbers and p is signature.params[1] else "Array"
+    else:
+        found = "Number"
+    return f"{found} | None" if p.optional and "None" not in found else found
 
 
 def _shown(p: Parameter) -> object:
@@ -494,7 +515,7 @@ def _make(signature: Signature) -> Operator:
         op = _appended(b, signature, given)
         return op.result if len(op.results) == 1 else tuple(op.results)
 
-    function.signature = _parameters(signature.params)  # type: ignore[attr-defined]
+    function.signature = _parameters(signature, scalar is not None)  # type: ignore[attr-defined]
     function.__doc__ = signature.row.doc
     return Operator(signature.name, function)
 

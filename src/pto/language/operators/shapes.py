@@ -9,26 +9,26 @@ from ..enums import PadValue, TensorLayout
 from ..ir import Args, Dim, ShapedType, TensorType, TileType, Value, index
 from ..ir.build import Build
 from ..problems import ARGUMENTS, SHAPE, UNSUPPORTED
-from .core import FUNCTIONS, OPERATORS, Array, Extents, operator
+from .core import FUNCTIONS, OPERATORS, Array, Extents, Tensor, operator
 from .memory import dense_strides, shaped_value, tensor_value
 from .rows import array_type
 
 
 @operator
-def fillpad(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Value:
+def fillpad(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Array:
     """Return an array that is valid everywhere: elements outside the valid region become the padding."""
     t = shaped_value(b, x, "x").type
     return b.op("fillpad", [_whole(t, t.shape)], x=x, pad_value=_pad(b, pad_value))
 
 
 @operator(level="tile")
-def fillpad_inplace(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Value:
+def fillpad_inplace(b: Build, x: Array, pad_value: PadValue | float = PadValue.zero) -> Array:
     """Fill as `fillpad` does."""
     return fillpad.function(b, x, pad_value)
 
 
 @operator
-def fillpad_expand(b: Build, x: Array, shape: Extents, pad_value: PadValue | float = PadValue.zero) -> Value:
+def fillpad_expand(b: Build, x: Array, shape: Extents, pad_value: PadValue | float = PadValue.zero) -> Array:
     """Return a larger array, valid everywhere: elements outside the valid region of `x` become the
     padding."""
     t = shaped_value(b, x, "x").type
@@ -62,7 +62,7 @@ def _pad(b: Build, given: object) -> PadValue:
 
 
 @operator
-def set_validshape(b: Build, x: Array, valid_rows: Dim, valid_cols: Dim) -> Value:
+def set_validshape(b: Build, x: Array, valid_rows: Dim, valid_cols: Dim) -> Array:
     """Return the same elements with another valid region."""
     t = shaped_value(b, x, "x").type
     if t.rank < 2:
@@ -83,7 +83,7 @@ def view(
     valid_shape: Extents | None = None,
     *,
     layout: TensorLayout | None = None,
-) -> Value:
+) -> Tensor:
     """Return the same elements, row after row, in another shape with a valid region."""
     tensor_value(b, x, "x")
     if b.exact and layout is TensorLayout.DN:
@@ -115,7 +115,7 @@ def _by_columns(b: Build, x: Value, shape: Extents | None, valid_shape: Extents 
 
 
 @operator
-def reinterpret_view(b: Build, x: Array, dtype: DataType, *, shape: Extents | None = None) -> Value:
+def reinterpret_view(b: Build, x: Array, dtype: DataType, *, shape: Extents | None = None) -> Array:
     """View the same bytes as elements of another type; the last extent scales with their width."""
     t = shaped_value(b, x, "x").type
     bits = index.known(t.shape[-1])
@@ -133,7 +133,7 @@ def reinterpret_view(b: Build, x: Array, dtype: DataType, *, shape: Extents | No
 
 
 @operator
-def expand_clone(b: Build, src: Array, target: Array) -> Value:
+def expand_clone(b: Build, src: Array, target: Array) -> Array:
     """Repeat `src` along the one dimension in which it is 1, to the shape of `target`. A tensor `target`
     receives the result."""
     s, t = shaped_value(b, src, "src").type, shaped_value(b, target, "target").type

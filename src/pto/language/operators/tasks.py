@@ -7,7 +7,7 @@ from ..ir import ArrayType, Dim, Number, ScalarType, Value, is_int, is_scalar
 from ..ir.build import Build
 from ..ir.index import known as index_of
 from ..problems import ARGUMENTS, PLACE, TYPE
-from .core import Array, operator
+from .core import Array, Numbers, Scalar, operator
 
 #: Clusters of a chip, each with a cube core and two vector cores.
 CLUSTERS = 24
@@ -33,7 +33,7 @@ def element(b: Build, x: Value, value: object, at: str) -> object:
 
 
 @operator(name="create", level="array")
-def create(b: Build, extent: Dim, dtype: DataType) -> Value:
+def create(b: Build, extent: Dim, dtype: DataType) -> Numbers:
     """Create numbers, truth values or tasks on the stack. Slots of tasks begin as no task; numbers are
     uninitialized."""
     n = index_of(extent) if is_scalar(extent) else None
@@ -45,14 +45,14 @@ def create(b: Build, extent: Dim, dtype: DataType) -> Value:
 
 
 @operator(name="get_element", level="array")
-def get_element(b: Build, array: Value, index: Dim) -> Value:
+def get_element(b: Build, array: Numbers, index: Dim) -> Scalar:
     """Return an element: `array[index]`."""
     x = array_value(b, array, "array")
     return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=_inside(b, x.type, index))
 
 
 @operator(name="update_element", level="array")
-def update_element(b: Build, array: Value, index: Dim, value: Number | None) -> Value:
+def update_element(b: Build, array: Numbers, index: Dim, value: Number | None) -> Numbers:
     """Return the array with another element. On a core this is the same array, elsewhere a copy."""
     x = array_value(b, array, "array")
     made = x if b.in_core else copy(b, x)
@@ -68,13 +68,13 @@ def _inside(b: Build, t: ArrayType, at: Dim) -> Dim:
     return b.as_index(at)
 
 
-def copy(b: Build, x: Value) -> Value:
+def copy(b: Build, x: Numbers) -> Numbers:
     """Return another array with the same elements."""
     return b.op("array.copy", [x.type], array=x)
 
 
 @operator(name="task_dummy", level="system")
-def task_dummy(b: Build, deps: object = None) -> Value:
+def task_dummy(b: Build, deps: object = None) -> Scalar:
     """Submit a task that runs nothing; a task that waits for it waits for all its `deps`."""
     if b.in_core and not b.exact:
         b.fail(PLACE, "cannot submit a task from a core")
@@ -82,7 +82,7 @@ def task_dummy(b: Build, deps: object = None) -> Value:
 
 
 @operator(name="task_invalid", level="system")
-def task_invalid(b: Build) -> Value:
+def task_invalid(b: Build) -> Scalar:
     """Return no task; a wait for it is a no-op."""
     return b.op("task_invalid", [ScalarType(TASK_ID)])
 

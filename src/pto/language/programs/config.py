@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from ...engine import journal
@@ -96,3 +96,17 @@ def profile_of(config: Any = None, target: str | None = None) -> Profile:
     if wanted not in ALIASES:
         raise refuse(f"unknown target {wanted!r}", expected=", ".join(ALIASES))
     return PROFILES[ALIASES[wanted]]
+
+
+@dataclass
+class DistributedConfig:
+    """The devices of a program, one per rank."""
+
+    device_ids: list[int] = field(default_factory=lambda: [0])
+    num_sub_workers: int = 0
+    runtime: object = None
+    aicpu_thread_num: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.device_ids or len(set(self.device_ids)) != len(self.device_ids):
+            raise ValueError(f"expected at least one device in device_ids, each once, got {self.device_ids}")
