@@ -29,7 +29,7 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: FORCE help setup setup-test generate demo test smoke mutants fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
+.PHONY: FORCE help setup setup-test generate demo test smoke mutants fuzz emitted oldest newest matrix lint format bench validate prove-corpus docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
 help:
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
@@ -44,6 +44,7 @@ help:
 	@echo 'make matrix    the tests with every case of what make test samples: instructions, element types, layouts, codes'
 	@echo 'make format    rewrite files in the house format'
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
+	@echo 'make prove-corpus  verdicts of pto prove on planted faults, examples and mutants: half an hour'
 	@echo 'make docs      documentation in site/'
 	@echo 'make sanitize  native tests under the address, undefined-behaviour and thread sanitizers (SEEDS=1000)'
 	@echo 'make wheel     a wheel in dist/, with all functions of engine native: ten minutes'
@@ -194,6 +195,10 @@ format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(NATIVE) $(NATIVE_TESTS)
+
+# PROGRAMS="planted slots" and MUTANTS=10 make it shorter.
+prove-corpus: $(TESTS)
+	$(BIN)/python -m tests.proof.corpus
 
 validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)

@@ -81,6 +81,7 @@ _PYTHON_TESTS = {
     "PTO-E2405": "engine/cpp/test_files.py::test_e2405_libraries_that_cannot_be_run",
     "PTO-E2406": "objects/test_refused.py::test_e2406_without_llvmlite",
     "PTO-E2407": "objects/test_refused.py::test_e2407_names_that_are_no_symbols",
+    "PTO-E2019": "proof/test_prove.py::test_e2019_launches_check_assumptions",
     "PTO-E2440": "proof/test_prove.py::test_e2440_no_solver",
     "PTO-E2441": "proof/test_prove.py::test_e2441_assumptions_that_cannot_be",
     "PTO-E2442": "proof/test_prove.py::test_e2442_an_instruction_that_is_not_followed",

@@ -15,8 +15,8 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..files import write_whole
 from ..ir.core import Module
 from ..ir.facts import entries
-from ..proof.findings import EVERY
-from ..proof.prove import PROVED, REFUTED, UNKNOWN, Proof, Verdict, prove
+from ..proof.findings import EVERY, PROPERTIES
+from ..proof.prove import REFUTED, UNKNOWN, Proof, Verdict, prove
 from .common import FAILED, OK, CommandParser, add_diagnostics, add_target, read_input, seconds, show, tell
 
 UNDECIDED = 3
@@ -114,18 +114,14 @@ def _entries(module: Module) -> list[str | None]:
 
 def report(path: str, proof: Proof, form: str) -> None:
     """Print the verdicts on a kernel."""
-    for verdict in (PROVED, REFUTED, UNKNOWN):
-        names = [v.prop for v in proof.verdicts.values() if v.verdict == verdict]
-        if names:
-            tell(f"{visible(path)}: @{proof.name}: {verdict}: {', '.join(names)}")
-    if proof.assumptions:
-        tell("  for " + "; ".join(proof.assumptions))
+    for line in proof.lines:
+        tell(f"{visible(path)}: {line}" if line.startswith("@") else line)
     for v in proof.verdicts.values():
         if v.counterexample is not None:
             show([v.counterexample.report], form)
             tell(f"  {v.prop}: {v.counterexample.candidate.why}, for {_values(v)}")
             tell(f"  replay: {command(path, proof, v)}")
-        show(v.reasons, form)
+    show(proof.notes, form)
 
 
 def _values(v: Verdict) -> str:
@@ -136,14 +132,11 @@ def _values(v: Verdict) -> str:
     )
 
 
-_SANITIZERS = {"bounds": "oob", "flags": "sync", "pipes": "race", "blocks": "race"}
-
-
 def command(path: str, proof: Proof, v: Verdict, arrays: str = "") -> str:
     """Return the command that runs a counterexample."""
     assert v.counterexample is not None
     launch = v.counterexample.launch
-    words = ["pto", "run", path, "--engine", "reference", "--sanitize", _SANITIZERS[v.prop]]
+    words = ["pto", "run", path, "--engine", "reference", "--sanitize", PROPERTIES[v.prop][0]]
     if launch.blocks > 1:
         words += ["--blocks", str(launch.blocks)]
     return " ".join([*words, "--entry", proof.name, "--", arrays or launch.command])

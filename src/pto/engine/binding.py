@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..diag import Diagnostic, DiagnosticError, Span
+from ..ir.assumptions import assumptions_of
 from ..ir.core import Value
 from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
@@ -47,6 +48,7 @@ class Binding:
         self, kernel: Launchable, gm: GlobalMemory, windows: Windows | None = None, rank: int = 0
     ) -> None:
         self.kernel = kernel
+        self.blocks: int | None = None
         self.gm = gm
         self.rank = rank
         self._windows = windows
@@ -77,7 +79,27 @@ class Binding:
         if problems:
             return problems
         self._spread([bound.get(p, p.name) for p in self.kernel.args])
-        return []
+        return self._assumed({p.name: value for p, value in bound.items()})
+
+    def _assumed(self, values: dict[str, Any]) -> list[Diagnostic]:
+        """Check the assumptions of the program about its parameters."""
+        given = assumptions_of(self.kernel.functions)
+        if not given:
+            return []
+        numbers: dict[str, int] = {} if self.blocks is None else {"blocks": self.blocks}
+        for name, value in values.items():
+            if isinstance(value, View):
+                numbers.update((f"{name}.shape[{n}]", d) for n, d in enumerate(value.dims))
+            elif isinstance(value, int):
+                numbers[name] = value
+        return [
+            self._problem(
+                "PTO-E2019", f"'@{self.kernel.name}' assumes {one.text}", None,
+                expected=one.text, got=", ".join(f"{n} = {numbers[n]}" for n in one.names),
+                help="give other values, or take the condition out of pto.assume",
+            )
+            for one in given if numbers.keys() >= {*one.names} and not one.holds(numbers)
+        ]  # fmt: skip
 
     def _spread(self, first: list[Any]) -> None:
         """Spread the values of the first function to all functions: by name those that the launch fills in,
@@ -234,7 +256,7 @@ class Binding:
 
 def bound(
     args: Sequence[Any], gm: GlobalMemory, world: World | None, base: int,
-    make: Callable[[GlobalMemory, Windows | None, int], Binding],
+    make: Callable[[GlobalMemory, Windows | None, int], Binding], blocks: int,
 ) -> list[Binding]:  # fmt: skip
     """Return the arguments of every rank, or of a launch without ranks; raise if some are wrong."""
     if world is None:
@@ -242,6 +264,8 @@ def bound(
     else:
         windows = Windows(world, gm, base)
         bindings, given = [make(gm, windows, rank) for rank in range(world.ranks)], list(args)
+    for binding in bindings:
+        binding.blocks = blocks
     problems = [
         problem for binding, own in zip(bindings, given, strict=True) for problem in binding.bind(own)
     ]

@@ -15,6 +15,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, Span, did_you_mean
 from ..isa import meaning, scalars
 from .core import Operation
+from .types import ScalarType, ViewType
 
 ASSUME = "pto.assume"
 _EXTENT = re.compile(r"(\w+)\.shape\[(\d+)\]")
@@ -129,6 +130,17 @@ def _constant(e: Any) -> int | None:
         return int(meaning.function(e, (), known)())
     except (ArithmeticError, ValueError):
         return None
+
+
+def names_of(function: Operation) -> list[str]:
+    """Return the parameters of a function that assumptions may name."""
+    found = ["blocks"]
+    for a in function.regions[0].blocks[0].args:
+        if isinstance(a.type, ViewType):
+            found += [f"{a.name}.shape[{n}]" for n in range(len(a.type.dims))]
+        elif isinstance(a.type, ScalarType) and not a.type.is_float:
+            found.append(a.name)
+    return found
 
 
 def assumptions_of(functions: Iterable[Operation]) -> list[Assumption]:

@@ -705,6 +705,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Record fewer iterations and blocks, or raise --limit; run other kernels under --sanitize.",
     ),
     (
+        "PTO-E2019",
+        "launch breaks an assumption",
+        "The program states a condition on its parameters in pto.assume, and a launch does not satisfy it.",
+        "Give other values, or take the condition out of pto.assume.",
+    ),
+    (
         "PTO-E2101",
         "access outside memory",
         "An instruction accesses bytes beyond the end of a buffer or array.",

@@ -14,7 +14,7 @@ from ..isa.scalars import bounds, width
 from .findings import Candidate, ProofFindings, Reason
 from .solver import Model, Solver
 from .state import CountedLoop
-from .terms import Int, Term, Truth, floordiv, symbol, symbols, truth
+from .terms import Int, Term, Truth, floordiv, high, symbol, symbols, truth
 from .values import Opaque, PointerTerm, TermPlace, ViewTerm
 
 #: Limits of parameters, unless assumptions give others.
@@ -37,17 +37,46 @@ class GlobalAccess:
     core: str
 
 
+class Parameters:
+    """Symbols for parameters, within the `limits` and as `multiples` that assumptions give."""
+
+    def __init__(self, limits: Mapping[str, tuple[int, int]], multiples: Mapping[str, int]) -> None:
+        self.limits, self.multiples = limits, multiples
+        #: Parameters by the names that assumptions use, and their ranges.
+        self.known: dict[str, Term] = {}
+        self.ranges: dict[str, tuple[int, int]] = {}
+
+    def parameter(self, name: str, low: int = 0, high: int = LARGEST) -> Term:
+        found = self.known.get(name)
+        if found is None:
+            low, high = self.ranges[name] = self.limits.get(name, (low, high))
+            by = self.multiples.get(name, 1)
+            found = symbol(name, low, high)
+            if by > 1:  # a factor and a number: this keeps terms simple
+                multiple = symbol(f"({name} / {by})", -(-low // by), high // by) * by
+                found = multiple if isinstance(multiple, Term) else found
+            self.known[name] = found
+        return found
+
+
+@dataclass
+class Launch:
+    """The values that a caller gives to a kernel: None for an array, and for a number that may be any; and
+    facts about them."""
+
+    values: list[Int | Truth | None]
+    facts: list[Truth]
+    blocks: Int = 1
+
+
 class ProofContext:
     def __init__(
-        self,
-        kernel: ReferenceKernel,
-        solver: Solver,
-        findings: ProofFindings,
-        limits: Mapping[str, tuple[int, int]],
-        multiples: Mapping[str, int],
-    ) -> None:
+        self, kernel: ReferenceKernel, solver: Solver, findings: ProofFindings, given: Parameters,
+        launch: Launch | None = None,
+    ) -> None:  # fmt: skip
         self.kernel, self.solver, self.findings = kernel, solver, findings
-        self.limits, self.multiples = limits, multiples
+        self.given, self.launch = given, launch
+        self.parameters, self.ranges = given.known, given.ranges
         self.module: Module = kernel.prepared
         self.profile = kernel.profile
         self.overlapping = OVERLAPPING_PIPES[self.profile.isa]
@@ -60,18 +89,13 @@ class ProofContext:
         for function in self.functions:
             mine = [a for a in function.regions[0].blocks[0].args if a.name not in SPMD]
             self.roots.update(zip(mine, first, strict=False))
-        #: Parameters by the names that assumptions use.
-        self.parameters: dict[str, Term] = {}
-        self.ranges: dict[str, tuple[int, int]] = {}
         self.blocks: Int = 1
         self.block: Int = 0
         if _asks_blocks(kernel):
-            low, high = limits.get("blocks", (1, MOST_BLOCKS))
-            self.blocks = symbol("blocks", max(1, low), high)
-            self.block = symbol("block", 0, high - 1)
+            self.blocks = given.parameter("blocks", 1, MOST_BLOCKS) if launch is None else launch.blocks
+            self.block = symbol("block", 0, (high(self.blocks) or MOST_BLOCKS) - 1)
             solver.assume(self.block < self.blocks)
-            self.parameters |= {"blocks": self.blocks, "block": self.block}
-            self.ranges["blocks"] = (max(1, low), high)
+            self.parameters["block"] = self.block
         self.subblock: Int = 0
         if self.mixed and kernel.subblocks > 1:
             self.subblock = self.parameters["subblock"] = symbol("subblock", 0, kernel.subblocks - 1)
@@ -86,18 +110,6 @@ class ProofContext:
 
     # -- parameters ------------------------------------------------------------------------------------
 
-    def parameter(self, name: str, low: int = 0, high: int = LARGEST) -> Term:
-        found = self.parameters.get(name)
-        if found is None:
-            low, high = self.ranges[name] = self.limits.get(name, (low, high))
-            by = self.multiples.get(name, 1)
-            found = symbol(name, low, high)
-            if by > 1:  # a factor and a number: this keeps terms simple
-                multiple = symbol(f"({name} / {by})", -(-low // by), high // by) * by
-                found = multiple if isinstance(multiple, Term) else found
-            self.parameters[name] = found
-        return found
-
     def argument(self, value: Value) -> object:
         """Return the value of an argument of the kernel."""
         value = self.roots.get(value, value)
@@ -108,6 +120,10 @@ class ProofContext:
 
     def _argument(self, value: Value) -> object:
         type, name = value.type, value.name
+        if self.launch is not None and name not in SPMD:
+            known = self.launch.values[value.index] if value.index < len(self.launch.values) else None
+            if known is not None:
+                return known
         if name in SPMD:
             return (self.block, self.blocks, self.subblock)[SPMD.index(name)]
         root = self.roots.get(value, value)
@@ -116,7 +132,8 @@ class ProofContext:
             return PointerTerm(root, 0, type.elem.bits)
         if isinstance(type, ViewType) and type.bits:
             dims = tuple(
-                d if d is not None else self.parameter(f"{name}.shape[{n}]") for n, d in enumerate(type.dims)
+                d if d is not None else self.given.parameter(f"{name}.shape[{n}]")
+                for n, d in enumerate(type.dims)
             )
             return self.whole(root, dims, dense(dims), type.bits)
         if isinstance(type, MemRefType) and not type.local and not type.layout_text and type.bits:
@@ -127,7 +144,7 @@ class ProofContext:
             if str(type) == "i1":
                 self.parameters[name] = found = truth(name)
                 return found
-            return self.parameter(name, 0, min(LARGEST, bounds(str(type))[1]))
+            return self.given.parameter(name, 0, min(LARGEST, bounds(str(type))[1]))
         return Opaque(None, f"%{name} is an argument that is not followed")
 
     def whole(

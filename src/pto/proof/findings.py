@@ -8,18 +8,16 @@ from ..ir.core import Operation
 from .solver import Model
 from .terms import Truth
 
-#: Property -> its description, and the codes of reports that break it.
+#: Property -> the sanitizer that reports it, and the codes of its reports.
 PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "bounds": (
-        "windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions",
-        ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211"),
-    ),
-    "flags": (
-        "no wait is stuck, and no flag is set twice or left set",
-        ("PTO-E0803", "PTO-E0804", "PTO-E0805", "PTO-E2104"),
-    ),
-    "pipes": ("no race between the pipes and cores of a block", ("PTO-E2201",)),
-    "blocks": ("no race between blocks", ("PTO-E2202",)),
+    # windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions
+    "bounds": ("oob", ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211")),
+    # no wait is stuck, and no flag is set twice or left set
+    "flags": ("sync", ("PTO-E0803", "PTO-E0804", "PTO-E0805", "PTO-E2104")),
+    # no race between the pipes and cores of a block
+    "pipes": ("race", ("PTO-E2201",)),
+    # no race between blocks
+    "blocks": ("race", ("PTO-E2202",)),
 }
 ACCESSES = ("bounds", "pipes", "blocks")
 EVERY = tuple(PROPERTIES)

@@ -9,13 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import Diagnostic, DiagnosticError, render
 from ..engine.launch import kernel as launched
 from ..engine.reference.kernel import ReferenceKernel
 from ..ir.assumptions import Assumption, assumptions_of
 from ..ir.core import Module, Operation, Value
 from .blocks import across
-from .context import LARGEST, MOST_BLOCKS, ProofContext
+from .context import LARGEST, MOST_BLOCKS, Launch, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
 from .replay import Counterexample, confirmed
 from .scalars import NoTerm, Scalars
@@ -61,11 +61,47 @@ class Proof:
     @property
     def verdict(self) -> str:
         """Return the verdict on all properties together."""
-        found = {v.verdict for v in self.verdicts.values()}
-        return REFUTED if REFUTED in found else UNKNOWN if UNKNOWN in found else PROVED
+        return together(v.verdict for v in self.verdicts.values())
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the verdicts as text."""
+        found: list[str] = []
+        for verdict in (PROVED, REFUTED, UNKNOWN):
+            names = [v.prop for v in self.verdicts.values() if v.verdict == verdict]
+            if names:
+                found.append(f"@{self.name}: {verdict}: {', '.join(names)}")
+        if self.assumptions:
+            found.append("  for " + "; ".join(self.assumptions))
+        return found
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """Return the reasons of unknown properties, each once."""
+        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        for v in self.verdicts.values():
+            for d in v.reasons:
+                why = d.message.partition(": ")[2]
+                place = None if d.span is None else (d.span.source.name, d.span.start)
+                found.setdefault((place, why), (d, []))[1].append(v.prop)
+        return [
+            Diagnostic(d.code, f"{', '.join(props)} not proved: {why}", d.span, d.severity)
+            for (_, why), (d, props) in found.items()
+        ]
+
+    def __str__(self) -> str:
+        reports = [v.counterexample.report for v in self.verdicts.values() if v.counterexample is not None]
+        shown = [*reports, *self.notes]
+        return "\n".join([*self.lines, *([render(shown)] if shown else [])])
 
     def __getitem__(self, prop: str) -> Verdict:
         return self.verdicts[prop]
+
+
+def together(verdicts: Iterable[str]) -> str:
+    """Return the verdict on several properties or kernels."""
+    found = set(verdicts)
+    return REFUTED if REFUTED in found else UNKNOWN if UNKNOWN in found else PROVED
 
 
 def prove(
@@ -76,8 +112,11 @@ def prove(
     target: Any = None,
     properties: Iterable[str] = EVERY,
     timeout: float = 60.0,
+    parameters: Parameters | None = None,
+    launch: Launch | None = None,
 ) -> Proof:
-    """Prove properties of a kernel for all values of its parameters, or find values that break them."""
+    """Prove properties of a kernel for all values of its parameters, or find values that break them. With
+    `launch`, its arguments have values in terms of the `parameters` of its caller."""
     started = monotonic()
     wanted = tuple(properties)
     for prop in wanted:
@@ -90,11 +129,13 @@ def prove(
     assert isinstance(found, ReferenceKernel)
     given = [*assumptions_of(found.functions), *map(Assumption, assume)]
     findings = ProofFindings(wanted)
-    context = ProofContext(found, solver, findings, _limits(given), _multiples(given))
+    context = ProofContext(found, solver, findings, parameters or parameters_for(given), launch)
     for function in context.functions:
         for a in function.regions[0].blocks[0].args:
             context.argument(a)
     try:
+        for fact in launch.facts if launch is not None else ():
+            solver.assume(fact)
         _assumed(context, given)
         _walk(context, findings)
     except OutOfTime:
@@ -106,7 +147,12 @@ def prove(
     )  # fmt: skip
 
 
-def _limits(given: list[Assumption]) -> dict[str, tuple[int, int]]:
+def parameters_for(given: Sequence[Assumption]) -> Parameters:
+    """Return parameters with the ranges of assumptions."""
+    return Parameters(_limits(given), _multiples(given))
+
+
+def _limits(given: Sequence[Assumption]) -> dict[str, tuple[int, int]]:
     """Return the ranges of parameters that assumptions give."""
     found: dict[str, tuple[int, int]] = {}
     for one in given:
@@ -119,7 +165,7 @@ def _limits(given: list[Assumption]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _multiples(given: list[Assumption]) -> dict[str, int]:
+def _multiples(given: Sequence[Assumption]) -> dict[str, int]:
     found: dict[str, int] = {}
     for one in given:
         for name, by in one.multiples().items():
@@ -177,7 +223,8 @@ def _verdict(context: ProofContext, findings: ProofFindings, prop: str) -> Verdi
             return Verdict(prop, REFUTED, [], found)
         reasons += [Reason(c.op, text) for c, text in zip(candidates, tried, strict=False)]
     if reasons:
-        return Verdict(prop, UNKNOWN, [_diagnostic(context, prop, r) for r in reasons])
+        notes = {(r.op.loc if r.op is not None else None, r.why): r for r in reasons}
+        return Verdict(prop, UNKNOWN, [_diagnostic(context, prop, r) for r in notes.values()])
     return Verdict(prop, PROVED)
 
 
@@ -194,7 +241,7 @@ def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
     for name, (low, high) in context.ranges.items():
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():
-        if _is_pointer(root):
+        if _is_pointer(root) and context.launch is None:
             said.append(f"%{root.name} holds {' and '.join(ends)} elements")
     if sum(_is_array(a) for a in context.args) > 1:
         said.append("arrays do not overlap")

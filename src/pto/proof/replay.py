@@ -81,7 +81,7 @@ def arguments(context: ProofContext, model: Model) -> Launchables | None:
         elif isinstance(type, ScalarType) and type.is_float:
             args.append(1.0)
             texts.append("1.0")
-        elif isinstance(found, Term):
+        elif isinstance(found, Term | int):
             args.append(value(found))
             texts.append(str(args[-1]))
         else:
@@ -101,7 +101,7 @@ def confirmed(
         if launch is None:
             tried.append(f"{c.why}: its arrays are too large for a run")
             continue
-        for report in reports(context, launch):
+        for report in reports(context, launch, PROPERTIES[prop][0]):
             if is_of(prop, report.code) and not places.isdisjoint(_lines(report)):
                 return Counterexample(c, launch, report), tried
         shown = ", ".join(f"{n} = {v}" for n, v in launch.values.items() if n not in ("block", "subblock"))
@@ -113,11 +113,11 @@ def is_of(prop: str, code: str) -> bool:
     return code in PROPERTIES[prop][1] or (prop == "bounds" and _RULE.match(code) is not None)
 
 
-def reports(context: ProofContext, launch: Launchables) -> list[Diagnostic]:
-    """Return the errors of a launch under the sanitizers."""
+def reports(context: ProofContext, launch: Launchables, sanitizer: str) -> list[Diagnostic]:
+    """Return the errors of a launch under one sanitizer: several hide reports of each other."""
     try:
         result = context.kernel.run(
-            *launch.args, blocks=launch.blocks, sanitize="oob,race,sync", timeout=_SECONDS, max_steps=_STEPS
+            *launch.args, blocks=launch.blocks, sanitize=sanitizer, timeout=_SECONDS, max_steps=_STEPS
         )
     except DiagnosticError as e:
         return e.diagnostics

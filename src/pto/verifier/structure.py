@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..diag import did_you_mean
+from ..diag import DiagnosticError, did_you_mean
+from ..ir.assumptions import ASSUME, assumptions_of, names_of
 from ..ir.context import Context
 from ..ir.core import Block, Operation, Region, Value, entry_mark
 from ..ir.facts import entries
@@ -119,6 +120,13 @@ def _function(context: Context, op: Operation, functions: dict[str, Operation]) 
             op, "PTO-E0112", "pto.kernel_kind must be #pto.kernel_kind<cube> or #pto.kernel_kind<vector>",
             at="pto.kernel_kind", got=str(kind), expected=", ".join(ENUMS["kernel_kind"].values),
         )  # fmt: skip
+    if has_body and ASSUME in op.attrs:
+        try:
+            for one in assumptions_of([op]):
+                one.check_names(names_of(op))
+        except DiagnosticError as e:
+            for d in e.diagnostics:
+                context.report(op, d.code, d.message, at=ASSUME, help=d.help)
     hint = op.attrs.get("pto.auto_sync_tail_hint")
     if hint is not None and hint.value not in _TAIL_HINTS:
         context.report(

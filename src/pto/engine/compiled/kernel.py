@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
+from ...ir.assumptions import assumptions_of
 from ...ir.core import Operation
 from ...ir.facts import may_fail, may_repeat
 from ...ir.types import ViewType
@@ -51,7 +52,8 @@ class CompiledKernel(Launchable):
         self._symbol = symbol
         self._longest = function
         self._types = types
-        self._quick = quick(self, library, symbol, program)
+        # a launch has to check the assumptions of a program
+        self._quick = None if assumptions_of(self.functions) else quick(self, library, symbol, program)
 
     def __call__(self, *args: Any, **options: Any) -> LaunchResult:
         if self._quick is None or options or self.findings:
@@ -111,7 +113,7 @@ class CompiledKernel(Launchable):
         result = LaunchResult(self.engine)
         result.diagnostics += self.findings
         gm = GlobalMemory()
-        bindings = bound(args, gm, ranks, ranks.address if ranks is not None else 0, self._binding)
+        bindings = bound(args, gm, ranks, ranks.address if ranks is not None else 0, self._binding, blocks)
         kept = LaunchMemory(gm, ranks if processes else None)
         try:
             problem = self._launch(

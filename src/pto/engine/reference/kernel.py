@@ -114,7 +114,7 @@ class ReferenceKernel(Launchable):
         names = parse_names(sanitize)
         result.checked = names - {OF_GRAPHS}
         gm = GlobalMemory()
-        bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
+        bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self), blocks)
         depends = depends_on_data(self.prepared) if dry else None
         if depends is not None:
             raise DiagnosticError([depends])

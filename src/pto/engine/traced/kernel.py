@@ -301,7 +301,7 @@ class _Traced(CompiledKernel):
         names = parse_names(sanitize)
         result.checked = names - {OF_GRAPHS}
         gm = GlobalMemory()
-        bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
+        bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding, blocks)
         timing = recorder(timeline, self.profile)
         watch = watching(names, shadow, memory_map, watchers, timing)
         memory = TracedMemory(gm.buffers, world=ranks)

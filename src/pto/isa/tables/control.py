@@ -144,6 +144,8 @@ FUNCTIONS = (
             Attr("pto.kernel_kind", "kernel_kind", doc="core kind the whole body runs on"),
             Attr("pto.auto_sync_tail_hint", "str",
                  doc="end of automatic synchronization: barrier-all or mte3-to-s-event0"),
+            Attr("pto.assume", "any", inert=True,
+                 doc="conditions on parameters, as texts: proofs rely on them, and launches check them"),
         ),
         types={"attr:sym_name": "@f", "attr:function_type": "() -> ()"},
         doc="A function: a kernel entry, a helper, or the declaration of an external one.",

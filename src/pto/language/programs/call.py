@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...diag import DiagnosticError, render
 from ...isa.profiles import Profile
@@ -15,6 +16,9 @@ from . import arguments
 from .compiled import Compiled, RunResult
 from .config import platform_of, profile_of, world_of
 from .lower import LoweredProgram, lowered
+
+if TYPE_CHECKING:
+    from .prove import ProgramProof
 
 #: Prefix of the package's own files: a warning points at a line of the user's.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
@@ -141,6 +145,16 @@ def _warn(done: LoweredProgram) -> None:
 
 def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:
     return _cached(function, _types(function, args, kwargs), config)[0]
+
+
+def proved(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], assume: Sequence[str], timeout: float
+) -> ProgramProof:
+    """Return the proofs of the kernels of a function."""
+    from .prove import prove_program
+
+    made, _ = _cached(function, _types(function, args, kwargs), None)
+    return prove_program(made, assume=assume, timeout=timeout)
 
 
 def run(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RunResult:

@@ -54,6 +54,7 @@ class JitFunction:
     f.lower(a, b, out)         the program for such arguments, after every pass
     f.compile(a, b, out)       the same, ready to run and to save
     f.run(a, b, out, ...)      run it under observers: engine=, sanitize=, ...
+    f.prove(a, b, out)         whether some call can have an error, for all extents of pl.dynamic
     f.explain(a, b, out)       its tasks and their order, its memory, its flags, as text
     f.interpret(a, b, out)     execute its body as ordinary Python
     """
@@ -114,6 +115,15 @@ class JitFunction:
         from .call import run
 
         return run(self, args, kwargs)
+
+    @_plainly
+    def prove(self, *args: Any, assume: Any = (), timeout: float = 60.0, **kwargs: Any) -> Any:
+        """Prove that no kernel of the program has an access outside memory, a flag error or a race, for all
+        extents and numbers; or show values that cause one. Arguments without an annotated type are needed,
+        the others may be missing. `assume` has conditions, e.g. ["ROWS % 32 == 0"]."""
+        from .call import proved
+
+        return proved(self, args, kwargs, assume, timeout)
 
     @_plainly
     def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
