@@ -59,10 +59,10 @@ def test_a_cpp_file_with_all_its_kernels(triple: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.startswith(f"{out}: triple, where (")
     library = Library(str(out))
     x = np.arange(4, dtype=np.float32)
-    assert library.launch("pto_launch_triple", [x.ctypes.data, 4]) == (0, "")
+    assert library.call("pto_launch_triple", [x.ctypes.data, 4])[:2] == (0, "")
     assert x.tolist() == [0, 3, 6, 9]
     blocks = np.zeros(3, np.int64)
-    assert library.launch("pto_launch_where", [blocks.ctypes.data], 3) == (0, "")
+    assert library.call("pto_launch_where", [blocks.ctypes.data], 3)[:2] == (0, "")
     assert blocks.tolist() == [3, 3, 3]
 
 
@@ -72,7 +72,7 @@ def test_a_program(tmp_path: Path) -> None:
     out = tmp_path / "lib.so"
     assert main(["build", str(path), "-o", str(out), "-q", "--checked"]) == 0
     x = np.zeros(1, np.int32)
-    assert Library(str(out)).launch("pto_launch_put", [x.ctypes.data, 7]) == (0, "")
+    assert Library(str(out)).call("pto_launch_put", [x.ctypes.data, 7])[:2] == (0, "")
     assert x[0] == 7
 
 

@@ -176,21 +176,6 @@ class Library:
         """Return a function as a ctypes object."""
         return getattr(self._loaded, symbol)
 
-    def launch(
-        self,
-        symbol: str,
-        words: Sequence[int],
-        blocks: int = 1,
-        subblocks: int = SUBBLOCKS,
-        threads: int = 1,
-        special: bytes | None = None,
-        write: Callable[[str], Any] | None = None,
-    ) -> tuple[int, str]:
-        """Call an entry point with 64-bit words; return DONE, FAILED or STUCK, and its message. Accesses to
-        global memory are not checked."""
-        done = self.call(symbol, words, blocks, subblocks, threads, special, write)
-        return done.status, done.text
-
     def call(
         self,
         symbol: str,

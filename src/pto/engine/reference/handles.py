@@ -447,24 +447,10 @@ def make_group(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 # -- queries and small state -------------------------------------------------------------------------------
 
 
-@handle("get_block_idx")
-def get_block_idx(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    return core.block
-
-
-@handle("get_block_num")
-def get_block_num(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    return core.grid.blocks
-
-
-@handle("get_subblock_idx")
-def get_subblock_idx(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    return core.sub
-
-
-@handle("get_subblock_num")
-def get_subblock_num(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    return core.grid.subblocks
+handle("get_block_idx")(lambda core, op, args: core.block)
+handle("get_block_num")(lambda core, op, args: core.grid.blocks)
+handle("get_subblock_idx")(lambda core, op, args: core.sub)
+handle("get_subblock_num")(lambda core, op, args: core.grid.subblocks)
 
 
 @handle("declare_eventid_array")
