@@ -67,7 +67,7 @@ def _fold(name: str) -> str | None:
     return str(row.expr) if row.expr else None
 
 
-def _pads(value: Any, seen: set[Value]) -> Iterator[Op]:
+def _pads(value: object, seen: set[Value]) -> Iterator[Op]:
     """Yield the padding operations that a value depends on."""
     if not isinstance(value, Value) or value.op is None or value in seen:
         return

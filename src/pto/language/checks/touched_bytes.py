@@ -7,7 +7,7 @@ the suspected tasks are observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ def met(hazards: Iterable[Any], compiled: Any, values: list[Any]) -> list[Any]:
     watched = compiled.kernels("reference")
     seen: dict[int, Bytes] = {}
 
-    def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+    def launch(kernel: Any, args: list[Any], said: Mapping[str, object]) -> None:
         blocks = {"blocks": said["blocks"]} if said.get("blocks") else {}
         task = rt.count - 1
         if task not in wanted:

@@ -8,7 +8,7 @@ from typing import Any
 from ...ir.core import Value as PtoValue
 from ...ir.types import TileBufType
 from ...isa import row as find_row
-from ..ir import Op, Value, index
+from ..ir import Dim, Op, Value, index
 from ..problems import UNSUPPORTED, fail
 from .operators import OperatorEmitter
 from .types import tile_type
@@ -92,7 +92,7 @@ def extract(e: OperatorEmitter, op: Op) -> None:
     _extract(e, e.values[a["x"]], a["index_row"], a["index_col"], e.result(op.result))
 
 
-def _extract(e: OperatorEmitter, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
+def _extract(e: OperatorEmitter, source: PtoValue, row: Dim, col: Dim, target: PtoValue) -> None:
     e.build.op("pto.textract", src=source, indexRow=e.index(row), indexCol=e.index(col), dst=target)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...diag import Span
@@ -10,12 +11,26 @@ from ...ir.core import Block as PtoBlock
 from ...ir.core import Operation, Region
 from ...ir.core import Value as PtoValue
 from ...ir.types import I64, INDEX, ScalarType, TileBufType, ViewType
+from ...ir.types import Type as PtoType
 from ...isa.profiles import Profile
 from ...isa.scalars import bounds, fit
 from ...isa.tile import inner_box
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
-from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, index, scalar_type
+from ..ir import (
+    Block,
+    Dim,
+    Function,
+    MaskType,
+    Number,
+    Op,
+    TensorType,
+    TileType,
+    Value,
+    VectorType,
+    index,
+    scalar_type,
+)
 from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from .types import element, number, tile_type, two_dimensions
@@ -80,7 +95,7 @@ class Emission:
 
     # ---- numbers ----
 
-    def constant(self, value: Any, type: ScalarType) -> PtoValue:
+    def constant(self, value: float, type: ScalarType) -> PtoValue:
         """Return a literal, made once at the beginning of the function."""
         key = (repr(value), type.text)
         found = self.constants.get(key)
@@ -94,7 +109,7 @@ class Emission:
             self.constants[key] = found
         return found
 
-    def number(self, arg: Any, want: DataType | None = None) -> PtoValue:
+    def number(self, arg: Number, want: DataType | None = None) -> PtoValue:
         """Return a scalar, converted to the wanted type."""
         if isinstance(arg, Value):
             found = self.values[arg]
@@ -179,7 +194,7 @@ class Emission:
         view.name = f"{ptr.name}_view"
         return TensorRef(ptr, view, all_dims, all_strides, axes, merged)
 
-    def _dense(self, dims: list[Any]) -> list[Any]:
+    def _dense(self, dims: Sequence[Dim]) -> list[Any]:
         out: list[Any] = [1]
         for d in reversed(dims[1:]):
             out.append(self._times(out[-1], d))
@@ -250,7 +265,7 @@ class Emission:
             rows = self._times(rows, size)
         return [row, at[-1]], [rows, extent[-1]]
 
-    def _index(self, x: Any) -> PtoValue:
+    def _index(self, x: Dim) -> PtoValue:
         return x if isinstance(x, PtoValue) else self.index(x)
 
     # ---- tiles ----
@@ -301,7 +316,7 @@ class Emission:
             )
         self.build.op("pto.tmov", src=source, dst=target)
 
-    def boxes(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
+    def boxes(self, tensor: Value, offsets: Sequence[Dim], sizes: list[Any]) -> PtoValue:
         """Return a window of scales: boxes of 16 rows (columns of a right operand), one after another."""
         t, ref = tensor.type, self.tensors[tensor]
         dims: list[Any] = [index.known(d) for d in t.shape]
@@ -325,12 +340,12 @@ class Emission:
             offsets=[self._index(o) for o in at], sizes=[self.index(n) for n in part],
         ).result  # fmt: skip
 
-    def _over(self, a: Any, by: int) -> Any:
+    def _over(self, a: Dim, by: int) -> Any:
         if isinstance(a, int):
             return a // by
         return self.build.op("arith.divsi", [INDEX], lhs=self._index(a), rhs=self.index(by)).result
 
-    def window_of(self, x: Value, t: TileType, offset: list[Any]) -> PtoValue:
+    def window_of(self, x: Value, t: TileType, offset: Sequence[Dim]) -> PtoValue:
         """Return the part of a tile that begins at a row and a column."""
         source = self.values[x]
         base: Any = source.type
@@ -364,7 +379,7 @@ class Emission:
     def _pointer(self, x: Value) -> PtoValue:
         return self.tensors[x].ptr
 
-    def _flat(self, x: Value, at: list[Any]) -> PtoValue:
+    def _flat(self, x: Value, at: Sequence[Dim]) -> PtoValue:
         """Return the number of an element in memory, given an index per dimension or a row-major element
         number."""
         if isinstance(x.type, TensorType):
@@ -382,7 +397,7 @@ class Emission:
             total = self._plus(total, self._times(o, s))
         return self._index(total)
 
-    def _unflattened(self, number: Any, shape: list[Any]) -> list[Any]:
+    def _unflattened(self, number: Dim, shape: Sequence[Dim]) -> list[Any]:
         """Return the indices of a row-major element number."""
         out: list[Any] = []
         for n in reversed(shape[1:]):
@@ -414,7 +429,7 @@ class Emission:
     # ---- blocks ----
 
     def _structure(
-        self, name: str, results: list[Any], regions: int, **operands: Any
+        self, name: str, results: Sequence[PtoType], regions: int, **operands: object
     ) -> tuple[Operation, list[PtoBlock]]:
         op = self.build.op(name, results, **operands)
         op.regions = [Region(op) for _ in range(regions)]
@@ -426,7 +441,7 @@ def named(value: Value) -> str:
     return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
 
 
-def _swapped(dims: list[Any]) -> list[Any]:
+def _swapped(dims: Sequence[Dim]) -> list[Any]:
     return [*dims[:-2], dims[-1], dims[-2]]
 
 

@@ -26,7 +26,7 @@ _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
 class Gathers(OperatorEmitter):
     # ---- helpers ----
 
-    def do(self, name: str, type: TileType, **args: Any) -> Value:
+    def do(self, name: str, type: TileType, **args: object) -> Value:
         """Emit another operation within the current one."""
         op = Op(name, args, [type], self.loc)
         self.op(op)

@@ -18,7 +18,7 @@ from ...ir.types import I64, INDEX, PtrType, TileBufType
 from ...isa import row as find_row
 from ...isa.profiles import Profile
 from ..enums import AtomicType
-from ..ir import CHANGES, Block, Function, Op, TensorType, TileType, Value, is_tile
+from ..ir import CHANGES, Block, Dim, Function, Number, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, ranks, scalars
 from .emission import NAMES_STORAGE, defined_beside, named
@@ -201,7 +201,7 @@ class Emitter(Micros, Systems, Gathers):
             self.values[op.results[i]] = result
             result.name = op.results[i].name
 
-    def _counted(self, start: Any, stop: Any, step: int) -> dict[str, PtoValue]:
+    def _counted(self, start: Dim, stop: Dim, step: int) -> dict[str, PtoValue]:
         """Return the bounds of a loop that counts the iterations of a loop that counts down."""
         length = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=self.index(stop)).result
         count = self.build.op("arith.ceildivsi", [INDEX], lhs=length, rhs=self.index(step)).result
@@ -264,7 +264,7 @@ class Emitter(Micros, Systems, Gathers):
     def op_yield(self, op: Op) -> None:
         pass  # the operation that holds the block hands values on
 
-    def _initial(self, value: Any, result: Value) -> PtoValue:
+    def _initial(self, value: Number, result: Value) -> PtoValue:
         return self.number(0 if value is None else value, result.type.dtype)
 
     def _arms(self, op: Op, i: int, r: Value) -> None:

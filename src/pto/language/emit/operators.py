@@ -17,7 +17,7 @@ from ...isa.python import Signature, signatures
 from ...isa.row import Row
 from ..dtypes import BOOL, FP32, INT32, DataType
 from ..enums import COMPARISONS, ROUNDINGS, PadValue
-from ..ir import Op, TensorType, TileType, Value, index, is_scalar, is_tile
+from ..ir import Op, TensorType, TileType, Type, Value, index, is_scalar, is_tile
 from ..problems import UNSUPPORTED, fail
 from .emission import Emission
 from .scratch import ONLY_GIVEN, scratch_type
@@ -29,7 +29,7 @@ def signature_of(op: Op) -> Signature | None:
     return signatures().get(op.name.removeprefix("tile."))
 
 
-def is_column(type: Any) -> bool:
+def is_column(type: Type) -> bool:
     """Return True if a tile has one element per row; it is stored column-major."""
     return isinstance(type, TileType) and type.space in ("vec", "") and two_dimensions(type.shape)[1] == 1
 

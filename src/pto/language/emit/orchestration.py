@@ -20,7 +20,7 @@ from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
 from ..graphs.graph import ordered
 from ..graphs.orchestrate import untracked
-from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
+from ..ir import ArrayType, Block, Function, Number, Op, TensorType, Value, values_in
 from ..ir.writer import BEFORE, BETWEEN
 from ..problems import UNSUPPORTED, fail
 from .orchestration_words import HELPERS, KEYWORDS
@@ -157,7 +157,7 @@ class _Writer:
             return _float(float(arg))
         return self.arg(arg)
 
-    def braced(self, items: Iterable[Any]) -> str:
+    def braced(self, items: Iterable[object]) -> str:
         return "{" + ", ".join(map(self.index, items)) + "}"
 
     def site(self, op: Op) -> str:
@@ -411,7 +411,7 @@ class _Writer:
         said = next((p.direction for p in callee.params if p.value is value), "inout")
         return "inout" if at in self.ordered[op] else _DIRECTIONS[said]
 
-    def number(self, value: Any, dtype: DataType) -> str:
+    def number(self, value: Number, dtype: DataType) -> str:
         """Return a number in the form in which a task takes it."""
         if dtype.is_float:
             if dtype.isa != "f32":
@@ -611,7 +611,7 @@ def _float(value: float) -> str:
     return f"{value!r}f" if "." in repr(value) or "e" in repr(value) else f"{value!r}.0f"
 
 
-def _bits(value: Any, dtype: DataType) -> str:
+def _bits(value: float, dtype: DataType) -> str:
     """Return the fill value of a tensor as the bits of an element."""
     import numpy as np
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ...ir.attrs import StrAttr
 from ...ir.core import Value as PtoValue
 from ...ir.types import I1
 from ..dtypes import DataType
-from ..ir import Op, Value, scalar_type
+from ..ir import Number, Op, Value, scalar_type
 from .emission import Emission
 from .types import number
 
@@ -72,7 +72,7 @@ def scalar(e: Emission, op: Op) -> PtoValue:
     return e.build.op(f"arith.{words[name]}", [type], lhs=lhs, rhs=rhs).result
 
 
-def _common(args: list[Any]) -> DataType:
+def _common(args: Sequence[Number]) -> DataType:
     """Return the common type of numbers: types of values win over those of literals, wider types over
     narrower."""
     types = [scalar_type(a) for a in args if isinstance(a, Value)] or [scalar_type(args[0])]

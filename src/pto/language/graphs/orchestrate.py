@@ -91,7 +91,7 @@ class _CallWriter(Writer):
             return "[" + ", ".join(map(self.arg, arg)) + "]"
         return repr(arg)
 
-    def copied(self, arg: Any) -> str:
+    def copied(self, arg: object) -> str:
         """Return the text of an assigned value; an array is copied, so that later changes stay separate."""
         array = isinstance(arg, Value) and isinstance(arg.type, ArrayType)
         return f"list({self.arg(arg)})" if array else self.arg(arg)

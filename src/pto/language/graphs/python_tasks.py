@@ -24,7 +24,7 @@ from .tasks import roles_of
 Call = Callable[[list[Any]], Any]
 
 
-def of_torch(values: Sequence[Any]) -> bool:
+def of_torch(values: Sequence[object]) -> bool:
     """Return True if an argument of a call is a torch tensor, or a worker's copy of one."""
     kinds = [type(v) for v in values] + [type(getattr(v, "dtype", None)) for v in values]
     return any(k.__module__.partition(".")[0] == "torch" for k in kinds)
@@ -34,7 +34,7 @@ def caller(function: Function, bound: Call | None, torch: Callable[[], bool]) ->
     """Return the function that the task runs; `bound` replaces the function if it is given."""
     body = function.attrs["python"]
 
-    def call(*given: Any) -> None:
+    def call(*given: object) -> None:
         values = _values(function, given, torch())
         if bound is not None:
             bound(values)
@@ -54,7 +54,7 @@ def python_kernel(function: Function, bound: Call | None, torch: Callable[[], bo
     return Kernel(caller(function, bound, torch), roles_of(function), name=function.name)
 
 
-def _values(function: Function, given: Sequence[Any], torch: bool) -> list[Any]:
+def _values(function: Function, given: Sequence[object], torch: bool) -> list[Any]:
     """Return the arguments of a function: arrays of the parameters' shapes, and numbers."""
     numbers = dict(zip(function.body.args, given, strict=True))
     found = {
@@ -110,7 +110,7 @@ class AlonePython:
         self.checked: frozenset[str] = frozenset()  # Python is not observed
         self.ok = True
 
-    def __call__(self, *args: Any, **_: Any) -> None:
+    def __call__(self, *args: object, **_: object) -> None:
         self.call(*args)
 
     def run(self, *args: Any, **_: Any) -> AlonePython:

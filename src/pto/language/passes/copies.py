@@ -10,6 +10,7 @@ if the target is not used in between. Other tensors are copied on a core, in blo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..enums import AtomicType, Level
@@ -31,7 +32,7 @@ class _Copies(Rewriter):
         super().__init__()
         self.windows: dict[Op, Op] = {}  # tensors that become windows of their target
 
-    def ops(self, ops: Any) -> None:
+    def ops(self, ops: Iterable[Op]) -> None:
         ops = list(ops)
         for op in ops:
             made = op.args["source"].op if op.name == "assemble" else None

@@ -10,6 +10,7 @@ page. Windows and parts that are not a run of rows are assembled from runs.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..enums import AtomicType, MemorySpace
@@ -134,7 +135,7 @@ class _Flatten(Rewriter):
                 self._insert(made, self._window(source, at, part), [n * rows, 0])
         self.map(op.result, made)
 
-    def _window(self, source: Value, at: list[Any], t: TileType) -> Value:
+    def _window(self, source: Value, at: Sequence[object], t: TileType) -> Value:
         valid = None if t.valid is None else list(t.valid)
         return self.build.op("slice", [t.replace(space=source.type.space)], x=source, shape=list(t.shape),
                              offset=at, valid_shape=valid, drop_dims=None)  # fmt: skip
@@ -173,7 +174,7 @@ class _Flatten(Rewriter):
                 )
             self._insert(t, part, at)
 
-    def _insert(self, target: Value, source: Value, at: list[Any]) -> None:
+    def _insert(self, target: Value, source: Value, at: Sequence[object]) -> None:
         self.build.append("assemble", [], {"target": target, "source": source, "offset": at,
                                            "atomic": AtomicType.None_})  # fmt: skip
 
@@ -247,7 +248,7 @@ class _Flatten(Rewriter):
     def _row_per_page(self, op: Op, pages: str, row: str) -> bool:
         return op.args[pages].type.rank > 2 and any(index.known(d) != 1 for d in op.args[row].type.shape[:-1])
 
-    def _paged(self, op: Op, arrays: dict[str, Value], changes: dict[str, Any]) -> None:
+    def _paged(self, op: Op, arrays: dict[str, Value], changes: Mapping[str, object]) -> None:
         """Apply an operation to every page, into one tile for all."""
         t = self.type_of(op.result.type)
         made = self._create(t)

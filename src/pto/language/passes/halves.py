@@ -8,8 +8,6 @@ element), nothing is halved.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...isa.python import signatures
 from ..enums import SplitMode
 from ..ir import Op, TileType, Value, index, values_in
@@ -44,7 +42,7 @@ class _Halves:
         self.wanted = wanted
         self.axis: dict[Value, int] = {}
 
-    def put(self, value: Any, axis: int) -> None:
+    def put(self, value: object, axis: int) -> None:
         if not isinstance(value, Value) or not isinstance(value.type, TileType):
             return
         if self.axis.setdefault(value, axis) != axis:

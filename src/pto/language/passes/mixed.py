@@ -25,7 +25,6 @@ slots of FIFOs are in global memory, which the caller provides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
 from typing import Any
 
 from ...isa.profiles import Profile

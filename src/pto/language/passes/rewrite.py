@@ -30,7 +30,7 @@ class Rewriter:
     def type_of(self, type: Type) -> Any:
         return retyped(type, lambda v: self.values.get(v, v))
 
-    def map(self, old: Value, new: Any) -> None:
+    def map(self, old: Value, new: object) -> None:
         self.values[old] = new
         if isinstance(new, Value) and not new.name:
             new.name = old.name

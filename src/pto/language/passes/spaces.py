@@ -13,7 +13,6 @@ Cube and vector cores share no memory on A2/A3: `mixed` turns moves between Vec 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
 from typing import Any
 
 from ...isa.profiles import Profile

@@ -153,7 +153,7 @@ class Sums:
         self.sum_blocks(sum, lambda piece: self._put(whole, piece))
         self.map(sum.final, whole)
 
-    def _stored_later(self: Any, sum: Sum, store: Op) -> bool:
+    def _stored_later(self: object, sum: Sum, store: Op) -> bool:
         """Return True if a sum may be computed at its store: its inputs are not written in between."""
         block = sum.tops[0].parent
         if block is None or store.parent is not block:

@@ -8,7 +8,6 @@ Results of operators are tiles. Arrays that are assembled into memory are stored
 from __future__ import annotations
 
 from collections.abc import Iterable
-
 from typing import Any
 
 from ..enums import MemorySpace

@@ -122,7 +122,7 @@ class _Region(Rewriter):
         offsets = [self._less(o, a.start) for o, a in zip(op.args[part[1]], axes, strict=True)]
         return self.rebuilt(op, {**self.of(op.args), part[0]: window, part[1]: offsets})
 
-    def _less(self, offset: Any, start: Terms) -> Any:
+    def _less(self, offset: object, start: Terms) -> Any:
         constant, terms = _terms(offset)
         total: Any = constant - start[0]
         for value, times in {**dict.fromkeys(start[1], 0), **terms}.items():
