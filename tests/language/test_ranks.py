@@ -383,6 +383,38 @@ def test_who_waits_for_ever_is_told() -> None:
 
 
 @pl.jit.incore
+def swap(x: pl.Tensor[[1, COLS], pl.FP32], y: pl.Out[pl.Tensor[[1, COLS], pl.FP32]], data: pld.DistributedTensor[[1, COLS], pl.FP32], signal: pld.DistributedTensor[[1, 1], pl.INT32], peer: pl.Scalar[pl.INT32]):  # fmt: skip
+    pl.store(pl.load(x, [0, 0], [1, COLS]), [0, 0], data)
+    pld.system.notify(signal, peer, [0, 0], 1)
+    pld.system.wait(signal, [0, 0], 1)
+    count = pld.nranks(pld.get_comm_ctx(data))
+    pl.store(pl.mul(pld.tile.remote_load(data, peer, [0, 0], [1, COLS]), pl.cast(count, pl.FP32)), [0, 0], y)
+
+
+@pl.jit.host
+def two_groups(x: pl.Tensor[[3, 1, COLS], pl.FP32], y: pl.InOut[pl.Tensor[[3, 1, COLS], pl.FP32]], z: pl.InOut[pl.Tensor[[3, 1, COLS], pl.FP32]]):  # fmt: skip
+    a, b = pld.alloc_window_buffer(COLS * 4), pld.alloc_window_buffer(COLS * 4)
+    s, t = pld.alloc_window_buffer(4), pld.alloc_window_buffer(4)
+    for r in pl.range(2):
+        data, signal = pld.window(a, [1, COLS], dtype=pl.FP32), pld.window(s, [1, 1], dtype=pl.INT32)
+        swap(x[r], y[r], data, signal, 1 - r, device=r)
+    for r in pl.range(1, 3):
+        data, signal = pld.window(b, [1, COLS], dtype=pl.FP32), pld.window(t, [1, 1], dtype=pl.INT32)
+        swap(x[r], z[r], data, signal, 2 - r, device=r)
+
+
+def test_windows_of_some_devices_are_a_group() -> None:
+    """Ranks are numbers in the group: device 1 is rank 1 of devices 0 and 1, and rank 0 of devices 1 and 2."""
+    x = _given(3, 1, COLS)
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    compiled = two_groups.compile(x, y, z, config=_config(3))
+    compiled.execute([x, y, z])
+    np.testing.assert_array_equal(y, 2 * x[[1, 0, 2]] * np.array([1, 1, 0], F32)[:, None, None])
+    np.testing.assert_array_equal(z, 2 * x[[0, 2, 1]] * np.array([0, 1, 1], F32)[:, None, None])
+    assert str(compiled.run([x, y, z], sanitize="all")).startswith("ok")
+
+
+@pl.jit.incore
 def crossed(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], signal: pld.DistributedTensor[[2, 1], pl.INT32]):  # fmt: skip
     if pld.rank(pld.get_comm_ctx(signal)) == 1:
         pld.system.wait(signal, [0, 0], 2)

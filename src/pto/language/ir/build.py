@@ -48,10 +48,13 @@ class WindowRanks(Record):
 
 
 class RankBuffer:
-    """Memory that every rank has. The first window decides the shape and type of its tensor."""
+    """Memory that the ranks of a group have: those that the host gives its windows to. The first window
+    decides the shape and type of its tensor."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, group: Sequence[int]) -> None:
         self.size = size  # bytes per rank
+        self.group = group  # the devices of ranks 0, 1, .. of the group
+        self.members: set[int] = set()  # the devices that got a window so far
         self.whole: Value | None = None
 
 
@@ -84,6 +87,8 @@ class Build:
         self.dispatch: tuple[int, int] | None = None
         self.dispatches: dict[int, int] = {}  # the number of calls of each rank
         self.windows: list[TensorWindow] = []  # of the host: one per buffer
+        self.buffers: list[RankBuffer] = []  # of the program, in order
+        self.groups: list[list[int]] = []  # the group of each buffer, if the program was read before
         self.ranks: dict[Value, WindowRanks] = {}  # windows of several ranks: the rank of each
         self.touched: list[Value] = []  # those windows that operators were given, in order
         self.limits: dict[Value, int] = {}  # upper bounds of extents of parameters

@@ -62,15 +62,26 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 def read(
     declared: Declared, types: list[Any], profile: Profile, world: int = 1
 ) -> tuple[Program, list[Diagnostic]]:
-    """Return the program of a function for a number of ranks, with warnings; raise its errors."""
-    unit = ProgramReader(Program(declared.name, profile), profile, world)
+    """Return the program of a function for a number of ranks, with warnings; raise its errors. A host that
+    gives windows of a buffer to some devices only makes a group of them: then the program is read again, and
+    ranks are those of the group."""
+    unit = _read(declared, types, profile, world, ())
+    if groups := unit.groups_of():
+        unit = _read(declared, types, profile, world, groups)
+    if has_errors(unit.diagnostics):
+        raise DiagnosticError(unit.diagnostics)
+    return unit.program, [*unit.diagnostics, *check(unit.program)]
+
+
+def _read(
+    declared: Declared, types: list[Any], profile: Profile, world: int, groups: Sequence[list[int]]
+) -> ProgramReader:
+    unit = ProgramReader(Program(declared.name, profile), profile, world, groups)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:
         unit.report(problem)
-    if has_errors(unit.diagnostics):
-        raise DiagnosticError(unit.diagnostics)
-    return unit.program, [*unit.diagnostics, *check(unit.program)]
+    return unit
 
 
 def exact(owner: Any, profile: Profile | None = None) -> Program:

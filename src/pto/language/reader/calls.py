@@ -225,7 +225,7 @@ def _read(
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
     build.exact = unit.exact is not None
-    build.world = unit.world
+    build.world, build.buffers, build.groups = unit.world, unit.buffers, unit.groups
     build.ranks.update(ranks or {})
     build.limits.update(limits or {})
     outside = surroundings(declared.function, declared.enclosing)
@@ -332,7 +332,10 @@ def _of_a_rank(
              expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
     def local(a: Any) -> Any:
-        return window_of(f.build, a, rank) if isinstance(a, TensorWindow) else a
+        if not isinstance(a, TensorWindow):
+            return a
+        a.buffer.members.add(rank)
+        return window_of(f.build, a, rank)
 
     return rank, [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...diag import Diagnostic, Span, did_you_mean
 from ..declare import Declared
 from ..ir import IN, Function, Program
-from ..ir.build import Build
+from ..ir.build import Build, RankBuffer
 from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
 from .source import PythonFile
 
@@ -45,10 +45,15 @@ _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 class ProgramReader:
     """All functions of a program, read together."""
 
-    def __init__(self, program: Program, target: Any, world: int = 1) -> None:
+    def __init__(
+        self, program: Program, target: Any, world: int = 1, groups: Sequence[list[int]] = ()
+    ) -> None:
+        """`groups` are the devices that get windows of each buffer, as `groups_of` found them before."""
         self.program = program
         self.target = target
         self.world = world  # number of ranks
+        self.groups = list(groups)
+        self.buffers: list[RankBuffer] = []  # memory of ranks, in order
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by their specialisation
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
@@ -60,6 +65,11 @@ class ProgramReader:
         self.active: list[Declared] = []  # functions that are being read: none may call itself
         #: Calls that led to the current function, as notes.
         self.callers: list[Callable[[], tuple[str, Span | None]]] = []
+
+    def groups_of(self) -> list[list[int]]:
+        """Return the devices that got windows of each buffer; empty if every buffer has all ranks."""
+        found = [sorted(b.members) or list(b.group) for b in self.buffers]
+        return found if any(len(group) < self.world for group in found) else []
 
     def report(self, problem: Problem) -> None:
         found = problem.diagnostic
@@ -95,7 +105,7 @@ class Frame:
     def span(self, node: ast.AST) -> Span:
         return self.file.span(node)
 
-    def rebound(self, target: ast.Name, value: Any) -> None:
+    def rebound(self, target: ast.Name, value: object) -> None:
         """Record where the name of an output is rebound."""
         params = {p.name: p.value for p in self.function.params if p.direction != IN}
         if target.id in params and value is not params[target.id]:
