@@ -399,12 +399,13 @@ def two_groups(x: pl.Tensor[[3, 1, COLS], pl.FP32], y: pl.InOut[pl.Tensor[[3, 1,
         data, signal = pld.window(a, [1, COLS], dtype=pl.FP32), pld.window(s, [1, 1], dtype=pl.INT32)
         swap(x[r], y[r], data, signal, 1 - r, device=r)
     for r in pl.range(1, 3):
-        data, signal = pld.window(b, [1, COLS], dtype=pl.FP32), pld.window(t, [1, 1], dtype=pl.INT32)
+        data, signal = pld.window(b, [COLS], dtype=pl.FP32), pld.window(t, [1], dtype=pl.INT32)
         swap(x[r], z[r], data, signal, 2 - r, device=r)
 
 
 def test_windows_of_some_devices_are_a_group() -> None:
-    """Ranks are numbers in the group: device 1 is rank 1 of devices 0 and 1, and rank 0 of devices 1 and 2."""
+    """Device 1 is rank 1 of devices 0 and 1, and rank 0 of devices 1 and 2. Windows may have another shape than
+    the parameters that take them."""
     x = _given(3, 1, COLS)
     y, z = np.zeros_like(x), np.zeros_like(x)
     compiled = two_groups.compile(x, y, z, config=_config(3))

@@ -47,14 +47,24 @@ class WindowRanks(Record):
     rows: int
 
 
+class BufferUse(Record):
+    """The use of a buffer in a program: the devices that get its windows, and the declared shape of a
+    parameter that takes a window of another shape with as many elements."""
+
+    devices: tuple[int, ...]
+    shape: tuple[int, ...] | None = None
+
+
 class RankBuffer:
     """Memory that the ranks of a group have: those that the host gives its windows to. The first window
-    decides the shape and type of its tensor."""
+    decides the shape and type of its tensor. `use` is known if the program was read before."""
 
-    def __init__(self, size: int, group: Sequence[int]) -> None:
+    def __init__(self, size: int, use: BufferUse) -> None:
         self.size = size  # bytes per rank
-        self.group = group  # the devices of ranks 0, 1, .. of the group
+        self.group = use.devices  # of ranks 0, 1, .. of the group
+        self.shape = use.shape
         self.members: set[int] = set()  # the devices that got a window so far
+        self.asked: tuple[int, ...] | None = None  # see `BufferUse.shape`
         self.whole: Value | None = None
 
 
@@ -88,7 +98,7 @@ class Build:
         self.dispatches: dict[int, int] = {}  # the number of calls of each rank
         self.windows: list[TensorWindow] = []  # of the host: one per buffer
         self.buffers: list[RankBuffer] = []  # of the program, in order
-        self.groups: list[list[int]] = []  # the group of each buffer, if the program was read before
+        self.uses: Sequence[BufferUse] = ()  # of the buffers, if the program was read before
         self.ranks: dict[Value, WindowRanks] = {}  # windows of several ranks: the rank of each
         self.touched: list[Value] = []  # those windows that operators were given, in order
         self.limits: dict[Value, int] = {}  # upper bounds of extents of parameters

@@ -17,7 +17,7 @@ from .. import control
 from ..dtypes import INT32, DataType
 from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from ..ir import Args, Dim, Number, Op, Value, index, is_int, is_tile
-from ..ir.build import Build, RankBuffer, TensorWindow, WindowRanks
+from ..ir.build import BufferUse, Build, RankBuffer, TensorWindow, WindowRanks
 from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
 from .blocks import block_of, copied
 from .core import FUNCTIONS, Array, Extents, Function, Operator, Tensor, Tile, operator
@@ -69,8 +69,8 @@ def alloc_window_buffer(
     else:
         count = math.prod(b.static(size, "size")) * dtype.bits // 8
     number = len(b.buffers)
-    group = b.groups[number] if number < len(b.groups) else range(b.world)
-    b.buffers.append(RankBuffer(count, group))
+    use = b.uses[number] if number < len(b.uses) else BufferUse(tuple(range(b.world)))
+    b.buffers.append(RankBuffer(count, use))
     return b.buffers[-1]
 
 
@@ -85,6 +85,8 @@ def window(b: Build, buf: object, shape: Extents, *, dtype: DataType) -> TensorW
     if wanted > buf.size:
         b.fail(SHAPE, "window exceeds its buffer", "shape", got=f"{wanted} bytes",
                expected=f"at most {buf.size} bytes")  # fmt: skip
+    if buf.shape is not None and math.prod(buf.shape) == math.prod(sizes):
+        sizes = buf.shape
     whole_shape = (b.world * sizes[0], *sizes[1:])
     if buf.whole is None:
         buf.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)

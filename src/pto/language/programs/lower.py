@@ -23,6 +23,7 @@ from ..declare import Declared
 from ..emit.incore import emit, parts_of
 from ..graphs.orchestrate import orchestration_text
 from ..ir import FOREIGN, Function, Program
+from ..ir.build import BufferUse
 from ..ir.printer import program_text
 from ..passes.clean import clean
 from ..passes.copies import copies
@@ -64,19 +65,19 @@ def read(
 ) -> tuple[Program, list[Diagnostic]]:
     """Return the program of a function for a number of ranks, with warnings; raise its errors. A host that
     gives windows of a buffer to some devices only makes a group of them: then the program is read again, and
-    ranks are those of the group."""
+    ranks are those of the group. The same holds for windows that parameters take in another shape."""
     unit = _read(declared, types, profile, world, ())
-    if groups := unit.groups_of():
-        unit = _read(declared, types, profile, world, groups)
+    if uses := unit.buffer_uses():
+        unit = _read(declared, types, profile, world, uses)
     if has_errors(unit.diagnostics):
         raise DiagnosticError(unit.diagnostics)
     return unit.program, [*unit.diagnostics, *check(unit.program)]
 
 
 def _read(
-    declared: Declared, types: list[Any], profile: Profile, world: int, groups: Sequence[list[int]]
+    declared: Declared, types: list[Any], profile: Profile, world: int, uses: Sequence[BufferUse]
 ) -> ProgramReader:
-    unit = ProgramReader(Program(declared.name, profile), profile, world, groups)
+    unit = ProgramReader(Program(declared.name, profile), profile, world, uses)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -225,7 +226,7 @@ def _read(
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
     build.exact = unit.exact is not None
-    build.world, build.buffers, build.groups = unit.world, unit.buffers, unit.groups
+    build.world, build.buffers, build.uses = unit.world, unit.buffers, unit.uses
     build.ranks.update(ranks or {})
     build.limits.update(limits or {})
     outside = surroundings(declared.function, declared.enclosing)
@@ -270,7 +271,7 @@ def call_function(
         if f.unit.exact is not None:
             said["device"] = device
         else:
-            rank, args, kwargs = _of_a_rank(f, node, args, kwargs, device)
+            rank, args, kwargs = _of_a_rank(f, node, declared, args, kwargs, device)
             with f.build.on_rank(rank):
                 return call_function(f, node, declared, args, {**kwargs, "attrs": attrs})
     try:
@@ -323,7 +324,7 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
 
 
 def _of_a_rank(
-    f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any], device: Any
+    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any], device: Any
 ) -> tuple[int, list[Any], dict[str, Any]]:
     """Handle `device=` of a call by the host: windows become those of that rank."""
     rank = index.known(device) if is_scalar(device) else None
@@ -331,13 +332,21 @@ def _of_a_rank(
         fail(CALL, "expected a constant rank of the program", f.span(node), got=f"device={device}",
              expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
-    def local(a: Any) -> Any:
+    names = list(declared.signature.parameters)
+
+    def local(name: str, a: Any) -> Any:
         if not isinstance(a, TensorWindow):
             return a
         a.buffer.members.add(rank)
+        said = declared.annotations.get(name)
+        shape = [d for d in (said.shape if said is not None else None) or () if isinstance(d, int)]
+        if said is not None and said.shape is not None and len(shape) == len(said.shape):
+            if shape != list(a.shape) and math.prod(shape) == math.prod(a.shape):
+                a.buffer.asked = tuple(shape)
         return window_of(f.build, a, rank)
 
-    return rank, [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
+    given = [local(name, a) for name, a in zip(names, args, strict=False)]
+    return rank, [*given, *args[len(names) :]], {k: local(k, v) for k, v in kwargs.items()}
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from ...diag import Diagnostic, Span, did_you_mean
 from ..declare import Declared
 from ..ir import IN, Function, Program
-from ..ir.build import Build, RankBuffer
+from ..ir.build import BufferUse, Build, RankBuffer
 from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
 from .source import PythonFile
 
@@ -45,14 +45,12 @@ _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 class ProgramReader:
     """All functions of a program, read together."""
 
-    def __init__(
-        self, program: Program, target: Any, world: int = 1, groups: Sequence[list[int]] = ()
-    ) -> None:
-        """`groups` are the devices that get windows of each buffer, as `groups_of` found them before."""
+    def __init__(self, program: Program, target: Any, world: int = 1, uses: Sequence[BufferUse] = ()) -> None:
+        """`uses` are those of the buffers, as `buffer_uses` found them before."""
         self.program = program
         self.target = target
         self.world = world  # number of ranks
-        self.groups = list(groups)
+        self.uses = uses
         self.buffers: list[RankBuffer] = []  # memory of ranks, in order
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by their specialisation
@@ -66,10 +64,10 @@ class ProgramReader:
         #: Calls that led to the current function, as notes.
         self.callers: list[Callable[[], tuple[str, Span | None]]] = []
 
-    def groups_of(self) -> list[list[int]]:
-        """Return the devices that got windows of each buffer; empty if every buffer has all ranks."""
-        found = [sorted(b.members) or list(b.group) for b in self.buffers]
-        return found if any(len(group) < self.world for group in found) else []
+    def buffer_uses(self) -> list[BufferUse]:
+        """Return the uses of the buffers; empty if the reader could not have known better."""
+        found = [BufferUse(tuple(sorted(b.members)) or b.group, b.asked) for b in self.buffers]
+        return found if any(len(u.devices) < self.world or u.shape is not None for u in found) else []
 
     def report(self, problem: Problem) -> None:
         found = problem.diagnostic
