@@ -46,6 +46,8 @@ help:
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
 	@echo 'make prove-corpus  verdicts of pto prove on planted faults, examples and mutants: half an hour'
 	@echo 'make docs      documentation in site/'
+	@echo 'make vscode    the extension of VS Code, dist/pto.vsix'
+	@echo 'make edits     random edits in the language server (N=10000)'
 	@echo 'make sanitize  native tests under the address, undefined-behaviour and thread sanitizers (SEEDS=1000)'
 	@echo 'make wheel     a wheel in dist/, with all functions of engine native: ten minutes'
 	@echo 'make platforms make demo on distributions, interpreters and compilers, as root: half an hour (ARGS=--list)'
@@ -206,6 +208,13 @@ validate: $(TESTS)
 bench: export PTO_NATIVE_COMPILE = always
 bench: $(FULL)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+vscode: $(SETUP)
+	$(BIN)/python editors/vsix.py dist/pto.vsix
+
+edits: N := 10000
+edits: $(TESTS)
+	PYTHONPATH=. $(BIN)/python -m tests.lsp.fuzz --edits $(N)
 
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -15,6 +15,7 @@ IDEAS = {
     "image": "calls of the machine", "objects": "machine code", "engine": "runs, sanitizers",
     "runtime": "graphs of tasks", "language": "Python", "witness": "legal examples", "cli": "pto and ptoas",
     "compat": "names of others", "host": "whole programs",
+    "checking": "what pto check says", "lsp": "editors",
     "tune": "searches", "proof": "for all parameters",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66

@@ -522,6 +522,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto check": ("pto.cli.main", "check"),
     "pto prove": ("pto.cli.main", "prove"),
     "pto fmt": ("pto.cli.main", "fmt"),
+    "pto lsp": ("pto.cli.main", "lsp"),
+    "pto completion": ("pto.cli.main", "completion"),
     "pto isa": ("pto.cli.main", "isa"),
     "pto explain": ("pto.cli.main", "explain"),
     "pto doctor": ("pto.cli.main", "doctor"),

@@ -57,6 +57,8 @@ ptoas --version
 ptoas --help
 ptoas k.pto
 ptoas k.pto --emit=elf
+pto lsp --grammar textmate
+pto completion fish
 ptobc --version
 ptobc encode k.pto
 ptobc decode k.ptobc

@@ -26,7 +26,7 @@ from .lexer import EOF
 from .parser import Parser, is_mlir
 from .structured import PARSERS
 
-_DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
+DIRECTIVES = (".module", ".func", ".arg", ".const", ".end", ".result", ".declare")
 _COMMENT = re.compile(r"^[ \t]*#(?![\w.]*\s*=)[^\n]*", re.MULTILINE)
 
 
@@ -38,7 +38,7 @@ def looks_like(p: Parser) -> bool:
         return True
     text = p.t[0]
     if text == ".":
-        return f".{p.t[1]}" in _DIRECTIVES
+        return f".{p.t[1]}" in DIRECTIVES
     return text[:1].isalpha() and row(text) is not None and "." not in text and text not in ("module", "func")
 
 
@@ -148,7 +148,7 @@ class _Reader:
                 p.report("PTO-E0113", ".end without .func", at)
             self.close_function()
         else:
-            p.report("PTO-E0113", f"unknown directive '{name}'", at, help=did_you_mean(name, _DIRECTIVES))
+            p.report("PTO-E0113", f"unknown directive '{name}'", at, help=did_you_mean(name, DIRECTIVES))
         p.accept(";")
 
     def _attributes(self) -> dict[str, Attribute]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 from ..checking import check_source
 from ..diag import Diagnostic
+from ..lsp.grammar import GRAMMARS
 from .common import FAILED, OK, CommandParser, add_capacity, add_target, show, target
 
 _EXAMPLES = """\
   pto lsp                 an editor starts this; docs/editors.md has settings
   pto lsp --arch a5       target of programs that do not name one
+  pto lsp --grammar vim > ~/.vim/syntax/pto.vim
 """
 
 
@@ -22,7 +24,13 @@ def main(arguments: Sequence[str]) -> int:
     add_target(p)
     add_capacity(p)
     p.add_argument("--stdio", action="store_true", help="no effect: editors pass it to every server")
+    p.add_argument(
+        "--grammar", choices=tuple(GRAMMARS), help="print a grammar for an editor, and serve nothing"
+    )
     options = p.parse_args(arguments)
+    if options.grammar:
+        print(GRAMMARS[options.grammar](), end="")
+        return OK
     try:
         from ..lsp.server import make_server
     except ModuleNotFoundError as e:

@@ -28,6 +28,7 @@ VERBS = {
     "isa": "print instructions of the instruction table",
     "explain": "explain a diagnostic code and how to fix the problem",
     "examples": "list or copy the examples that come with pto",
+    "completion": "print a script that completes pto in bash, zsh or fish",
     "doctor": "check what works on this machine",
     "cache": "show, prune or clear the cache of compiled code",
 }
@@ -64,7 +65,7 @@ def _other(arguments: Sequence[str]) -> int:
 
 def usage() -> str:
     lines = ["usage: pto VERB [options]", "", "The PTO stack without an NPU. Verbs:", ""]
-    lines += [f"  {verb:<9} {doc}" for verb, doc in VERBS.items()]
+    lines += [f"  {verb:<10} {doc}" for verb, doc in VERBS.items()]
     lines += [
         "",
         "pto VERB --help describes a verb. The assembler is `ptoas`, the bytecode tool `ptobc`.",
