@@ -27,6 +27,8 @@ def test_the_package(tmp_path: Path) -> None:
     """Every file that package.json names is in the package."""
     extension = packed(tmp_path)
     about = json.loads((extension / "package.json").read_text())
+    untrusted = about["capabilities"]["untrustedWorkspaces"]  # the settings name a program that is started
+    assert set(untrusted["restrictedConfigurations"]) == set(about["contributes"]["configuration"]["properties"])
     named = re.findall(r'"(\./[^"]+)"', (extension / "package.json").read_text())
     assert {"./extension.js", "./pto.tmLanguage.json", "./language-configuration.json"} == set(named)
     assert all((extension / name).is_file() for name in named)
