@@ -385,6 +385,7 @@ def test_who_waits_for_ever_is_told() -> None:
 @pl.jit.incore
 def swap(x: pl.Tensor[[1, COLS], pl.FP32], y: pl.Out[pl.Tensor[[1, COLS], pl.FP32]], data: pld.DistributedTensor[[1, COLS], pl.FP32], signal: pld.DistributedTensor[[1, 1], pl.INT32], peer: pl.Scalar[pl.INT32]):  # fmt: skip
     pl.store(pl.load(x, [0, 0], [1, COLS]), [0, 0], data)
+    pld.system.fence()
     pld.system.notify(signal, peer, [0, 0], 1)
     pld.system.wait(signal, [0, 0], 1)
     count = pld.nranks(pld.get_comm_ctx(data))
