@@ -60,7 +60,7 @@ def mutants(text: str) -> Iterator[Mutant]:
 
 
 def launches(
-    module: Module, assume: tuple[str, ...] = (), count: int = 12, seed: int = 1
+    module: Module, assume: tuple[str, ...] = (), count: int = 12, seed: int = 1, least: int = 1
 ) -> Iterator[set[str]]:
     """Run launches with random small parameters within the assumptions; yield the properties that each breaks."""
     from pto.engine.launch import kernel
@@ -90,7 +90,7 @@ def launches(
                 break
             continue
         tried.add(key)
-        launch = arguments(context, values)
+        launch = arguments(context, values, least)
         if launch is None:
             continue
         codes = {d.code for name in ("oob", "race", "sync") for d in reports(context, launch, name)}
@@ -104,6 +104,7 @@ def missed(text: str, proof: Proof, assume: tuple[str, ...] = (), count: int = 1
     proved = {v.prop for v in proof.verdicts.values() if v.ok}
     wrong: set[str] = set()
     if proved:
-        for broken in launches(pto.parse(text), assume, count):
+        least = 1 << 16 if any(a.endswith("holds 65536 elements") for a in proof.assumptions) else 1
+        for broken in launches(pto.parse(text), assume, count, least=least):
             wrong |= broken & proved
     return wrong

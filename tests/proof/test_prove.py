@@ -126,12 +126,33 @@ def test_e2440_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_e2442_an_instruction_that_is_not_followed() -> None:
     """It stops the proof of what depends on it, and is named."""
-    text = SLOTS.replace("    return", "    pto.syncall\n    return")
+    text = SLOTS.replace("      pto.tstore", "      pto.syncall\n      pto.tstore")
     proof = prove(pto.parse(text))
     assert proof.verdict == UNKNOWN
     (d, *_) = proof["flags"].reasons
-    assert d.code == "PTO-E2442" and "syncall: is not followed" in d.message
+    assert d.code == "PTO-E2442" and "syncall: a barrier in a loop" in d.message
     assert d.span is not None and d.span.line == line_of(text, "pto.syncall")
+
+
+def test_grid_barrier() -> None:
+    """Blocks that read what others wrote need a barrier between the two."""
+    text = SLOTS.replace(
+        "    return",
+        """    pto.barrier <PIPE_ALL>
+    pto.syncall
+    scf.for %j = %c0 to %rows step %c16 {
+      %left2 = arith.subi %rows, %j : index
+      %h2 = arith.minsi %left2, %c16 : index
+      %at2 = arith.constant 16384 : i64
+      %t2 = pto.alloc_tile addr = %at2 valid_row = %h2 : !tile
+      %p2 = pto.partition_view %vy, offsets = [%j, %c0], sizes = [%h2, %c64] : !view -> !window
+      pto.tload ins(%p2 : !window) outs(%t2 : !tile)
+    }
+    return""",
+    )
+    assert prove(pto.parse(text)).ok
+    without = prove(pto.parse(text.replace("    pto.syncall\n", "")))
+    assert without["blocks"].verdict == REFUTED and without["pipes"].ok
 
 
 def test_an_impossible_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,6 +200,17 @@ def test_proved_kernels_run() -> None:
     assert not missed(SLOTS, proof, count=10)
 
 
+def test_few_launches_are_run() -> None:
+    """A kernel without parameters has one launch: a run decides what the proof does not follow."""
+    for name, verdict in (("cross_core_reuse.bad", REFUTED), ("fifo_pop_without_push.bad", REFUTED)):
+        proof = prove(pto.parse(corpus.PROGRAMS / f"{name}.pto"))
+        assert proof.verdict == verdict, name
+        assert all(v.verdict == REFUTED for v in proof.verdicts.values() if v.counterexample is not None)
+    assert prove(pto.parse(corpus.PROGRAMS / "fifo_wrap_after_free.good.pto"))["pipes"].ok
+    # an address that depends on data is not decided by a run
+    assert prove(pto.parse(corpus.PROGRAMS / "index_gather.good.pto"))["bounds"].verdict == UNKNOWN
+
+
 # -- the tool ----------------------------------------------------------------------------------------------
 
 
@@ -198,7 +230,7 @@ def test_the_tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = (tmp_path / "saved" / "slots-bounds" / "command.txt").read_text().split()
     assert main(line[1:]) == 1  # the command that it saved
     assert "PTO-E2" in capsys.readouterr().err
-    path.write_text(SLOTS.replace("    return", "    pto.syncall\n    return"))
+    path.write_text(SLOTS.replace("      pto.tstore", "      pto.syncall\n      pto.tstore"))
     assert main(["prove", str(path)]) == 3
     assert main(["prove", str(path), "--allow-unknown"]) == 0
     capsys.readouterr()

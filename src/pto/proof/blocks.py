@@ -18,7 +18,9 @@ def across(context: ProofContext) -> None:
     """Compare every two accesses to global memory on two cores."""
     for a, b in combinations_with_replacement(context.accesses.values(), 2):
         context.solver.check_time()
-        if a.place.root is not b.place.root or not (a.write or b.write) or (a.atomic and b.atomic):
+        if a.phase != b.phase or (a.atomic and b.atomic) or not (a.write or b.write):
+            continue
+        if a.place.root is not b.place.root:
             continue
         _compare(context, a, b)
 

@@ -35,6 +35,7 @@ class GlobalAccess:
     facts: tuple[Truth, ...]
     loops: tuple[CountedLoop, ...]
     core: str
+    phase: int  # the number of grid barriers before it
 
 
 class Parameters:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..engine.reference.sync import pipe_name
 from ..ir.core import Operation, Value
 from ..ir.facts import left_layout
 from ..ir.types import PtrType, TileBufType, ViewType
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 Handler = Callable[["ProofWalk", Operation, State], None]
 HANDLERS: dict[str, Handler] = {}
-
-__all__ = ["HANDLERS", "pipe_name"]
 
 
 def handler(*names: str) -> Callable[[Handler], Handler]:
@@ -223,7 +220,30 @@ def _placed(walk: ProofWalk, op: Operation, s: State, type: TileBufType, low: In
 
 @handler("declare_tile")
 def _declare(walk: ProofWalk, op: Operation, s: State) -> None:
-    s.env[op.result] = Opaque(op, f"%{op.result.name} is a tile without an address")
+    """A tile without an address: every access needs one."""
+    type = op.result.type
+    if isinstance(type, TileBufType):
+        _tile(walk, op, s, type, "nowhere", None, (type.v_row or type.rows, type.v_col or type.cols))
+
+
+@handler("tassign")
+def _assign(walk: ProofWalk, op: Operation, s: State) -> None:
+    """Move a tile, and all names of its descriptor, to an address."""
+    value, low = op.operands[0], s.env[op.operands[1]]
+    tile, type = s.env[value], value.type
+    if not isinstance(type, TileBufType) or not (is_int(low) or isinstance(low, Term)):
+        walk.skip(op, "its tile or its address is not followed", ACCESSES, s)
+        s.env[value] = Opaque(op, f"the address of %{value.name} is not followed")
+        return
+    _placed(walk, op, s, type, low)
+    if isinstance(tile, TileTerm):
+        for v, x in s.env.items():
+            if isinstance(x, TileTerm) and x.ident == tile.ident:
+                s.env[v] = replace(x, root=type.loc, low=low)
+    else:
+        s.env[value] = Opaque(op, f"the valid region of %{value.name} is not followed")
+    for r in op.results:
+        s.env[r] = s.env[value]
 
 
 @handler("treshape", "bitcast")

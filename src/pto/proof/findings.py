@@ -12,10 +12,10 @@ from .terms import Truth
 PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
     # windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions
     "bounds": ("oob", ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211")),
-    # no wait is stuck, and no flag is set twice or left set
-    "flags": ("sync", ("PTO-E0803", "PTO-E0804", "PTO-E0805", "PTO-E2104")),
-    # no race between the pipes and cores of a block
-    "pipes": ("race", ("PTO-E2201",)),
+    # no wait is stuck, no flag is set twice or left set, and tokens are taken and released in pairs
+    "flags": ("sync", (*(f"PTO-E080{n}" for n in (3, 4, 5, 6, 7)), "PTO-E2104")),
+    # no race between the pipes and cores of a block, and none inside a vecscope
+    "pipes": ("race", ("PTO-E2201", "PTO-E2206")),
     # no race between blocks
     "blocks": ("race", ("PTO-E2202",)),
 }

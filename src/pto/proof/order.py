@@ -14,12 +14,15 @@ from ..engine.sanitize.race import CHAINED
 from ..engine.sanitize.race_access import hazard
 from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of, storage_source
-from ..isa.machine import EVENT_IDS, LAST_PIPE
+from ..isa.machine import LAST_PIPE, PIPES
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
 from .terms import Int, Term, Truth, both, either, eq, negated, replaced, symbol, truth
 from .values import MEMORY, meet
+
+#: Keys of buffer tokens among the flags of a state.
+_HELD, _FREE = "held", "free"
 
 
 class Order:
@@ -59,21 +62,46 @@ class Order:
         self.begin(s, target)
         raised = s.flags.get(flag, ())
         if not raised:
-            if self.context.solver.possible(s.here):
-                why = f"waits for flag {source} -> {target}, id {number}, which is not set before"
-                self.context.violated("flags", op, s.here, why)
-                stuck = Reason(op, "the rest of a path whose wait has no set before it is not followed")
-                self.context.findings.note(stuck, EVERY)
-            return False
+            return self._stuck(
+                op, s, f"waits for flag {source} -> {target}, id {number}, which is not set before"
+            )
         s.flags[flag] = raised[1:]
         s.clock.acquire(self.core, target, raised[0][0])
         return True
 
+    def _stuck(self, op: Operation, s: State, why: str) -> bool:
+        if self.context.solver.possible(s.here):
+            self.context.violated("flags", op, s.here, why)
+            reason = "the rest of a path whose wait has no set before it is not followed"
+            self.context.findings.note(Reason(op, reason), EVERY)
+        return False
+
+    def get_token(self, op: Operation, s: State, pipe: str, number: int) -> bool:
+        """Take a buffer token, whose last release is a flag of its own; return False if it is held."""
+        if any(s.flags.get((_HELD, other, number)) for other in PIPES):
+            return self._stuck(op, s, f"takes buffer token {number}, which is held")
+        self.begin(s, pipe)
+        for token, _ in s.flags.pop((_FREE, "", number), ()):
+            s.clock.acquire(self.core, pipe, token)
+        s.flags[_HELD, pipe, number] = (([], op),)
+        return True
+
+    def release_token(self, op: Operation, s: State, pipe: str, number: int) -> None:
+        self.begin(s, pipe)
+        if not s.flags.pop((_HELD, pipe, number), ()):
+            self.context.violated(
+                "flags", op, s.here, f"releases buffer token {number}, which it does not hold"
+            )
+        else:
+            s.flags[_FREE, "", number] = ((s.clock.release(self.core, pipe), op),)
+
     def left_set(self, s: State) -> None:
-        """Look for flags that are set at the end."""
+        """Look for flags that are set, and tokens that are held, at the end."""
         for (source, target, number), raised in s.flags.items():
-            if raised:
+            if raised and source != _FREE:
                 why = f"flag {source} -> {target}, id {number} is still set at the end"
+                if source == _HELD:
+                    why = f"PIPE_{target} still holds buffer token {number} at the end"
                 self.context.violated("flags", raised[0][1], s.here, why)
 
     # -- accesses --------------------------------------------------------------------------------------
@@ -107,8 +135,8 @@ class Order:
         for a in accesses:
             if isinstance(a.place.root, Value):
                 facts = tuple(s.anytime)
-                key = (op, self.core.name, a.key, frozenset(facts))
-                made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name)
+                key = (op, self.core.name, s.phase, a.key, frozenset(facts))
+                made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name, s.phase)
                 self.context.accesses.setdefault(key, made)
 
     def _race(
@@ -275,7 +303,7 @@ def _touching(context: ProofContext) -> dict[tuple[Any, bool], set[str]]:
     return found
 
 
-def event_ids(number: Int) -> Iterable[tuple[int, Truth]]:
-    """Return the possible flag ids of a number, each with its condition."""
-    for n in range(EVENT_IDS):
+def ids(number: Int, count: int) -> Iterable[tuple[int, Truth]]:
+    """Return the possible values of an id below `count`, each with its condition."""
+    for n in [number] if isinstance(number, int) else range(count):
         yield n, eq(number, n)

@@ -17,6 +17,7 @@ from ..ir.core import Module, Operation, Value
 from .blocks import across
 from .context import LARGEST, MOST_BLOCKS, Launch, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
+from .finite import decide
 from .replay import Counterexample, confirmed
 from .scalars import NoTerm, Scalars
 from .solver import OutOfTime, Solver
@@ -141,6 +142,10 @@ def prove(
     except OutOfTime:
         findings.note(Reason(None, f"the proof takes more than {timeout:g} seconds"), EVERY)
     verdicts = {prop: _verdict(context, findings, prop) for prop in wanted}
+    open_ones = [p for p, v in verdicts.items() if v.verdict == UNKNOWN]
+    if open_ones:
+        for prop, found_by_run in decide(context, open_ones, started + timeout).items():
+            verdicts[prop] = Verdict(prop, PROVED if found_by_run is None else REFUTED, [], found_by_run)
     return Proof(
         found.name, verdicts, _told(context, given), monotonic() - started, solver.questions, context.states,
         solver.seconds, context,
@@ -242,7 +247,7 @@ def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():
         if _is_pointer(root) and context.launch is None:
-            said.append(f"%{root.name} holds {' and '.join(ends)} elements")
+            said.append(f"%{root.name} holds {' and '.join(map(repr, ends.values()))} elements")
     if sum(_is_array(a) for a in context.args) > 1:
         said.append("arrays do not overlap")
     return list(dict.fromkeys(said))

@@ -52,8 +52,9 @@ class Counterexample:
     report: Diagnostic
 
 
-def arguments(context: ProofContext, model: Model) -> Launchables | None:
-    """Return the arguments of a launch with the values of a model; None if they are too large."""
+def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchables | None:
+    """Return the arguments of a launch with the values of a model, and at least so many elements behind a
+    pointer; None if they are too large."""
 
     def value(x: Int) -> int:
         return int(value_of(x, {s: model.get(s, s.low or 0) for s in symbols(x)}))
@@ -68,7 +69,7 @@ def arguments(context: ProofContext, model: Model) -> Launchables | None:
         type = a.type
         if isinstance(type, PtrType | ViewType | MemRefType):
             if isinstance(type, PtrType):
-                shape = [max(1, *(value(n) for n in context.needs.get(a, {"": 1}).values()))]
+                shape = [max(least, *(value(n) for n in context.needs.get(a, {"": 1}).values()))]
             else:
                 shape = [value(d) for d in getattr(found, "dims", ()) or [d or 1 for d in type.dims]]
             dtype = str(type.dtype)
@@ -113,12 +114,15 @@ def is_of(prop: str, code: str) -> bool:
     return code in PROPERTIES[prop][1] or (prop == "bounds" and _RULE.match(code) is not None)
 
 
-def reports(context: ProofContext, launch: Launchables, sanitizer: str) -> list[Diagnostic]:
+def reports(
+    context: ProofContext, launch: Launchables, sanitizer: str, seed: int | None = None
+) -> list[Diagnostic]:
     """Return the errors of a launch under one sanitizer: several hide reports of each other."""
     try:
         result = context.kernel.run(
-            *launch.args, blocks=launch.blocks, sanitize=sanitizer, timeout=_SECONDS, max_steps=_STEPS
-        )
+            *launch.args, blocks=launch.blocks, sanitize=sanitizer, schedule=seed,
+            timeout=_SECONDS, max_steps=_STEPS,
+        )  # fmt: skip
     except DiagnosticError as e:
         return e.diagnostics
     return [d for d in result.diagnostics if d.severity == "error"]

@@ -83,6 +83,7 @@ class State:
         self.clock = clock
         self.env: dict[Value, Any] = {}
         self.facts: tuple[Term, ...] = ()  # of the path
+        self.phase = 0  # the number of grid barriers so far
         self.loops: tuple[CountedLoop, ...] = ()
         self.calls: tuple[Operation, ...] = ()
         self.rounds: dict[Term, tuple[Truth, ...]] = {}  # by counter: facts of the present iteration
@@ -95,7 +96,12 @@ class State:
     def copy(self) -> State:
         new = State(self.clock.copy())
         new.env, new.facts, new.rounds = dict(self.env), self.facts, dict(self.rounds)
-        new.loops, new.calls, new.residues = self.loops, self.calls, dict(self.residues)
+        new.phase, new.loops, new.calls, new.residues = (
+            self.phase,
+            self.loops,
+            self.calls,
+            dict(self.residues),
+        )
         new.live, new.flags = {p: list(found) for p, found in self.live.items()}, dict(self.flags)
         return new
 

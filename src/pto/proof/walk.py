@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable
 from math import lcm
 from typing import Any
 
+from ..engine.reference.sync import pipe_name
 from ..engine.sanitize.clock import Clock
 from ..ir.core import LOWERED_VECSCOPE, Block, Operation, Region, Value, constant_of
 from ..ir.facts import pipe_of
 from ..ir.types import TileBufType
 from ..isa import meaning
 from ..isa.kinds import pipe_of_kind
-from ..isa.machine import SECTIONS
+from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
 from ..isa.scalars import bounds
 from . import descriptors, extents
 from .context import ProofContext
 from .findings import ACCESSES, CannotFollow, Reason
-from .order import Order, event_ids
+from .order import Order, ids
 from .rules import TooMany, violations
 from .scalars import NoTerm, compute, is_number
 from .state import CountedLoop, PlainCore, State, TermAccess, key_of
@@ -146,7 +147,7 @@ class ProofWalk:
             self.scalar(op, s)
         elif op.name in descriptors.HANDLERS:
             descriptors.HANDLERS[op.name](self, op, s)
-        elif row.order in ("set", "wait"):
+        elif row.order in ("set", "wait", "get", "release"):
             return self.flag(op, s)
         elif row.order == "barrier":
             self.order.barrier(s, pipe_of(op, self.profile))
@@ -360,29 +361,53 @@ class ProofWalk:
         return known
 
     def flag(self, op: Operation, s: State) -> list[State]:
+        """Follow the set or wait of a flag, and the get or release of a buffer token."""
         row = op.row
         assert row is not None
-        names = ("src_pipe", "dst_pipe") if "src_pipe" in row.attr_index else ("src_op", "dst_op")
-        source, target = (descriptors.pipe_name(op.attr(n)) for n in names)
-        number: Any = self.value(op, s, "event_id") if "event_id" in row.operand_index else None
+        token = row.order in ("get", "release")
+        count, name = (TOKENS, "buf_id") if token else (EVENT_IDS, "event_id")
+        number: Any = next(
+            (self.value(op, s, n) for n in (name, f"{name}_dyn") if n in row.operand_index), None
+        )
         if number is None:
-            number = int("".join(c for c in str(op.attr("event_id")) if c.isdigit()) or 0)
+            number = int("".join(c for c in str(op.attr(name)) if c.isdigit()) or 0)
         if not is_int(number) and not isinstance(number, Term):
-            raise CannotFollow(op, "its event id is not followed")
-        self.claim(op, s)(both(number >= 0, number <= 7), "the event id is outside 0..7")
+            raise CannotFollow(op, "its id is not followed")
+        self.claim(op, s)(both(number >= 0, number < count), f"the id is outside 0..{count - 1}")
+        names = ("op_type", "pipe") if token else ("src_pipe", "src_op")
+        source = next(pipe_name(op.attr(n)) for n in names if op.attr(n) is not None)
+        target = next((pipe_name(op.attr(n)) for n in ("dst_pipe", "dst_op") if op.attr(n) is not None), "")
         out: list[State] = []
-        for n, condition in event_ids(number):
+        for n, condition in ids(number, count):
             if condition is False or not self.solver.possible([*s.here, condition]):
                 continue
             new = s if condition is True else s.copy()
             new.learn(condition)
-            flag = (source, target, n)
             if row.order == "set":
-                self.order.set_flag(op, new, flag)
-                out.append(new)
-            elif self.order.wait_flag(op, new, flag):
-                out.append(new)
+                self.order.set_flag(op, new, (source, target, n))
+            elif row.order == "release":
+                self.order.release_token(op, new, source, n)
+            elif not (
+                self.order.get_token(op, new, source, n)
+                if token
+                else self.order.wait_flag(op, new, (source, target, n))
+            ):
+                continue
+            out.append(new)
         return out
+
+    def grid_barrier(self, op: Operation, s: State) -> list[State]:
+        """Follow a barrier of all cores outside loops and branches: all blocks arrive there."""
+        kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}
+        takes_part = self.kind in kinds.get(str(op.attr("core_type")), ("vector", "cube", "mix"))
+        if op.parent is not self.function.regions[0].blocks[0] or self.context.mixed or op.operands:
+            raise CannotFollow(
+                op, "a barrier in a loop, in a branch or of several kinds of core is not followed"
+            )
+        if takes_part:
+            s.clock.barrier_all(self.core)
+            s.phase += 1
+        return [s]
 
     def memory(self, op: Operation, s: State) -> None:
         row = op.row
@@ -535,5 +560,6 @@ _CONTROL: dict[str, Callable[[ProofWalk, Operation, State], list[State]]] = {
     "scf.yield": ProofWalk.leave,
     "scf.execute_region": ProofWalk.section,
     "func.call": ProofWalk.call,
+    "pto.syncall": ProofWalk.grid_barrier,
     "func.return": ProofWalk.leave,
 }

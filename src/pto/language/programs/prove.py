@@ -199,7 +199,9 @@ class _Tasks:
             self.env[counter] = self.fresh(counter)
         else:
             self.names += 1
-            self.env[counter] = found = start + step * symbol(f"k{self.names}", 0, LARGEST)
+            known = is_int(start) and is_int(stop) and is_int(step)
+            most = max(0, (stop - start - 1) // step) if known else LARGEST
+            self.env[counter] = found = start + step * symbol(f"k{self.names}", 0, most)
             self.facts.append(found < stop)
             if isinstance(found, Term):
                 self.parameters.known.setdefault(counter.name, found)
