@@ -912,6 +912,7 @@ def test_what_later_stages_say_is_still_what_is_replaced() -> None:
         for module in (
             "verifier/rows",
             "verifier/tiles",
+            "engine/sanitize/blocks",
             "engine/sanitize/bounds",
             "engine/sanitize/undefined_bytes",
         )

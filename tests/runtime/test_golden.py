@@ -171,7 +171,7 @@ def test_unused_lengths_are_warned_of(load: Load) -> None:
 
     assert said("A", "33,17") == said("A", "33") == said("A", "") == []
     assert said("A", "33,17,4,5") == [
-        ("warning", "case A: 4, 5 of PA_SEQ_LEN is not used: the case has 2 sequences")
+        ("warning", "case A: 4, 5 of PA_SEQ_LEN are not used: the case has 2 sequences")
     ]
     assert said("B", "33") == [("warning", "case B: 33 of PA_SEQ_LEN is not used: the case has no lengths")]
 

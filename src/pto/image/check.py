@@ -195,7 +195,7 @@ class _Check(_Failing):
         if opcode != END:
             self.fail("missing 'end' as the last instruction", max(at - 1, 0))
         if self.turned:
-            self.fail("missing vm.back of a converted tile", at - 1)
+            self.fail("missing vm.back: a converted tile is not converted back", at - 1)
 
     def _instruction(self, at: int, opcode: int, given: tuple[int, ...]) -> None:
         name = NAMES.get(opcode, "")

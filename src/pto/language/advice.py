@@ -24,6 +24,8 @@ PHRASES: tuple[tuple[str, str], ...] = (
     ("move the tile there first, e.g. with pto.tmov", "move the tile there first: pl.move(x, pl.Mem.Vec)"),
     ("make the valid regions agree (valid=RxC in the type, or set_validshape)",
      "make the valid regions agree: valid_shape=[..] of pl.load, or pl.set_validshape(x, rows, columns)"),
+    ("or let all blocks meet in 'pto.syncall' between the two accesses",
+     "or let all blocks meet in pl.system.syncall() between the two accesses"),
     ("use a smaller tile", "work on parts: for r in pl.range(0, x.shape[0], 16), with x[r : r + 16]"),
 )  # fmt: skip
 

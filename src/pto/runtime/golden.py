@@ -123,8 +123,9 @@ class Golden:
         batch = params.get("batch")
         if not lengths or (used and (not isinstance(batch, int) or len(used) <= batch)):
             return self.notes
-        unused = ", ".join(lengths.split(",")[batch:]) if used else lengths
-        what = f"case {params['name']}: {unused} of PA_SEQ_LEN is not used"
+        unused = lengths.split(",")[batch:] if used else lengths.split(",")
+        are = "are" if len(unused) > 1 else "is"
+        what = f"case {params['name']}: {', '.join(unused)} of PA_SEQ_LEN {are} not used"
         why = f"the case has {batch} sequence{'s' * (batch != 1)}" if used else "the case has no lengths"
         help = "leave it out, or choose another case"
         return [*self.notes, Diagnostic("PTO-E0003", f"{what}: {why}", severity="warning", help=help)]
