@@ -263,6 +263,8 @@ def assume(worlds: Worlds, fact: Fact) -> Worlds:
 
 def forget(worlds: Worlds, scope: Operation) -> Worlds:
     """Drop facts about values computed inside a loop or callee: the next execution computes other values."""
+    if not any(w.facts for w in worlds):
+        return join(worlds)
     return join(
         BalanceState(w.holder, frozenset(f for f in w.facts if not depends_on(f[0], scope))) for w in worlds
     )
@@ -271,6 +273,8 @@ def forget(worlds: Worlds, scope: Operation) -> Worlds:
 def join(worlds: Iterable[BalanceState]) -> Worlds:
     """Simplify worlds: `x and c` with `x and not c` is `x`, and `x` covers `x and c`."""
     given = list(worlds)
+    if len(given) < 2:
+        return given
     result: Worlds = []
     for held in (False, True):
         todo = [w for w in given if (w.holder is not None) == held]
