@@ -130,7 +130,7 @@ class Binding:
         """Add the rank to a message if there are several ranks."""
         return f"{message} (rank {self.rank})" if self._windows is not None else message
 
-    def _value(self, param: Value, value: Any) -> Any:
+    def _value(self, param: Value, value: object) -> Any:
         type = param.type
         if isinstance(type, ScalarType):
             return self._scalar(param, type, value)
@@ -161,7 +161,7 @@ class Binding:
             help="run the function that calls this one, or let the program load the tile itself",
         )
 
-    def _mapped(self, param: Value, value: Any, array: Array) -> Buffer:
+    def _mapped(self, param: Value, value: object, array: Array) -> Buffer:
         if self._windows is None:
             return self.gm.add(f"%{param.name}", array)
         name = f"%{param.name} of rank {self.rank}"
@@ -169,7 +169,7 @@ class Binding:
             return self._windows.named(value, self.rank, name)
         return self.gm.add(name, array)
 
-    def _of_ranks(self, value: Any) -> Any:
+    def _of_ranks(self, value: object) -> Any:
         """Return the value of a rank for a window, or for the structure of its communicator."""
         if self._windows is not None and isinstance(value, Window) and value.world is self._windows.world:
             return value[self.rank]
@@ -293,7 +293,7 @@ def fits(have: np.dtype[Any], dtype: str) -> bool:
     return have == np.bool_ and info.is_int and info.bits == 8
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {'x'.join(map(str, value.shape))}"
     return f"{type(value).__name__} {value!r}"[:60]

@@ -62,11 +62,11 @@ class Launchable:
         """Return the arguments of the caller, in order."""
         return list(self.functions[0].regions[0].blocks[0].args)
 
-    def run(self, *args: Any, **options: Any) -> LaunchResult:
+    def run(self, *args: object, **options: object) -> LaunchResult:
         raise NotImplementedError
 
     def debug(
-        self, *args: Any, breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
+        self, *args: object, breaks: object = (), watch: object = (), entry: bool = False, **options: object
     ) -> Iterator[Stop]:
         """Run one launch as an iterator of its stops. It stops before the lines of `breaks` (14, "14:3" the
         third time, "k.pto:14", "14 if %i == 2"), after writes to values of `watch` ("%acc[0, 1]"), at
@@ -80,14 +80,14 @@ class Launchable:
             kernel, args, breaks=breaks, watch=watch, entry=entry, **options
         )
 
-    def other(self, options: Mapping[str, Any]) -> Launchable | None:
+    def other(self, options: Mapping[str, object]) -> Launchable | None:
         """Return the kernel on another engine for a launch with options that this one lacks, or None."""
         if not self.others or not registry.lacking(self.engine, options):
             return None
         able = (make() for name, make in self.others.items() if not registry.lacking(name, options))
         return next(able, None)
 
-    def refuse(self, options: Mapping[str, Any]) -> None:
+    def refuse(self, options: Mapping[str, object]) -> None:
         """Raise an error that names the options of a launch that only other engines have."""
         unknown = next((name for name in options if name not in registry.options()), None)
         if unknown is not None:
@@ -100,8 +100,8 @@ class Launchable:
 
 
 def check_options(
-    blocks: Any, subblocks: Any, schedule: Any = None, max_steps: Any = None, memory_map: Any = False,
-    timeout: Any = None,
+    blocks: object, subblocks: object, schedule: object = None, max_steps: object = None,
+    memory_map: object = False, timeout: object = None,
 ) -> None:  # fmt: skip
     """Check options of the caller, with errors that name them."""
     for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):

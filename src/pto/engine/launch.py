@@ -101,7 +101,7 @@ class Watched:
     def __repr__(self) -> str:
         return repr(self._kernel)
 
-    def run(self, *args: Any, **options: Any) -> LaunchResult:
+    def run(self, *args: object, **options: object) -> LaunchResult:
         if "sanitize" in options:
             return self._kernel.run(*args, **options)
         result = self._kernel.run(*args, sanitize=self._names, **options)

@@ -297,7 +297,7 @@ class Tile:
             setattr(new, slot, getattr(self, slot))
         return new
 
-    def placed_by(self, op: Any) -> None:
+    def placed_by(self, op: object) -> None:
         """Record the operation that gave the tile its address."""
         assert self.address is not None
         kind = (self.dtype, self.shape, self.layout, self.valid)

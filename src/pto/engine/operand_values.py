@@ -52,7 +52,7 @@ class Keeper(Watcher):
         if role == OUT and row.fifo == "pop" and "tile" in event.args:  # the tile is a result
             self._operand(event.number, "tile", role, event.args["tile"])
 
-    def _operand(self, event: int, name: str, role: int, value: Any) -> None:
+    def _operand(self, event: int, name: str, role: int, value: object) -> None:
         values = self.values
         if not isinstance(value, Tile | View | ConvTile | int | float):
             return
@@ -70,7 +70,7 @@ class Keeper(Watcher):
             values.matrix(event, f"{name}\0{label}", role, codes, value.dtype, kind, decode)
 
 
-def _decoded(dtype: str, codes: Any) -> Any:
+def _decoded(dtype: str, codes: object) -> Any:
     return elements.decode(dtype, np.ascontiguousarray(codes))
 
 

@@ -177,8 +177,8 @@ class World:
         return context(rank, [base + n * self.stride for n in range(self.ranks)], self.stride)
 
     def run(
-        self, kernel: Launchable, args: Sequence[Sequence[Any]] | Callable[[int], Sequence[Any]],
-        **options: Any,
+        self, kernel: Launchable, args: Sequence[Sequence[object]] | Callable[[int], Sequence[object]],
+        **options: object,
     ) -> LaunchResult:  # fmt: skip
         """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that returns
         them: arrays and numbers of the rank, windows, and `context` for the structure. Options are those of

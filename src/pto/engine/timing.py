@@ -295,7 +295,7 @@ class TimeRecorder(Watcher):
         program.sites.append(TraceSite(name, line, file, text))
         return _Plan(op, len(program.sites) - 1, facts)
 
-    def _charge(self, plan: _Plan, args: Mapping[str, Any]) -> tuple[int, tuple[Range, ...]]:
+    def _charge(self, plan: _Plan, args: Mapping[str, object]) -> tuple[int, tuple[Range, ...]]:
         row = plan.row
         if row is None:
             return 0, ()
@@ -317,7 +317,7 @@ class TimeRecorder(Watcher):
                 plan.costs[key] = cost
         return self._number(cost.charge, cost.made), cost.touched
 
-    def _number(self, charge: Charge, made: tuple[Row, Mapping[str, Any]] | None = None) -> int:
+    def _number(self, charge: Charge, made: tuple[Row, Mapping[str, object]] | None = None) -> int:
         self.trace.charges.append(charge)
         self.trace.made_of.append(made)
         return len(self.trace.charges) - 1
@@ -365,7 +365,7 @@ def _sources(value: Value, carried: bool = False, depth: int = 8) -> list[tuple[
     return [*_sources(begins, carried, depth - 1), *_sources(end[at], True, depth - 1)]
 
 
-def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+def _key(args: Mapping[str, object], names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the facts that decide the cost and the bytes of an instruction."""
     key: list[Any] = []
     for name in names:
@@ -416,7 +416,7 @@ def _array(buffer: Buffer) -> tuple[str, str, int]:
     return buffer.space, buffer.name, buffer.data.size
 
 
-def _touched(row: Row, plan: _Plan, args: Mapping[str, Any]) -> tuple[Range, ...]:
+def _touched(row: Row, plan: _Plan, args: Mapping[str, object]) -> tuple[Range, ...]:
     found: list[Range] = []
     for name in plan.names:
         reads, writes = plan.roles[name]
@@ -430,7 +430,7 @@ def _touched(row: Row, plan: _Plan, args: Mapping[str, Any]) -> tuple[Range, ...
     return tuple(found)
 
 
-def _seen(value: Any) -> Any:
+def _seen(value: object) -> Any:
     """Return an operand in the form for costs."""
     match value:
         case Tile():
@@ -455,7 +455,7 @@ def _seen(value: Any) -> Any:
             return value
 
 
-def _bounds(place: Any) -> tuple[str, int, int] | None:
+def _bounds(place: object) -> tuple[str, int, int] | None:
     """Return the buffer of a place and its bytes: a whole tile, or a whole array in global memory."""
     if isinstance(place, Tile) and place.address is not None:
         low, high = place.address, place.address + place.size

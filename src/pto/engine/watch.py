@@ -33,7 +33,7 @@ from ..ir.nesting import BlockStatement
 from ..isa.profiles import Profile
 
 if TYPE_CHECKING:
-    from .access import Access
+    from .access import Access, Place
     from .elements import Array
     from .memory import GlobalMemory, Tile, View
     from .registers import Register
@@ -52,7 +52,7 @@ class WatchedCore(Protocol):
     kind: str
     name: str
 
-    def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
+    def diagnostic(self, op: Operation, code: str, message: str, **facts: object) -> Diagnostic:
         """Return a diagnostic about an operation on this core."""
         ...
 
@@ -256,7 +256,7 @@ class Watcher:
 
     # -- descriptors -----------------------------------------------------------------------------------
 
-    def allocated(self, core: WatchedCore, op: Operation, place: Any) -> None:
+    def allocated(self, core: WatchedCore, op: Operation, place: Place) -> None:
         """A tile gets its address."""
 
     def freed(self, core: WatchedCore, op: Operation, tile: Tile) -> None:
@@ -272,10 +272,12 @@ class Watcher:
     ) -> None:
         """A partition leaves its view."""
 
-    def undefined_use(self, core: WatchedCore, op: Operation, origin: Any, what: str) -> None:
+    def undefined_use(self, core: WatchedCore, op: Operation, origin: object, what: str) -> None:
         """An undefined scalar (`Event.undefined`) decides something."""
 
-    def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
+    def indexed(
+        self, event: Event, operand: str, index: Array, inside: Array, of: Place, extent: str
+    ) -> None:
         """Some indices in an operand are outside the valid region of the place `of`: those that are not
         `inside`. `extent` describes that region in words."""
 
@@ -332,7 +334,7 @@ class Watchers:
                     those.append(hear)
         return found
 
-    def tell(self, hook: str, *facts: Any) -> None:
+    def tell(self, hook: str, *facts: object) -> None:
         for watcher in self._with[hook]:
             getattr(watcher, hook)(*facts)
 

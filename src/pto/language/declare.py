@@ -83,7 +83,7 @@ class Declared:
                 return True
         return False
 
-    def _called(self, name: ast.expr, find: Callable[[str], Any]) -> Declared | None:
+    def _called(self, name: ast.expr, find: Callable[[str], object]) -> Declared | None:
         """Return the function of the language that a name refers to."""
         if isinstance(name, ast.Name):
             try:
@@ -183,7 +183,7 @@ class Declared:
         return file.span(found[0]) if found else file.span(node).head
 
 
-def _is_extent(given: Any) -> bool:
+def _is_extent(given: object) -> bool:
     return isinstance(given, DynVar) or (hasattr(given, "__index__") and not isinstance(given, bool))
 
 

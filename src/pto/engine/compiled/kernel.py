@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.assumptions import assumptions_of
 from ...ir.core import Operation
 from ...ir.facts import may_fail, may_repeat
-from ...ir.types import ViewType
+from ...ir.types import Type, ViewType
 from ...verifier import verify_flags
 from ..binding import Binding, Windows, bound
 from ..entry import DEALT, SPMD, Launchable, check_options
@@ -43,7 +43,7 @@ class CompiledKernel(Launchable):
     findings: list[Diagnostic]
 
     def _ready(
-        self, library: Library, symbol: str, function: str, types: list[Any], program: int = 0
+        self, library: Library, symbol: str, function: str, types: Sequence[Type], program: int = 0
     ) -> None:
         """Set the library, its symbol to call, and the function whose arguments, of these types, all cores
         get. `program` is the address of a program, if the library executes programs."""
@@ -130,7 +130,7 @@ class CompiledKernel(Launchable):
             result.diagnostics.append(problem)
         return result
 
-    def _result(self, done: LaunchOutcome, args: tuple[Any, ...]) -> LaunchResult:
+    def _result(self, done: LaunchOutcome, args: tuple[object, ...]) -> LaunchResult:
         """Return the result of a quick launch; bind its arguments only for the message of an error."""
         result = LaunchResult(self.engine)
         if self.findings:
@@ -165,7 +165,7 @@ class CompiledKernel(Launchable):
         ]
         special = self._special(bindings[0])
 
-        def call(write: Callable[[str], Any], alone: SeparateRank | None = None) -> LaunchOutcome:
+        def call(write: Callable[[str], object], alone: SeparateRank | None = None) -> LaunchOutcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks, threads, special, write, kept.arrays, self._program,
                 limit, steps, 0 if ranks is None else len(bindings), alone,
@@ -235,7 +235,7 @@ class CompiledKernel(Launchable):
         return loc.head if loc is not None else None
 
 
-def special_words(values: list[Any]) -> bytes:
+def special_words(values: Sequence[object]) -> bytes:
     return bytes(
         SPMD.index(v) + 1 if isinstance(v, str) else DEALT if isinstance(v, DealtPointer) else 0
         for v in values

@@ -184,7 +184,7 @@ class Library:
         subblocks: int = SUBBLOCKS,
         threads: int = 1,
         special: bytes | None = None,
-        write: Callable[[str], Any] | None = None,
+        write: Callable[[str], object] | None = None,
         arrays: Sequence[tuple[int, int, bytes, int]] | None = None,
         program: int = 0,
         limit: float = 0,
@@ -245,5 +245,5 @@ def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
     return built, Library(built.path)
 
 
-def _write(write: Callable[[str], Any], text: bytes) -> None:
+def _write(write: Callable[[str], object], text: bytes) -> None:
     write(text.decode("utf-8", "replace"))

@@ -42,7 +42,7 @@ def _alone(host: ctypes.CDLL, rank: int) -> SeparateRank:
     return SeparateRank(rank, ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0)
 
 
-def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> LaunchOutcome:
+def launched(call: Call, ranks: int, write: Callable[[str], object]) -> LaunchOutcome:
     """Launch every rank in a separate process; return the outcome of the first that failed, else DONE."""
     host = _host()
     file = group.make(ranks)
@@ -62,7 +62,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> LaunchOutco
         os.close(file)
 
 
-def joined(call: Call, world: World, write: Callable[[str], Any]) -> LaunchOutcome:
+def joined(call: Call, world: World, write: Callable[[str], object]) -> LaunchOutcome:
     """Launch the rank of this process; return the outcome of the first rank that failed, else DONE."""
     host, member = _host(), world.member
     assert member is not None
@@ -132,7 +132,7 @@ def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Laun
     return LaunchOutcome(status, text, mark, range(first, last), rank)
 
 
-def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> LaunchOutcome:
+def _heard(processes: dict[Connection, int], write: Callable[[str], object]) -> LaunchOutcome:
     """Receive the outcomes of ranks until all have ended or one has failed; return that of the launch."""
     ranks = {pipe: rank for rank, pipe in enumerate(processes)}
     left = set(processes)

@@ -640,7 +640,7 @@ class CommandInterpreter:
         return []
 
 
-def shown_line(stop: Stop, found: Any) -> str:
+def shown_line(stop: Stop, found: object) -> str:
     """Return the value of an expression at a stop in one line."""
     return stop.shown(found) if isinstance(found, Named) else values.scalar(found)
 

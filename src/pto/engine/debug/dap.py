@@ -18,7 +18,7 @@ from __future__ import annotations
 import queue
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Protocol
 
 from ...diag import Diagnostic, DiagnosticError, has_errors, render
@@ -176,14 +176,14 @@ class Adapter:
             if isinstance(found, Bad) and found.last:
                 return
 
-    def _guarded(self, function: Callable[..., None], *args: Any) -> None:
+    def _guarded(self, function: Callable[..., None], *args: object) -> None:
         try:
             function(*args)
         except Exception as e:
             self._output(f"internal error, this is a bug of ours: {type(e).__name__}: {e}\n", "stderr")
             self._finish(1)
 
-    def _request(self, message: dict[str, Any]) -> None:
+    def _request(self, message: Mapping[str, object]) -> None:
         seq, command = message.get("seq"), message.get("command")
         arguments: Any = message.get("arguments") or {}
         if message.get("type") != "request":
@@ -211,7 +211,7 @@ class Adapter:
         if after is not None:
             self._guarded(after)
 
-    def _refuse(self, head: dict[str, Any], why: str) -> None:
+    def _refuse(self, head: Mapping[str, object], why: str) -> None:
         error = {"id": 1, "format": "{why}", "variables": {"why": why}, "showUser": True}
         self._sender.send("response", **head, success=False, message=why, body={"error": error})
 
@@ -522,7 +522,7 @@ class Adapter:
 
     # -- going on --------------------------------------------------------------------------------------
 
-    def _move(self, kind: str, arguments: dict[str, Any], body: Any = None) -> Any:
+    def _move(self, kind: str, arguments: dict[str, Any], body: object = None) -> Any:
         session, stop = self.session, self.stop
         if stop.over:
             return body, self._leave
@@ -575,7 +575,7 @@ class Adapter:
         return self._back(CONTINUE, arguments)
 
 
-def _head(message: dict[str, Any]) -> dict[str, Any]:
+def _head(message: Mapping[str, object]) -> dict[str, Any]:
     """Return the fields that name the request of a response."""
     seq = message.get("seq")
     command = str(message.get("command"))[:100]

@@ -230,13 +230,13 @@ def _parsed(text: str) -> int | float:
         return float(text)
 
 
-def _number(value: Any) -> int | float:
+def _number(value: object) -> int | float:
     if isinstance(value, bool | int | float):
         return value
     raise ExpressionError("expects numbers: an element of a tile is one, as in %t[0, 3]")
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     return bool(_number(value))
 
 

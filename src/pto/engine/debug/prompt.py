@@ -60,7 +60,7 @@ class Prompt:
         self._complete()
         session, usual = self._session, signal.getsignal(signal.SIGINT)
 
-        def interrupted(number: int, frame: Any) -> None:
+        def interrupted(number: int, frame: object) -> None:
             if not session.running:
                 raise KeyboardInterrupt
             session.pause()

@@ -353,7 +353,7 @@ class Stop:
             raise ExpressionError(f"a part of {len(rows)}x{len(cols)} elements: name less")
         return matrix.numbers(rows, cols).copy()
 
-    def _array(self, found: Any) -> Any:
+    def _array(self, found: object) -> Any:
         if not isinstance(found, Named):
             return found
         if isinstance(found.value, values.PLACES):

@@ -175,7 +175,7 @@ class ValueMatrix:
 # -- words ---------------------------------------------------------------------------------------------------
 
 
-def kind_of(value: Any, type: Type | None = None) -> str:
+def kind_of(value: object, type: Type | None = None) -> str:
     """Return the kind of a value in words, without its elements."""
     if isinstance(value, Tile):
         at = "nowhere yet" if value.address is None else f"at {value.address:#x}"
@@ -207,7 +207,7 @@ def _place(value: View | Pointer) -> str:
     return f"{name}{value.offset:#x}"
 
 
-def line(value: Any, type: Type | None = None, hex: bool = False) -> str:
+def line(value: object, type: Type | None = None, hex: bool = False) -> str:
     """Return a value in one line: its kind, and the corner of its elements."""
     if value is None:
         return "not computed yet"

@@ -99,7 +99,7 @@ class Sender:
         self._last = 0
         self.gone = False
 
-    def send(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: object) -> None:
         with self._lock:
             self._last += 1
             body = json.dumps({"seq": self._last, "type": kind, **fields}, allow_nan=False).encode()

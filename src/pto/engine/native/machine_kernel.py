@@ -6,8 +6,10 @@ is a compiler and PTO_NATIVE_COMPILE allows it. The cache keeps the compiled pac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ...ir.types import Type
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, LaunchOutcome, Library
 from ..result import LaunchResult
@@ -44,7 +46,7 @@ class MachineKernel(CompiledKernel):
             options["threads"] = 1  # updates of executors are not atomic
 
     def _ready(
-        self, library: Library, symbol: str, function: str, types: list[Any], program: int = 0
+        self, library: Library, symbol: str, function: str, types: Sequence[Type], program: int = 0
     ) -> None:
         super()._ready(library, symbol, function, types, program)
         if self._made.generic is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.core import Operation, Value
@@ -28,6 +28,6 @@ class Code:
         #: Steps that report their own events to observers, unless they have nothing to do.
         self.events: set[int] = set()
 
-    def frame(self, args: list[Any]) -> list[Any]:
+    def frame(self, args: Sequence[object]) -> list[Any]:
         """Return the registers of a call, with the arguments first."""
         return [*args, *[None] * (self.registers - len(args))]

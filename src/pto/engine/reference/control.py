@@ -411,7 +411,7 @@ def _telling(step: Step, at: int, op: Operation) -> Step:
     return tell
 
 
-def set_mark(core: Core, slot: int, mark: Any) -> None:
+def set_mark(core: Core, slot: int, mark: object) -> None:
     if mark is not None:
         core.poison[slot] = mark
     else:
@@ -445,7 +445,7 @@ def _return_nothing(core: Core) -> int:
     return _return(core, [])
 
 
-def _return(core: Core, values: list[Any], slots: Sequence[int] = ()) -> int:
+def _return(core: Core, values: Sequence[object], slots: Sequence[int] = ()) -> int:
     if not core.frames:
         return ENDED
     marks = core.poison

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
@@ -23,6 +23,9 @@ from .dry import stays_within
 from .instr import IllegalInstruction, Instr, Plain, Port
 from .state import CoreState
 from .watched import perform, watched
+
+#: Operands and attributes of an operation, by name.
+Args: TypeAlias = dict[str, Any]
 
 #: Results of a step that are not program counters.
 BLOCKED = -1
@@ -300,7 +303,7 @@ class Core(CoreState):
             found.inner[0].event = found
         return found
 
-    def give(self, event: Event, kind: str, key: Any, of: Sequence[Any] = ()) -> Any:
+    def give(self, event: Event, kind: str, key: object, of: Sequence[object] = ()) -> Any:
         """Return the `watch.Given` for a thing that others wait for; None without observers."""
         return None if self.watch is None else self.watch.give(event, kind, key, of)
 

@@ -22,7 +22,7 @@ from ...isa.machine import BOTH, C2V, LOCATION_OF, V2C
 from ..memory import Buffer, Pointer, Tile, View, array_of
 from ..watch import GIVE, Event
 from . import fixpipe
-from .core import BLOCKED, Core, QueueItem, queued
+from .core import BLOCKED, Args, Core, QueueItem, queued
 from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
 from .watched import watched
@@ -156,7 +156,7 @@ def _gm(value: Any) -> Pointer | None:
 
 
 @fifo("aic_initialize_pipe", "aiv_initialize_pipe")
-def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def initialize_pipe(core: Core, op: Operation, args: Args) -> Any:
     number = int(op.attr("id") or 0)
     buffers = {C2V: args.get("c2v_consumer_buf"), V2C: args.get("v2c_consumer_buf")}
     memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
@@ -182,7 +182,7 @@ def _meeting_point(op: Operation) -> str:
 
 
 @fifo("initialize_l2l_pipe", "initialize_l2g2l_pipe")
-def initialize_local_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def initialize_local_pipe(core: Core, op: Operation, args: Args) -> Any:
     memory = _gm(args.get("gm_addr"))
     first, second = args.get("local_addr"), args.get("peer_local_addr")
     mask = int(op.attr("dir_mask") or C2V)
@@ -194,7 +194,7 @@ def initialize_local_pipe(core: Core, op: Operation, args: dict[str, Any]) -> An
 
 
 @fifo("reserve_buffer")
-def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def reserve_buffer(core: Core, op: Operation, args: Args) -> Any:
     base = op.attr("base")
     if base is not None:
         return int(base)
@@ -212,7 +212,7 @@ def reserve_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @fifo("import_reserved_buffer")
-def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def import_reserved_buffer(core: Core, op: Operation, args: Args) -> Any:
     peer = core.grid.function(str(op.attr("peer_func")))
     wanted = str(op.attr("name"))
     for other in peer.walk() if peer is not None else ():
@@ -229,7 +229,7 @@ def import_reserved_buffer(core: Core, op: Operation, args: dict[str, Any]) -> A
     raise IllegalInstruction(f"no buffer '{wanted}' is reserved in '@{op.attr('peer_func')}'")
 
 
-def _ends(core: Core, op: Operation, args: dict[str, Any]) -> Ends:
+def _ends(core: Core, op: Operation, args: Args) -> Ends:
     if "pipe_handle" in args:
         return args["pipe_handle"]
     number = int(op.attr("id") or 0)
@@ -251,7 +251,7 @@ def _incoming(core: Core, ends: Ends) -> tuple[Fifo, int]:
     return ends.fifos[direction], direction
 
 
-def _lane(core: Core, args: dict[str, Any]) -> int:
+def _lane(core: Core, args: Args) -> int:
     given = args.get("aiv_subblockid")
     return int(given) if given is not None else core.sub if core.kind == "vector" else 0
 
@@ -338,7 +338,7 @@ class Push(QueueItem):
 
 
 @fifo("tpush", "tpush_to_aiv", "tpush_to_aic")
-def tpush(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tpush(core: Core, op: Operation, args: Args) -> Any:
     pipe = _outgoing(core, _ends(core, op, args))
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):
@@ -379,7 +379,7 @@ class Allocate(QueueItem):
 
 
 @fifo("talloc")
-def talloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def talloc(core: Core, op: Operation, args: Args) -> Any:
     pipe = _outgoing(core, args["pipe_handle"])
     lane, split = _lane(core, args), int(op.attr("split") or 0)
     index = pipe.heads.get(lane, 0)
@@ -486,7 +486,7 @@ def _pop_frees(core: Core, pipe: Fifo) -> bool:
 
 
 @fifo("tpop", "tpop_from_aic", "tpop_from_aiv")
-def tpop(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tpop(core: Core, op: Operation, args: Args) -> Any:
     ends = _ends(core, op, args)
     pipe, direction = _incoming(core, ends)
     split, lane = int(op.attr("split") or 0), _lane(core, args)
@@ -560,7 +560,7 @@ class Free(QueueItem):
 
 
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
-def tfree(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tfree(core: Core, op: Operation, args: Args) -> Any:
     """Give back the slot that was popped first. The item is queued on the consuming pipe: MTE2 for slots in
     global memory, V or MTE1 for slots on chip."""
     pipe, direction = _incoming(core, _ends(core, op, args))

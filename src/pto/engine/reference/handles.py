@@ -6,7 +6,7 @@ unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import mul
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufTy
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
 from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
-from .core import Core
+from .core import Args, Core
 from .instr import IllegalInstruction
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
@@ -57,11 +57,11 @@ def check_valid(type: TileBufType | Tile, rows: int, cols: int) -> None:
         )
 
 
-def _valid(args: dict[str, Any]) -> tuple[int | None, int | None]:
+def _valid(args: Args) -> tuple[int | None, int | None]:
     return args.get("valid_row"), args.get("valid_col")
 
 
-def home(core: Core, key: Any, buffer: Buffer, size: int) -> int:
+def home(core: Core, key: object, buffer: Buffer, size: int) -> int:
     """Return the address of storage that the program does not place; it is the same for each key."""
     found = core.homes.get(key)
     if found is None:
@@ -94,7 +94,7 @@ def check_address(core: Core, tile: Tile | ConvTile) -> None:
 
 
 @handle("alloc_tile")
-def alloc_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def alloc_tile(core: Core, op: Operation, args: Args) -> Any:
     type = op.result.type
     if isinstance(type, ConvTileType):
         conv = ConvTile(type, core.buffers[type.loc], args.get("addr"), result_name(op))
@@ -116,14 +116,14 @@ def alloc_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("declare_tile")
-def declare_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def declare_tile(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     type = op.result.type
     assert isinstance(type, TileBufType)
     return make_tile(core, type, None, (None, None), result_name(op))
 
 
 @handle("treshape", "bitcast")
-def treshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def treshape(core: Core, op: Operation, args: Args) -> Any:
     type, source = op.result.type, args["src"]
     assert isinstance(type, TileBufType)
     valid = source.valid if source.shape == type.shape else (None, None)
@@ -133,7 +133,7 @@ def treshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("subview", "subset")
-def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def subview(core: Core, op: Operation, args: Args) -> Any:
     source: Tile = args["source"]
     type = op.result.type
     assert isinstance(type, TileBufType)
@@ -172,14 +172,14 @@ def check_edge(core: Core, op: Operation, tile: Tile) -> None:
 
 
 @handle("talias")
-def talias(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def talias(core: Core, op: Operation, args: Args) -> Any:
     source, target = args["src"], args["dst"]
     target.buffer, target.address, target.nibble = source.buffer, source.address, source.nibble
     target.storage = source.storage
 
 
 @handle("tassign")
-def tassign(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tassign(core: Core, op: Operation, args: Args) -> Any:
     tile, address = args["tile"], args["addr"]
     if isinstance(tile, View):
         tile.buffer, tile.offset = address.buffer, address.offset
@@ -194,13 +194,13 @@ def tassign(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("tget_scale_addr")
-def tget_scale_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tget_scale_addr(core: Core, op: Operation, args: Args) -> Any:
     source = args["src"]
     args["dst"].address = None if source.address is None else source.address >> 4
 
 
 @handle("set_validshape")
-def set_validshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def set_validshape(core: Core, op: Operation, args: Args) -> Any:
     tile: Tile = args["source"]
     check_valid(tile, args["valid_row"], args["valid_col"])
     tile.v_row, tile.v_col = args["valid_row"], args["valid_col"]
@@ -208,7 +208,7 @@ def set_validshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("tile_buf_addr")
-def tile_buf_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tile_buf_addr(core: Core, op: Operation, args: Args) -> Any:
     tile: Tile = args["tile"]
     if tile.address is None:
         raise LookupError(tile.name)
@@ -219,7 +219,7 @@ def tile_buf_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("bind_tile", "pointer_cast")
-def bind_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def bind_tile(core: Core, op: Operation, args: Args) -> Any:
     type = op.result.type
     source = args.get("source")
     address = args["addrs"][0] if args.get("addrs") else _address(source)
@@ -233,7 +233,7 @@ def bind_tile(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     return memref_value(core, op, type, core.buffers[LOCATION_OF.get(type.space, "vec")], address or 0)
 
 
-def _address(source: Any) -> int | None:
+def _address(source: object) -> int | None:
     return source.offset if isinstance(source, View) else getattr(source, "address", None)
 
 
@@ -241,7 +241,7 @@ def _address(source: Any) -> int | None:
 
 
 @handle("make_tensor_view")
-def make_tensor_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def make_tensor_view(core: Core, op: Operation, args: Args) -> Any:
     pointer = args["ptr"]
     layout = op.attr("layout")
     dtype = str(op.result.type.dtype)  # type: ignore[attr-defined]
@@ -252,7 +252,7 @@ def make_tensor_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("partition_view")
-def partition_view(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def partition_view(core: Core, op: Operation, args: Args) -> Any:
     source: View = args["source"]
     offsets, sizes = args["offsets"], tuple(args["sizes"])
     at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
@@ -272,18 +272,18 @@ def bytes_from(count: int, bits: int) -> int:
 
 
 @handle("get_tensor_view_dim", "memref.dim")
-def get_tensor_view_dim(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def get_tensor_view_dim(core: Core, op: Operation, args: Args) -> Any:
     view, index = _view_and_index(args)
     return view.dims[index]
 
 
 @handle("get_tensor_view_stride")
-def get_tensor_view_stride(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def get_tensor_view_stride(core: Core, op: Operation, args: Args) -> Any:
     view, index = _view_and_index(args)
     return view.strides[index]
 
 
-def _view_and_index(args: dict[str, Any]) -> tuple[View, int]:
+def _view_and_index(args: Args) -> tuple[View, int]:
     view, index = args.values()
     if not 0 <= index < len(view.dims):
         raise IllegalInstruction(f"expects a dimension below {len(view.dims)}, got {index}")
@@ -291,7 +291,7 @@ def _view_and_index(args: dict[str, Any]) -> tuple[View, int]:
 
 
 @handle("tensor_view_addr")
-def tensor_view_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def tensor_view_addr(core: Core, op: Operation, args: Args) -> Any:
     return args["src"] if isinstance(op.result.type, MemRefType) else args["src"].pointer
 
 
@@ -299,7 +299,7 @@ def tensor_view_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("castptr")
-def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def castptr(core: Core, op: Operation, args: Args) -> Any:
     source, type = args["addr"], op.result.type
     assert isinstance(type, PtrType)
     dtype = type.elem.counted
@@ -316,7 +316,7 @@ def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("addptr")
-def addptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def addptr(core: Core, op: Operation, args: Args) -> Any:
     pointer: Pointer = args["ptr"]
     at = pointer.offset + bytes_from(args["offset"], DTYPES[pointer.dtype].bits)
     return pointer.at(at)
@@ -342,7 +342,7 @@ def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @handle("memref.alloc", "memref.alloca", "declare_tile_memref")
-def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def memref_alloc(core: Core, op: Operation, args: Args) -> Any:
     type = op.result.type
     assert isinstance(type, MemRefType)
     given = iter(args.get("dynamicSizes", ()))
@@ -365,18 +365,18 @@ def memref_alloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("memref.dealloc")
-def memref_dealloc(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def memref_dealloc(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     return None
 
 
 @handle("memref.cast", "builtin.unrealized_conversion_cast")
-def cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def cast(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     values = [v for given in args.values() for v in (given if isinstance(given, list) else [given])]
     return tuple(values) if len(op.results) > 1 else values[0]
 
 
 @handle("memref.reinterpret_cast")
-def reinterpret_cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def reinterpret_cast(core: Core, op: Operation, args: Args) -> Any:
     source = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
     at = source.offset + bytes_from(sum(offsets), DTYPES[source.dtype].bits)
@@ -384,7 +384,7 @@ def reinterpret_cast(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("memref.subview")
-def memref_subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def memref_subview(core: Core, op: Operation, args: Args) -> Any:
     source: View = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
     at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
@@ -412,7 +412,7 @@ def memref_subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 _DYNAMIC = -(2**63)
 
 
-def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
+def _mixed(op: Operation, args: Args, name: str) -> list[int]:
     """Return a list with some entries from attributes, the others from operands."""
     given = iter(args.get(name) or ())
     static = op.attr(f"static_{name}") or ()
@@ -420,7 +420,7 @@ def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
 
 
 @handle("affine.apply")
-def affine_apply(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def affine_apply(core: Core, op: Operation, args: Args) -> Any:
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)
     try:
@@ -440,7 +440,7 @@ class Group:
 
 
 @handle("make_group")
-def make_group(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def make_group(core: Core, op: Operation, args: Args) -> Any:
     return Group(args["tensors"], int(op.attr("root") or 0))
 
 
@@ -454,12 +454,12 @@ handle("get_subblock_num")(lambda core, op, args: core.grid.subblocks)
 
 
 @handle("declare_eventid_array")
-def declare_eventid_array(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def declare_eventid_array(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     return [None] * op.result.type.count  # type: ignore[attr-defined]
 
 
 @handle("eventid_array_get")
-def eventid_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def eventid_array_get(core: Core, op: Operation, args: Args) -> Any:
     array, index = args["array"], args["index"]
     if not 0 <= index < len(array) or array[index] is None:
         raise IllegalInstruction(f"entry {index} of an array of {len(array)} event ids was never set")
@@ -467,7 +467,7 @@ def eventid_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("eventid_array_set")
-def eventid_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def eventid_array_set(core: Core, op: Operation, args: Args) -> Any:
     array, index = args["array"], args["index"]
     if not 0 <= index < len(array):
         raise IllegalInstruction(f"expects an index below {len(array)}, the number of event ids, got {index}")
@@ -475,11 +475,11 @@ def eventid_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("declare_local_array")
-def declare_local_array(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def declare_local_array(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     return {}
 
 
-def _element(op: Operation, args: dict[str, Any]) -> tuple[int, ...]:
+def _element(op: Operation, args: Args) -> tuple[int, ...]:
     """Return the indices of an access to an array on the stack."""
     dims, at = op.operands[0].type.dims, tuple(args["indices"])  # type: ignore[attr-defined]
     if not all(0 <= i < n for i, n in zip(at, dims, strict=True)):
@@ -489,7 +489,7 @@ def _element(op: Operation, args: dict[str, Any]) -> tuple[int, ...]:
 
 
 @handle("local_array_get")
-def local_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def local_array_get(core: Core, op: Operation, args: Args) -> Any:
     at = _element(op, args)
     if at not in args["array"]:
         raise IllegalInstruction(f"element {list(at)} of an array on the stack was never set")
@@ -497,7 +497,7 @@ def local_array_get(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handle("local_array_set")
-def local_array_set(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def local_array_set(core: Core, op: Operation, args: Args) -> Any:
     args["array"][_element(op, args)] = args["value"]
 
 

@@ -129,7 +129,7 @@ class Late(Port):
         self._before_load(place)
         return super().load(i, place, region, dtype)
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
         self._before_load(place)
         return super().load_at(i, place, at, dtype)
 

@@ -19,7 +19,7 @@ from ...isa.machine import SEMAPHORES, TOKENS
 from ...isa.profiles import Profile
 from ..memory import MemoryFault
 from ..watch import BARRIER, GIVE
-from .core import BLOCKED, Core, QueueItem, queued
+from .core import BLOCKED, Args, Core, QueueItem, queued
 from .instr import IllegalInstruction, Instr, Port
 
 #: handler(core, op, args) -> None or BLOCKED
@@ -95,7 +95,7 @@ class WaitFlag(QueueItem):
         return queued([core], lambda item: isinstance(item, SetFlag) and item.key == self.key)
 
 
-def _event_id(op: Operation, args: dict[str, Any]) -> int:
+def _event_id(op: Operation, args: Args) -> int:
     if "event_id" in args:
         return _checked("event id", int(args["event_id"]), 7)
     return _digits(str(op.attr("event_id")))
@@ -125,12 +125,12 @@ def set_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
 
 
 @sync("set_flag_dyn")
-def set_flag_dyn(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def set_flag_dyn(core: Core, op: Operation, args: Args) -> int | None:
     return _set(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
 
 
 @sync("record_event")
-def record_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def record_event(core: Core, op: Operation, args: Args) -> int | None:
     return _set(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
 
 
@@ -151,12 +151,12 @@ def wait_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
 
 
 @sync("wait_flag_dyn")
-def wait_flag_dyn(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def wait_flag_dyn(core: Core, op: Operation, args: Args) -> int | None:
     return _wait(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
 
 
 @sync("wait_event")
-def wait_event(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def wait_event(core: Core, op: Operation, args: Args) -> int | None:
     return _wait(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
 
 
@@ -209,12 +209,12 @@ def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
 
 
 @sync("cmo.cacheinvalid", "dcci", "dsb")
-def nothing(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def nothing(core: Core, op: Operation, args: Args) -> int | None:
     return None
 
 
 @sync("tsync")
-def tsync(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def tsync(core: Core, op: Operation, args: Args) -> int | None:
     """Wait for a pipe or for events. The barrier form orders the pipe of an operation class. The event form
     waits until the producers of the tokens are done; tokens are tiles here, so all pipes are drained."""
     written = op.attr("op")
@@ -287,7 +287,7 @@ class RlsBuf(QueueItem):
             token.base += 32
 
 
-def _buffer_id(op: Operation, args: dict[str, Any]) -> int:
+def _buffer_id(op: Operation, args: Args) -> int:
     if "buf_id_dyn" in args:
         return _checked("buffer token", int(args["buf_id_dyn"]), TOKENS - 1)
     return int(op.attr("buf_id") or 0)
@@ -298,7 +298,7 @@ def _token_pipe(op: Operation) -> str:
 
 
 @sync("get_buf")
-def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def get_buf(core: Core, op: Operation, args: Args) -> int | None:
     id, pipe = _buffer_id(op, args), _token_pipe(op)
     token = core.tokens.setdefault(id, Token())
     item = GetBuf(op, id, token.base + len(token.grants))
@@ -312,7 +312,7 @@ def get_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 @sync("rls_buf")
-def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def rls_buf(core: Core, op: Operation, args: Args) -> int | None:
     item, pipe = RlsBuf(op, _buffer_id(op, args)), _token_pipe(op)
     if pipe == "S":
         core.stall(item)
@@ -323,7 +323,7 @@ def rls_buf(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 @sync("mem_bar")
-def mem_bar(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def mem_bar(core: Core, op: Operation, args: Args) -> int | None:
     if core.interval is not None:
         core.interval.barrier(core, op, str(op.attr("barrier_type")))
     return None
@@ -446,18 +446,18 @@ def _cross(core: Core, op: Operation, mode: Any, id: int) -> Signal:
 
 
 @sync("set_cross_core")
-def set_cross_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def set_cross_core(core: Core, op: Operation, args: Args) -> int | None:
     pipe = op.attr("pipe")
     number = _checked("semaphore", int(args["event_id"]), 15)
     return _signal(core, pipe_name(pipe) if pipe else "ALL", _cross(core, op, op.attr("mode"), number))
 
 
 @sync("wait_flag_dev")
-def wait_flag_dev(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def wait_flag_dev(core: Core, op: Operation, args: Args) -> int | None:
     return core.stall(Await(op, _cross_sources(core, _checked("semaphore", int(args["event_id"]), 15))))
 
 
-def _id(op: Operation, args: dict[str, Any]) -> int:
+def _id(op: Operation, args: Args) -> int:
     if "event_id_dyn" in args:
         return _checked("semaphore", int(args["event_id_dyn"]), 2 * SEMAPHORES - 1)
     return int(op.attr("event_id") or 0)
@@ -478,7 +478,7 @@ def _own(core: Core, id: int) -> int:
 
 
 @sync("set_intra_block")
-def set_intra_block(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def set_intra_block(core: Core, op: Operation, args: Args) -> int | None:
     return _signal(core, pipe_name(op.attr("pipe")), Signal(op, [_intra_target(core, _id(op, args))]))
 
 
@@ -491,7 +491,7 @@ def _await(core: Core, op: Operation, pipe: str, id: int) -> int | None:
 
 
 @sync("wait_intra_core")
-def wait_intra_core(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def wait_intra_core(core: Core, op: Operation, args: Args) -> int | None:
     return _await(core, op, pipe_name(op.attr("pipe")), _id(op, args))
 
 
@@ -508,7 +508,7 @@ def _names_second(top: Operation) -> bool:
 
 
 @sync("sync.set")
-def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def sync_set(core: Core, op: Operation, args: Args) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
     if core.profile.isa != "a5":
         return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
@@ -519,7 +519,7 @@ def sync_set(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
 
 
 @sync("sync.wait")
-def sync_wait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def sync_wait(core: Core, op: Operation, args: Args) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
     if core.profile.isa != "a5":
         return core.stall(Await(op, _cross_sources(core, id)))
@@ -566,7 +566,7 @@ class SignalHolds(QueueItem):
 
 
 @sync("twait")
-def twait(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def twait(core: Core, op: Operation, args: Args) -> int | None:
     return core.stall(SignalHolds(Instr(op, args, core, "S")))
 
 
@@ -577,7 +577,7 @@ class GridMeeting(QueueItem):
 
 
 @sync("syncall")
-def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+def syncall(core: Core, op: Operation, args: Args) -> int | None:
     if not core.drained:
         core.waiting = "all its pipes to drain"
         return BLOCKED

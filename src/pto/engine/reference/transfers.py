@@ -8,12 +8,13 @@ unit that started it, and before the events after its wait. It has no other orde
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 from ...ir.core import Operation
 from ..watch import INSTRUCTION, SESSION, Event
 from . import registry
-from .core import Core, QueueItem
+from .core import Args, Core, QueueItem
 from .handles import Handler
 from .instr import Instr
 from .watched import watched
@@ -87,14 +88,14 @@ def handler(*names: str) -> Any:
 
 
 @handler("build_async_session")
-def build(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def build(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     made = TransferSession(sum(pipe.startswith(SESSION) for pipe in core.queues))
     core.queues[made.pipe] = deque()
     return made
 
 
 @handler("tput_async", "tget_async")
-def start(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def start(core: Core, op: Operation, args: Args) -> Any:
     session: TransferSession = args["session"]
     if not isinstance(session, TransferSession):  # for a prefetch: nothing is pending
         core.execute(Instr(op, args, core, "S"), _copy(op))
@@ -106,7 +107,7 @@ def start(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 
 
 @handler("wait_async_event", "test_async_event")
-def ask(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+def ask(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
     event = args["event"]
     if not isinstance(event, tuple):  # handle 0: nothing is pending
         return 1

@@ -6,7 +6,7 @@ and keeps the stores. Executors access memory only through their port, and keep 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...ir.core import Operation
@@ -19,7 +19,7 @@ from ..watch import Event, Watchers
 from .instr import Instr, Plain, Port
 
 
-def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
+def watched(i: Instr, execute: Callable[[Instr], object]) -> Event:
     """Return the event of an instruction; events of a vecscope belong to it."""
     scope = i.core.interval
     event = i.event = Event(i.core, i.pipe, i.op, scope=None if scope is None else scope.event)
@@ -29,7 +29,7 @@ def watched(i: Instr, execute: Callable[[Instr], Any]) -> Event:
     return event
 
 
-def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> Any:
     """Run an instruction, and report its events."""
     event: Event = i.event or watch.issue(watched(i, execute))
     whole = not event.began  # else it is part of an item, which reports its start and end
@@ -48,7 +48,7 @@ def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], Any]) -> Any:
     return event.result
 
 
-def again(event: Event, port: Port, args: dict[str, Any] | None = None) -> Any:
+def again(event: Event, port: Port, args: Mapping[str, object] | None = None) -> Any:
     """Run the instruction of an event once more, on another port and perhaps with other operands."""
     i, execute = event.inner
     own = i.port, i.args
@@ -75,7 +75,7 @@ def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
                 yield Access(place, region, None, True, scratch=True)
 
 
-def _signal(watch: Watchers, i: Instr, result: Any) -> None:
+def _signal(watch: Watchers, i: Instr, result: object) -> None:
     """Report a signal in global memory, which orders earlier events of its writer before later ones of its
     reader."""
     if i.name == "tnotify":
@@ -115,7 +115,7 @@ class Recording(Telling):
         self._tell_load(i, place, region, None, found)
         return found
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
         found = Port.load_at(self, i, place, at, dtype)
         self._tell_load(i, place, None, at, found)
         return found

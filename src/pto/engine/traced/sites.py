@@ -159,7 +159,7 @@ class CallSite:
             regs[slot] = make(core, words, at + offset)
 
 
-def _nothing(core: Any) -> None: ...
+def _nothing(core: object) -> None: ...
 
 
 #: Calls that only load registers, and accesses of the scalar unit.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import copy
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..declare import Declared
@@ -56,7 +56,7 @@ def _changed(declared: Declared) -> ast.FunctionDef | None:
     return kept[0]
 
 
-def _compiled(declared: Declared, tree: ast.FunctionDef, names: dict[str, Any]) -> Callable[..., Any]:
+def _compiled(declared: Declared, tree: ast.FunctionDef, names: Mapping[str, object]) -> Callable[..., Any]:
     function = declared.function
     code = function.__code__
     tree = copy.copy(tree)
@@ -84,21 +84,21 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: dict[str, Any]) 
 # ---- helpers of rewritten functions ----
 
 
-def _carried(value: Any) -> Any:
+def _carried(value: object) -> Any:
     return interpreter("a loop").typed(value)
 
 
-def _merged(test: Any, value: Any) -> Any:
+def _merged(test: object, value: object) -> Any:
     return interpreter("if").typed(value) if hasattr(test, "dtype") else value
 
 
-def _not(value: Any) -> Any:
+def _not(value: object) -> Any:
     from .handles import Truth
 
     return Truth(not value) if hasattr(value, "dtype") else not value
 
 
-def _annotated(said: Any, value: Any) -> Any:
+def _annotated(said: object, value: object) -> Any:
     return interpreter("an annotation").annotated(said, value)
 
 
@@ -106,7 +106,7 @@ def _results() -> Any:
     return interpreter("pl.yield_").results()
 
 
-def _blocks(region: Any) -> Any:
+def _blocks(region: object) -> Any:
     return interpreter("pl.spmd").blocks(region)
 
 

@@ -7,14 +7,14 @@ a NumPy array of their whole shape; elements outside the valid region are poison
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...engine.elements import ARRAY_DTYPES, code_dtype, encode
 from ...isa.scalars import WHOLE
 from ..dtypes import BOOL, INDEX, DataType
-from ..ir import Block, ScalarType, TensorType, TileType, Value
+from ..ir import Block, Op, ScalarType, TensorType, TileType, Value
 from ..ir.build import Build, power
 from ..problems import OF_ARRAYS, TYPE
 from .current import interpreter
@@ -44,7 +44,7 @@ def rounded(value: float, dtype: DataType) -> float:
 
 
 def _operator(name: str, swapped: bool = False) -> Any:
-    def apply(self: Any, other: Any) -> Any:
+    def apply(self: object, other: object) -> Any:
         if not isinstance(other, int | float):
             return NotImplemented
         return scalar(name, *((other, self) if swapped else (self, other)))
@@ -127,7 +127,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
         setattr(_class, f"__{_name}__", _operator(_name))
 
 
-def is_typed(value: Any) -> bool:
+def is_typed(value: object) -> bool:
     return isinstance(value, _Typed)
 
 
@@ -138,7 +138,7 @@ def scalar(name: str, *args: Any) -> Any:
     return number(computed(name, args, dtype), dtype)
 
 
-def computed(name: str, args: tuple[Any, ...], dtype: DataType) -> Any:
+def computed(name: str, args: tuple[object, ...], dtype: DataType) -> Any:
     """Compute an operation on numbers; the caller rounds the result to `dtype`."""
     if name in _COMPARISONS:
         wide = _common(args)
@@ -198,6 +198,9 @@ def _smaller(a: Any, b: Any) -> Any:
 
 # ---- arrays ----
 
+#: An operation that makes masks or sums, and its operands.
+Maker: TypeAlias = "tuple[Op, dict[Value, Any]]"
+
 
 def storage(dtype: DataType) -> Any:
     """Return the NumPy type that holds elements of a type."""
@@ -222,8 +225,9 @@ class Held:
     __hash__ = object.__hash__
 
     def __init__(
-        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Any = None, name: str = ""
-    ) -> None:
+        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Maker | None = None,
+        name: str = "",
+    ) -> None:  # fmt: skip
         self.name = name  # the name of a parameter
         self.data = data
         self.type: Any = type
@@ -253,7 +257,7 @@ class Held:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Data:
         return np.asarray(self.data, dtype)
 
-    def bind_dynamic(self, *_: Any) -> None:
+    def bind_dynamic(self, *_: object) -> None:
         pass
 
     def __len__(self) -> int:
@@ -277,7 +281,7 @@ class Held:
 
 
 def _on_arrays(name: str, swapped: bool = False) -> Any:
-    def apply(self: Held, *other: Any) -> Any:
+    def apply(self: Held, *other: object) -> Any:
         return interpreter(name).on_arrays(name, *((*other, self) if swapped else (self, *other)))
 
     return apply

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ _ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[2])
 
 
-def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], profile: Profile) -> Any:
+def interpret(function: Any, args: tuple[object, ...], kwargs: dict[str, object], profile: Profile) -> Any:
     """Execute a function on arrays and numbers; arrays are used in place."""
     declared = function.declared
     given = arguments.bound(declared, args, kwargs)
@@ -124,7 +124,7 @@ class Interpreter:
 
     # ---- functions ----
 
-    def execute(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
+    def execute(self, declared: Declared, bound: Mapping[str, object], symbols: dict[str, Any]) -> Any:
         if declared in self.active:
             self.fail(CALL, f"{declared.name} calls itself", help="use a loop: recursion is not supported")
         function = executable(declared, symbols)
@@ -134,7 +134,7 @@ class Interpreter:
         finally:
             self.active.pop()
 
-    def call(self, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, declared: Declared, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Call one function of the language from another."""
         kwargs.pop("config", None)
         kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # attributes order tasks only
@@ -196,7 +196,7 @@ class Interpreter:
         self.tasks += 1
         return (*(out if isinstance(out, tuple) else (out,)), Integer(self.tasks - 1, TASK_ID))
 
-    def _task_dummy(self, op: Op, **_: Any) -> Any:
+    def _task_dummy(self, op: Op, **_: object) -> Any:
         self.tasks += 1
         return Integer(self.tasks - 1, TASK_ID)
 
@@ -208,7 +208,7 @@ class Interpreter:
         made.items = list(array.items)
         return made
 
-    def _dispatched(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
+    def _dispatched(self, declared: Declared, bound: dict[str, object], symbols: dict[str, Any]) -> Any:
         """Run a task: tensor parameters are arrays in memory, numbers get their types."""
         inner: dict[str, Any] = {}
         for name, value in bound.items():
@@ -234,7 +234,7 @@ class Interpreter:
         self.tasks += 1
         outer = {id(inner[n]): bound[n] for n in bound}
 
-        def back(v: Any) -> Any:
+        def back(v: object) -> Any:
             return tuple(map(back, v)) if isinstance(v, tuple) else outer.get(id(v), v)
 
         if out is None:
@@ -253,17 +253,17 @@ class Interpreter:
 
     # ---- operators ----
 
-    def named(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def named(self, name: str, *args: object, **kwargs: object) -> Any:
         return self.apply(OPERATORS[name], args, kwargs)
 
-    def on_arrays(self, name: str, *args: Any) -> Any:
+    def on_arrays(self, name: str, *args: object) -> Any:
         """Apply a Python operator to arrays."""
         refused = name in OF_MASKS and not all(isinstance(a, Held) and a.dtype == BOOL for a in args)
         if refused or name not in INFIX:
             self.fail(TYPE, "unsupported operator on arrays", help=OPERATORS_OF_ARRAYS.get(name, ""))
         return self.apply(INFIX[name], args, {})
 
-    def apply(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def apply(self, op: Operator, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Check the arguments and compute. Numbers in lists are constants; other numbers keep their types."""
         if op.name == "static_print":
             print(*args)
@@ -322,7 +322,7 @@ class Interpreter:
             if isinstance(made, Held) and self._regions:
                 self._regions[-1][1].add(made)
 
-    def _structured(self, op: Op, env: dict[Value, Any]) -> None:
+    def _structured(self, op: Op, env: dict[Value, object]) -> None:
         """Compute a loop or an if that an operator expands to."""
         if op.name == "if":
             block = op.blocks[0 if _back(op.args["cond"], env) else 1]
@@ -334,7 +334,7 @@ class Interpreter:
                 given = self._block(block, env)
         env.update(zip(op.results, given, strict=True))
 
-    def _block(self, block: Block, env: dict[Value, Any]) -> list[Any]:
+    def _block(self, block: Block, env: dict[Value, object]) -> list[Any]:
         """Run a copy of each operation of a block, and return the yielded values."""
         for op in block.ops:
             if op.name == "yield":
@@ -347,7 +347,7 @@ class Interpreter:
 
     # ---- memory ----
 
-    def _load(self, op: Op, tensor: Held, offsets: list[int], **_: Any) -> Held:
+    def _load(self, op: Op, tensor: Held, offsets: list[int], **_: object) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
         layout = tensor.type.layout
@@ -371,16 +371,16 @@ class Interpreter:
         return x.data[tuple(slice(int(o), int(o + n)) for o, n in zip(offsets, extent, strict=True))]
 
     def _store(
-        self, op: Op, tile: Held, offsets: list[int], output_tensor: Held, atomic: Any = None, **_: Any
+        self, op: Op, tile: Held, offsets: list[int], output_tensor: Held, atomic: object = None, **_: object
     ) -> None:
         self._put(tile, offsets, output_tensor, atomic)
 
     def _assemble(
-        self, op: Op, target: Held, source: Held, offset: list[int], atomic: Any = None, **_: Any
+        self, op: Op, target: Held, source: Held, offset: list[int], atomic: object = None, **_: object
     ) -> None:
         self._put(source, offset, target, atomic)
 
-    def _put(self, source: Held, offset: list[int], target: Held, atomic: Any) -> None:
+    def _put(self, source: Held, offset: list[int], target: Held, atomic: object) -> None:
         rank = target.type.rank
         extent = list(source.type.extent)
         extent = [1] * (rank - len(extent)) + extent if len(extent) < rank else extent[-rank:]
@@ -388,7 +388,7 @@ class Interpreter:
         part = self._part(target, offset, extent)
         part[...] = part + values if atomic is AtomicType.Add else values
 
-    def _slice(self, op: Op, x: Held, offset: list[int], drop_dims: Any = None, **_: Any) -> Held:
+    def _slice(self, op: Op, x: Held, offset: list[int], drop_dims: Any = None, **_: object) -> Held:
         """Return a window of the storage under a new name, cut at the end of the storage."""
         t = op.result.type
         sizes = [index.known(n) for n in op.args["shape"]]
@@ -402,7 +402,7 @@ class Interpreter:
                  got=f"{list(t.extent)} at {offset}")  # fmt: skip
         return Held(data, t, x.memory)
 
-    def _reshape(self, op: Op, x: Held, **_: Any) -> Held:
+    def _reshape(self, op: Op, x: Held, **_: object) -> Held:
         t = op.result.type
         return Held(whole(x).reshape(t.shape), t, x.memory)
 
@@ -412,36 +412,36 @@ class Interpreter:
             return made
         return Held(np.swapaxes(x.data, axis1, axis2), op.result.type, x.memory)
 
-    def _set_validshape(self, op: Op, x: Held, **_: Any) -> Held:
+    def _set_validshape(self, op: Op, x: Held, **_: object) -> Held:
         return Held(x.data, op.result.type, x.memory)
 
-    def _create_tile(self, op: Op, **_: Any) -> Held:
+    def _create_tile(self, op: Op, **_: object) -> Held:
         t = op.result.type
         return Held(poison(t.shape, t.dtype), t)
 
-    def _create_tensor(self, op: Op, init_value: Any = None, **_: Any) -> Held:
+    def _create_tensor(self, op: Op, init_value: object = None, **_: object) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t, not self.in_core)
         if init_value is not None:
             made.data[...] = init_value
         return made
 
-    def _full(self, op: Op, value: Any, **_: Any) -> Held:
+    def _full(self, op: Op, value: object, **_: object) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
         made.data[...] = number(value, t.dtype)
         return made
 
-    def _move(self, op: Op, tile: Held, **_: Any) -> Held:
+    def _move(self, op: Op, tile: Held, **_: object) -> Held:
         made = Held(poison(tile.shape, op.result.type.dtype), op.result.type)
         made.valid[...] = converted(tile.valid, tile.dtype, made.dtype)
         return made
 
-    def _aiv_shard(self, op: Op, x: Held, mode: Any) -> Held:
+    def _aiv_shard(self, op: Op, x: Held, mode: object) -> Held:
         """Return the half of the executing lane."""
         return self._move(op, self._half(x, op.result.type, mode))
 
-    def _aic_gather(self, op: Op, x: Held, mode: Any) -> Held:
+    def _aic_gather(self, op: Op, x: Held, mode: object) -> Held:
         """Join the halves of both lanes: each lane writes its half, so the result is complete in the last
         lane."""
         t = op.result.type
@@ -453,7 +453,7 @@ class Interpreter:
         self._half(made, x.type, mode).valid[...] = x.valid
         return made
 
-    def _half(self, x: Held, type: Any, mode: Any) -> Held:
+    def _half(self, x: Held, type: Any, mode: object) -> Held:
         if mode is SplitMode.NONE:
             return Held(x.data, x.type)
         axis = x.type.rank - (2 if mode is SplitMode.UP_DOWN else 1)
@@ -462,10 +462,10 @@ class Interpreter:
         at[axis] = slice(start, start + x.shape[axis] // 2)
         return Held(x.data[tuple(at)], type)
 
-    def _tile_transpose_view(self, op: Op, x: Held, **_: Any) -> Held:
+    def _tile_transpose_view(self, op: Op, x: Held, **_: object) -> Held:
         return Held(np.swapaxes(x.data, -1, -2), op.result.type, x.memory)
 
-    def _tile_extract(self, op: Op, x: Held, index_row: int, index_col: int, **_: Any) -> Held:
+    def _tile_extract(self, op: Op, x: Held, index_row: int, index_col: int, **_: object) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
         offset = [0] * (x.type.rank - 2) + [int(index_row), int(index_col)]
@@ -500,7 +500,7 @@ class Interpreter:
     def _read(self, op: Op, x: Held, offset: list[int], **_: Any) -> Any:
         return number(self._element(x, offset)[()], x.dtype)
 
-    def _write(self, op: Op, x: Held, offset: list[int], value: Any, **_: Any) -> None:
+    def _write(self, op: Op, x: Held, offset: list[int], value: object, **_: object) -> None:
         self._element(x, offset)[...] = number(value, x.dtype)
 
     def _element(self, x: Held, offset: list[int]) -> Any:
@@ -534,18 +534,18 @@ class Interpreter:
     def _get_subblock_idx(self, op: Op) -> Any:
         return number(self.subblock, INDEX)
 
-    def _array_create(self, op: Op, **_: Any) -> HeldArray:
+    def _array_create(self, op: Op, **_: object) -> HeldArray:
         return HeldArray(op.result.type)
 
     def _array_read(self, op: Op, x: HeldArray, offset: int) -> Any:
         return x[offset]
 
-    def _array_write(self, op: Op, x: HeldArray, offset: int, value: Any) -> None:
+    def _array_write(self, op: Op, x: HeldArray, offset: int, value: object) -> None:
         x[offset] = value
 
     # ---- subscripts ----
 
-    def window(self, x: Held, item: Any) -> Any:
+    def window(self, x: Held, item: object) -> Any:
         """Return the window `x[a:b, i]`."""
         offsets, sizes, dropped = self._window(x, item)
         if len(dropped) == x.type.rank:
@@ -558,7 +558,7 @@ class Interpreter:
         )[1]
         return self.apply(_NEW, (found, new, len(found.shape) < x.type.rank), {}) if new else found
 
-    def write_window(self, x: Held, item: Any, value: Any) -> None:
+    def write_window(self, x: Held, item: object, value: Any) -> None:
         """Write a window: `x[a:b, i] = value`."""
         offsets, sizes, dropped = self._window(x, item)
         if isinstance(value, int | float) and len(dropped) == x.type.rank:
@@ -578,7 +578,7 @@ class Interpreter:
             self.fail(TYPE, "shape of the value does not match the window", expected=sizes, got=value.type)
         self.named("assemble", x, value, offsets)
 
-    def _window(self, x: Held, item: Any) -> tuple[list[int], list[int], list[int]]:
+    def _window(self, x: Held, item: object) -> tuple[list[int], list[int], list[int]]:
         parts, _ = expressions.spelled(
             list(item) if isinstance(item, tuple) else [item], x.type.rank, slice(None)
         )
@@ -613,7 +613,7 @@ class Interpreter:
         return self._carrying(numbers, over.init_values, lambda i, values: (i, values))
 
     def _carrying(
-        self, over: Iterator[Any], first: tuple[Any, ...], shown: Callable[[Any, Any], Any]
+        self, over: Iterator[object], first: tuple[object, ...], shown: Callable[[object, object], object]
     ) -> Iterator[Any]:
         self._carried.append(tuple(map(self.typed, first)))
         try:
@@ -622,7 +622,7 @@ class Interpreter:
         finally:
             self._ended = self._carried.pop()
 
-    def yielded(self, values: tuple[Any, ...]) -> None:
+    def yielded(self, values: tuple[object, ...]) -> None:
         """Take the values of `pl.yield_` at the end of an iteration."""
         if self._carried:
             self._carried[-1] = tuple(map(self.typed, values))
@@ -637,7 +637,7 @@ class Interpreter:
             return number(value, _literal(value))
         return value
 
-    def annotated(self, said: Any, value: Any) -> Any:
+    def annotated(self, said: object, value: object) -> Any:
         """Return the value of an annotated assignment, `x: type = value`."""
         found = annotation(said)
         if (
@@ -689,7 +689,7 @@ class Interpreter:
         task = self.tasks
         return self._region(region, lambda _: Integer(task, TASK_ID))
 
-    def _region(self, region: ControlRegion, shown: Callable[[Any], Any]) -> Iterator[Any]:
+    def _region(self, region: ControlRegion, shown: Callable[[object], object]) -> Iterator[Any]:
         count = int(region.options["core_num" if region.kind == "spmd" else "count"])
         predicate = region.options.get("predicate")
         before = self.block, self.blocks_in_all, self.subblock, self.split
@@ -707,13 +707,13 @@ class Interpreter:
 
     # ---- problems ----
 
-    def fail(self, code: str, message: str, expected: Any = "", got: Any = "", help: str = "") -> Any:
+    def fail(self, code: str, message: str, expected: object = "", got: object = "", help: str = "") -> Any:
         def problem() -> Any:
             fail(code, message, None, expected, got, help)
 
         return self.checked(problem)
 
-    def checked(self, work: Callable[[], Any]) -> Any:
+    def checked(self, work: Callable[[], object]) -> Any:
         """Re-raise problems as diagnostics at the executing line of the user's function."""
         try:
             return work()
@@ -770,11 +770,11 @@ def _from_end(at: Any, n: int) -> int:
     return int(at) + n if at < 0 and not is_typed(at) else int(at)
 
 
-def _literal(value: Any) -> Any:
+def _literal(value: object) -> Any:
     return BOOL if isinstance(value, bool) else FP32 if isinstance(value, float) else INDEX
 
 
-def _known(type: Any) -> Any:
+def _known(type: object) -> Any:
     """Drop a valid region that covers the whole shape."""
     if isinstance(type, TensorType):
         type = type.replace(strides=None)
@@ -794,7 +794,7 @@ def _shown(value: Any) -> Any:
     return Value(ScalarType(value.dtype)) if is_typed(value) else value
 
 
-def _back(arg: Any, env: dict[Value, Any]) -> Any:
+def _back(arg: object, env: dict[Value, object]) -> Any:
     return replaced(arg, lambda v: env[v])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError
@@ -30,12 +30,12 @@ def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> D
     return DiagnosticError([Diagnostic(CALL, message, help=help, expected=expected, got=got)])
 
 
-def element_type(value: Any) -> DataType | None:
+def element_type(value: object) -> DataType | None:
     """Return the element type of an array by the name of its dtype; None if the language has no such type."""
     return BY_ISA.get(NAMES.get(dtype_name(getattr(value, "dtype", "")), ""))
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: object) -> str:
     """Return the name of an element type, which is the same for NumPy and torch."""
     return str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
 
@@ -44,7 +44,7 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ()
 
 
-def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bound(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments by parameter name."""
     if declared.kind == "inline":
         raise refuse(f"cannot call {declared.name} from Python: @pl.jit.inline is inlined",
@@ -75,7 +75,7 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
     return [_type(declared, name, value, own) for name, value in given.items()]
 
 
-def with_extents(types: list[Any], given: Sequence[Any] | None, usual: int) -> list[Any]:
+def with_extents(types: Sequence[object], given: Sequence[Any] | None, usual: int) -> list[Any]:
     """Replace dynamic extents by numbers: those of the arguments, or `usual` without arguments."""
     found: list[Any] = []
     for n, t in enumerate(types):
@@ -132,7 +132,7 @@ def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVa
     return found
 
 
-def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], DynVar]) -> Any:
+def _type(declared: Declared, name: str, value: object, own: dict[tuple[str, int], DynVar]) -> Any:
     said = declared.annotations.get(name)
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
         return _tensor(declared, name, value, said, own)
@@ -150,7 +150,7 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
     return value
 
 
-def _array_of(name: str, value: Any, said: Annotation | None) -> str:
+def _array_of(name: str, value: object, said: Annotation | None) -> str:
     """Return a help text: how to make an array of an argument that is not an array."""
     floats = isinstance(value, float) or "." in repr(value)
     usual = said.dtype.isa if said is not None and said.dtype is not None else "f32" if floats else "i32"
@@ -186,7 +186,7 @@ class RuntimeNumber:
 RUNTIME = RuntimeNumber()
 
 
-def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def said_types(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Any]:
     """Return the types of a program that is compiled without arguments, from the parameters' annotations.
     Numbers that are given are constants; calls pass the others."""
     try:
@@ -263,7 +263,7 @@ def _tensor(
     return TensorType(dtype, tuple(shape), layout="ND" if said is None else said.layout)
 
 
-def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str:
+def _of_type(name: str, value: object, said: Annotation | None, wanted: str) -> str:
     """Return a help text: how to convert an array to another element type. An output is not converted, since
     the results would go to the copy."""
     word = next((n for n, isa in NAMES.items() if wanted in (n, isa)), "")
@@ -298,7 +298,7 @@ def as_numpy(value: Any) -> Any:
     return np.asarray(value)
 
 
-def in_place(value: Any, name: str, written: bool) -> Any:
+def in_place(value: object, name: str, written: bool) -> Any:
     """Return the memory of an argument, which must be contiguous: programs work in place."""
     array = as_numpy(value)
     if array.flags.c_contiguous:

@@ -64,11 +64,11 @@ class Autotuned:
 
     # -- the choice ------------------------------------------------------------------------------------
 
-    def best(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def best(self, *args: object, **kwargs: object) -> dict[str, Any]:
         """Return the fastest configuration for these arguments."""
         return dict(self.choices(*args, **kwargs)[0].config)
 
-    def choices(self, *args: Any, **kwargs: Any) -> list[Choice]:
+    def choices(self, *args: object, **kwargs: object) -> list[Choice]:
         """Return the results of all configurations, the fastest first."""
         key = self._key_of(args, kwargs)
         if key not in self._found:
@@ -84,7 +84,7 @@ class Autotuned:
             self._found[key] = found
         return self._found[key]
 
-    def _key_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    def _key_of(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         given = arguments.bound(self.function.declared, args, {**self.configs[0], **kwargs})
         seen = [
             [list(v.shape), arguments.dtype_name(v.dtype)] if arguments.is_array(v) else repr(v)
@@ -92,7 +92,7 @@ class Autotuned:
         ]
         return json.dumps(seen)
 
-    def _timed(self, config: dict[str, Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Outcome:
+    def _timed(self, config: dict[str, Any], args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Outcome:
         mine = {name: _copy(v) for name, v in kwargs.items()} | config
         try:
             given = [_copy(v) for v in args]
@@ -112,7 +112,7 @@ class Autotuned:
 
     # -- as the function -------------------------------------------------------------------------------
 
-    def _with(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def _with(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
         """Return the keywords of a call; a parameter that the caller passes keeps the caller's value."""
         names = self.function.declared.signature.parameters
         own = {k: v for k, v in kwargs.items() if k in names}
@@ -123,27 +123,27 @@ class Autotuned:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **self._with(args, kwargs))
 
-    def compile(self, *args: Any, **kwargs: Any) -> Any:
+    def compile(self, *args: object, **kwargs: object) -> Any:
         return self.function.compile(*args, **self._with(args, kwargs))
 
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
+    def lower(self, *args: object, **kwargs: object) -> Any:
         return self.function.lower(*args, **self._with(args, kwargs))
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: object, **kwargs: object) -> Any:
         return self.function.run(*args, **self._with(args, kwargs))
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, *args: object, **kwargs: object) -> str:
         return self.function.explain(*args, **self._with(args, kwargs))
 
-    def interpret(self, *args: Any, **kwargs: Any) -> Any:
+    def interpret(self, *args: object, **kwargs: object) -> Any:
         return self.function.interpret(*args, **self._with(args, kwargs))
 
 
 def autotune(
-    configs: Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]],
+    configs: Sequence[Mapping[str, object]] | Mapping[str, Sequence[object]],
     key: Sequence[str] | None = None,
     *,
-    machine: Any = None,
+    machine: object = None,
     results: str | None = None,
 ) -> Callable[[JitFunction], Autotuned]:
     """Choose parameters of a function by measurement.

@@ -79,17 +79,17 @@ class RunConfig:
         )
 
 
-def platform_of(config: Any) -> str:
+def platform_of(config: object) -> str:
     """Return the platform that a configuration names."""
     return getattr(config, "platform", "") or ""
 
 
-def world_of(config: Any = None) -> int:
+def world_of(config: object = None) -> int:
     """Return the number of ranks of a configuration."""
     return len(getattr(getattr(config, "distributed_config", None), "device_ids", (0,)))
 
 
-def profile_of(config: Any = None, target: str | None = None) -> Profile:
+def profile_of(config: object = None, target: str | None = None) -> Profile:
     """Return the profile of the machine that a configuration or target names."""
     wanted = target or getattr(config, "platform", "a2a3")
     wanted = _PLATFORMS.get(wanted, wanted)

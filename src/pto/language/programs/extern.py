@@ -84,7 +84,9 @@ class SingleKernel:
     def __call__(self, *args: Any, blocks: int = 0) -> None:
         self.run(*args, blocks=blocks)
 
-    def run(self, *args: Any, blocks: int = 0, sanitize: Collection[str] = (), **_: Any) -> LaunchResult:
+    def run(
+        self, *args: object, blocks: int = 0, sanitize: Collection[str] = (), **_: object
+    ) -> LaunchResult:
         from ...runtime import run
 
         done = run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks), sanitize=tuple(sanitize))

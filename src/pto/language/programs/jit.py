@@ -34,11 +34,11 @@ def _enclosing(depth: int) -> dict[str, Any]:
     return names
 
 
-def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
+def _plainly(method: Callable[..., object]) -> Callable[..., Any]:
     """Re-raise user errors without internal frames."""
 
     @functools.wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: object, *args: object, **kwargs: object) -> Any:
         try:
             return method(self, *args, **kwargs)
         except (DiagnosticError, WrongArguments) as e:
@@ -98,20 +98,20 @@ class JitFunction:
         return call(self, args, kwargs, config)
 
     @_plainly
-    def lower(self, *args: Any, config: Any = None, dump: Any = None, **kwargs: Any) -> Any:
+    def lower(self, *args: object, config: object = None, dump: object = None, **kwargs: object) -> Any:
         """Return the program after every stage; `dump` is a folder for the program after each stage."""
         from .call import lower
 
         return lower(self, args, kwargs, config, dump)
 
     @_plainly
-    def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+    def compile(self, *args: object, config: object = None, **kwargs: object) -> Any:
         from .call import compiled
 
         return compiled(self, args, kwargs, config)
 
     @_plainly
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: object, **kwargs: object) -> Any:
         from .call import run
 
         return run(self, args, kwargs)
@@ -133,7 +133,9 @@ class JitFunction:
         return explain(self, args, kwargs, config)
 
     @_plainly
-    def interpret(self, *args: Any, config: Any = None, target: str | None = None, **kwargs: Any) -> Any:
+    def interpret(
+        self, *args: object, config: object = None, target: str | None = None, **kwargs: object
+    ) -> Any:
         """Execute the body as ordinary Python: `print` and breakpoints work, the numbers are the same."""
         from ..interpreter.interpret import interpret
         from .call import profile_of
@@ -194,12 +196,12 @@ def function(
     """Declare a function of a program class, or a function of its own."""
     enclosing = _enclosing(2)
 
-    def make(f: Callable[..., Any]) -> Method:
+    def make(f: Callable[..., object]) -> Method:
         method = declare(f)
         method.declared.strict, method.declared.attrs = strict_ssa, attrs
         return method
 
-    def declare(f: Callable[..., Any]) -> Method:
+    def declare(f: Callable[..., object]) -> Method:
         if external_source is not None:
             core = type.name.lower()  # extern.py rejects other kinds than aic and aiv
             return Method(

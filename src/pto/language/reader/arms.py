@@ -99,7 +99,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         f.names[name].name = name
 
 
-def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, Any]:
+def _both_held(f: Frame, blocks: list[Block], one: object, two: object) -> tuple[Any, Any]:
     """Load a window of a tensor whose name is a value in the other branch."""
     if not f.build.in_core or not (is_shaped(one) and is_shaped(two)) or is_memory(one) == is_memory(two):
         return one, two
@@ -107,7 +107,7 @@ def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, 
     return first, second
 
 
-def _only_extents_differ(one: Any, two: Any) -> bool:
+def _only_extents_differ(one: object, two: object) -> bool:
     """Return True if two arrays differ only in their valid extents in the last two dimensions."""
     if not is_shaped(one) or not is_shaped(two) or is_memory(one) or is_memory(two) or one.type.rank != 2:
         return False

@@ -17,7 +17,7 @@ from .expressions import value_of, window
 from .frame import Frame
 
 
-def bind(f: Frame, target: ast.expr, value: Any) -> None:
+def bind(f: Frame, target: ast.expr, value: object) -> None:
     """Bind the value on the right to a name, several names, or a window of an array."""
     if isinstance(target, ast.Name):
         if isinstance(value, Value) and not value.name:
@@ -43,7 +43,7 @@ def bind(f: Frame, target: ast.expr, value: Any) -> None:
         fail(SYNTAX, f"cannot assign to {type(target).__name__}", f.span(target))
 
 
-def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
+def _write_window(f: Frame, target: ast.Subscript, value: object) -> None:
     owner = value_of(f, target.value)
     f.build.place = f.span(target)
     if isinstance(owner, Value) and not is_shaped(owner) and hasattr(owner.type, "extent"):

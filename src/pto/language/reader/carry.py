@@ -32,16 +32,16 @@ from .frame import Frame
 from .hoist import raised
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
-def carries(value: Any) -> bool:
+def carries(value: object) -> bool:
     """Return True if a loop can carry a value; None is a missing task, and may become a task."""
     return value is None or is_scalar(value) or isinstance(value, Value)
 
 
-def type_of(f: Frame, value: Any) -> Type:
+def type_of(f: Frame, value: object) -> Type:
     if isinstance(value, Value):
         return value.type
     dtype = TASK_ID if value is None else scalar_type(value)
@@ -87,7 +87,7 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
              got=shown(now), help=written_into(name) if storage else OTHER_NAME)  # fmt: skip
 
 
-def _begins_empty(arg: Value, now: Any) -> bool:
+def _begins_empty(arg: Value, now: object) -> bool:
     """Return True if a carried value began as empty memory of the same shape: its valid region is then that
     of an iteration's result."""
     made = arg.begins.owner if arg.begins is not None else None
@@ -148,7 +148,7 @@ def mismatch(type: Type, value: Any) -> bool:
     return other != type
 
 
-def substitute(block: Block, old: Value, new: Any) -> None:
+def substitute(block: Block, old: Value, new: object) -> None:
     """Replace a value in a block."""
 
     def of(v: Value) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...diag import Span
@@ -89,7 +89,7 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
         )
 
 
-def _said(*_: Any) -> None:
+def _said(*_: object) -> None:
     """Accept a declaration such as `bind_dynamic`, which has no effect in a body."""
 
 
@@ -109,7 +109,7 @@ def _binary(f: Frame, node: ast.BinOp) -> Any:
     return binary(f, node, name, lhs, rhs)
 
 
-def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
+def binary(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any:
     """Return the result of an operator on two expressions."""
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
@@ -130,7 +130,7 @@ def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> Any:
     return apply(f, node, symbol, list(args), {})
 
 
-def _python(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
+def _python(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any:
     """Return Python's result of an operator on two Python objects."""
     import operator as o
 
@@ -255,7 +255,7 @@ def _parts(node: ast.Subscript, rank: int) -> tuple[list[Any], list[int]]:
     return spelled(plain, rank, ast.Slice())
 
 
-def spelled(parts: list[Any], rank: int, whole: Any) -> tuple[list[Any], list[int]]:
+def spelled(parts: Sequence[object], rank: int, whole: object) -> tuple[list[Any], list[int]]:
     """Return the parts of a subscript with `...` expanded and None removed, and the positions of new extents
     of 1."""
     for at in [n for n, part in enumerate(parts) if part is ...][:1]:
@@ -318,7 +318,7 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
     return offsets, sizes, dropped
 
 
-def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
+def _bounds(f: Frame, part: ast.Slice, whole: object) -> tuple[Any, Any]:
     if part.step is not None:
         fail(SYNTAX, "unsupported step in a window", f.span(part.step),
              help="for every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]; "
@@ -368,7 +368,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     return f.unit.submit(f, node, found) if isinstance(found, control.Submission) else found
 
 
-def _asks_for_memory(target: Any) -> bool:
+def _asks_for_memory(target: object) -> bool:
     return target is MemRef
 
 
@@ -397,7 +397,7 @@ def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
     return found
 
 
-def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def apply(f: Frame, node: ast.AST, op: Operator, args: Sequence[object], kwargs: dict[str, Any]) -> Any:
     """Apply an operator: bind its arguments and let it build. `attrs=`, as printed programs have it, marks an
     operation for tools."""
     if "attrs" not in op.signature.parameters and isinstance(kwargs.get("attrs"), dict):
@@ -436,7 +436,7 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: list[Any], kwargs: dict[s
         f.build.place_of, f.build.operator = before
 
 
-def _element_type(value: Any) -> str:
+def _element_type(value: object) -> str:
     """Return the language's name of an element type of NumPy or torch, or of its name."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     isa = NAMES.get(name.removeprefix("torch."), "")
@@ -489,7 +489,7 @@ _PURE = (
 )  # fmt: skip
 
 
-def _pure(target: Any) -> bool:
+def _pure(target: object) -> bool:
     """Return True if a call has no side effects, since a body is read and not executed."""
     if target is _said or any(target is p for p in _PURE) or getattr(target, "__name__", "") == "<lambda>":
         return True
@@ -502,14 +502,14 @@ def _pure(target: Any) -> bool:
     return module in ("math", control.__name__, "pto.language.types")
 
 
-def _of_numpy(target: Any) -> bool:
+def _of_numpy(target: object) -> bool:
     """Check whether it is a function or a type of NumPy that maps numbers to a number: `np.sqrt`,
     `np.float32`."""
     kind = target if isinstance(target, type) else type(target)
     return kind.__module__ == "numpy" and (kind is target or kind.__name__ == "ufunc")
 
 
-def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: Mapping[str, object]) -> Any:
     """Call a Python function on Python objects, or its counterpart on numbers of a program."""
     if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
         for name, function in _OF_NUMBERS.items():
@@ -547,7 +547,7 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
         fail(TYPE, f"{type(e).__name__}: {e}", f.span(node))
 
 
-def _type(value: Any) -> str:
+def _type(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 

@@ -4,7 +4,7 @@ it sets and that are read later."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,7 +120,7 @@ def _read_later(f: Frame, names: Sequence[str]) -> Iterator[None]:
 
 
 def _named(
-    f: Frame, node: ast.For, names: list[str], values: Sequence[Any]
+    f: Frame, node: ast.For, names: list[str], values: Sequence[object]
 ) -> tuple[list[ast.stmt], list[ast.stmt]]:
     """Return the body of a loop whose names are set, with an assignment of the yielded values; and the
     assignments of its results after the loop."""
@@ -195,7 +195,7 @@ def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
     ]
 
 
-def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
+def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[object]) -> list[tuple[str, Any]]:
     """Return the names of a loop with their `init_values`."""
     if len(names) != len(values):
         fail(
@@ -211,7 +211,7 @@ def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) 
     return list(zip(names, values, strict=True))
 
 
-def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
+def _joined(f: Frame, op: Op, block: Block, arg: Value, init: object, now: object) -> Any:
     """Return the task that a parallel loop hands on. Its iterations do not wait for each other: each begins
     with the loop's initial value, and a wait for the result waits for all of them."""
     if op.args.get("kind") != "parallel" or not is_task(arg.type) or f.unit.exact is not None:
@@ -252,8 +252,8 @@ class _WindowNames(Exception):
 
 
 def _loop_body_once(
-    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
-    begin: Callable[[], None], handed: set[str],
+    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, object]],
+    explicit: bool, begin: Callable[[], None], handed: set[str],
 ) -> None:  # fmt: skip
     before = dict(f.names)
     stays_put = f.build.in_core and not (explicit and f.unit.exact is not None)
@@ -368,8 +368,8 @@ def _changed_windows(
 
 
 def _after_loop(
-    f: Frame, node: ast.For | ast.While, before: dict[str, Any], changed: dict[str, Value], explicit: bool,
-    args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None,
+    f: Frame, node: ast.For | ast.While, before: Mapping[str, object], changed: dict[str, Value],
+    explicit: bool, args: list[tuple[str, object, Value | None]], yielded: Sequence[object] | None,
 ) -> None:  # fmt: skip
     """Set the names after a loop: its results; names that it sets and does not give cannot be read."""
     inside = dict(f.names)
@@ -398,7 +398,10 @@ def _after_loop(
 
 
 def _fresh(
-    f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
+    f: Frame,
+    node: ast.For | ast.While,
+    before: Mapping[str, object],
+    args: list[tuple[str, object, Value | None]],
 ) -> list[tuple[str, Value]]:
     """Return names that a loop first sets and that are read after it, with the values of the last
     iteration."""
@@ -414,7 +417,7 @@ def _fresh(
     return found
 
 
-def _is_task_now(value: Any) -> bool:
+def _is_task_now(value: object) -> bool:
     return value is None or (isinstance(value, Value) and is_task(value.type))
 
 

@@ -4,7 +4,7 @@ the names that it sets and that are read later."""
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Mapping
 
 from ...diag import Span
 from ..control import ControlRegion
@@ -177,7 +177,7 @@ def _read_region(
         bind(f, task, tid)
 
 
-def _leaves(f: Frame, name: str, before: dict[str, Any], block: Block) -> bool:
+def _leaves(f: Frame, name: str, before: Mapping[str, object], block: Block) -> bool:
     """Return True if the value of a name is made in a region and read after it."""
     value = f.names.get(name)
     made = isinstance(value, Value) and value is not before.get(name) and inside(value, block)

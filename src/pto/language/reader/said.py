@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -43,12 +43,12 @@ def _count(value: Any) -> str:
     return "a whole number" if not _whole(value) else "" if value > 0 else "a number of at least 1"
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     fits = isinstance(value, str) and (not value or (value.isidentifier() and not keyword.iskeyword(value)))
     return "" if fits else "an identifier"
 
 
-def _several(value: Any) -> bool:
+def _several(value: object) -> bool:
     return isinstance(value, list | tuple)
 
 
@@ -110,14 +110,14 @@ _OF = {
 
 
 @cache
-def _signature(form: Callable[..., Any]) -> inspect.Signature:
+def _signature(form: Callable[..., object]) -> inspect.Signature:
     return inspect.signature(form)
 
 
 def check_said(
-    form: Callable[..., Any],
-    args: list[Any],
-    kwargs: dict[str, Any],
+    form: Callable[..., object],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
     place: Callable[[inspect.Signature, str], Span | None],
 ) -> None:
     """Reject a wrong option of a form. `place` finds the source location of a parameter's argument."""

@@ -33,7 +33,7 @@ class PythonFile:
         found = self._functions.get((line, name))
         return found if isinstance(found, ast.FunctionDef) else None
 
-    def node(self, place: tuple[Any, ...]) -> ast.AST | None:
+    def node(self, place: tuple[object, ...]) -> ast.AST | None:
         """Return the expression at the position of a code object (first line, last line, first and last
         column); without columns, the statement of the line."""
         if not self._places:
@@ -93,7 +93,7 @@ def class_at(cls: type) -> Span | None:
     return file.span(nodes[-1]).head if nodes else None
 
 
-def file_of(function: Callable[..., Any]) -> tuple[PythonFile, ast.FunctionDef]:
+def file_of(function: Callable[..., object]) -> tuple[PythonFile, ast.FunctionDef]:
     """Return the file of a function, and its tree."""
     code = function.__code__
     file = file_at(code.co_filename, function.__globals__)
@@ -107,7 +107,7 @@ def file_of(function: Callable[..., Any]) -> tuple[PythonFile, ast.FunctionDef]:
     return file, node
 
 
-def surroundings(function: Callable[..., Any], enclosing: Mapping[str, Any]) -> Callable[[str], Any]:
+def surroundings(function: Callable[..., object], enclosing: Mapping[str, object]) -> Callable[[str], Any]:
     """Return what finds a name that a function sees from where it is written; it raises KeyError."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 

@@ -114,7 +114,7 @@ def _unnamed(target: ast.expr) -> bool:
     return isinstance(last, ast.Name) and last.id == "_"
 
 
-def _nobody_asks(task: Any) -> None:
+def _nobody_asks(task: object) -> None:
     """Drop the task result of a submission, because no name takes it."""
     if isinstance(task, Value) and task.type.dtype == TASK_ID and task.op is not None:
         if task.op.name == "call" and task in task.op.results:

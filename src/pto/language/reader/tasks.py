@@ -126,7 +126,7 @@ def _written(op: Op) -> Iterator[Value]:
             yield from (v for name, arg in o.args.items() if writes(o, name) for v in values_in(arg))
 
 
-def _comes_after(task: Any, writer: Op) -> bool:
+def _comes_after(task: object, writer: Op) -> bool:
     """Return True if a wait for a task implies a wait for another; unknown cases count as True."""
     op = task.op if isinstance(task, Value) else None
     if op is None or op is writer or op.name not in ("call", "region", "task_dummy"):
@@ -140,7 +140,7 @@ _COMPARED = ("i8", "i16", "i32", "i64")
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _condition(f: Frame, given: Any) -> Any:
+def _condition(f: Frame, given: object) -> Any:
     """Return the parts of a predicate, which is tested when the task could begin: tensor, offset of the
     element, comparison, number."""
     if given is None or (isinstance(given, tuple) and len(given) == 4):
