@@ -424,7 +424,7 @@ def test_operators(tmp_path: Path) -> None:
 #: Operators of the cube, which have tests of their own.
 ELSEWHERE = {
     "matmul", "matmul_acc", "matmul_bias", "move", "create_l1", "batch_matmul", "batch_matmul_acc", "gemv",
-    "operation",
+    "operation", "assume",
 }  # fmt: skip
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+import pto
 import pto.language as pl
 from pto.proof.prove import PROVED, REFUTED
 
@@ -73,3 +75,49 @@ def test_a_window_that_may_leave_its_tensor() -> None:
     assert proof.verdict == REFUTED and "may leave its tensor" in str(proof)
     x = np.zeros((128, 64), np.float32)
     assert rows.prove(x, x.copy()).ok
+
+
+@pl.jit
+def stated(x: pl.Tensor[[ROWS, 64], pl.FP32], y: pl.Out[pl.Tensor[[ROWS, 64], pl.FP32]]):
+    rows = pl.tensor.dim(x, 0)
+    pl.assume(rows % 32 == 0)
+    for r in pl.range(0, rows, TILE):
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="stated_rows"):
+            t = pl.load(x, [r, 0], [TILE, 64])
+            pl.store(pl.add(t, t), [r, 0], y)
+    return y
+
+
+def test_assumptions_in_the_program() -> None:
+    """A proof uses them, a call checks them, and the program as text has them."""
+    assert stated.prove().ok
+    x = np.ones((64, 64), np.float32)
+    y = np.zeros_like(x)
+    stated(x, y)
+    assert (y == 2).all()
+    with pytest.raises(Exception, match=r"stated assumes \(\(ROWS % 32\) == 0\)"):
+        stated(x[:33].copy(), y[:33].copy())
+    with pytest.raises(Exception, match="stated assumes"):
+        stated.run(x[:33].copy(), y[:33].copy())
+    assert "'assume': ['((ROWS % 32) == 0)']" in stated.compile().lowered.as_python()
+
+
+def test_assumptions_that_cannot_be() -> None:
+    @pl.jit
+    def data(x: pl.Tensor[[ROWS, 64], pl.FP32], y: pl.Out[pl.Tensor[[ROWS, 64], pl.FP32]]):
+        pl.assume(pl.tensor.read(x, [0, 0]) > 1.0)
+        y[:] = x
+        return y
+
+    with pytest.raises(pto.DiagnosticError, match="expected a condition on extents"):
+        data.compile()
+
+    @pl.jit
+    def constant(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        pl.assume(x.shape[0] == 3)
+        y[:] = x
+        return y
+
+    x = np.zeros((64, 64), np.float32)
+    with pytest.raises(pto.DiagnosticError, match="the assumption does not hold"):
+        constant.compile(x, x.copy())

@@ -222,6 +222,8 @@ class Block:
 IN, OUT, INOUT = "in", "out", "inout"
 #: The hidden parameter of mixed kernels: memory for FIFOs between cores (passes/mixed.py).
 FIFO_SLOTS = "fifo_slots"
+#: The attribute of a function with the conditions that its callers satisfy, as texts.
+ASSUMED = "assume"
 #: Kinds of functions with foreign bodies: C++, and Python that a task runs.
 FOREIGN = ("extern", "python")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir import Function, Value
+from ..ir import ASSUMED, Function, Value
 from ..ir.build import Build
+from ..ir.writer import BETWEEN
 from ..problems import ARGUMENTS, TYPE
 from ..types import Annotation, written_type
 from .core import operator
@@ -26,6 +27,45 @@ def static_assert(b: Build, condition: object, message: str = "") -> None:
                help="assert conditions on shapes and constants")  # fmt: skip
     if not condition:
         b.fail(ARGUMENTS, message or "static_assert failed", "condition")
+
+
+@operator
+def assume(b: Build, condition: object) -> None:
+    """State a condition on extents and numbers of the call, such as `ROWS % 32 == 0`: proofs rely on it, and
+    a call that breaks it is refused."""
+    if isinstance(condition, bool):
+        if not condition:
+            b.fail(ARGUMENTS, "the assumption does not hold", "condition")
+        return
+    outer = b.block.outer
+    if not isinstance(outer, Function):
+        b.fail(ARGUMENTS, "cannot assume inside a block: pl.assume stands in the body of a function")
+    text = _condition(condition) if isinstance(condition, Value) else ""
+    if not text:
+        b.fail(ARGUMENTS, "expected a condition on extents and whole numbers", "condition",
+               help="for example pl.assume(ROWS % 32 == 0)")  # fmt: skip
+    attributes = outer.attrs.setdefault("func_attr", {})
+    attributes[ASSUMED] = [*attributes.get(ASSUMED, ()), text]
+
+
+def _condition(x: object) -> str:
+    """Return the text of a number of the caller; empty for another one."""
+    if not isinstance(x, Value):
+        return str(x) if isinstance(x, int) else ""
+    op = x.op
+    if op is None:
+        return x.name
+    if op.name == "const":
+        return _condition(op.args["value"])
+    name = op.name.removeprefix("scalar.")
+    args = [_condition(a) for k, a in op.args.items() if k != "dtype"]
+    if name == op.name or not all(args):
+        return ""
+    if name == "cast":
+        return args[0]
+    if name in ("min", "max"):
+        return f"{name}({', '.join(args)})"
+    return f"({args[0]} {BETWEEN[name]} {args[1]})" if name in BETWEEN else ""
 
 
 #: Attributes that only a decorator can set, since they are needed before the body is read.

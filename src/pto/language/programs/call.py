@@ -35,6 +35,7 @@ def specialised(
     given = arguments.bound(function.declared, args, kwargs)
     values = list(given.values())
     made, key = _cached(function, arguments.types_of(function.declared, given), config, target, values)
+    made.check_assumed(values)
     return made, values, key
 
 

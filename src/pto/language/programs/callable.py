@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ...ir.assumptions import Assumption
 from ...isa.record import Record
 from ..dtypes import DataType
 from ..enums import BackendType
@@ -123,6 +124,11 @@ class CallableProgram:
             out.append(v)
         return out
 
+    @property
+    def assumed(self) -> Sequence[Assumption]:
+        """Return the conditions that every call satisfies."""
+        return ()
+
     def check(self, values: Sequence[Any]) -> None:
         """Reject values that do not match the parameters."""
         if len(values) != len(self.params):
@@ -137,6 +143,23 @@ class CallableProgram:
                     f"expected a tensor for '{p.name}' of {self.name}", got=type(v).__name__
                 )
             self._check_array(p, arguments.as_numpy(v), arguments.element_type(v), extents)
+        self.check_assumed(values)
+
+    def check_assumed(self, values: Sequence[object]) -> None:
+        """Reject values that break a condition of the program."""
+        if not self.assumed:
+            return
+        named: dict[str, int] = {}
+        for p, v in zip(self.params, values, strict=True):
+            if p.shape is None and isinstance(v, int):
+                named[p.name] = v
+            for d, n in zip(p.shape or (), getattr(v, "shape", ()), strict=False):
+                if isinstance(d, str):
+                    named[d] = int(n)
+        for one in self.assumed:
+            if named.keys() >= {*one.names} and not one.holds(named):
+                got = ", ".join(f"{n} = {named[n]}" for n in one.names)
+                raise arguments.refuse(f"{self.name} assumes {one.text}", got=got)
 
     def _check_array(self, p: CallParam, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
         where = f"'{p.name}' of {self.name}"

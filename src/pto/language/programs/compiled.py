@@ -14,11 +14,12 @@ from ... import knobs
 from ...diag import Diagnostic, DiagnosticError, has_errors, render
 from ...engine import journal
 from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, summary
+from ...ir.assumptions import Assumption
 from ...perf.hazards import as_errors, problems
 from ..advice import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from ..graphs.orchestrate import orchestration
 from ..graphs.serial import Serial, SerialTensor, SharedWindows
-from ..ir import IN, OUT, Function, TensorType, Value
+from ..ir import ASSUMED, IN, OUT, Function, TensorType, Value
 from . import arguments
 from .callable import CallableProgram, CallParam, SavableProgram
 from .lower import LoweredProgram, lowered
@@ -118,6 +119,11 @@ class Compiled(SavableProgram):
             else:
                 found.append(CallParam(name, p.value.type.dtype, None, IN))
         return found
+
+    @cached_property
+    def assumed(self) -> Sequence[Assumption]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        written = {**self.entry.attrs, **self.entry.attrs.get("func_attr", {})}.get(ASSUMED, ())
+        return [Assumption(text) for text in written]
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
         if self.lowered.fixed:

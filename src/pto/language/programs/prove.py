@@ -82,6 +82,7 @@ def prove_program(
     made: Compiled, assume: Sequence[str] = (), properties: Sequence[str] = EVERY, timeout: float = 60.0
 ) -> ProgramProof:
     """Prove the kernels of a program, or find values that break them."""
+    assume = [*(one.text for one in made.assumed), *assume]
     parameters = parameters_for([Assumption(text) for text in assume])
     done, entry = made.lowered, made.entry
     found = ProgramProof(entry.name)
