@@ -41,8 +41,11 @@ _SEVERITY = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "note": lsp.DiagnosticSeverity.Information,
 }
-#: Seconds after the last change until memory of earlier texts is released.
-_IDLE = 1.0
+#: Seconds after the last change until the memory of earlier texts is released, and checks without a release.
+_IDLE = 0.25
+_MOST_KEPT = 8
+#: Most seconds between a change and its check.
+_LONGEST_REST = 1.0
 
 
 class PtoServer(LanguageServer):
@@ -54,6 +57,7 @@ class PtoServer(LanguageServer):
         self._documents: dict[str, Document] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._cleaning: asyncio.TimerHandle | None = None
+        self._kept = 0  # checks since memory was released
         self._seconds = self._ended = 0.0  # length and end of the last check
 
     # -- documents -----------------------------------------------------------------------------------------
@@ -68,14 +72,12 @@ class PtoServer(LanguageServer):
 
     def _read(self, uri: str, text: str, version: int | None) -> Document:
         start = time.perf_counter()
-        gc.disable()  # a check makes many objects and drops none
-        try:
-            encoding = self.server_capabilities.position_encoding or "utf-16"
-            path = to_fs_path(uri) or uri
-            text = text.encode("utf-8", "replace").decode("utf-8")  # JSON may contain halves of characters
-            found = Document(path, text, version, lsp.PositionEncodingKind(encoding).value, self._checked)
-        finally:
-            gc.enable()
+        encoding = lsp.PositionEncodingKind(self.server_capabilities.position_encoding or "utf-16").value
+        text = text.encode("utf-8", "replace").decode("utf-8")  # JSON may contain halves of characters
+        self._kept += 1
+        if self._kept > _MOST_KEPT:
+            self._clean()
+        found = Document(to_fs_path(uri) or uri, text, version, encoding, self._checked)
         self._documents[uri] = found
         self._ended = time.perf_counter()
         self._seconds = self._ended - start
@@ -100,10 +102,15 @@ class PtoServer(LanguageServer):
         if (old := self._waiting.pop(uri, None)) is not None:
             old.cancel()
         rest = self._seconds - (time.perf_counter() - self._ended)
-        self._waiting[uri] = loop.call_later(0 if now else max(0.0, min(rest, _IDLE)), self._publish, uri)
+        delay = 0.0 if now else max(0.0, min(rest, _LONGEST_REST))
+        self._waiting[uri] = loop.call_later(delay, self._publish, uri)
         if self._cleaning is not None:
             self._cleaning.cancel()
-        self._cleaning = loop.call_later(_IDLE, gc.collect)
+        self._cleaning = loop.call_later(_IDLE, self._clean)
+
+    def _clean(self) -> None:
+        self._kept = 0
+        gc.collect()
 
     def _publish(self, uri: str) -> None:
         self._waiting.pop(uri, None)
@@ -194,7 +201,8 @@ def make_server(check: Check) -> PtoServer:
     for method, options, handler in _HANDLERS:
         server.feature(method, options)(_bound(server, handler))
     gc.collect()
-    gc.freeze()  # the instruction table stays
+    gc.freeze()  # what is loaded stays
+    gc.disable()  # memory is released between checks, not during them
     return server
 
 
