@@ -84,7 +84,7 @@ def launches(
                 top = {"blocks": 4}.get(name, most if s is p else max(1, most // 30))
                 values[s] = rng.randint(low, max(low, min(high, top)))
         named = {name: int(value_of(p, values)) for name, p in context.parameters.items()}
-        key = tuple(v for name, v in named.items() if name not in ("block", "subblock"))
+        key = tuple(v for name, v in named.items() if name)
         if key in tried or not all(one.holds(named) for one in given):
             if not values:
                 break

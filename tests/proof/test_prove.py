@@ -155,6 +155,41 @@ def test_grid_barrier() -> None:
     assert without["blocks"].verdict == REFUTED and without["pipes"].ok
 
 
+PARTS = """!tile = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.tensor_view<16x64xf32>
+!window = !pto.partition_tensor_view<16x64xf32>
+
+func.func @parts(%y: !pto.ptr<f32>, %block: index, %blocks: index) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %c1024 = arith.constant 1024 : index
+  %zero = arith.constant 0.0 : f32
+  %b64 = pto.get_block_idx
+  %b = arith.index_cast %b64 : i64 to index
+  %at = arith.muli %b, %c1024 : index
+  %p = pto.addptr %y, %at : !pto.ptr<f32> -> !pto.ptr<f32>
+  %v = pto.make_tensor_view %p, shape = [%c16, %c64], strides = [%c64, %c1] : !view
+  %w = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c64] : !view -> !window
+  %t = pto.alloc_tile : !tile
+  pto.texpands ins(%zero : f32) outs(%t : !tile)
+  pto.tstore ins(%t : !tile) outs(%w : !window)
+  return
+}
+"""
+
+
+def test_parts_of_an_array() -> None:
+    """A pointer that moves with the block. Parameters may have the names of what a launch has."""
+    proof = prove(pto.parse(PARTS))
+    assert proof.ok and "%y holds 1024 * block# + 1024 elements" in proof.assumptions
+    same = prove(pto.parse(PARTS.replace("arith.muli %b, %c1024", "arith.muli %b, %block")))
+    assert same["blocks"].verdict == REFUTED and same["pipes"].ok
+    half = prove(pto.parse(PARTS.replace("%c1024 = arith.constant 1024", "%c1024 = arith.constant 512")))
+    assert half["blocks"].verdict == REFUTED and half["bounds"].ok
+
+
 def test_an_impossible_time(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = prove(pto.parse(SLOTS), timeout=1e-9)
     assert verdicts(proof) == "uuuu" and "takes more than" in proof["bounds"].reasons[0].message

@@ -127,9 +127,7 @@ def report(path: str, proof: Proof, form: str) -> None:
 def _values(v: Verdict) -> str:
     assert v.counterexample is not None
     values = v.counterexample.launch.values
-    return (
-        ", ".join(f"{n} = {x}" for n, x in values.items() if n not in ("block", "subblock")) or "every launch"
-    )
+    return ", ".join(f"{n} = {x}" for n, x in values.items()) or "every launch"
 
 
 def command(path: str, proof: Proof, v: Verdict, arrays: str = "") -> str:

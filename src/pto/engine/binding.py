@@ -86,12 +86,14 @@ class Binding:
         given = assumptions_of(self.kernel.functions)
         if not given:
             return []
-        numbers: dict[str, int] = {} if self.blocks is None else {"blocks": self.blocks}
+        numbers: dict[str, int] = {}
         for name, value in values.items():
             if isinstance(value, View):
                 numbers.update((f"{name}.shape[{n}]", d) for n, d in enumerate(value.dims))
             elif isinstance(value, int):
                 numbers[name] = value
+        if self.blocks is not None:
+            numbers["blocks"] = self.blocks
         return [
             self._problem(
                 "PTO-E2019", f"'@{self.kernel.name}' assumes {one.text}", None,

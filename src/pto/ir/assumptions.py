@@ -27,7 +27,7 @@ class Assumption:
 
     def __init__(self, text: str, span: Span | None = None) -> None:
         self.text, self.span = text, span
-        plain = _EXTENT.sub(r"\1__shape__\2", text.replace("%", " % ").replace("%  ", "%")[:_MOST_TEXT])
+        plain = _EXTENT.sub(r"\1__shape__\2", text[:_MOST_TEXT])
         try:
             self._expression = meaning.read(plain.strip())
         except (meaning.BadMeaning, RecursionError, ValueError, MemoryError) as e:

@@ -94,12 +94,11 @@ class ProofContext:
         self.block: Int = 0
         if _asks_blocks(kernel):
             self.blocks = given.parameter("blocks", 1, MOST_BLOCKS) if launch is None else launch.blocks
-            self.block = symbol("block", 0, (high(self.blocks) or MOST_BLOCKS) - 1)
+            self.block = symbol("block#", 0, (high(self.blocks) or MOST_BLOCKS) - 1)
             solver.assume(self.block < self.blocks)
-            self.parameters["block"] = self.block
         self.subblock: Int = 0
         if self.mixed and kernel.subblocks > 1:
-            self.subblock = self.parameters["subblock"] = symbol("subblock", 0, kernel.subblocks - 1)
+            self.subblock = symbol("subblock#", 0, kernel.subblocks - 1)
         #: Kinds of core and their functions: the second vector core has a symbol for its number.
         self.roles = list(dict.fromkeys((kind, _prepared(self.module, f)) for kind, _, f in kernel.roles))
         self.accesses: dict[object, GlobalAccess] = {}
@@ -128,7 +127,8 @@ class ProofContext:
         if name in SPMD:
             return (self.block, self.blocks, self.subblock)[SPMD.index(name)]
         root = self.roots.get(value, value)
-        name = root.name
+        # the name of a parameter, which `blocks` of the launch has already
+        name = root.name if root.name != "blocks" else "%blocks"
         if isinstance(type, PtrType) and type.space == "gm" and type.elem.bits:
             return PointerTerm(root, 0, type.elem.bits)
         if isinstance(type, ViewType) and type.bits:
@@ -174,7 +174,8 @@ class ProofContext:
         own = getattr(root.type, "bits", bits) or bits
         if own != bits:
             end = -floordiv(-end * bits, own)
-        self.needs.setdefault(root, {})[repr(end)] = end
+        loose = any(t.args[1] is not None for t in symbols(end))  # of an iteration, or of data
+        self.needs.setdefault(root, {})["all" if loose else repr(end)] = LARGEST if loose else end
 
     # -- candidates ------------------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class ProofContext:
             limits: list[Truth] = []
             for name, p in self.parameters.items():
                 if p.kind != "truth":
-                    limits.append(p <= max(p.low or 0, blocks if name in ("blocks", "block") else most))
+                    limits.append(p <= max(p.low or 0, blocks if name == "blocks" else most))
             small = self.solver.model([*facts, *limits], 1.0)
             if small is not None and not isinstance(small, bool):
                 return small

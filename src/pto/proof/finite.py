@@ -59,7 +59,7 @@ def _is_float(value: Value) -> bool:
 
 def launches(context: ProofContext) -> Iterator[Model] | None:
     """Return the values of all launches; None if there are too many."""
-    terms = [p for name, p in context.parameters.items() if name not in ("block", "subblock")]
+    terms = list(context.parameters.values())
     if context.launch is not None:
         terms += [v for v in (*context.launch.values, context.launch.blocks) if isinstance(v, Term)]
     free = list(dict.fromkeys(s for t in terms for s in t.symbols))

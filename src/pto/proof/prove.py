@@ -247,7 +247,8 @@ def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():
         if _is_pointer(root) and context.launch is None:
-            said.append(f"%{root.name} holds {' and '.join(map(repr, ends.values()))} elements")
+            texts = ["all" if text == "all" else repr(end) for text, end in ends.items()]
+            said.append(f"%{root.name} holds {' and '.join(texts)} elements")
     if sum(_is_array(a) for a in context.args) > 1:
         said.append("arrays do not overlap")
     return list(dict.fromkeys(said))

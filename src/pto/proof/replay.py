@@ -17,7 +17,7 @@ from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
 from .context import ProofContext
 from .findings import PROPERTIES, Candidate
 from .solver import Model
-from .terms import Int, Term, symbols, value_of
+from .terms import Int, Term, replaced, symbols, value_of
 
 #: Limits of a replay: bytes of arrays, seconds, steps.
 _MOST_BYTES = 1 << 28
@@ -59,6 +59,10 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
     def value(x: Int) -> int:
         return int(value_of(x, {s: model.get(s, s.low or 0) for s in symbols(x)}))
 
+    # an array holds what all blocks need
+    blocks = value(context.blocks)
+    last = {t: n - 1 for t, n in ((context.block, blocks), (context.subblock, 2)) if isinstance(t, Term)}
+
     args: list[Any] = []
     texts: list[str] = []
     total = 0
@@ -69,7 +73,9 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
         type = a.type
         if isinstance(type, PtrType | ViewType | MemRefType):
             if isinstance(type, PtrType):
-                shape = [max(least, *(value(n) for n in context.needs.get(a, {"": 1}).values()))]
+                shape = [
+                    max(least, *(value(replaced(n, last)) for n in context.needs.get(a, {"": 1}).values()))
+                ]
             else:
                 shape = [value(d) for d in getattr(found, "dims", ()) or [d or 1 for d in type.dims]]
             dtype = str(type.dtype)
@@ -88,7 +94,7 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
         else:
             return None
     values = {name: value(p) for name, p in context.parameters.items()}
-    return Launchables(args, texts, value(context.blocks), values)
+    return Launchables(args, texts, blocks, values)
 
 
 def confirmed(
@@ -105,7 +111,7 @@ def confirmed(
         for report in reports(context, launch, PROPERTIES[prop][0]):
             if is_of(prop, report.code) and not places.isdisjoint(_lines(report)):
                 return Counterexample(c, launch, report), tried
-        shown = ", ".join(f"{n} = {v}" for n, v in launch.values.items() if n not in ("block", "subblock"))
+        shown = ", ".join(f"{n} = {v}" for n, v in launch.values.items())
         tried.append(f"{c.why}: perhaps for {shown or 'every launch'}, where a run reports nothing")
     return None, tried
 

@@ -231,8 +231,10 @@ class ProofWalk:
         self.claim(op, s)(step > 0, "the step of the loop is not positive")
         if NEVER in s.facts:
             return []
-        name = self._names.setdefault((op, s.calls), f"k{len(self._names)}")
-        k = symbol(name, 0, _most_trips(low, high, step), s.loops[-1].k if s.loops else "core")
+        most = _most_trips(low, high, step)  # in the name, because terms of one name are equal
+        counter = op.regions[0].blocks[0].args[0].name
+        name = self._names.setdefault((op, s.calls, most), f"{counter}#{len(self._names)}")
+        k = symbol(name, 0, most, s.loops[-1].k if s.loops else "core")
         loop = CountedLoop(op, k, low, high, step)
         body = op.regions[0].blocks[0]
         counted = _counted(body)

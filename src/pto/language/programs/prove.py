@@ -202,7 +202,7 @@ class _Tasks:
             self.names += 1
             known = is_int(start) and is_int(stop) and is_int(step)
             most = max(0, (stop - start - 1) // step) if known else LARGEST
-            self.env[counter] = found = start + step * symbol(f"k{self.names}", 0, most)
+            self.env[counter] = found = start + step * symbol(f"{counter.name}#{self.names}", 0, most)
             self.facts.append(found < stop)
             if isinstance(found, Term):
                 self.parameters.known.setdefault(counter.name, found)
