@@ -96,6 +96,8 @@ class ProofContext:
             self.blocks = given.parameter("blocks", 1, MOST_BLOCKS) if launch is None else launch.blocks
             self.block = symbol("block#", 0, (high(self.blocks) or MOST_BLOCKS) - 1)
             solver.assume(self.block < self.blocks)
+        vectors = sum(kind == "vector" for kind, _, _ in kernel.roles)
+        self.subblocks = min(max(1, vectors), kernel.subblocks)
         self.subblock: Int = 0
         if self.mixed and kernel.subblocks > 1:
             self.subblock = symbol("subblock#", 0, kernel.subblocks - 1)

@@ -38,25 +38,18 @@ def _numbers(s: State, values: list[Value]) -> tuple[Any, ...] | None:
 # -- queries -----------------------------------------------------------------------------------------------
 
 
-@handler("get_block_idx")
-def _block(walk: ProofWalk, op: Operation, s: State) -> None:
-    s.env[op.result] = walk.context.block
+_OF_LAUNCH: dict[str, Callable[[ProofWalk], Int]] = {
+    "get_block_idx": lambda walk: walk.context.block,
+    "get_block_num": lambda walk: walk.context.blocks,
+    "get_subblock_idx": lambda walk: walk.context.subblock if walk.kind == "vector" else 0,
+    "get_subblock_num": lambda walk: walk.context.subblocks,
+}
 
 
-@handler("get_block_num")
-def _blocks(walk: ProofWalk, op: Operation, s: State) -> None:
-    s.env[op.result] = walk.context.blocks
-
-
-@handler("get_subblock_idx")
-def _subblock(walk: ProofWalk, op: Operation, s: State) -> None:
-    s.env[op.result] = walk.context.subblock if walk.kind == "vector" else 0
-
-
-@handler("get_subblock_num")
-def _subblocks(walk: ProofWalk, op: Operation, s: State) -> None:
-    roles = [kind for kind, _, _ in walk.context.kernel.roles]
-    s.env[op.result] = min(max(1, roles.count("vector")), walk.context.kernel.subblocks)
+@handler(*_OF_LAUNCH)
+def _of_launch(walk: ProofWalk, op: Operation, s: State) -> None:
+    assert op.row is not None
+    s.env[op.result] = _OF_LAUNCH[op.row.name](walk)
 
 
 @handler("get_tensor_view_dim", "memref.dim")

@@ -45,9 +45,17 @@ def check(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Ite
         yield f"the conditions of '{kind}' are not followed", ("bounds",)
 
 
-def checks(*algorithms: str) -> Callable[[Check], Check]:
+def checks(*algorithms: str, tiles: str = "") -> Callable[[Check], Check]:
+    """Register a check; these operands have to be tiles that are followed."""
+
     def register(function: Check) -> Check:
-        CHECKS.update(dict.fromkeys(algorithms, function))
+        def checked(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+            if all(isinstance(args.get(name), TileTerm) for name in tiles.split()):
+                yield from function(walk, op, s, args)
+            else:
+                yield "its operands are not followed", ACCESSES
+
+        CHECKS.update(dict.fromkeys(algorithms, checked))
         return function
 
     return register
@@ -69,8 +77,8 @@ def _transfer(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) ->
     extent = views.matrix_shape(layout, five, tiles.block_elements(view.bits))  # type: ignore[arg-type]
     shape: tuple[Int, Int] = tile.valid
     if tile is dst:
-        known = (tuple(map(_plain, x)) for x in (tile.valid, extent))
-        shape = views.loaded(walk.profile.isa, tile.type.loc, tile.layout, layout, *known)  # type: ignore[arg-type]
+        isa, loc = walk.profile.isa, tile.type.loc
+        shape = views.loaded(isa, loc, tile.layout, layout, tile.valid, extent)  # type: ignore[arg-type]
         room = both(*(n <= m for n, m in zip(shape, tile.shape, strict=True)))
         walk.claim(op, s)(room, "the tile has no room for the window")
         if not views.is_bounded(walk.profile.isa, layout):
@@ -79,10 +87,6 @@ def _transfer(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) ->
         both(*(n <= m for n, m in zip(shape, extent, strict=True))),
         "the window does not hold the valid region of the tile",
     )
-
-
-def _plain(x: Int) -> Int:
-    return x
 
 
 def _layout(op: Operation, tile: TileTerm, view: ViewTerm) -> str | None:
@@ -112,10 +116,10 @@ def _product(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> 
     walk.claim(op, s)(both(m <= rows, n <= cols), "the destination does not hold the product")
 
 
-@checks("move")
+@checks("move", tiles="src dst")
 def _move(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    src, dst = args.get("src"), args.get("dst")
-    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm) or "tmp" in args:
+    src, dst = args["src"], args["dst"]
+    if "tmp" in args:
         yield "its operands are not followed", ACCESSES
         return
     whole = src.valid if walk.profile.isa == "cpu" else src.shape
@@ -144,44 +148,32 @@ def _window(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> I
     walk.claim(op, s)(both(*inside), "the window leaves the whole tile")
 
 
-@checks("transposition")
+@checks("transposition", tiles="src dst")
 def _transposed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    src, dst = args.get("src"), args.get("dst")
-    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm):
-        yield "its operands are not followed", ACCESSES
-        return
+    src, dst = args["src"], args["dst"]
     fits = both(src.valid[0] <= dst.shape[1], src.valid[1] <= dst.shape[0])
     walk.claim(op, s)(fits, "the destination does not hold the transpose")
+    yield from ()
 
 
-@checks("merge")
+@checks("merge", tiles="src dst")
 def _merged(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    src, dst = args.get("src"), args.get("dst")
-    if not isinstance(src, TileTerm) or not isinstance(dst, TileTerm):
-        yield "its operands are not followed", ACCESSES
-    elif "src1" not in args and not walk.holds(s)(dst.valid[1] <= src.shape[1]):
+    if "src1" not in args and not walk.holds(s)(args["dst"].valid[1] <= args["src"].shape[1]):
         yield "the source may be shorter than the destination", ("bounds",)
 
 
-@checks("concatenation")
+@checks("concatenation", tiles="src0 src1 dst")
 def _joined(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    a, b, dst = args.get("src0"), args.get("src1"), args.get("dst")
-    if not isinstance(a, TileTerm) or not isinstance(b, TileTerm) or not isinstance(dst, TileTerm):
-        yield "its operands are not followed", ACCESSES
-    elif "src0Idx" not in args:
-        fits = a.valid[1] + b.valid[1] <= dst.shape[1]
+    if "src0Idx" not in args:
+        fits = args["src0"].valid[1] + args["src1"].valid[1] <= args["dst"].shape[1]
         walk.claim(op, s)(fits, "the destination has no room for both sources")
+    yield from ()
 
 
-@checks("gather")
+@checks("gather", "gather blocks")
 def _gathered(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    if "indices" in args:
+    if "indices" in args or "offsets" in args:
         yield "its indices are data", ("bounds",)
-
-
-@checks("gather blocks")
-def _blocks(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    yield "its offsets are data", ("bounds",)
 
 
 @checks("gather from memory", "scatter to memory", "prefetch")

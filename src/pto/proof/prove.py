@@ -13,7 +13,8 @@ from ..diag import Diagnostic, DiagnosticError, render
 from ..engine.launch import kernel as launched
 from ..engine.reference.kernel import ReferenceKernel
 from ..ir.assumptions import Assumption, assumptions_of
-from ..ir.core import Module, Operation, Value
+from ..ir.core import Module, Operation
+from ..ir.types import MemRefType, PtrType, ViewType
 from .blocks import across
 from .context import LARGEST, MOST_BLOCKS, Launch, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
@@ -246,21 +247,9 @@ def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
     for name, (low, high) in context.ranges.items():
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():
-        if _is_pointer(root) and context.launch is None:
+        if isinstance(root.type, PtrType) and context.launch is None:
             texts = ["all" if text == "all" else repr(end) for text, end in ends.items()]
             said.append(f"%{root.name} holds {' and '.join(texts)} elements")
-    if sum(_is_array(a) for a in context.args) > 1:
+    if sum(isinstance(a.type, PtrType | ViewType | MemRefType) for a in context.args) > 1:
         said.append("arrays do not overlap")
     return list(dict.fromkeys(said))
-
-
-def _is_pointer(value: Value) -> bool:
-    from ..ir.types import PtrType
-
-    return isinstance(value.type, PtrType)
-
-
-def _is_array(value: Value) -> bool:
-    from ..ir.types import MemRefType, PtrType, ViewType
-
-    return isinstance(value.type, PtrType | ViewType | MemRefType)

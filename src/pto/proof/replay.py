@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -124,10 +125,11 @@ def reports(
     context: ProofContext, launch: Launchables, sanitizer: str, seed: int | None = None
 ) -> list[Diagnostic]:
     """Return the errors of a launch under one sanitizer: several hide reports of each other."""
+    left = max(1.0, min(_SECONDS, context.solver.deadline - monotonic()))
     try:
         result = context.kernel.run(
-            *launch.args, blocks=launch.blocks, sanitize=sanitizer, schedule=seed,
-            timeout=_SECONDS, max_steps=_STEPS,
+            *launch.args, blocks=launch.blocks, sanitize=sanitizer, schedule=seed, timeout=left,
+            max_steps=_STEPS,
         )  # fmt: skip
     except DiagnosticError as e:
         return e.diagnostics

@@ -108,29 +108,22 @@ class State:
     @property
     def here(self) -> list[Truth]:
         """Return all facts at this point."""
-        found: list[Truth] = list(self.facts)
-        for loop in self.loops:
-            found += [loop.at(loop.k) < loop.high, loop.step > 0, *self.rounds.get(loop.k, ())]
-        return [f for f in found if f is not True]
+        return [
+            *self.anytime,
+            *(f for loop in self.loops for f in self.rounds.get(loop.k, ()) if f is not True),
+        ]
 
     @property
     def anytime(self) -> list[Truth]:
         """Return the facts at this point that hold in each iteration."""
-        found: list[Truth] = list(self.facts)
-        for loop in self.loops:
-            found += [loop.at(loop.k) < loop.high, loop.step > 0]
-        return [f for f in found if f is not True]
+        loops = (f for loop in self.loops for f in (loop.at(loop.k) < loop.high, loop.step > 0))
+        return [*self.facts, *(f for f in loops if f is not True)]
 
     def learn(self, fact: Truth) -> None:
         """Add a fact of the path."""
         if isinstance(fact, Term) and fact not in self.facts:
             parts = fact.args if fact.kind == "and" else (fact,)
             self.facts += tuple(p for p in parts if p not in self.facts)  # type: ignore[misc]
-
-    def forget(self, symbols: Iterable[Term]) -> None:
-        """Drop the facts about symbols whose iteration is over."""
-        gone = frozenset(symbols)
-        self.facts = tuple(f for f in self.facts if gone.isdisjoint(f.symbols))
 
     def shape(self, core: Any, carried: Iterable[Value], facts: bool = True) -> tuple[Any, ...]:
         agents = [(p, self.clock.agent(core, p), found) for p, found in sorted(self.live.items()) if found]

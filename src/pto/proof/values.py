@@ -28,9 +28,6 @@ class Opaque:
     op: Operation | None
     why: str
 
-    def changed(self, change: Change) -> Opaque:
-        return self
-
     @property
     def key(self) -> str:
         return "?"
@@ -43,9 +40,6 @@ class PointerTerm:
     root: Value
     offset: Int
     bits: int
-
-    def changed(self, change: Change) -> PointerTerm:
-        return replace(self, offset=change(self.offset))
 
     @property
     def key(self) -> str:
@@ -67,10 +61,6 @@ class ViewTerm:
     layout: str
     nested: bool
     rising: bool  # no stride is negative
-
-    def changed(self, change: Change) -> ViewTerm:
-        parts = {n: tuple(map(change, getattr(self, n))) for n in ("dims", "strides", "offsets", "sizes")}
-        return replace(self, base=change(self.base), **parts)
 
     @property
     def key(self) -> str:
@@ -110,11 +100,6 @@ class TileTerm:
     def bits(self) -> int:
         return self.type.bits or 8
 
-    def changed(self, change: Change) -> TileTerm:
-        low = None if self.low is None else change(self.low)
-        at, valid = (change(self.at[0]), change(self.at[1])), (change(self.valid[0]), change(self.valid[1]))
-        return replace(self, low=low, at=at, valid=valid)
-
     @property
     def key(self) -> str:
         return f"tile {self.ident} {self.root} {self.low!r} {self.pitch} {self.at} {self.shape} {self.valid}"
@@ -149,9 +134,6 @@ class TileTerm:
         rows, cols = self.valid
         dense = True if is_int(rows) and rows == 1 else eq(cols, self.pitch[1])
         return self.low, self.low + ((rows - 1) * self.pitch[1] + cols) * (self.bits // 8), dense
-
-
-Descriptor = Opaque | PointerTerm | ViewTerm | TileTerm
 
 
 @dataclass(frozen=True)
