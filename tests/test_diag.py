@@ -28,6 +28,7 @@ from pto.diag import (
     sorted_by_place,
 )
 from pto.isa.meaning import BadMeaning
+from pto.language.ir.text import NothingDefined, NotPython
 from pto.language.programs.arguments import WrongArguments
 from pto.runtime.failures import RunFailure
 
@@ -336,7 +337,7 @@ def _errors() -> list[Exception]:
     d.notes.append(("because of this", Unread("other.pto").at(3, 4)))
     return [
         DiagnosticError([d, Diagnostic("PTO-E0001", "no place")]), RunFailure(d, 201), RunFailed([d], -5),
-        WrongArguments("too many"), BadMeaning("no meaning"),
+        WrongArguments("too many"), BadMeaning("no meaning"), NothingDefined([d]), NotPython([d]),
     ]  # fmt: skip
 
 

@@ -151,8 +151,9 @@ def test_a_core_is_named_in_deterministic_runs_only() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_page(page: Path, tmp_path: Path, tool_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if page.name == "objects.md":
-        pytest.importorskip("llvmlite")
+    needed = {"objects.md": "llvmlite", "prove.md": "z3"}.get(page.name)
+    if needed is not None:
+        pytest.importorskip(needed)
     if page.name not in COMPILE and packs.of_package() is not None:
         monkeypatch.setenv("PTO_CXX", "/bin/false")
     shell = Shell(tmp_path, tool_folder)

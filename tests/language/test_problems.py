@@ -849,7 +849,7 @@ def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None
     assert found_in(half_is_enough, X, X.copy()) == []
     assert found_in(decides, X, X.copy()) == [("PTO-E2203", 4)]
     result = half.run(X, X.copy(), sanitize="all")
-    assert "tload reads element (0, 32) of %t, which was never written" in str(result)
+    assert "tload reads element (0, 32) of %t, which no task has written before" in str(result)
     assert "in the task that is submitted here" in str(result)
 
 

@@ -74,7 +74,7 @@ def test_blocks_that_wait_for_later_blocks(threads: int) -> None:
     k(flags, out, blocks=40, threads=threads)
     assert out[:41].tolist() == list(range(140, 99, -1))
     (d,) = k.run(np.zeros(64, np.int32), out, blocks=2, threads=threads).diagnostics
-    assert d.code == "PTO-E2104" and "waits for a signal of %flags ge 1 (holds 0)" in d.message
+    assert d.code == "PTO-E2104" and "waits for a signal of %flags at byte 4 ge 1 (holds 0)" in d.message
 
 
 # -- programs of the reference engine's tests, with their own expectations ----------------------------------

@@ -33,6 +33,8 @@ class NothingDefined(DiagnosticError, ValueError):
 class NotPython(DiagnosticError, SyntaxError):
     """A text that Python cannot read. Programs for pypto expect a SyntaxError."""
 
+    __str__ = Exception.__str__  # that of SyntaxError does not survive a copy
+
 
 def _names(text: str, name: str) -> dict[str, Any]:
     """Execute a text and return its names; its lines are available to tracebacks, debuggers and
