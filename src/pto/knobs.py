@@ -54,7 +54,7 @@ KNOBS: dict[str, Knob] = {
             "",
             "default of --sanitize and sanitize=: names or all; warn reports unordered tasks of Python",
         ),
-        Knob("PTO_SAMPLE", "64", "default of --sample: blocks of each kind that sanitizers check, or all"),
+        Knob("PTO_SAMPLE", "16", "default of --sample: blocks of each kind that sanitizers check, or all"),
         Knob("PTO_STRICT_UNDEF", "", "any value is the default of --strict-undef"),
         Knob("PTO_BUILD_DIR", "build_output", "folder for the output of compiled Python programs"),
         Knob(

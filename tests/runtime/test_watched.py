@@ -195,7 +195,7 @@ def test_a_sample_of_each_kind_is_checked(door: str) -> None:
 
     assert left(None) == left("all") == []
     (why,) = left(2)
-    assert why.startswith("8 of 12 ") and why.endswith(", beyond the sample of 2")  # checked: 1, 2, 4, 8
+    assert why == "8 of 12 blocks, beyond the sample of 2"  # checked: number 1, 2, 4, 8
     with knobs.override(PTO_SAMPLE="2"):
         assert left(None) == [why]
     with pytest.raises(ValueError, match="expected a number of blocks or 'all' for sample, got 0"):
@@ -221,3 +221,44 @@ def through_one_tensor(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
             pl.store(pl.add(pl.load(t, [r, 0], [1, 64]), 1.0), [r, 0], y)
     return y
+
+
+@pl.jit
+def in_blocks(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    """The last of 7 blocks stores an element of its tile that it never wrote."""
+    t = pl.create_tensor([7, 64], dtype=pl.FP32)
+    for b in pl.spmd(7):
+        pl.store(pl.add(pl.load(x, [b, 0], [1, 64]), 1.0), [b, 0], t)
+    for b in pl.spmd(7):
+        row = pl.create_tile([1, 64], dtype=pl.FP32)
+        if b < 6:
+            row = pl.load(t, [b, 0], [1, 64])
+        pl.store(row, [b, 0], y)
+    return y
+
+
+def test_a_sample_of_the_blocks_of_a_task() -> None:
+    """Of a task with many blocks, the sample and the last block run under watch; all others run as without."""
+    x, y = np.arange(448, dtype=np.float32).reshape(7, 64), np.zeros((7, 64), np.float32)
+    for sample, left in ((1, 3), (2, 3), (5, 1), (7, 0)):
+        run = in_blocks.run(x, y, sanitize="undef", sample=sample)
+        assert [d.code for d in run.diagnostics] == ["PTO-E2203"] and not run.ok
+        assert np.array_equal(y[:6], x[:6] + 1)
+        assert set(run.unchecked.values()) == (
+            {f"{left} of 7 blocks, beyond the sample of {sample}"} if left else set()
+        )
+
+
+@pl.jit
+def meeting(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    for b in pl.spmd(4):
+        t = pl.load(x, [b, 0], [1, 64])
+        pl.system.syncall(core_type="aiv_only")
+        pl.store(pl.add(t, 1.0), [b, 0], y)
+    return y
+
+
+def test_blocks_that_wait_for_each_other_are_all_checked() -> None:
+    x, y = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
+    run = meeting.run(x, y, sanitize="undef", sample=1)
+    assert run.ok and not run.unchecked and (y == 2).all()

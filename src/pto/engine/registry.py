@@ -110,7 +110,7 @@ ENGINES: dict[str, Engine] = {
             "reference",
             "step by step under watch",
             "pto.engine.reference.kernel:made",
-            options=(*_WATCHED, "ranks", "timeline", "dry"),
+            options=(*_WATCHED, "ranks", "timeline", "dry", "only"),
             required=True,
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},

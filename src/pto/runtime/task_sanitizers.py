@@ -244,7 +244,7 @@ class Watch:
     def unchecked(self) -> dict[str, str]:
         """Return, after `problems`, kernels that were not checked in full, with the reason."""
         found = dict.fromkeys(sorted(self._split), "blocks against each other")
-        for name, why in self._sample.left("blocks with different traces").items():
+        for name, why in self._sample.left().items():
             found[name] = f"{found[name]}; {why}" if name in found else why
         return found
 

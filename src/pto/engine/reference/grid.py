@@ -8,7 +8,7 @@ rank has its own blocks, and one of them is always active, because ranks may wai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from time import monotonic
 from typing import Any, TextIO
 
@@ -71,6 +71,7 @@ class Grid:
         semantics: Semantics = SEMANTICS["hw"],
         timeout: float | None = None,
         dry: bool = False,
+        only: Collection[int] | None = None,
     ) -> None:
         self.program = program
         self.dry = dry
@@ -79,6 +80,7 @@ class Grid:
         self.roles = roles
         self.args = args
         self.blocks = blocks
+        self._only = only  # the blocks to run; None: all
         self.ranks = len(args)
         self.subblocks = max(1, sum(kind == "vector" for kind, _, _ in roles))
         self._outs = [out] if self.ranks == 1 else [_OfRank(out, rank) for rank in range(self.ranks)]
@@ -101,7 +103,7 @@ class Grid:
         self.active: list[Core] = []
         self.broken: RunError | None = None  # the first broken rule, only with observers
         self._ended: list[str] = []  # names of cores
-        self._started = [0] * self.ranks  # blocks of each rank
+        self._started = [0] * self.ranks  # blocks of each rank, those left out included
         self._began = False
         self.moves = 0  # a counter of progress
 
@@ -180,6 +182,8 @@ class Grid:
 
     def _start(self, rank: int) -> bool:
         block = self._started[rank]
+        while self._only is not None and block < self.blocks and block not in self._only:
+            block += 1
         if block >= self.blocks:
             return False
         index = rank * self.blocks + block
@@ -197,7 +201,7 @@ class Grid:
             if self.watch is not None:
                 self.watch.tell("core_started", core)
             self.begin(core, code)
-        self._started[rank] += 1
+        self._started[rank] = block + 1
         return True
 
     def make_core(self, *about: Any) -> Core:

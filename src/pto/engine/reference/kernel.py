@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -89,6 +89,8 @@ class ReferenceKernel(Launchable):
         ranks: World | None = None,
         timeline: Any = False,
         dry: bool = False,
+        only: Collection[int] | None = None,
+        processes: bool = False,
     ) -> Launch:
         """Begin a launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
         changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` has a list
@@ -105,7 +107,8 @@ class ReferenceKernel(Launchable):
 
         `timeline` adds a timeline of a machine to the result: True for the machine of the target, or a
         machine by name, by file of parameters or as `isa.timing.Machine`. `dry` issues all instructions and
-        computes no data, which requires that no scalar depends on data; arrays do not change.
+        computes no data, which requires that no scalar depends on data; arrays do not change. `only` are the
+        numbers of the blocks to run, by default all.
         """
         from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
@@ -147,6 +150,7 @@ class ReferenceKernel(Launchable):
             preset(semantics),
             timeout,
             dry,
+            only,
         )
         return Launch(self, grid, bindings, result)
 

@@ -101,31 +101,44 @@ def parse_sample(text: int | str) -> int | None:
 
 
 class Sample:
-    """The checked blocks of a graph: of each kind the first ones, and then each time that their number has
-    doubled. The first task of a kind is always checked, with all its blocks."""
+    """The checked blocks of a graph: of each kind the first ones, later ones each time that their number has
+    doubled, and the last block of the first task."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
-        self._blocks: dict[Any, int] = {}
-        #: By kernel: tasks that were not checked, and all tasks.
-        self._tasks: dict[str, list[int]] = {}
+        self._seen: dict[Any, int] = {}
+        #: By kernel: blocks that were not checked, and all blocks.
+        self._counts: dict[str, list[int]] = {}
 
-    def take(self, name: str, kind: Any = None, blocks: int = 1) -> bool:
-        """Return True if the next task (or block) of a kernel is checked. `kind` distinguishes its uses."""
-        before = self._blocks.get((name, kind), 0)
-        after = self._blocks[name, kind] = before + blocks
-        doubled = before.bit_length() != after.bit_length()
-        taken = self.limit is None or before < self.limit or doubled
-        count = self._tasks.setdefault(name, [0, 0])
-        count[0] += not taken
-        count[1] += 1
+    def take(self, name: str, kind: Any, blocks: int = 1, whole: bool = False) -> list[int]:
+        """Return the blocks to check of the next task of a kernel: with `whole` all or none. `kind`
+        distinguishes the uses of the kernel."""
+        before = self._seen.get((name, kind), 0)
+        self._seen[name, kind] = before + blocks
+        taken = [
+            n
+            for n in range(blocks)
+            if self.limit is None
+            or before + n < self.limit
+            or (before + n + 1).bit_count() == 1
+            or (n == blocks - 1 and not before)
+        ]
+        if whole and taken:
+            taken = list(range(blocks))
+        count = self._counts.setdefault(name, [0, 0])
+        count[0] += blocks - len(taken)
+        count[1] += blocks
         return taken
 
-    def left(self, what: str) -> dict[str, str]:
-        """Return the kernels with unchecked tasks, with their number; `what` names the things that count."""
+    def add(self, name: str, blocks: int) -> None:
+        """Count further blocks as checked."""
+        self._counts[name][0] -= blocks
+
+    def left(self) -> dict[str, str]:
+        """Return the kernels with unchecked blocks, with their number."""
         return {
-            name: f"{left} of {total} {what}, beyond the sample of {self.limit}"
-            for name, (left, total) in self._tasks.items()
+            name: f"{left} of {total} blocks, beyond the sample of {self.limit}"
+            for name, (left, total) in self._counts.items()
             if left
         }
 
@@ -136,7 +149,7 @@ def asked() -> frozenset[str]:
     return frozenset() if words == WARN else parse_names(words)
 
 
-def parse_names(text: str | Sequence[str]) -> frozenset[str]:
+def parse_names(text: str | Sequence[str] | frozenset[str]) -> frozenset[str]:
     """Return the names of sanitizers in a comma-separated list; `all` stands for all of them."""
     if not isinstance(text, str | Sequence | frozenset):
         raise ValueError(f"sanitize takes names, got {text!r}: expected {', '.join(NAMES)} or all")

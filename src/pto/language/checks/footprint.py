@@ -128,6 +128,13 @@ class Footprint(Watcher):
             if memory.undefined is not None:
                 memory.undefined.undefined[part] = 0
 
+    def filled(self, array: Array) -> None:
+        """Record that all of an array is written, without an event; stored undefined data stays undefined."""
+        for memory, part in self._parts(array):
+            memory.written[part] = True
+            if memory.undefined is not None:
+                memory.undefined.undefined[part][memory.undefined.numbers[part] == 0] = 0
+
     def reads(self, array: Array, span: Span | None) -> None:
         """Check an element that the orchestrator reads."""
         for memory, part in self._parts(array):

@@ -24,6 +24,8 @@ from . import arguments
 from .callable import CallableProgram, CallParam, SavableProgram
 from .lower import LoweredProgram, lowered
 
+_DEADLOCK = "PTO-E2104"
+
 
 class RunResult:
     """The result of a run: its findings, and the result of each launch."""
@@ -373,16 +375,21 @@ class Compiled(SavableProgram):
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 
-        def options_of(kernel: Any, args: list[Any], said: dict[str, Any]) -> dict[str, Any]:
-            sizes = tuple(getattr(a, "size", None) for a in args)
-            said["checked"] = sample.take(kernel.name, (sizes, said.get("blocks")), said.get("blocks") or 1)
-            if not said["checked"] and footprint is not None:  # it counts as a task that writes its outputs
-                params = self.program.functions[kernel.name].params
-                for param, array in zip(params, args, strict=False):
-                    if param.direction != IN and arguments.is_array(array):
-                        footprint.wrote(array)
-            chosen = options if said["checked"] else plain
+        def with_blocks(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
             return {**chosen, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+
+        def take(
+            kernel: Any, args: list[Any], said: dict[str, Any], whole: bool
+        ) -> tuple[list[int], list[Any]]:
+            """Return the blocks of a task to check, and the arrays that it may write."""
+            blocks = said.get("blocks") or 1
+            kind = (blocks, *(getattr(a, "size", None) for a in args))
+            taken = sample.take(kernel.name, kind, blocks, whole)
+            said["checked"] = bool(taken)
+            params = self.program.functions[kernel.name].params
+            return taken, [
+                a for p, a in zip(params, args, strict=False) if p.direction != IN and arguments.is_array(a)
+            ]
 
         def ended(left: Any, kernel: Any, said: dict[str, Any]) -> None:
             left.task = kernel.name
@@ -399,10 +406,36 @@ class Compiled(SavableProgram):
                 raise _Stop
 
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
-            ended(kernel.run(*args, **options_of(kernel, args, said)), kernel, said)
+            whole = engine not in (None, "reference") or kernel.name not in self.lowered.modules
+            taken, written = take(kernel, args, said, whole)
+            watched, unwatched = with_blocks(options, said), with_blocks(plain, said)
+            left_out = (said.get("blocks") or 1) - len(taken)
+            if not left_out:
+                return ended(kernel.run(*args, **watched), kernel, said)
+            checked = None
+            if taken:
+                kept = [a.copy() for a in written]
+                checked = kernel.run(*args, **watched, only=taken)
+                for array, before in zip(written, kept, strict=True):
+                    array[...] = before
+                if any(d.code == _DEADLOCK for d in checked.diagnostics):  # the blocks wait for each other
+                    sample.add(kernel.name, left_out)
+                    return ended(kernel.run(*args, **watched), kernel, said)
+            left = kernel.run(*args, **unwatched)
+            if footprint is not None:
+                for array in written:
+                    (footprint.filled if taken else footprint.wrote)(array)
+            if checked is not None:
+                ended(checked, kernel, said)
+            if checked is None or not left.ok:
+                ended(left, kernel, said)
 
         def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
-            more = options_of(kernel, args, said)
+            taken, written = take(kernel, args, said, whole=True)
+            more = with_blocks(options if taken else plain, said)
+            if footprint is not None and not taken:
+                for array in written:
+                    footprint.wrote(array)
             return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
 
         together = None
@@ -422,7 +455,7 @@ class Compiled(SavableProgram):
                 footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
-        result.unchecked.update(sample.left("tasks"))
+        result.unchecked.update(sample.left())
         if together is not None:
             result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
