@@ -249,6 +249,13 @@ def test_few_launches_are_run() -> None:
 # -- the tool ----------------------------------------------------------------------------------------------
 
 
+def test_a_file_with_both_functions_of_a_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    path = KERNELS.parent / "09_fifo_push_pop.pto"
+    assert main(["prove", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(": @exp_product") == 1 and "proved: bounds, flags, pipes, blocks" in shown
+
+
 def test_the_tool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "k.pto"
     path.write_text(SLOTS)

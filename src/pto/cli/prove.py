@@ -14,7 +14,7 @@ from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..files import write_whole
 from ..ir.core import Module
-from ..ir.facts import entries
+from ..ir.facts import entries, halves
 from ..proof.findings import EVERY, PROPERTIES
 from ..proof.prove import REFUTED, UNKNOWN, Proof, Verdict, prove
 from .common import FAILED, OK, CommandParser, add_diagnostics, add_target, read_input, seconds, show, tell
@@ -106,10 +106,12 @@ def prove_file(path: str, options: Namespace, wanted: list[str]) -> tuple[list[P
 
 
 def _entries(module: Module) -> list[str | None]:
-    """Return the kernel entries of a program; None stands for the only one."""
+    """Return the kernels of a program, both functions of a mixed one as one; None stands for the only one."""
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
-    found = entries(functions)
-    return [str(f.attr("sym_name")) for f in found] if len(found) > 1 else [None]
+    pairs = halves(functions)
+    inside = {f for pair in pairs.values() for f in pair}
+    found = [*pairs, *(str(f.attr("sym_name")) for f in entries(functions) if f not in inside)]
+    return [*found] if len(found) > 1 else [None]
 
 
 def report(path: str, proof: Proof, form: str) -> None:

@@ -6,7 +6,6 @@ on data, either, then one run decides a launch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from math import prod
 from time import monotonic
@@ -57,7 +56,7 @@ def _is_float(value: Value) -> bool:
     return isinstance(value.type, ScalarType) and value.type.is_float
 
 
-def launches(context: ProofContext) -> Iterator[Model] | None:
+def launches(context: ProofContext) -> list[Model] | None:
     """Return the values of all launches; None if there are too many."""
     terms = list(context.parameters.values())
     if context.launch is not None:
@@ -68,7 +67,7 @@ def launches(context: ProofContext) -> Iterator[Model] | None:
     if len(known) < len(ranges) or prod(map(len, known)) > _MOST:
         return None
     models = (dict(zip(free, values, strict=True)) for values in product(*known))
-    return (m for m in models if all(_holds(context, m, fact) for fact in context.solver.axioms))
+    return [m for m in models if all(_holds(context, m, fact) for fact in context.solver.axioms)]
 
 
 def _holds(context: ProofContext, model: Model, fact: object) -> bool:
@@ -89,9 +88,11 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
     left = {prop: True for prop in wanted}  # still without any error
     found: dict[str, Counterexample | None] = {}
     op = context.functions[0]
-    for model in every:
+    started = monotonic()
+    for n, model in enumerate(every):
         launch = arguments(context, model, _ELEMENTS)
-        if launch is None or monotonic() > deadline:
+        late = n > 0 and monotonic() + (monotonic() - started) / n * (len(every) - n) > deadline
+        if launch is None or late:
             return {p: c for p, c in found.items() if c is not None}
         for sanitizer in {PROPERTIES[p][0] for p in wanted}:
             errors = [d for seed in (None, 1) for d in reports(context, launch, sanitizer, seed)]
