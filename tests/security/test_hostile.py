@@ -18,11 +18,14 @@ import pytest
 
 import pto
 from pto import cache
+from pto.checking import check_source
 from pto.cli import main as pto_main
 from pto.cli import ptoas, ptobc
 from pto.diag import DiagnosticError, Source, Unread
 from pto.engine.cpp import compiler
 from pto.engine.debug.stop import text_of
+from pto.lsp import completion, fixes, highlight, hints, pages
+from pto.lsp.document import Document
 
 from ..each import each
 from ..made import INCLUDE, ROOT
@@ -247,6 +250,28 @@ def test_pages(tmp_path: Path) -> None:
         assert called("pto", "run", "--view", "k.html", "--memory-map", "m.html", "k.pto", "--", "i64:4") == 0
         for page in ("k.html", "m.html"):
             assert "<script>alert(1)" not in (here / page).read_text()
+
+
+def test_editors(tmp_path: Path) -> None:
+    """The language server answers everything about a text, and names no file of it; text of a program stays in
+    blocks of code."""
+    place = folders(tmp_path)
+
+    def check(text: str) -> None:
+        with alone(next(place)):
+            d = Document("k.pto", text, 1, "utf-16", check_source)
+            assert highlight.symbols(d) is not None and hints.hints(d, 0, len(text)) is not None
+            words = list(highlight.words(d))
+            for word in words[:: 1 + len(words) // 20]:
+                about = pages.hover(d, word.start)
+                _ = completion.complete(d, word.end), pages.signature(d, word.end)
+                assert about is None or "<script>" not in re.sub(
+                    r"```.*?\n```", "", about[0], flags=re.DOTALL
+                )
+            for problem in d.checked.diagnostics:
+                fixes.fixes(d, problem)
+
+    each(check, list((hostile.PROGRAMS | hostile.OTHER_FORMS).values()))
 
 
 def test_files_that_locations_name(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ class Completion(NamedTuple):
     items: list[Item]
 
 
+_LONGEST = 500
 _WORD = re.compile(r"[%!#@^]?[\w.$\-]*\Z")
 _ENUM = re.compile(r"#pto(?:\.(\w+)<|<(\w+) )(\w*)\Z")
 _TYPE = re.compile(r"!pto\.\w+<[^<>]*?(\w*)\Z")
@@ -44,7 +45,7 @@ _BARE = re.compile(r"<(\w*)\Z")
 
 def complete(document: Document, offset: int) -> Completion:
     """Return what may be typed at an offset."""
-    line = document.before(offset)
+    line = document.before(offset)[-_LONGEST:]  # the patterns take the square of its length
     for pattern, answer in (
         (_TARGET, lambda m: _words(ALIASES, "Value")),
         (_ENUM, lambda m: _enum(m[1] or m[2])),
