@@ -20,7 +20,7 @@ from .pages import snippet, statement_row
 TRIGGERS = ("%", "!", "#", "@", "^", ".", "<", '"')
 
 
-class Item(NamedTuple):
+class Proposal(NamedTuple):
     label: str
     kind: str  # a name of CompletionItemKind
     detail: str = ""
@@ -30,7 +30,7 @@ class Item(NamedTuple):
 
 class Completion(NamedTuple):
     start: int  # offset of the typed part that an item replaces
-    items: list[Item]
+    items: list[Proposal]
 
 
 _LONGEST = 500
@@ -74,7 +74,7 @@ def complete(document: Document, offset: int) -> Completion:
     )
 
 
-def _typed(offset: int, word: str, items: list[Item]) -> Completion:
+def _typed(offset: int, word: str, items: list[Proposal]) -> Completion:
     return Completion(offset - len(word), items)
 
 
@@ -89,42 +89,43 @@ def _starts(document: Document, line: str, offset: int, word: str) -> bool:
     return not ahead.endswith((",", "(", "[", "=", ":", "->", "ins", "outs"))
 
 
-def _words(words: Iterable[str], kind: str) -> Iterator[Item]:
-    return (Item(word, kind) for word in words)
+def _words(words: Iterable[str], kind: str) -> Iterator[Proposal]:
+    return (Proposal(word, kind) for word in words)
 
 
-def _enum(name: str) -> Iterator[Item]:
+def _enum(name: str) -> Iterator[Proposal]:
     return _words(ENUMS[name].values, "EnumMember") if name in ENUMS else iter(())
 
 
-def _named(document: Document, kind: str, offset: int) -> Iterator[Item]:
+def _named(document: Document, kind: str, offset: int) -> Iterator[Proposal]:
     """Yield names that begin with a character."""
     if kind == "%":
         for name, value in document.names.visible(offset).items():
-            yield Item(name, "Variable", str(value.type) if value is not None else "")
+            yield Proposal(name, "Variable", str(value.type) if value is not None else "")
         return
     known = {o.name for o in document.names.all if o.name[0] == kind and not o.start <= offset <= o.end}
     for name in sorted(known):
-        yield Item(name, {"!": "Struct", "@": "Function"}.get(kind, "Constant"))
+        yield Proposal(name, {"!": "Struct", "@": "Function"}.get(kind, "Constant"))
     if kind == "!":
-        yield from (Item(f"!pto.{name}", "Struct") for name in TYPE_NAMES)
+        yield from (Proposal(f"!pto.{name}", "Struct") for name in TYPE_NAMES)
     if kind == "#":
         at = statement_row(document, offset)
         wanted = [a.kind for a in at[0].attrs if a.kind in ENUMS] if at is not None else []
         for name in dict.fromkeys(wanted or ENUMS):
             yield from (
-                Item(ENUMS[name].text(v), "EnumMember", name) for v in (ENUMS[name].values if wanted else ())
+                Proposal(ENUMS[name].text(v), "EnumMember", name)
+                for v in (ENUMS[name].values if wanted else ())
             )
             if not wanted:
-                yield Item(f"#pto.{name}", "Enum", ENUMS[name].doc)
+                yield Proposal(f"#pto.{name}", "Enum", ENUMS[name].doc)
 
 
-def _attribute(document: Document, row: Row, line: str, offset: int) -> tuple[int, str, list[Item]]:
+def _attribute(document: Document, row: Row, line: str, offset: int) -> tuple[int, str, list[Proposal]]:
     """Return values or names of attributes of a statement."""
     m = _VALUE.search(line)
     attr = row.attr_index.get(m[1]) if m is not None else None
     if m is not None and attr is not None:
-        return offset, m[2], [Item(text, "Value", attr.name) for text in _values(attr)]
+        return offset, m[2], [Proposal(text, "Value", attr.name) for text in _values(attr)]
     m = _BARE.search(line)
     if m is not None:
         kinds = dict.fromkeys(a.kind for a in row.attrs if a.kind in ENUMS)
@@ -135,7 +136,9 @@ def _attribute(document: Document, row: Row, line: str, offset: int) -> tuple[in
             offset,
             m[1],
             [
-                Item(a.name, "Property", describe.attribute_values(a), a.name + " = " * (a.kind != "unit"))
+                Proposal(
+                    a.name, "Property", describe.attribute_values(a), a.name + " = " * (a.kind != "unit")
+                )
                 for a in row.attrs
             ],
         )
@@ -151,10 +154,10 @@ def _values(attr: Attr) -> list[str]:
 
 
 @cache
-def _instructions(isa: str) -> tuple[Item, ...]:
+def _instructions(isa: str) -> tuple[Proposal, ...]:
     """Return the instructions of a target, in the order of the table."""
     return tuple(
-        Item(r.full_name, "Function", r.doc, snippet(r.full_name), r.full_name)
+        Proposal(r.full_name, "Function", r.doc, snippet(r.full_name), r.full_name)
         for r in rows()
         if r.dialect != "pto" or isa in r.isas
     )

@@ -15,8 +15,8 @@ from ..diag import DiagnosticError, Source
 from ..driver import Lowered, Options, lowered
 from ..ir.facts import module_profile
 from ..isa.profiles import DEFAULT, Profile, profile
-from .lines import Lines
-from .names import Names
+from .lines import TextLines
+from .names import NameIndex
 
 Check = Callable[[Source], Checked]
 
@@ -31,7 +31,7 @@ class Document:
         self.version = version
         #: 1 if the text starts with a byte order mark, which is not part of the source.
         self.skipped = 1 if text.startswith(_MARK) else 0
-        self.lines = Lines(text, encoding)
+        self.lines = TextLines(text, encoding)
         self.source = Source(path, text[self.skipped :])
         self.checked = check(self.source)
 
@@ -44,8 +44,8 @@ class Document:
         return self.checked.tokens
 
     @cached_property
-    def names(self) -> Names:
-        return Names(self.checked)
+    def names(self) -> NameIndex:
+        return NameIndex(self.checked)
 
     @cached_property
     def profile(self) -> Profile:

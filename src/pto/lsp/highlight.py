@@ -22,21 +22,21 @@ _WORDS = frozenset(
 _CONTROL = ("func", "scf", "cf", "builtin")
 
 
-class Word(NamedTuple):
+class ColoredWord(NamedTuple):
     start: int
     end: int
     kind: str
     defines: bool = False
 
 
-def words(document: Document) -> Iterator[Word]:
+def words(document: Document) -> Iterator[ColoredWord]:
     """Yield the tokens of a text with their kinds; each is on one line."""
     tokens, text = document.tokens, document.text
     names = {o.start: o for o in document.names.all}
     behind = 0
     for i, (word, start) in enumerate(zip(tokens.texts, tokens.starts, strict=True)):
         for m in COMMENT.finditer(text, behind, start) if word == EOF or start - behind > 1 else ():
-            yield Word(*m.span(), "comment")
+            yield ColoredWord(*m.span(), "comment")
         behind = start + len(word)
         if word == EOF:
             break
@@ -50,13 +50,13 @@ def words(document: Document) -> Iterator[Word]:
             yield from _lines(text, start, behind, kind, defines)
 
 
-def _lines(text: str, start: int, end: int, kind: str, defines: bool) -> Iterator[Word]:
+def _lines(text: str, start: int, end: int, kind: str, defines: bool) -> Iterator[ColoredWord]:
     """Yield a token in parts without line breaks."""
     while start < end:
         stop = text.find("\n", start, end)
         stop = end if stop < 0 else stop
         if text[start:stop].strip():
-            yield Word(start, stop, kind, defines)
+            yield ColoredWord(start, stop, kind, defines)
         start = stop + 1
 
 
@@ -89,24 +89,24 @@ def _is_element(text: str) -> bool:
     return is_type_start(text)
 
 
-class Symbol(NamedTuple):
+class OutlineItem(NamedTuple):
     name: str
     kind: str  # a name of SymbolKind
     detail: str
     start: int
     end: int
     head: tuple[int, int]  # range of its name
-    children: list[Symbol]
+    children: list[OutlineItem]
 
 
-def symbols(document: Document) -> list[Symbol]:
+def symbols(document: Document) -> list[OutlineItem]:
     """Return the functions of a text with their loops, sections and tiles."""
     module = document.checked.module
     return _symbols(document, module.op) if module is not None else []
 
 
-def _symbols(document: Document, outer: Operation) -> list[Symbol]:
-    out: list[Symbol] = []
+def _symbols(document: Document, outer: Operation) -> list[OutlineItem]:
+    out: list[OutlineItem] = []
     for region in outer.regions:
         for block in region.blocks:
             for op in block.ops:
@@ -119,12 +119,16 @@ def _symbols(document: Document, outer: Operation) -> list[Symbol]:
                 short = op.name.partition(".")[2]
                 head = (start, min(end, start + len(op.name)))
                 if op.name == "func.func":
-                    out.append(Symbol(f"@{op.attr('sym_name')}", "Function", "", start, end, head, inner))
+                    out.append(
+                        OutlineItem(f"@{op.attr('sym_name')}", "Function", "", start, end, head, inner)
+                    )
                 elif op.name == "builtin.module":
                     out += inner
                 elif op.regions:
-                    out.append(Symbol(short, "Namespace", "", start, end, head, inner))
+                    out.append(OutlineItem(short, "Namespace", "", start, end, head, inner))
                 elif op.results and op.row is not None and op.row.effect == "alloc":
                     value = op.results[0]
-                    out.append(Symbol(f"%{value.name}", "Variable", str(value.type), start, end, head, []))
+                    out.append(
+                        OutlineItem(f"%{value.name}", "Variable", str(value.type), start, end, head, [])
+                    )
     return out

@@ -12,7 +12,7 @@ ENCODINGS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-
 Place = tuple[int, int]
 
 
-class Lines:
+class TextLines:
     """Converts character offsets of a text to positions and back."""
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:

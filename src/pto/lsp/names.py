@@ -44,7 +44,7 @@ class _Node(NamedTuple):
     defined: set[str]
 
 
-class Names:
+class NameIndex:
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
         self._nodes = sorted(self._collect(), key=lambda n: (n.start, -n.end))

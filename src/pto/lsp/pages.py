@@ -156,14 +156,14 @@ def enum_page(name: str) -> str:
 # -- signatures --------------------------------------------------------------------------------------------
 
 
-class Signature(NamedTuple):
+class StatementSyntax(NamedTuple):
     label: str
     doc: str
     parameters: list[str]
     active: int  # index of the parameter, -1 for none
 
 
-def signature(document: Document, offset: int) -> Signature | None:
+def signature(document: Document, offset: int) -> StatementSyntax | None:
     """Return the signature of the statement around an offset."""
     at = statement_row(document, offset)
     if at is None or document.tokens.starts[at[1]] + len(document.tokens.texts[at[1]]) >= offset:
@@ -175,7 +175,7 @@ def signature(document: Document, offset: int) -> Signature | None:
     within = {"ins": found.ins, "outs": found.outs}.get(group, found.operands)
     shown = [o.name for o in within if o.name in names]
     active = names.index(shown[place]) if place < len(shown) else -1
-    return Signature(label, found.doc, [f"%{n}" for n in names], active)
+    return StatementSyntax(label, found.doc, [f"%{n}" for n in names], active)
 
 
 def _where(document: Document, index: int, offset: int) -> tuple[str, int]:

@@ -356,7 +356,7 @@ def _rename(server: PtoServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit:
 def _symbols(server: PtoServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
     document = server.document(params.text_document.uri)
 
-    def shown(s: highlight.Symbol) -> lsp.DocumentSymbol:
+    def shown(s: highlight.OutlineItem) -> lsp.DocumentSymbol:
         return lsp.DocumentSymbol(
             s.name, lsp.SymbolKind[s.kind], server.range(document, s.start, s.end),
             server.range(document, *s.head), s.detail or None, children=[shown(c) for c in s.children],

@@ -25,7 +25,7 @@ Array = Any
 _WRITERS, _READERS = (0, 1), (2, 3)
 
 
-class Clock:
+class TaskClock:
     """Work that is ordered before a task: its last part by task number, since notifications of a task end its
     parts, and a bit for each task that is over."""
 
@@ -35,7 +35,7 @@ class Clock:
         self.over = 0
         self.parts: dict[int, int] = {}
 
-    def join(self, other: Clock) -> None:
+    def join(self, other: TaskClock) -> None:
         self.over |= other.over
         mine = self.parts
         for number, part in other.parts.items():
@@ -53,13 +53,13 @@ class Task:
         self.rank: int | None = None
         self.of = number  # the number of the whole task, if this is one of its cores
         self.block = 0
-        self.knows = Clock()
+        self.knows = TaskClock()
 
     def __str__(self) -> str:
         return f"'{self.name}'" + (f" of rank {self.rank}" if self.rank is not None else "")
 
 
-class Touch:
+class WindowAccess:
     """An access: its task, and the part of that task."""
 
     def __init__(self, task: Task, op: Operation, write: bool) -> None:
@@ -79,7 +79,7 @@ class Touch:
         )
 
 
-class Window:
+class WindowMemory:
     """An array with the windows of all ranks, and the numbers of the accesses per element, or per range of
     elements that begins at one of `begins`."""
 
@@ -102,10 +102,10 @@ class Order:
     def __init__(self, world: int) -> None:
         self.world = world
         self.diagnostics: list[Diagnostic] = []
-        self._windows: list[Window] = []
-        self._signals: dict[object, Clock] = {}  # by address, or another key
-        self._host = Clock()
-        self._touches: list[Touch | None] = [None]
+        self._windows: list[WindowMemory] = []
+        self._signals: dict[object, TaskClock] = {}  # by address, or another key
+        self._host = TaskClock()
+        self._touches: list[WindowAccess | None] = [None]
         #: The notifications of each task, with the parts that they end.
         self._notices: dict[int, tuple[Task, list[tuple[int, Operation]]]] = {}
         self._told: set[frozenset[Operation]] = set()
@@ -114,7 +114,7 @@ class Order:
         """Register an array with the windows of all ranks, and its name in a task."""
         found = next((w for w in self._windows if w.array is array), None)
         if found is None:
-            self._windows.append(Window(name, array))
+            self._windows.append(WindowMemory(name, array))
         elif not found.name:
             found.name = name
 
@@ -138,7 +138,7 @@ class Order:
     def notified(self, task: Task, at: object, op: Operation | None = None) -> None:
         """Record a notification by an operation, or another order between the cores of a task."""
         if (signal := self._signals.get(at)) is None:
-            signal = self._signals[at] = Clock()
+            signal = self._signals[at] = TaskClock()
         signal.join(task.knows)
         if op is not None:
             self._notices.setdefault(task.number, (task, []))[1].append((task.knows.parts[task.number], op))
@@ -155,9 +155,9 @@ class Order:
         for window in self._windows:
             if window.address <= first < window.address + window.array.nbytes:
                 elements = np.unique((at - window.address) // window.array.itemsize)
-                self.look(window, elements, Touch(task, event.op, write))
+                self.look(window, elements, WindowAccess(task, event.op, write))
 
-    def look(self, window: Window, at: Array, new: Touch) -> None:
+    def look(self, window: WindowMemory, at: Array, new: WindowAccess) -> None:
         """Compare an access to different elements or ranges of a window with the earlier ones."""
         for row in (*_WRITERS, *_READERS) if new.write else _WRITERS:
             found = window.seen[row][at]
@@ -182,7 +182,7 @@ class Order:
         ahead = (self._touches[n] for n in writers.tolist() if n < reader)
         return not any(t is not None and mine is not None and t.task is not mine.task for t in ahead)
 
-    def _report(self, window: Window, at: int, old: Touch, new: Touch) -> None:
+    def _report(self, window: WindowMemory, at: int, old: WindowAccess, new: WindowAccess) -> None:
         pair = frozenset((old.op, new.op))
         if pair in self._told:
             return

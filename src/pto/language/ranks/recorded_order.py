@@ -16,7 +16,7 @@ import numpy as np
 from ...diag import Diagnostic, Span
 from ...ir.core import Operation
 from ...runtime.recorded import GIVES, TAKES, WindowUse
-from .order import Clock, Order, Task, Touch, Window
+from .order import Order, Task, TaskClock, WindowAccess, WindowMemory
 
 if TYPE_CHECKING:
     from ...ir.core import Module
@@ -35,7 +35,7 @@ class SubmittedTask(NamedTuple):
     place: Span | None
 
 
-class _Line(NamedTuple):
+class _ReportLine(NamedTuple):
     """The operations of one source location: the first one, and True if signals are among them, or are the
     only ones that access global memory."""
 
@@ -66,10 +66,10 @@ class _TaskOrder:
         self._before: dict[int, list[int]] = {}
         for earlier, later in edges:
             self._before.setdefault(later, []).append(earlier)
-        self._begins: dict[int, Clock] = {}
+        self._begins: dict[int, TaskClock] = {}
         self.cores: dict[int, list[_Core]] = {}
 
-    def begin(self, task: int) -> Clock:
+    def begin(self, task: int) -> TaskClock:
         """Return the work before a task; all of it is over."""
         todo = [task]
         while todo:
@@ -81,7 +81,7 @@ class _TaskOrder:
                 todo += left
             else:
                 todo.pop()
-                clock = self._begins[now] = Clock()
+                clock = self._begins[now] = TaskClock()
                 for t in before:
                     clock.join(self._begins[t])
                     for core in self.cores.get(t, ()):
@@ -131,11 +131,11 @@ class _Replay:
         self.cores: dict[tuple[int, int, int], _Core] = {}
         self._tasks = tasks
         self._modules = modules
-        self._lines: dict[int, dict[int, _Line]] = {}
+        self._lines: dict[int, dict[int, _ReportLine]] = {}
         self._signals = self._words(uses)
         self._graph = _TaskOrder(edges, self.compare)
         self._windows = [
-            (Window(name, array, begins), begins) for name, array, begins in _ranges(uses, windows)
+            (WindowMemory(name, array, begins), begins) for name, array, begins in _ranges(uses, windows)
         ]
 
     def go(self, use: WindowUse) -> None:
@@ -164,7 +164,7 @@ class _Replay:
     def compare(self, core: _Core) -> None:
         """Compare the pending accesses of a core with those of others."""
         for (op, kind), uses in core.pending.items():
-            touch = Touch(core, op, kind != _READ)
+            touch = WindowAccess(core, op, kind != _READ)
             touch.atomic = kind > _WRITE
             for window, begins in self._windows:
                 at = _indices(uses, window, begins)
@@ -181,7 +181,7 @@ class _Replay:
         self._graph.cores.setdefault(use.task, []).append(core)
         return core
 
-    def _line(self, use: WindowUse) -> _Line | None:
+    def _line(self, use: WindowUse) -> _ReportLine | None:
         known = self._lines.get(use.kernel)
         if known is None:
             module = self._modules[use.kernel]
@@ -203,10 +203,10 @@ class _Replay:
         return found
 
 
-def _line(ops: list[Operation]) -> _Line:
+def _line(ops: list[Operation]) -> _ReportLine:
     rows = [op.row for op in ops if op.row is not None]
     signals = any(row.family == "signal" for row in rows)
-    return _Line(
+    return _ReportLine(
         ops[0], signals, all(row.family == "signal" or row.pipe in ("", "S", "pipe") for row in rows)
     )
 
@@ -224,7 +224,7 @@ def _ranges(
         yield name, array, np.unique((mine - address) // array.itemsize)
 
 
-def _indices(uses: Sequence[WindowUse], window: Window, begins: Array) -> Array:
+def _indices(uses: Sequence[WindowUse], window: WindowMemory, begins: Array) -> Array:
     """Return the ranges of a window that accesses touch."""
     size = window.array.itemsize
     at = np.array([(u.first, u.last) for u in uses], np.int64) - window.address
