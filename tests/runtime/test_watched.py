@@ -12,6 +12,8 @@ import pytest
 import pto.language as pl
 from pto import knobs
 from pto.cli.main import main
+from pto.compat.pypto.session import ProgramListener
+from pto.engine import journal
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
 
@@ -262,3 +264,14 @@ def test_blocks_that_wait_for_each_other_are_all_checked() -> None:
     x, y = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
     run = meeting.run(x, y, sanitize="undef", sample=1)
     assert run.ok and not run.unchecked and (y == 2).all()
+
+
+def test_a_called_program_says_what_was_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = np.arange(12, dtype=np.int32)
+    values = np.ones((12, 64), np.float32), counts, np.zeros((12, 64), np.float32)
+    saved = pl.Compiled.load(rows_by_count.compile(*values).save(tmp_path / "saved", dumps=False))
+    for program in (rows_by_count, saved):
+        with journal.listening(ProgramListener()), knobs.override(PTO_SANITIZE="race", PTO_SAMPLE="2"):
+            program(*values)
+        said = r"pto: rows_by_count: checked for race but not \w+ \(8 of 12 blocks, beyond the sample of 2\)"
+        assert re.search(said, capsys.readouterr().err)

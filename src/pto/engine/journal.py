@@ -16,21 +16,22 @@ from ..isa.record import Record
 
 
 class JournalEvent(Record):
-    """One event: `what` is reading, parsed, lowered, run or finding, and `program` the called program; or
-    `what` is device, and `program` the requested platform."""
+    """One event: `what` is reading, parsed, lowered, run, checked or finding, and `program` the called
+    program; or `what` is device, and `program` the requested platform. `text` says what was checked."""
 
     what: str
     program: str
     diagnostics: tuple[Any, ...] = ()
+    text: str = ""
 
 
 _listeners: list[Callable[[JournalEvent], None]] = []
 _said: set[str] = set()
 
 
-def note(what: str, program: str, diagnostics: tuple[Any, ...] = ()) -> None:
+def note(what: str, program: str, diagnostics: tuple[Any, ...] = (), text: str = "") -> None:
     for listener in _listeners:
-        listener(JournalEvent(what, program, diagnostics))
+        listener(JournalEvent(what, program, diagnostics, text))
     if not _listeners:
         for text in (render([d]) for d in diagnostics):
             if text not in _said:

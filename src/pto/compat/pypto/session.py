@@ -29,6 +29,8 @@ class ProgramListener:
     def __call__(self, event: journal.JournalEvent) -> None:
         if event.what == "device":
             self._say(f"pto: simulating device {visible(event.program)}")
+        if event.what == "checked":
+            self._say(f"pto: {visible(event.program)}: {visible(event.text)}")
         for d in event.diagnostics:
             self._found(event.program, d)
         if self._file:

@@ -22,7 +22,7 @@ from ... import knobs
 from ...cache import opened
 from ...diag import Diagnostic, DiagnosticError
 from ...engine import journal
-from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks
+from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks, summary
 from ...isa.profiles import PLATFORMS, PROFILES
 from ...perf.hazards import as_errors
 from ...perf.hazards import problems as unordered
@@ -137,6 +137,7 @@ class Chip:
                 d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
         else:
             found = [*wrong, *(as_errors(found) if OF_GRAPHS in names else found)]
+            journal.note("checked", target.name, text=summary(names, watch.unchecked))
         journal.note("run", target.name, tuple(found))
 
     def _own(self, library: str) -> str:

@@ -269,7 +269,9 @@ class Compiled(SavableProgram):
             found = self._unordered(values)
             found = as_errors(found) if how == OF_GRAPHS else found
         else:
-            found = self.run(values, "reference", sanitize=how).diagnostics
+            result = self.run(values, sanitize=how)
+            found = result.diagnostics
+            journal.note("checked", self.name, text=summary(result.checked, result.unchecked))
         if found:
             journal.note("finding", self.name, tuple(found))
 

@@ -27,7 +27,7 @@ from ... import knobs
 from ...asm import to_text
 from ...diag import Diagnostic, DiagnosticError, render
 from ...engine import journal
-from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks, parse_names
+from ...engine.sanitize import OF_GRAPHS, WARN, asked, checks, parse_names, summary
 from ...files import write_whole
 from ...isa.profiles import PROFILES
 from ...isa.record import Record
@@ -401,6 +401,8 @@ class Saved(CallableProgram):
         """Run it. PTO_SANITIZE names checks, as for a compiled program."""
         found = self.execute(values, check_hazards=knobs.get("PTO_SANITIZE") == WARN, sanitize=asked())
         diagnostics = found.diagnostics or problems(found.hazards)
+        if found.checked:
+            journal.note("checked", self.name, text=summary(found.checked, found.unchecked))
         if diagnostics:
             journal.note("finding", self.name, tuple(diagnostics))
         journal.note("run", self.name)
