@@ -937,8 +937,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2442",
         "not proved",
-        "pto prove could not decide a property: an instruction or a number is not followed, the solver gave up, "
-        "or values that may break the property do not in a run.",
+        "pto prove could not decide a property: an instruction or a number is not followed, the solver gave "
+        "up, or values that may break the property do not in a run.",
         "Read the reason at the location; an assumption (--assume) often decides it.",
     ),
     (

@@ -3,10 +3,10 @@
     put 'pto.set_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' after line 9 and
     'pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]' before line 10
 
-`verifier.apply` inserts the lines. Both lines go into the innermost block that holds both accesses, so that every
-path has as many sets as waits. If the earlier access belongs to an earlier iteration, the flag is also set
-once before the loop, and waited for once after it. These two lines get a section of their core, if the loop
-stands outside of the section.
+`verifier.apply` inserts the lines. Both lines go into the innermost block that holds both accesses, so that
+every path has as many sets as waits. If the earlier access belongs to an earlier iteration, the flag is also
+set once before the loop, and waited for once after it. These two lines get a section of their core, if the
+loop stands outside of the section.
 """
 
 from __future__ import annotations
