@@ -93,3 +93,22 @@ def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert {(r["file"], r["test"]): r["outcome"] for r in again} == {
         (r["file"], r["test"]): r["outcome"] for r in rows.values()
     }
+
+
+def test_a_script_that_needs_a_platform_and_its_checkout(tmp_path: Path) -> None:
+    """It gets the name of a simulator and the devices, and may import packages of its checkout."""
+    (tmp_path / "checkout" / "helpers").mkdir(parents=True)
+    (tmp_path / "checkout" / "pyproject.toml").write_text("")
+    (tmp_path / "checkout" / "helpers" / "__init__.py").write_text("")
+    file = tmp_path / "checkout" / "part" / "main.py"
+    file.parent.mkdir()
+    for device, given in (("", "0-7"), (", type=int", "0")):
+        file.write_text(
+            "import argparse, helpers\n"
+            "p = argparse.ArgumentParser()\n"
+            'p.add_argument("-p", "--platform",\n    required=True, choices=["a2a3sim"])\n'
+            f'p.add_argument("-d", "--device"{device})\n'
+            'if __name__ == "__main__":\n'
+            f"    assert str(p.parse_args().device) == {given!r}\n"
+        )
+        assert report.run(str(tmp_path / given), [str(file)], "warn", 1, 100, "a2a3", "0-7") == 0

@@ -31,6 +31,11 @@ from .report_page import page
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
 _RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
+#: A script that requires the option --platform, and one with --device.
+_PLATFORM = re.compile(r"""["']--platform["'][^()]*required=True|^\s*SceneTestCase\.run_module\(""", re.M)
+_DEVICE = re.compile(r"""["']--device["']""")
+#: Files of the root of a checkout.
+_ROOTS = (".git", "pyproject.toml")
 #: Maximum number of restarts of a test file after a test has killed the process.
 _AGAIN = 8
 #: Seconds for a process to end by itself.
@@ -245,12 +250,32 @@ def _waited(process: subprocess.Popen[bytes], seconds: float) -> float | None:
 def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
     root, module = _module(file.resolve())
     arguments = ["-m", module] if module else [str(file.resolve())]
-    ended = _process(arguments, options, place, root)
+    arguments += _required(file, options)
+    ended = _process(arguments, options, place, root or _checkout(file.resolve()))
     row = ReportRow(str(file), seconds=round(ended.seconds, 2), cpu=round(ended.cpu, 2))
     row.see(ended.events)
     row.phases["rest"] = round(ended.cpu - sum(t for p, t in row.phases.items() if p != "rest"), 2)
     row.outcome, row.reason = _verdict(ended, options)
     return [row]
+
+
+def _required(file: Path, options: _Options) -> list[str]:
+    """Return the options for a script that requires --platform, the name of a simulator."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not _PLATFORM.search(text):
+        return []
+    simulator = options.platform.removesuffix("sim") + "sim"
+    first = options.devices.partition("-")[0]
+    one = "type=int" in text
+    return ["-p", simulator, *(["-d", first if one else options.devices] if _DEVICE.search(text) else [])]
+
+
+def _checkout(file: Path) -> str:
+    """Return the root of the checkout of a file, whose packages it may import; "" if there is none."""
+    for folder in file.parents:
+        if any((folder / name).exists() for name in _ROOTS):
+            return str(folder)
+    return ""
 
 
 def _module(file: Path) -> tuple[str, str]:
@@ -301,7 +326,7 @@ def _tests(file: Path, options: _Options, place: str) -> list[ReportRow]:
             f"--platform={options.platform}", f"--device={options.devices}"]  # fmt: skip
     for _ in range(_AGAIN):
         done = [a for r in rows for a in ("--deselect", r.test)]
-        ended = _process([*base, *done, str(file.resolve())], options, place)
+        ended = _process([*base, *done, str(file.resolve())], options, place, _checkout(file.resolve()))
         made = list(_outcomes(file, ended, options))
         rows += made
         if not made or made[-1].outcome not in ("timeout", "crashed"):
