@@ -14,6 +14,7 @@ import pto
 from pto.cli import doctor
 from pto.cli.main import main
 from pto.engine import registry
+from pto.engine.options import LaunchOptions
 from pto.engine.reference.kernel import ReferenceKernel
 from pto.engine.registry import ENGINES, Engine, Request
 from pto.engine.result import LaunchResult
@@ -229,3 +230,15 @@ def test_entries_are_complete() -> None:
         assert callable(registry.named(engine.made_by))
         assert not engine.remark or engine.remarks()
     assert all(registry.those_for(kind) for kind in registry.INPUTS)
+
+
+def test_the_record_of_options_has_those_of_the_engines() -> None:
+    """`checked` is an option of a kernel; `debug` is another method."""
+    every = {"blocks", "out", "progress", "threads"}
+    assert set(LaunchOptions.__annotations__) == every | (set(registry.options()) - {"checked", "debug"})
+
+
+def test_a_launch_refuses_what_its_engine_lacks() -> None:
+    kernel = pto.kernel(pto.parse(PUT), engine="reference")
+    with pytest.raises(pto.DiagnosticError, match="engine reference has no processes"):
+        kernel.run(np.zeros(1, np.int32), processes=True)

@@ -145,9 +145,9 @@ def _engine(engine: Engine) -> Callable[[], str]:
 
         x = np.arange(64).reshape(1, 64).astype(ml_dtypes.bfloat16)
         y = np.zeros((1, 64), np.float32)
-        watched = {"sanitize": "undef,oob,sync"} if "sanitize" in engine.options else {}
+        watched = "undef,oob,sync" if "sanitize" in engine.options else ()
         try:
-            launch.plain(parse(_KERNEL), engine=engine.name)(x, y, **watched)
+            launch.plain(parse(_KERNEL), engine=engine.name)(x, y, sanitize=watched)
         except DiagnosticError as error:
             problem = error.diagnostics[0]
             way_out = problem.help or (GET_ONE if engine.compiles else REINSTALL)

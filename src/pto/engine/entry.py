@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, complete, lowered, verified
@@ -15,7 +15,10 @@ from . import registry
 from .result import LaunchResult, sound
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from .debug.stop import Stop
+    from .options import LaunchOptions
 
 #: Mark in `special` of pto_launch: each block has its own part. Follows marks of `SPMD`.
 DEALT = len(SPMD) + 1
@@ -62,11 +65,16 @@ class Launchable:
         """Return the arguments of the caller, in order."""
         return list(self.functions[0].regions[0].blocks[0].args)
 
-    def run(self, *args: object, **options: object) -> LaunchResult:
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         raise NotImplementedError
 
     def debug(
-        self, *args: object, breaks: object = (), watch: object = (), entry: bool = False, **options: object
+        self,
+        *args: object,
+        breaks: Sequence[int | str] = (),
+        watch: Sequence[str] = (),
+        entry: bool = False,
+        **options: Unpack[LaunchOptions],
     ) -> Iterator[Stop]:
         """Run one launch as an iterator of its stops. It stops before the lines of `breaks` (14, "14:3" the
         third time, "k.pto:14", "14 if %i == 2"), after writes to values of `watch` ("%acc[0, 1]"), at
@@ -94,7 +102,7 @@ class Launchable:
             raise TypeError(f"run() got an unexpected keyword argument {unknown!r}")
         registry.refuse(self.engine, options)
 
-    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
+    def __call__(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         """Run, and raise `DiagnosticError` on any error; see `run`."""
         return sound(self.run(*args, **options))
 

@@ -14,7 +14,7 @@ Arrays are used in place.
 from __future__ import annotations
 
 import os
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..ir.core import Module
 from ..isa.profiles import Profile
@@ -24,6 +24,11 @@ from .entry import Launchable
 from .registry import ENGINES
 from .result import LaunchResult, sound
 from .sanitize import OF_GRAPHS, asked
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import LaunchOptions
 
 #: Help for programs instead of an option for auto mode.
 AUTO_OF_PROGRAMS = "a program whose tiles have no addresses is in auto mode"
@@ -101,14 +106,15 @@ class Watched:
     def __repr__(self) -> str:
         return repr(self._kernel)
 
-    def run(self, *args: object, **options: object) -> LaunchResult:
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         if "sanitize" in options:
             return self._kernel.run(*args, **options)
-        result = self._kernel.run(*args, sanitize=self._names, **options)
+        options["sanitize"] = self._names
+        result = self._kernel.run(*args, **options)
         journal.note("finding", self._kernel.name, tuple(result.diagnostics))
         return result
 
-    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
+    def __call__(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         return sound(self.run(*args, **options))
 
 

@@ -29,7 +29,6 @@ from .memory import array_of, stored_shape
 
 if TYPE_CHECKING:
     from .compiled.nodes import Far
-    from .entry import Launchable
     from .result import LaunchResult
 
 #: Default limit for the windows of one rank together, in bytes. Untouched pages cost nothing.
@@ -41,6 +40,12 @@ WINDOW_ALIGN = 32
 #: bytes of a window, then the address of each window, once for reading and once for writing.
 CONTEXT_WORDS = 4 + 2 * MOST_RANKS
 _RANK, _BYTES, _FIRST = 2, 3, 4
+
+
+class Launches(Protocol):
+    """A kernel, which is launched on all ranks."""
+
+    def run(self, *args: object, **options: Any) -> LaunchResult: ...
 
 
 class RankContext:
@@ -177,8 +182,8 @@ class World:
         return context(rank, [base + n * self.stride for n in range(self.ranks)], self.stride)
 
     def run(
-        self, kernel: Launchable, args: Sequence[Sequence[object]] | Callable[[int], Sequence[object]],
-        **options: object,
+        self, kernel: Launches, args: Sequence[Sequence[object]] | Callable[[int], Sequence[object]],
+        **options: Any,
     ) -> LaunchResult:  # fmt: skip
         """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that returns
         them: arrays and numbers of the rank, windows, and `context` for the structure. Options are those of

@@ -66,7 +66,7 @@ class Engine(Record):
     #: Replacements for options that it does not have.
     instead: Mapping[str, str] = {}
 
-    def debugged(self, kernel: object, args: Sequence[Any], **options: Any) -> Any:
+    def debugged(self, kernel: object, args: Sequence[object], **options: object) -> Any:
         """Return the stops of a launch, for an engine with the option `debug`."""
         return named("pto.engine.debug.session:debugged")(kernel, args, **options)
 
@@ -165,7 +165,7 @@ def by_default(kind: str) -> list[Engine]:
     return [e for e in able if not e.compiles] or able
 
 
-def kind_of(path: Any) -> str:
+def kind_of(path: object) -> str:
     """Return the kind of a file by name or content: C++, library, image, object; empty for anything else."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
@@ -181,14 +181,14 @@ def kind_of(path: Any) -> str:
     return "object" if is_object(name) else "library"
 
 
-def refuse(engine: str, given: Mapping[str, Any]) -> None:
+def refuse(engine: str, given: Mapping[str, object]) -> None:
     """Report options of a launch that an engine lacks, in an error that names them; default values pass."""
     names = lacking(engine, given)
     if names:
         raise DiagnosticError([refusal(engine, names, f"{instead_of(names)} for that")])
 
 
-def lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
+def lacking(engine: str, given: Mapping[str, object]) -> list[str]:
     """Return the given options that an engine lacks, except those with their default value."""
     has = (*ENGINES[engine].options, *ONLY_FASTER)
     return [name for name, value in given.items() if name not in has and _asked(value)]

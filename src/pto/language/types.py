@@ -269,7 +269,7 @@ def written_type(said: Annotation) -> Any:
     if said.kind == "array":
         return ArrayType(dtype, shape[0])
     views = [e for e in said.extras if isinstance(e, TensorView | TileView)]
-    view: Any = views[0] if views else TileView()
+    view = views[0] if views else TileView()
     valid = None if view.valid_shape is None else tuple(view.valid_shape)
     if said.kind == "tile":
         spaces = [e.isa for e in said.extras if isinstance(e, MemorySpace)]

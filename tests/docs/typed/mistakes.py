@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pto
 import pto.language as pl
 
 
@@ -16,3 +17,10 @@ def mistakes(a: pl.Tensor[[16, 16], pl.FP32], t: pl.Tile) -> None:
     pl.cast(x, "fp16")  # a string is no element type
     pl.exq(x)  # an unknown operator
     print(number, tensor, t)
+
+
+def options() -> None:
+    kernel = pto.kernel("vec_add.pto")
+    kernel.run(blocks=2, sanitize="all", timeout=1.5)
+    kernel.run(sanitise="all")  # an unknown option
+    kernel(blocks="2")  # a string is no number

@@ -23,7 +23,7 @@ Callbacks = Mapping[str, Callable[[list[Any]], Any]]
 class _OfAHost(type):
     """Metaclass whose instances are the compiled programs that start work on ranks."""
 
-    def __instancecheck__(cls, made: Any) -> bool:
+    def __instancecheck__(cls, made: object) -> bool:
         source = made.lowered.source if isinstance(made, Compiled) else None
         return source is not None and source[0].kind == "host"
 
@@ -37,7 +37,7 @@ class DistributedCompiledProgram(metaclass=_OfAHost):
         )
 
     @classmethod
-    def from_dir(cls, *_: Any, **__: Any) -> Any:
+    def from_dir(cls, *_: object, **__: object) -> Any:
         raise refuse("DistributedCompiledProgram.from_dir", "compile the program again: f.compile(..)")
 
 
@@ -118,7 +118,7 @@ class DistributedWorker(ChipWorker):
         ((program, _),) = self._programs.values()
         return self.run(program, *args, config=config)
 
-    def _known(self, compiled: Any) -> Compiled:
+    def _known(self, compiled: object) -> Compiled:
         if id(compiled) not in self._programs:
             raise ValueError("unknown program: DistributedWorker runs only the programs of its constructor")
         return self._programs[id(compiled)][1]
@@ -128,11 +128,11 @@ class DistributedWorker(ChipWorker):
         self._known(compiled)
         return super().register(compiled)
 
-    def run(self, compiled: Any, *args: Any, config: Any = None) -> Any:
+    def run(self, compiled: object, *args: object, config: object = None) -> Any:
         self._require_ready("run")
         return self._known(compiled)(*args, config=config)
 
-    def submit(self, compiled: Any, *args: Any, config: Any = None) -> DistributedRunHandle:
+    def submit(self, compiled: object, *args: object, config: object = None) -> DistributedRunHandle:
         """Run a program. Its error is raised when the result is requested."""
         self._require_ready("submit")
         program = self._known(compiled)
@@ -169,7 +169,7 @@ class DistributedWorker(ChipWorker):
         for shard in stacked.shards:
             self.free_tensor(shard)
 
-    def copy_stacked_from(self, stacked: StackedDeviceTensor, host: Any) -> None:
+    def copy_stacked_from(self, stacked: StackedDeviceTensor, host: object) -> None:
         """Copy a kept array back to a host array."""
         target = arguments.as_numpy(host)
         if target.shape != stacked.shape:
@@ -209,7 +209,7 @@ def prepare(
 Compiled.prepare = prepare  # type: ignore[method-assign]
 
 
-def _tensor_from_continuous(arg: Any) -> Any:
+def _tensor_from_continuous(arg: object) -> Any:
     """Return an argument of a callback as a torch tensor."""
     from ...language.graphs.python_tasks import as_torch
 

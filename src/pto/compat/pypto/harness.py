@@ -253,11 +253,11 @@ get_simpler_python_path = get_simpler_scripts_path = get_simpler_root
 _last_device: dict[str, Any] = {"value": None}
 
 
-def _cache_key(case: PTOTestCase, resolved_platform: str | None = None, **_: Any) -> str:
+def _cache_key(case: PTOTestCase, resolved_platform: str | None = None, **_: object) -> str:
     return f"{case.get_name()}@{resolved_platform or case.get_platform()}@{case.get_memory_planner()}"
 
 
-def start_pipeline(*_: Any, **__: Any) -> None:
+def start_pipeline(*_: object, **__: object) -> None:
     """Do nothing: cases are compiled when they run."""
 
 
@@ -265,7 +265,7 @@ def shutdown_pipeline() -> None:
     """Do nothing, because cases have no pipeline."""
 
 
-def configure_inline_task_submit(*_: Any, **__: Any) -> None:
+def configure_inline_task_submit(*_: object, **__: object) -> None:
     """Do nothing, because devices have no queue."""
 
 

@@ -28,7 +28,7 @@ _OPTIONS: tuple[tuple[str, Any, str], ...] = (
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_load_initial_conftests(early_config: Any, parser: Any, args: list[str]) -> Iterator[None]:
+def pytest_load_initial_conftests(early_config: object, parser: Any, args: list[str]) -> Iterator[None]:
     """Add the options that no conftest.py defines."""
     yield
     for name, default, help in _OPTIONS:
@@ -83,14 +83,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
 # ---- the report ----
 
 
-def _tell(**line: Any) -> None:
+def _tell(**line: object) -> None:
     path = knobs.get("PTO_REPORT_FILE")
     if path:
         with open(path, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
 
 
-def pytest_runtest_logstart(nodeid: str, location: Any) -> None:
+def pytest_runtest_logstart(nodeid: str, location: object) -> None:
     _tell(what="test", program=nodeid)
 
 

@@ -60,7 +60,7 @@ class _DfxOpts:
         return cls(**{name: getattr(config, name) for name in cls.__dataclass_fields__})
 
 
-def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> CallableProgram:
+def run(program: object, *tensors: object, config: RunConfig | None = None) -> CallableProgram:
     """Compile a program, and run it if tensors are given. The returned program can be called again."""
     config = config or RunConfig()
     made = ir.compile(
@@ -78,7 +78,7 @@ def compile_program(program: Any, work_dir: str | os.PathLike[str], **options: A
 
 def execute_compiled(
     work_dir: str | os.PathLike[str],
-    args: Sequence[Any],
+    args: Sequence[object],
     *,
     platform: str = "a2a3sim",
     device_id: int = 0,
@@ -94,7 +94,7 @@ def execute_compiled(
     program(*args, config=config)
 
 
-def configure_log(level: Any = None, *_: Any, **__: Any) -> None:
+def configure_log(level: object = None, *_: object, **__: object) -> None:
     """Accept a log level without effect; PTO_LOG_LEVEL sets the level of the task runtime."""
     _log_level[0] = level
 
@@ -109,7 +109,7 @@ def log_level() -> Any:
 current_level = log_level
 
 
-def ensure_pto_isa_root(*_: Any, **__: Any) -> str:
+def ensure_pto_isa_root(*_: object, **__: object) -> str:
     """Return the folder of this package's headers instead of those of pto-isa."""
     return str(pto_isa_include_dir().parent)
 
@@ -120,12 +120,12 @@ def pto_isa_include_dir() -> Path:
     return compiler.include_dir()
 
 
-def rebuild_kernel_cpp_from_pto(work_dir: Any, **_: Any) -> list[Path]:
+def rebuild_kernel_cpp_from_pto(work_dir: object, **_: object) -> list[Path]:
     """Do nothing: folders contain `.pto`, and changed files are compiled when they run."""
     return []
 
 
-def invalidate_binary_cache(work_dir: Any, **_: Any) -> None:
+def invalidate_binary_cache(work_dir: object, **_: object) -> None:
     """Do nothing: the cache is keyed by content."""
 
 
@@ -178,7 +178,7 @@ class BenchmarkStats:
 
 
 def benchmark(
-    compiled: CallableProgram, args: Sequence[Any], *, rounds: int = 100, warmup: int = 3, **_: Any
+    compiled: CallableProgram, args: Sequence[object], *, rounds: int = 100, warmup: int = 3, **_: object
 ) -> BenchmarkStats:
     """Measure the duration of runs on this host."""
     if rounds < 1 or warmup < 0:

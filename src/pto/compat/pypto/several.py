@@ -13,7 +13,7 @@ from ...language.programs.callable import CallableProgram
 from ...language.programs.compiled import Compiled, new_folder
 
 
-def orchestrations(program: Any) -> list[Declared]:
+def orchestrations(program: object) -> list[Declared]:
     """Return the orchestrations of a program that no other function calls."""
     functions = list(getattr(program, "functions", {}).values())
     texts = {f: inspect.getsource(f.function) for f in functions if isinstance(f, Declared)}

@@ -14,7 +14,7 @@ _FACTORIES = ("randn", "rand", "zeros", "ones")
 CTYPES = ("int64", "int32", "uint64", "uint32", "float", "double")
 
 
-def module_of(dtype: Any) -> Any:
+def module_of(dtype: object) -> Any:
     """Return the array library of an element type."""
     name = str(type(dtype).__module__).partition(".")[0]
     if name == "builtins":

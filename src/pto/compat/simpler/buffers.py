@@ -95,7 +95,7 @@ class Buffer:
     def shm(self) -> _SharedBytes | None:
         return None if self.closed else _SharedBytes(self.base, self.nbytes)
 
-    def tensor(self, shapes: Any, dtype: Any, strides: Any = None, byte_offset: int = 0) -> Tensor:
+    def tensor(self, shapes: Any, dtype: object, strides: Any = None, byte_offset: int = 0) -> Tensor:
         if self.closed:
             raise ValueError("the buffer has been released")
         return Tensor(self, byte_offset, tuple(int(n) for n in shapes), dtype, strides)
@@ -109,7 +109,7 @@ class Tensor:
     """A view of a buffer: contiguous elements from a byte offset."""
 
     def __init__(
-        self, buffer: Buffer, byte_offset: int, shapes: tuple[int, ...], dtype: Any, strides: Any = None
+        self, buffer: Buffer, byte_offset: int, shapes: tuple[int, ...], dtype: object, strides: Any = None
     ) -> None:
         self.buffer, self.byte_offset, self.shapes = buffer, int(byte_offset), shapes
         self.dtype = DataType(getattr(dtype, "value", dtype))

@@ -43,7 +43,7 @@ class SimplerSource(bytes):
         return made
 
 
-def _source(binary: Any, what: str) -> SimplerSource:
+def _source(binary: object, what: str) -> SimplerSource:
     if isinstance(binary, SimplerSource):
         return binary
     raise refuse(
@@ -63,16 +63,16 @@ class KernelCompiler:
         self,
         source_path: Any,
         core_type: str = "aiv",
-        pto_isa_root: Any = None,
+        pto_isa_root: object = None,
         extra_include_dirs: Sequence[Any] = (),
-        **_: Any,
+        **_: object,
     ) -> SimplerSource:
         if core_type not in ("aic", "aiv"):
             raise ValueError(f"expected core_type 'aic' or 'aiv', got {core_type!r}")
         folders = [os.fspath(f) for f in extra_include_dirs or () if os.path.isdir(f)]
         return SimplerSource(os.fspath(source_path), self.platform, core_type, folders)
 
-    def compile_orchestration(self, runtime_name: str, source_path: Any = None, **_: Any) -> SimplerSource:
+    def compile_orchestration(self, runtime_name: str, source_path: Any = None, **_: object) -> SimplerSource:
         runtime_of(runtime_name)
         return SimplerSource(os.fspath(source_path), self.platform)
 
@@ -99,12 +99,12 @@ def runtime_of(name: str) -> str:
     return name
 
 
-def extract_text_section(binary: Any) -> Any:
+def extract_text_section(binary: object) -> Any:
     """Return a binary unchanged, because the simulator needs no text section."""
     return binary
 
 
-def ensure_pto_isa_root(*_: Any, **__: Any) -> str:
+def ensure_pto_isa_root(*_: object, **__: object) -> str:
     """Return the folder of this package's headers instead of those of pto-isa."""
     from ...engine.cpp import compiler
 
@@ -121,7 +121,7 @@ class RuntimeBuilder:
     def __init__(self, platform: str = "a2a3sim", **_: Any) -> None:
         self.platform = platform_of(platform)
 
-    def get_binaries(self, runtime: str, **_: Any) -> Any:
+    def get_binaries(self, runtime: str, **_: object) -> Any:
         return SimpleNamespace(runtime=runtime_of(runtime), platform=self.platform)
 
     build = get_binaries
@@ -135,7 +135,9 @@ class CoreCallable:
         self.name = name or os.path.basename(source.path).partition(".")[0]
 
     @classmethod
-    def build(cls, signature: Sequence[ArgDirection] = (), binary: Any = None, **_: Any) -> CoreCallable:
+    def build(
+        cls, signature: Sequence[ArgDirection] = (), binary: object = None, **_: object
+    ) -> CoreCallable:
         return cls(signature, _source(binary, "a CoreCallable"))
 
 
@@ -166,10 +168,10 @@ class ChipCallable:
         cls,
         signature: Sequence[ArgDirection] = (),
         func_name: str = ENTRY,
-        binary: Any = None,
+        binary: object = None,
         children: Sequence[tuple[int, CoreCallable]] = (),
         config_name: str = "",
-        **_: Any,
+        **_: object,
     ) -> ChipCallable:
         return cls(signature, func_name, _source(binary, "a ChipCallable"), children, config_name)
 

@@ -24,14 +24,14 @@ class Chips(Protocol):
 
     chips: list[Any]
 
-    def resolve(self, handle: Any, api: str) -> Any: ...
-    def check_chip(self, number: Any, api: str) -> None: ...
+    def resolve(self, handle: object, api: str) -> Any: ...
+    def check_chip(self, number: object, api: str) -> None: ...
     def malloc(self, size: int, worker_id: int = 0) -> Buffer: ...
     def alloc_child_tensor(self, worker_id: int, shapes: Sequence[int], dtype: DataType) -> Buffer: ...
     def alloc_shared_tensor(self, shapes: Sequence[int], dtype: DataType) -> Buffer: ...
     def free(self, handle: Buffer) -> None: ...
-    def copy_to(self, dst: Buffer, src: Any) -> None: ...
-    def copy_from(self, dst: Any, src: Buffer) -> None: ...
+    def copy_to(self, dst: Buffer, src: object) -> None: ...
+    def copy_from(self, dst: object, src: Buffer) -> None: ...
 
 
 class Orchestrator:
@@ -46,13 +46,13 @@ class Orchestrator:
     # ---- tasks ----
 
     def submit_next_level(
-        self, callable_handle: Any, args: TaskArgs, config: CallConfig | None = None, *, worker: int
+        self, callable_handle: object, args: TaskArgs, config: CallConfig | None = None, *, worker: int
     ) -> None:
         self._submit_chips(callable_handle, [args], config, [worker], "submit_next_level")
 
     def submit_next_level_group(
         self,
-        callable_handle: Any,
+        callable_handle: object,
         args_list: Sequence[TaskArgs],
         config: CallConfig | None = None,
         *,
@@ -65,7 +65,7 @@ class Orchestrator:
         self._submit_chips(callable_handle, list(args_list), config, list(workers), "submit_next_level_group")
 
     def _submit_chips(
-        self, handle: Any, args: list[TaskArgs], config: CallConfig | None, workers: list[int], api: str
+        self, handle: object, args: list[TaskArgs], config: CallConfig | None, workers: list[int], api: str
     ) -> None:
         target = self._worker.resolve(handle, api)
         if not isinstance(target, ChipCallable):
@@ -92,10 +92,10 @@ class Orchestrator:
                     f"got memory of worker {tensor.buffer.owner_worker_id}"
                 )
 
-    def submit_sub(self, callable_handle: Any, args: TaskArgs | None = None) -> None:
+    def submit_sub(self, callable_handle: object, args: TaskArgs | None = None) -> None:
         self.submit_sub_group(callable_handle, [args if args is not None else TaskArgs()])
 
-    def submit_sub_group(self, callable_handle: Any, args_list: Sequence[TaskArgs]) -> None:
+    def submit_sub_group(self, callable_handle: object, args_list: Sequence[TaskArgs]) -> None:
         function = self._worker.resolve(callable_handle, "submit_sub")
         if isinstance(function, ChipCallable) or not callable(function):
             raise TypeError(f"submit_sub: expected the handle of a Python function, got {function!r}")
@@ -152,15 +152,15 @@ class Orchestrator:
     def malloc(self, worker_id: int, size: int) -> Buffer:
         return self._worker.malloc(size, worker_id)
 
-    def free(self, handle: Buffer, *_: Any) -> None:
+    def free(self, handle: Buffer, *_: object) -> None:
         self.flush()
         self._worker.free(handle)
 
-    def copy_to(self, dst: Buffer, src: Any) -> None:
+    def copy_to(self, dst: Buffer, src: object) -> None:
         self.flush()
         self._worker.copy_to(dst, src)
 
-    def copy_from(self, dst: Any, src: Buffer) -> None:
+    def copy_from(self, dst: object, src: Buffer) -> None:
         self.flush()
         self._worker.copy_from(dst, src)
 

@@ -64,10 +64,10 @@ class TaskArgsBuilder:
         for spec in specs:
             self._add(spec)
 
-    def add_tensor(self, name: str, value: Any) -> None:
+    def add_tensor(self, name: str, value: object) -> None:
         self._add(TensorArg(name, value))
 
-    def add_scalar(self, name: str, value: Any) -> None:
+    def add_scalar(self, name: str, value: object) -> None:
         self._add(Scalar(name, value))
 
     def _add(self, spec: TensorArg | Scalar) -> None:
@@ -144,7 +144,7 @@ def _build_args(args: TaskArgsBuilder, signature: Sequence[ArgDirection]) -> tup
 
 
 def _build_l2_ref_args(
-    args: TaskArgsBuilder, signature: Sequence[Any], worker: Any
+    args: TaskArgsBuilder, signature: Sequence[Any], worker: object
 ) -> tuple[TaskArgs, list[str]]:
     return _build_args(args, signature)
 
@@ -153,16 +153,16 @@ _build_chip_task_args = _build_args
 
 
 def _build_l3_task_args(
-    args: TaskArgsBuilder, signature: Sequence[Any], worker: Any = None
+    args: TaskArgsBuilder, signature: Sequence[Any], worker: object = None
 ) -> tuple[TaskArgs, list[str]]:
     return _build_args(args, signature)
 
 
-def _rehosted_buffer_for(args: TaskArgsBuilder, tensor: Any) -> Buffer:
+def _rehosted_buffer_for(args: TaskArgsBuilder, tensor: object) -> Buffer:
     return as_tensor(tensor).buffer
 
 
-def _rehosted_ref_for(args: TaskArgsBuilder, tensor: Any) -> Tensor:
+def _rehosted_ref_for(args: TaskArgsBuilder, tensor: object) -> Tensor:
     return as_tensor(tensor)
 
 
@@ -170,7 +170,7 @@ def _rehosted_ref(args: TaskArgsBuilder, name: str) -> Tensor:
     return as_tensor(getattr(args, name))
 
 
-def _l3_ref(args: TaskArgsBuilder, name: str, worker: Any = None) -> Tensor:
+def _l3_ref(args: TaskArgsBuilder, name: str, worker: object = None) -> Tensor:
     return _rehosted_ref(args, name)
 
 
@@ -255,7 +255,7 @@ def _placed_kernel(kernel: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return made
 
 
-def _path(path: Any, folder: Path) -> str:
+def _path(path: object, folder: Path) -> str:
     return str(path) if os.path.isabs(str(path)) else str((folder / str(path)).resolve())
 
 
@@ -298,7 +298,7 @@ def _compile_chip_callable_from_spec(
     return _compiled[key]
 
 
-def _include_dirs(given: Sequence[Any], kernel: Mapping[str, Any]) -> list[str]:
+def _include_dirs(given: Sequence[object], kernel: Mapping[str, object]) -> list[str]:
     found = [os.path.expandvars(str(d)) for d in given]
     there = [d for d in found if os.path.isdir(d)]
     if found and not there:
@@ -313,7 +313,7 @@ def _include_dirs(given: Sequence[Any], kernel: Mapping[str, Any]) -> list[str]:
 # ---- choosing ----
 
 
-def is_manual_for_platform(manual: Any, platform: str | None) -> bool:
+def is_manual_for_platform(manual: object, platform: str | None) -> bool:
     if isinstance(manual, str):
         return manual == platform
     if isinstance(manual, list | tuple | set | frozenset):
@@ -358,7 +358,7 @@ def _sanitize_for_filename(text: str) -> str:
 # ---- results ----
 
 
-def _compare_outputs(args: Any, golden: Any, names: Sequence[str], rtol: float, atol: float) -> None:
+def _compare_outputs(args: object, golden: object, names: Sequence[str], rtol: float, atol: float) -> None:
     """Raise AssertionError if an output differs from its expected value: |a - e| > atol + rtol * |e|."""
     import numpy as np
 
@@ -428,7 +428,7 @@ class SceneTestCase:
             else self._compile_l3_callables(platform)
         )
 
-    def _build_config(self, config: Mapping[str, Any], *_: Any, **__: Any) -> CallConfig:
+    def _build_config(self, config: Mapping[str, Any], *_: object, **__: object) -> CallConfig:
         made = CallConfig(config.get("aicpu_thread_num", 0), config.get("block_dim", 0))
         for name, value in config.get("runtime_env", {}).items():
             setattr(made.runtime_env, name, value)
@@ -444,12 +444,12 @@ class SceneTestCase:
     def _run_and_validate(
         self,
         worker: Worker,
-        callable_obj: Any,
+        callable_obj: object,
         case: Mapping[str, Any],
         sub_handles: Any = None,
         rounds: int = 1,
         skip_golden: bool = False,
-        **_: Any,
+        **_: object,
     ) -> None:
         params = case.get("params", {})
         skip = skip_golden or bool(case.get("skip_golden", self.SKIP_GOLDEN))
@@ -493,7 +493,7 @@ class SceneTestCase:
         return [c for c in self.CASES if _wanted(type(self), c, st_platform, selectors, manual)]
 
     @staticmethod
-    def _effective_enable_dep_gen(request: Any) -> bool:
+    def _effective_enable_dep_gen(request: object) -> bool:
         return False
 
     def test_run(self, st_platform: str, st_worker: Worker, request: Any) -> None:
@@ -585,7 +585,7 @@ def _names(cls: Any) -> list[str]:
     return [f"{cls.__name__}::{c['name']}" for c in cls.CASES]
 
 
-def _refuse_records(asked: Mapping[str, Any]) -> None:
+def _refuse_records(asked: Mapping[str, object]) -> None:
     for name, value in asked.items():
         if value:
             raise refuse(

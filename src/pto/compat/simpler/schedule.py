@@ -26,7 +26,7 @@ def default_max_parallel(platform: str, devices: list[int]) -> int:
     return 1
 
 
-def run_jobs(*_: Any, **__: Any) -> Any:
+def run_jobs(*_: object, **__: object) -> Any:
     raise refuse("cannot run tests in several processes", "run them in this process: --max-parallel 1")
 
 

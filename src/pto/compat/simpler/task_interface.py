@@ -40,7 +40,7 @@ class ChipTensor(Tensor):
     """A tensor by its address."""
 
     @staticmethod
-    def make(data: int, shapes: Any, dtype: DataType, child_memory: bool = False, **_: Any) -> Tensor:
+    def make(data: int, shapes: Any, dtype: DataType, child_memory: bool = False, **_: object) -> Tensor:
         shapes = tuple(int(n) for n in shapes)
         kind = BackendKind.DEVICE_MALLOC if child_memory else BackendKind.FORK_SHM
         size = dtype.nbytes
@@ -72,13 +72,13 @@ class TaskArgs:
         self.tags: list[TensorArgType] = []
         self.scalars: list[int] = []
 
-    def add_tensor(self, tensor: Any, tag: TensorArgType = TensorArgType.INPUT) -> None:
+    def add_tensor(self, tensor: object, tag: TensorArgType = TensorArgType.INPUT) -> None:
         if self.scalars:
             raise ValueError("cannot add a tensor after a scalar: call add_tensor before add_scalar")
         self.tensors.append(as_tensor(tensor))
         self.tags.append(TensorArgType(tag))
 
-    def add_scalar(self, value: Any) -> None:
+    def add_scalar(self, value: object) -> None:
         self.scalars.append(scalar_to_uint64(value))
 
     def tensor_count(self) -> int:
@@ -239,7 +239,7 @@ class CommDomainHandle:
     def __enter__(self) -> CommDomainHandle:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

@@ -86,7 +86,7 @@ class Worker:
 
     # ---- life ----
 
-    def init(self, *_: Any, **__: Any) -> None:
+    def init(self, *_: object, **__: object) -> None:
         if self._closed:
             raise RuntimeError("the worker has been closed")
         self.initialized = True
@@ -99,7 +99,7 @@ class Worker:
         self.init()
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _need(self, api: str) -> None:
@@ -121,7 +121,7 @@ class Worker:
         self.resolve(handle, "unregister")
         handle.unregistered = True
 
-    def resolve(self, handle: Any, api: str) -> Any:
+    def resolve(self, handle: object, api: str) -> Any:
         if not isinstance(handle, CallableHandle):
             raise TypeError(f"{api}: expected a handle from register, got {type(handle).__name__}")
         if handle.worker is not self:
@@ -130,7 +130,7 @@ class Worker:
             raise RuntimeError(f"{api}: {handle} has been unregistered")
         return handle.target
 
-    def check_chip(self, number: Any, api: str) -> None:
+    def check_chip(self, number: object, api: str) -> None:
         if isinstance(number, bool) or not isinstance(number, int):
             raise TypeError(f"{api}: expected the number of a worker, got {number!r}")
         if not 0 <= number < len(self.chips):
@@ -138,12 +138,12 @@ class Worker:
 
     # ---- runs ----
 
-    def run(self, callable: Any, args: Any = None, config: CallConfig | None = None) -> None:
+    def run(self, callable: object, args: object = None, config: CallConfig | None = None) -> None:
         self._need("run")
         with self._lock:
             self._run(callable, args, config)
 
-    def submit(self, callable: Any, args: Any = None, config: CallConfig | None = None) -> RunHandle:
+    def submit(self, callable: object, args: object = None, config: CallConfig | None = None) -> RunHandle:
         self._need("submit")
         return RunHandle(lambda: self.run(callable, args, config))
 
@@ -205,7 +205,7 @@ class Worker:
     release_buffer = free
 
     def make_tensor_arg(
-        self, tensor: Any, shapes: Any = None, dtype: Any = None, *, strides: Any = None
+        self, tensor: Any, shapes: Any = None, dtype: object = None, *, strides: Any = None
     ) -> Tensor:
         found = as_tensor(tensor)
         if shapes is None and dtype is None:
@@ -213,12 +213,12 @@ class Worker:
         given = found.dtype if dtype is None else DataType(getattr(dtype, "value", dtype))
         return found.buffer.tensor(shapes if shapes is not None else found.shapes, given, strides)
 
-    def copy_to(self, dst: Buffer, src: Any) -> None:
+    def copy_to(self, dst: Buffer, src: object) -> None:
         base, nbytes, kept = host_range(src, "copy_to")
         _copy(dst.base, dst, base, nbytes, "copy_to")
         del kept
 
-    def copy_from(self, dst: Any, src: Buffer) -> None:
+    def copy_from(self, dst: object, src: Buffer) -> None:
         base, nbytes, kept = host_range(dst, "copy_from")
         _copy(base, src, src.base, nbytes, "copy_from")
         del kept
@@ -258,7 +258,7 @@ class ChipWorker:
     def __init__(self) -> None:
         self._worker: Worker | None = None
 
-    def init(self, device_id: int = 0, bins: Any = None, **_: Any) -> None:
+    def init(self, device_id: int = 0, bins: Any = None, **_: object) -> None:
         bins = (
             bins
             if bins is not None
@@ -279,7 +279,7 @@ class ChipWorker:
     def unregister_callable(self, handle: CallableHandle) -> None:
         self._there.unregister(handle)
 
-    def run(self, handle: CallableHandle, args: Any = None, config: CallConfig | None = None) -> None:
+    def run(self, handle: CallableHandle, args: object = None, config: CallConfig | None = None) -> None:
         self._there.run(handle, args, config)
 
     def finalize(self) -> None:

@@ -27,6 +27,9 @@ from .library import INTERRUPTED, STUCK, LaunchOutcome, Library, SeparateRank
 from .quick import outcome, quick
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import LaunchOptions
     from ..ranks import World
 
 _CODE = re.compile(
@@ -55,7 +58,7 @@ class CompiledKernel(Launchable):
         # a launch has to check the assumptions of a program
         self._quick = None if assumptions_of(self.functions) else quick(self, library, symbol, program)
 
-    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
+    def __call__(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         if self._quick is None or options or self.findings:
             return super().__call__(*args, **options)
         done = self._quick.call(args, 1, 1)

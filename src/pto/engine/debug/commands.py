@@ -47,7 +47,7 @@ GROUPS = ("going on", "going back", "stopping", "looking", "else")
 def command(
     names: str, group: str, doc: str, usage: str = "", completes: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(method: Callable[..., Any]) -> Callable[..., Any]:
+    def add(method: Callable[..., object]) -> Callable[..., Any]:
         COMMANDS.append(Command(tuple(names.split()), usage, doc, group, method.__name__, completes))
         return method
 

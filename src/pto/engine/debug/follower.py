@@ -158,7 +158,7 @@ class Follower(Watcher):
 
     # -- moments ---------------------------------------------------------------------------------------
 
-    def reached(self, core: Any, op: Operation) -> None:
+    def reached(self, core: object, op: Operation) -> None:
         self._come(core, op, None)
 
     def started(self, event: Event) -> None:

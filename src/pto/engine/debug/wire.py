@@ -111,5 +111,5 @@ class Sender:
             except (OSError, ValueError):  # the client has closed the stream
                 self.gone = True
 
-    def event(self, name: str, **body: Any) -> None:
+    def event(self, name: str, **body: object) -> None:
         self.send("event", event=name, body=body)

@@ -145,7 +145,7 @@ def _pointer(type: PtrType, name: str) -> tuple[Read, Write]:
             buffer, offset = core.pointed(loc, _WORD.unpack(string_at(at, 8))[0])
             return Pointer(buffer, offset, dtype, name)
 
-    def write(core: Any, at: int, value: Pointer) -> None:
+    def write(core: object, at: int, value: Pointer) -> None:
         memmove(at, _WORD.pack((address_of(value.buffer) + value.offset) & (1 << 64) - 1), 8)
 
     return read, write
@@ -195,7 +195,7 @@ def _vector(type: VRegType, name: str) -> tuple[Read, Write]:
         made.keep(np.frombuffer(string_at(at, WIDTH), codes))
         return made
 
-    def write(core: Any, at: int, value: Register) -> None:
+    def write(core: object, at: int, value: Register) -> None:
         memmove(at, value.array.tobytes(), WIDTH)
 
     return read, write
@@ -209,7 +209,7 @@ def _mask(type: MaskType, name: str) -> tuple[Read, Write]:
         made.keep(np.unpackbits(np.frombuffer(string_at(at, size), np.uint8), bitorder="little"))
         return made
 
-    def write(core: Any, at: int, value: Register) -> None:
+    def write(core: object, at: int, value: Register) -> None:
         memmove(at, np.packbits(value.array, bitorder="little").tobytes(), size)
 
     return read, write
@@ -226,7 +226,7 @@ def _stream(name: str) -> tuple[Read, Write]:
             made.position = Pointer(buffer, offset, "u8")
         return made
 
-    def write(core: Any, at: int, value: Align) -> None:
+    def write(core: object, at: int, value: Align) -> None:
         position = value.position
         where = 0 if position is None else address_of(position.buffer) + position.offset
         kind = _ALIGN_KINDS.index(value.kind)

@@ -7,13 +7,18 @@ is a compiler and PTO_NATIVE_COMPILE allows it. The cache keeps the compiled pac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...ir.types import Type
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, LaunchOutcome, Library
 from ..result import LaunchResult
 from .machine import MachineProgram
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import LaunchOptions
 
 
 class MachineKernel(CompiledKernel):
@@ -22,7 +27,7 @@ class MachineKernel(CompiledKernel):
     engine = "native"
     _made: MachineProgram
 
-    def run(self, *args: Any, **options: Any) -> LaunchResult:
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         if self._made.generic is None:
             return super().run(*args, **options)
         self._prepare(options)
@@ -31,7 +36,7 @@ class MachineKernel(CompiledKernel):
         with launching():
             return super().run(*args, **options)
 
-    def _prepare(self, options: dict[str, Any]) -> None:
+    def _prepare(self, options: LaunchOptions) -> None:
         """Compile slow calls, and those that executors cannot perform in a launch with these options."""
         ranks = options.get("ranks")
         member = ranks.member if ranks is not None else None
@@ -42,7 +47,7 @@ class MachineKernel(CompiledKernel):
             self._made.compile_if_slow()
         if self._made.generic is None:  # launches may take the fast path again
             self._ready(self._library, self._symbol, self._longest, self._types, self._program)
-        elif self._made.updates and isinstance(threads := options.get("threads"), int) and threads > 1:
+        elif self._made.updates and options.get("threads", 1) > 1:
             options["threads"] = 1  # updates of executors are not atomic
 
     def _ready(

@@ -336,7 +336,7 @@ class Core(CoreState):
             queue for pipe, queue in self.queues.items() if not pipe.startswith(SESSION)
         )
 
-    def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+    def execute(self, i: Instr, execute: Callable[[Instr], object]) -> Any:
         if self.dry and i.pipe in self.queues:
             execute = stays_within
         try:

@@ -20,6 +20,7 @@ from ...ir.nesting import BlockStatement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
 from ...verifier.missing import release_before, set_before, thing_of
+from ..access import Place
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..vocabulary import Words
 from ..watch import Watchers
@@ -346,7 +347,7 @@ class Grid:
 
     # -- reports of cores ------------------------------------------------------------------------------
 
-    def allocated(self, core: Core, op: Operation, tile: Any) -> None:
+    def allocated(self, core: Core, op: Operation, tile: Place) -> None:
         if self.watch is not None:
             self.watch.tell("allocated", core, op, tile)
 

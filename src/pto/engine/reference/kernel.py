@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ...diag import Diagnostic, DiagnosticError
 from ...driver import complete
@@ -25,6 +25,9 @@ from .lower import LoweredModule
 from .semantics import preset
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import LaunchOptions
     from ..ranks import World
     from ..registry import Request
 
@@ -63,19 +66,16 @@ class ReferenceKernel(Launchable):
             self._programs[track, tell] = found
         return found
 
-    def run(self, *args: Any, **options: Any) -> LaunchResult:
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         """Run one launch to its end; the options are those of `begin`."""
-        world: World | None = options.get("ranks")
-        if options.pop("processes", False) or (world is not None and world.member is not None):
-            self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 
     def begin(
         self,
-        *args: Any,
+        *args: object,
         blocks: int = 1,
         subblocks: int | None = None,
-        sanitize: str | Sequence[str] = (),
+        sanitize: str | Sequence[str] | frozenset[str] = (),
         schedule: int | None = None,
         shadow: str | None = None,
         memory_map: bool = False,
@@ -87,7 +87,7 @@ class ReferenceKernel(Launchable):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
-        timeline: Any = False,
+        timeline: object = False,
         dry: bool = False,
         only: Collection[int] | None = None,
         processes: bool = False,
@@ -112,6 +112,8 @@ class ReferenceKernel(Launchable):
         """
         from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
+        apart = processes or (ranks is not None and ranks.member is not None)
+        self.refuse({"processes": apart})
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)

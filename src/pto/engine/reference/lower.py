@@ -343,7 +343,7 @@ class Lower(Control):
 def _nothing(core: Core, i: Instr) -> None: ...
 
 
-def _scalar_step(evaluate: Callable[..., Any], operands: list[int], target: int) -> Step:
+def _scalar_step(evaluate: Callable[..., object], operands: list[int], target: int) -> Step:
     if not operands:
         value = evaluate()
         # a vector: each execution gets a new one, because instructions may write into it

@@ -77,7 +77,7 @@ def asked(
     names = [name for name, arg in known.items() if name in words and isinstance(arg, Arg | Args)]
     passed: set[tuple[Any, ...]] = set()
 
-    def ask(args: Mapping[str, Any]) -> None:
+    def ask(args: Mapping[str, object]) -> None:
         if _idle(args):
             return
         key = tuple([_told(args.get(name)) for name in names])
@@ -107,7 +107,7 @@ def open_rules(op: Operation, row: Row, profile: Profile) -> tuple[list[Rule], d
     return (rules, known) if rules else None
 
 
-def _idle(args: Mapping[str, Any]) -> bool:
+def _idle(args: Mapping[str, object]) -> bool:
     """Return whether all tiles of an instruction with several tiles are empty: it does nothing then, and its
     rules do not matter. Compilers use this for a core without a part of the work."""
     tiles = [value for value in args.values() if isinstance(value, Tile)]
@@ -136,11 +136,11 @@ def _words(rule: Rule) -> frozenset[str]:
     return frozenset(_NAME.findall(f"{rule.expr} {rule.when}"))
 
 
-def _is_open(rule: Rule, known: Mapping[str, Any]) -> bool:
+def _is_open(rule: Rule, known: Mapping[str, object]) -> bool:
     """Return whether the evaluation of a rule needs an open fact."""
     notes: list[str] = []
 
-    def noting(value: Any) -> Any:
+    def noting(value: object) -> Any:
         if isinstance(value, Args):
             return Args([_Noting(one, notes) for one in value])  # type: ignore[reportArgumentType]
         return _Noting(value, notes) if isinstance(value, Arg) else value
@@ -153,13 +153,13 @@ def _is_open(rule: Rule, known: Mapping[str, Any]) -> bool:
     return bool(notes)
 
 
-def _met(arg: Any, value: Any) -> Any:
+def _met(arg: object, value: object) -> Any:
     if isinstance(arg, Args):
         return Args([_Met(a, v) for a, v in zip(arg, value, strict=True)])  # type: ignore[reportArgumentType]
     return _Met(arg, value)
 
 
-def _told(value: Any) -> Any:
+def _told(value: object) -> Any:
     """Return the part of a value that open rules depend on."""
     if isinstance(value, Tile):
         return value.valid
@@ -170,7 +170,7 @@ def _told(value: Any) -> Any:
     return value if isinstance(value, int) else None
 
 
-def _illegal(rule: Rule, env: Mapping[str, Any]) -> IllegalInstruction:
+def _illegal(rule: Rule, env: Mapping[str, object]) -> IllegalInstruction:
     from ...isa.rule_trees import explain
 
     message, expected, got = explain(rule.expr, env)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
-from ..access import Access
+from ..access import Access, Place
 from ..elements import Array
 from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
 from ..registers import Register
@@ -87,7 +87,7 @@ class Bounds(Sanitizer):
 
     # -- descriptors -----------------------------------------------------------------------------------
 
-    def allocated(self, core: WatchedCore, op: Operation, place: Any) -> None:
+    def allocated(self, core: WatchedCore, op: Operation, place: Place) -> None:
         if not isinstance(place, Tile | ConvTile) or place.address is None:
             return
         buffer, low, high = place.buffer, place.address, place.address + place.size
@@ -145,7 +145,7 @@ class Bounds(Sanitizer):
         self.reports.add(("view", op), d)
 
 
-def _holding(holder: Any, number: int, shape: tuple[int, ...]) -> str:
+def _holding(holder: object, number: int, shape: tuple[int, ...]) -> str:
     """Return the text for the element of an operand that has the index of this number."""
     if isinstance(holder, Register):
         return f"lane {number} of "

@@ -194,7 +194,7 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     return (np.isinf(values) * _INFINITE + np.isnan(values) * _NAN).astype(np.uint8)
 
 
-def _scalar_kind(value: Any) -> int:
+def _scalar_kind(value: object) -> int:
     if not isinstance(value, float | np.floating):
         return 0
     return _NAN if np.isnan(value) else _INFINITE if np.isinf(value) else 0

@@ -18,7 +18,7 @@ import numpy as np
 from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...verifier.overlap import handed_on, share_bytes
-from ..access import Access
+from ..access import Access, Place
 from ..elements import Array
 from ..memory import Pointer, Storage, Tile
 from ..region import Region
@@ -362,7 +362,7 @@ def _delivered(event: Event, access: Access) -> bool:
     return isinstance(place, Tile) and place.buffer is not core.buffers.get(place.loc, place.buffer)
 
 
-def storage_of(place: Any) -> Storage | None:
+def storage_of(place: Place) -> Storage | None:
     """Return the storage that a place belongs to; None if the program did not place it."""
     if isinstance(place, Tile):
         return place.storage

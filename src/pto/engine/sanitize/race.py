@@ -328,7 +328,7 @@ class RaceChecker:
         d.notes.append(note)
         self.reports.add(key, d)
 
-    def _help(self, key: Any, new: Touch, old: Touch, repeated: bool) -> str:
+    def _help(self, key: object, new: Touch, old: Touch, repeated: bool) -> str:
         """Return advice: only the wait if the flag is set already, else a flag that no other advice uses."""
         launch = self.launch
         self.waits.pop(key, None)

@@ -27,7 +27,7 @@ class Load:
 
     __slots__ = ("data", "mask", "place", "where")
 
-    def __init__(self, place: Place, where: Any, data: Array, mask: Array | None) -> None:
+    def __init__(self, place: Place, where: object, data: Array, mask: Array | None) -> None:
         self.place = place
         self.where = where  # a region, or element offsets
         self.data = data
@@ -44,7 +44,7 @@ def patterns(dtype: str) -> tuple[int, int, int]:
     return ones >> 1, large, large | 1 << (d.bits - 1)
 
 
-def scalars(type: Any, value: Any) -> tuple[Any, Any, Any]:
+def scalars(type: object, value: Any) -> tuple[Any, Any, Any]:
     """Return values to try for an undefined scalar. They stay small if they may be sizes or offsets."""
     if not isinstance(type, ScalarType) or type.is_float:
         large = 3e4 if str(type) == "f16" else 1e30
@@ -68,7 +68,7 @@ class Replay(Port):
         self.which = which
         self.stores: list[tuple[Place, Any, Array]] = []
 
-    def _next(self, place: Place, where: Any) -> Array:
+    def _next(self, place: Place, where: Region | Array) -> Array:
         load, group = next(self.loads, (None, 0))
         if load is None or not same_bytes(load.place, load.where, place, where):
             raise Moved
@@ -82,7 +82,7 @@ class Replay(Port):
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
         return self._next(place, region)
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
         return self._next(place, at)
 
     def store(self, i: Instr, place: Place, region: Region, codes: Array) -> None:
@@ -115,7 +115,7 @@ class Dependence:
         self.result = False
 
 
-def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, Any, Array]]) -> Dependence:
+def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, object, Array]]) -> Dependence:
     """Run an instruction again with other values for undefined data, and return which effects change."""
     found = Dependence(stores)
     groups = _groups(loads)
@@ -163,7 +163,7 @@ def _other_scalars(event: Event, which: int) -> dict[str, Any]:
     return changed
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(_same, a, b))  # type: ignore[reportUnknownArgumentType]
     if isinstance(a, Pointer) and isinstance(b, Pointer):

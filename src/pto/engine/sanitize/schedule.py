@@ -129,7 +129,7 @@ class Schedule:
         return choices[bisect_right(sums, at, 0, len(sums) - 1)]
 
 
-def _follows(later: Any, earlier: Any) -> bool:
+def _follows(later: object, earlier: object) -> bool:
     """Return whether an instruction has to stay behind an earlier one, of which it reads exactly the result
     of `CHAINED` or more bytes."""
     if not (isinstance(later, Work) and isinstance(earlier, Work)):

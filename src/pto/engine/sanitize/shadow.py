@@ -95,7 +95,7 @@ class Shadow(Watcher):
         result.shadow = self
         result.diagnostics.extend(self.reports.all())
 
-    def _actual(self, place: Place, where: Any) -> Array:
+    def _actual(self, place: Place, where: Region | Array) -> Array:
         codes = code_dtype(place.dtype)
         if isinstance(where, Region):
             found = where.load(place.buffer.data, codes)
@@ -106,7 +106,7 @@ class Shadow(Watcher):
 
     # -- comparing -------------------------------------------------------------------------------------
 
-    def _compare(self, event: Event, place: Place, where: Any, actual: Array, twin: Array) -> None:
+    def _compare(self, event: Event, place: Place, where: Region | Array, actual: Array, twin: Array) -> None:
         if not actual.size:
             return
         dtype = place.dtype
@@ -143,7 +143,7 @@ class Shadow(Watcher):
         self,
         event: Event,
         place: Place,
-        where: Any,
+        where: Region | Array,
         actual: Array,
         twin: Array,
         bad: Array,
@@ -181,7 +181,7 @@ class Shadow(Watcher):
             found = buffer.shadows["f64"] = made
         return found
 
-    def get(self, place: Place, where: Any, actual: Array) -> Array:
+    def get(self, place: Place, where: object, actual: Array) -> Array:
         """Return the twins of loaded elements; an element without a twin is its own."""
         values, tags, bits = self.store_of(place.buffer)
         at = _bytes(place, where)
@@ -191,7 +191,7 @@ class Shadow(Watcher):
         self.coarsest = min(self.coarsest, int(bits[at][have].min()))
         return np.where(have, values[at], actual)
 
-    def _put(self, place: Place, where: Any, twin: Array, mantissa: int) -> None:
+    def _put(self, place: Place, where: Region | Array, twin: Array, mantissa: int) -> None:
         values, tags, bits = self.store_of(place.buffer)
         at = _bytes(place, where)
         values[at] = twin
@@ -199,7 +199,7 @@ class Shadow(Watcher):
             tags[at] = _IDS[place.dtype]
             bits[at] = mantissa
 
-    def _clear(self, place: Place, where: Any) -> None:
+    def _clear(self, place: Place, where: Region | Array) -> None:
         _, tags, _ = self.store_of(place.buffer)
         at = _bytes(place, where)
         for n in range(max(8, DTYPES[place.dtype].bits) // 8):
@@ -241,10 +241,10 @@ class _Twins(Port):
     def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
         return self._twin(place, region, super().load(i, place, region, dtype), dtype)
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
         return self._twin(place, at, super().load_at(i, place, at, dtype), dtype)
 
-    def _twin(self, place: Place, where: Any, found: Array, dtype: Any) -> Array:
+    def _twin(self, place: Place, where: Region | Array, found: Array, dtype: Any) -> Array:
         name = place.dtype
         if not DTYPES[name].is_float or DTYPES[name].bits < 8 or np.dtype(dtype) != array_of(name):
             return found

@@ -91,7 +91,7 @@ class SignalCheck(Sanitizer):
             before[offset : offset + 4], buffer.data[offset : offset + 4]
         )
 
-    def launch_ended(self, result: Any) -> None:
+    def launch_ended(self, result: object) -> None:
         for cell, (core, op) in self.given.items():
             d = core.diagnostic(
                 op,

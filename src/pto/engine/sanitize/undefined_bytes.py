@@ -137,7 +137,7 @@ class ByteShadow(Protocol):
         """Return the same for elements at offsets from a place."""
         ...
 
-    def define(self, place: Place, where: Any, taint: Array | None, origin: Origin | None) -> None:
+    def define(self, place: Place, where: Region | Array, taint: Array | None, origin: Origin | None) -> None:
         """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
         ...
 
@@ -179,7 +179,7 @@ class Shadow:
         marks = load_at(self.undefined, base, at, bits, _unsigned(bits), nibble)
         return marks != 0 if _any(marks, axis=None) else None
 
-    def define(self, place: Place, where: Any, taint: Array | None, origin: Origin | None) -> None:
+    def define(self, place: Place, where: Region | Array, taint: Array | None, origin: Origin | None) -> None:
         bits = where.bits if isinstance(where, Region) else start_of(place)[1]
         kind = _unsigned(bits)
         if taint is None:
@@ -273,7 +273,7 @@ class Undefined:
         return shadow.mask_at(place, at) if shadow is not None else None
 
     def define(
-        self, place: Place, where: Any, taint: Array | None = None, origin: Origin | None = None
+        self, place: Place, where: Region | Array, taint: Array | None = None, origin: Origin | None = None
     ) -> None:
         """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
         shadow = self.shadow(place.buffer)
@@ -364,11 +364,11 @@ def _unsigned(bits: int) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, bits) // 8}")
 
 
-def _shape(where: Any) -> tuple[int, ...]:
+def _shape(where: Region | Array) -> tuple[int, ...]:
     return where.shape
 
 
-def _put(data: Array, place: Place, where: Any, values: Array) -> None:
+def _put(data: Array, place: Place, where: Region | Array, values: Array) -> None:
     if isinstance(where, Region):
         where.store(data, values)
     else:

@@ -10,7 +10,7 @@ engine execute its records (`stream`, `sites`), with all observers. Their result
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Source, Span, has_errors
@@ -48,6 +48,9 @@ from .spelling import CppWords, first_calls, in_cpp
 from .stream import CoreRecords, Feed, Stream
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import LaunchOptions
     from ..ranks import World
     from ..registry import Request
 
@@ -268,11 +271,8 @@ class _Traced(CompiledKernel):
         """Return the kind and sub-block of the cores of a block."""
         raise NotImplementedError
 
-    def run(self, *args: Any, **options: Any) -> LaunchResult:
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         """Run one launch to its end; the options are those of the reference engine."""
-        world: World | None = options.get("ranks")
-        if options.pop("processes", False) or (world is not None and world.member is not None):
-            self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 
     def begin(
@@ -280,7 +280,7 @@ class _Traced(CompiledKernel):
         *args: Any,
         blocks: int = 1,
         subblocks: int | None = None,
-        sanitize: str | Sequence[str] = (),
+        sanitize: str | Sequence[str] | frozenset[str] = (),
         schedule: int | None = None,
         shadow: str | None = None,
         memory_map: bool = False,
@@ -293,9 +293,14 @@ class _Traced(CompiledKernel):
         threads: int = 1,
         ranks: World | None = None,
         timeline: Any = False,
+        processes: bool = False,
+        dry: bool = False,
+        only: Collection[int] | None = None,
     ) -> TracedLaunch:
         from ..sanitize import OF_GRAPHS, parse_names, recorder, watching
 
+        apart = processes or (ranks is not None and ranks.member is not None)
+        self.refuse({"processes": apart, "dry": dry, "only": only})
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)

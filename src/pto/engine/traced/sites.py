@@ -40,7 +40,7 @@ from ..elements import decode
 from ..memory import ConvTile, Pointer, Storage, Tile, View, array_of
 from ..reference import fifo, transfers
 from ..reference.code import Code, Step
-from ..reference.core import RunError
+from ..reference.core import Core, RunError
 from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
 from ..registers import maker
@@ -760,7 +760,7 @@ def _element(m: _Making) -> CallSite:
     site = m.made([kind.elem])
     slot = m.sites._lower.slot(site.op.result)
 
-    def use(core: Any, words: list[int], at: int) -> None:
+    def use(core: Core, words: list[int], at: int) -> None:
         if slot in core.poison:
             core.grid.undefined_use(core, site.op, core.poison.pop(slot), "a value that C++ uses")
 

@@ -166,8 +166,8 @@ class Emission:
     def _view(self, ptr: PtoValue, type: TensorType) -> TensorRef:
         """Return a view of a whole tensor. A tensor of one dimension is a row; a tensor of one column is
         column-major."""
-        dims: list[Any] = list(type.shape) if type.rank > 1 else [1, *type.shape]
-        strides: list[Any] | None = list(type.strides) if type.strides is not None else None
+        dims = list(type.shape) if type.rank > 1 else [1, *type.shape]
+        strides = list(type.strides) if type.strides is not None else None
         if strides is not None and type.rank == 1:
             strides = [dims[1], *strides]
         if strides is None:
@@ -227,7 +227,7 @@ class Emission:
         if tensor.type.layout in SCALES:
             return self.boxes(tensor, offsets, sizes)
         at = list(ref.offsets)
-        extent: list[Any] = [1] * len(ref.dims)
+        extent = [1] * len(ref.dims)
         for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
             at[axis] = self._plus(at[axis], o)
             extent[axis] = n
@@ -370,7 +370,7 @@ class Emission:
     def flat(self, x: Value, offset: list[Any]) -> tuple[Any, Any]:
         """Return the row and column of a place in a tile; leading dimensions are merged into rows."""
         row: Any = 0
-        dims: tuple[Any, ...] = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
+        dims = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
         at = list(offset) if len(offset) > 1 else [0, *offset]
         for o, n in zip(at[:-1], (*dims[:-1],), strict=False):
             row = self._plus(self._times(row, index.known(n) or 1), o)
@@ -441,7 +441,7 @@ def named(value: Value) -> str:
     return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
 
 
-def _swapped(dims: Sequence[Dim]) -> list[Any]:
+def _swapped(dims: Sequence[Dim]) -> list[int | Value]:
     return [*dims[:-2], dims[-1], dims[-2]]
 
 

@@ -155,7 +155,7 @@ class Gathers(OperatorEmitter):
         """Return one row of a tile."""
         from ...ir.attrs import ArrayAttr
 
-        t: Any = tile.type
+        t = tile.type
         v_col = index.known(valid)
         made = t.replace(rows=1, cols=cols, v_row=1, v_col=v_col)
         more = {} if v_col is not None else {"valid_row": self.index(1), "valid_col": self.index(valid)}

@@ -174,7 +174,7 @@ class Emitter(Micros, Systems, Gathers):
         copies = self._carried_tiles(op, body, 1)
         inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
         start, stop = op.args["start"], op.args["stop"]
-        step: Any = op.args["step"]
+        step = op.args["step"]
         back = 0 if isinstance(step, Value) else max(0, -step)  # scf.for counts up
         bounds = {k: self.index(b) for k, b in (("lb", start), ("ub", stop), ("step", step))}
         if back:

@@ -110,13 +110,13 @@ class OperatorEmitter(Emission):
         if not row.scratch or row.name in ONLY_GIVEN:
             return
         name = row.scratch[0]
-        have: Any = operands.pop(name, None)
+        have = operands.pop(name, None)
         wanted = scratch_type(row, first, self.profile.isa, bool(op.args.get("high_precision")))
         if wanted is None:
             return
         made = tile_type(wanted, self.profile)
         if have is not None:
-            t: Any = have.type
+            t = have.type
             if t.elem == made.elem and t.rows >= made.rows and t.cols >= made.cols:
                 operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
                 return
@@ -215,7 +215,7 @@ class OperatorEmitter(Emission):
             operands[n] = self.seen_as(operands[n], by_operand.get(n, result), rows, cols, valid, turned)
         for n, type in by_operand.items():
             if n not in (*alike, *masks, *row.scratch) and n in operands and row.over in ("columns", "row"):
-                t: Any = operands[n].type
+                t = operands[n].type
                 mine = self.valid(type)
                 want = (v_row, mine[1]) if row.over == "columns" else (mine[0], v_col)
                 operands[n] = self.seen_as(operands[n], type, t.rows, t.cols, want, False)
@@ -358,7 +358,7 @@ class OperatorEmitter(Emission):
         src = self.seen_as(src, vec.type, src.type.rows, src.type.cols, (1, v_col), False)  # type: ignore[attr-defined]
         self.build.op("pto.tcolexpand", src=src, dst=self.result(op.result))
 
-    def scalar_of(self, value: Value) -> Any:
+    def scalar_of(self, value: Value) -> ScalarType:
         return number(value.type.dtype)
 
     def op_transpose(self, op: Op) -> None:
@@ -481,7 +481,7 @@ class OperatorEmitter(Emission):
         larger = self.alloc(lhs.type.replace(space="vec"), "larger")
         larger = self.as_row(larger, lhs.type) if turned else larger
         if is_scalar(rhs):
-            b: Any = self.number(rhs, INT32)
+            b = self.number(rhs, INT32)
             self.build.op("pto.tmaxs", src=a, scalar=b, dst=larger)
         else:
             b = self.as_row(self.values[rhs], rhs.type) if turned else self.values[rhs]

@@ -496,7 +496,7 @@ class _Writer:
     # control flow
 
     def _yield(self, op: Op) -> None:
-        outer: Any = op.parent.outer if op.parent is not None else None
+        outer = op.parent.outer if op.parent is not None else None
         if isinstance(outer, Op):
             for result, value in zip(outer.results, op.args["values"], strict=False):
                 self.line(f"{self.name(result)} = {self.given(value, result.type)};")

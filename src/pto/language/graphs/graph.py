@@ -115,7 +115,7 @@ def _sliced_whole(value: Value) -> Value:
 
 
 def _around(op: Op) -> Iterator[Op]:
-    outer: Any = op.parent.outer if op.parent is not None else None
+    outer = op.parent.outer if op.parent is not None else None
     while isinstance(outer, Op):
         yield outer
         outer = outer.parent.outer if outer.parent is not None else None

@@ -189,7 +189,7 @@ class _CallWriter(Writer):
         self.line(f"{target}rt.submit(kernels[{a['callee'].name!r}]{args}{more})")
 
     def _yield(self, op: Op) -> None:
-        outer: Any = op.parent.outer if op.parent is not None else None
+        outer = op.parent.outer if op.parent is not None else None
         values = op.args["values"]
         if isinstance(outer, Op) and values:
             names = [self.name(r) for r in outer.results][: len(values)]

@@ -95,7 +95,7 @@ class Tasks(Serial):
         span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))
         return flat.view([span], [x.offset])
 
-    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> int | float:
         place = self.places[at]
         site = (place.source.name, place.line) if place is not None else None
         return self.rt.read(self.rt.external(x.flat), [x.at(index)], site)

@@ -66,7 +66,7 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: Mapping[str, obj
         arg.annotation = None
     tree.args.defaults = []
     tree.args.kw_defaults = [None for _ in tree.args.kwonlyargs]
-    inner: Any = ast.Module([tree], [])
+    inner = ast.Module([tree], [])
     compiled = compile(ast.fix_missing_locations(inner), code.co_filename, "exec", dont_inherit=True)
     scope: dict[str, Any] = {**function.__globals__, **declared.enclosing}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -138,7 +138,7 @@ class _Changer(ast.NodeTransformer):
     def _body(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
         for statement in statements:
-            found: Any = self.visit(statement)
+            found = self.visit(statement)
             self.known.update(liveness.assigned([statement]))
             out.extend(found if isinstance(found, list) else [found])
         return out

@@ -58,16 +58,16 @@ class _Typed:
     dtype: DataType
     __hash__: Any
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Integer | Real | Truth:
         return scalar("neg", self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Integer | Real | Truth:
         return scalar("invert", self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Integer | Real | Truth:
         return scalar("abs", self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> _Typed:
         return self
 
     def __pow__(self, exponent: Any) -> Any:
@@ -167,7 +167,7 @@ _COMPARISONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Any) -> float | int:
     return float(x) if isinstance(x, float) else int(x)
 
 
@@ -210,7 +210,7 @@ def storage(dtype: DataType) -> Any:
 def poison(shape: Any, dtype: DataType) -> Data:
     """Return an array of poison: NaN, or a bit pattern that computations rarely give."""
     kind = storage(dtype)
-    made: Any = np.empty(tuple(shape), kind)
+    made = np.empty(tuple(shape), kind)
     if dtype.is_float and dtype.isa in ARRAY_DTYPES and not dtype.isa.startswith("f8"):
         made.fill(np.nan)
     else:

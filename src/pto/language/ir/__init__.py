@@ -12,7 +12,7 @@ storage. `store`, `assemble` and `write` change the storage and return the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeGuard, overload
+from typing import Any, TypeAlias, TypeGuard, TypeVar, overload
 
 from ...diag import Span
 from ...isa.profiles import Profile
@@ -27,6 +27,8 @@ Dims: TypeAlias = tuple[Dim, ...]
 Number: TypeAlias = "int | float | Value"
 #: Arguments of an operation by parameter: values, numbers, words, and lists of them.
 Args: TypeAlias = dict[str, Any]
+
+_T = TypeVar("_T", bound="Type")
 
 
 class Type(Record):
@@ -328,7 +330,7 @@ def dims_of(type: Type) -> list[Dims | None]:
     return [type.shape, type.valid, getattr(type, "strides", None)]
 
 
-def retyped(type: Type, of: Callable[[Value], object]) -> Any:
+def retyped(type: _T, of: Callable[[Value], object]) -> _T:
     """Return a type with the values in its extents replaced."""
     if not isinstance(type, ShapedType) or not any(True for _ in values_in(dims_of(type))):
         return type

@@ -160,7 +160,7 @@ class Namespace:
         self.__name__ = level if level.startswith("pld") else f"pl.{level}"
         self._level = level
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operator:
         every = name if self.__dict__.get("_level") in ("tensor", "tile") else ""
         for key in (f"{self.__dict__.get('_level')}.{name}", every):
             if key in OPERATORS:

@@ -11,7 +11,6 @@ import functools
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from .. import control
 from ..dtypes import INT32, DataType
@@ -90,7 +89,7 @@ def window(b: Build, buf: object, shape: Extents, *, dtype: DataType) -> TensorW
     whole_shape = (b.world * sizes[0], *sizes[1:])
     if buf.whole is None:
         buf.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
-    t: Any = buf.whole.type  # pyright: ignore[reportOptionalMemberAccess]
+    t = buf.whole.type  # pyright: ignore[reportOptionalMemberAccess]
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
         b.fail(UNSUPPORTED, "unsupported second shape for windows of one buffer", "shape", got=list(sizes),
                help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip

@@ -155,7 +155,7 @@ def _appended(b: Build, signature: Signature, given: Args, level: str = "") -> O
     return b.append(f"{level}.{signature.name}" if level else signature.name, types, args)
 
 
-def _argument(b: Build, signature: Signature, p: Parameter, value: object) -> Any:
+def _argument(b: Build, signature: Signature, p: Parameter, value: object) -> object:
     """Check that an argument has the kind of its parameter, and return it."""
     row = signature.row
     what = f"'{p.name}' of {signature.name}"
@@ -182,7 +182,7 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: object) -> An
     return value
 
 
-def _attribute(b: Build, signature: Signature, p: Parameter, value: object) -> Any:
+def _attribute(b: Build, signature: Signature, p: Parameter, value: object) -> object:
     """Return a word or number that an attribute of the row allows."""
     attr = signature.row.attr_index[p.operand]
     if isinstance(value, Value):

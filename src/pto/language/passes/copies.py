@@ -87,7 +87,7 @@ class _Copies(Rewriter):
 def _is_window(made: Op, into: Op) -> bool:
     """Return True if a tensor may be a window of the tensor that it is assembled into."""
     block, target = made.parent, into.args["target"]
-    t: Any = made.result.type
+    t = made.result.type
     atomic = into.args["atomic"] is not AtomicType.None_
     if block is None or atomic or made.args.get("init_value") is not None or made.args.get("manual_dep"):
         return False

@@ -622,7 +622,7 @@ class _Half(Rewriter):
 
     def _control(self, op: Op) -> None:
         if op.name == "yield":
-            outer: Any = op.parent.outer if op.parent is not None else None
+            outer = op.parent.outer if op.parent is not None else None
             test = isinstance(outer, Op) and outer.name == "while" and op.parent is outer.blocks[0]
             kept = range(len(op.args["values"])) if test or not isinstance(outer, Op) else self._kept(outer)
             self.build.append("yield", [], {"values": [self.of(op.args["values"][i]) for i in kept]})

@@ -117,7 +117,7 @@ def uses(block: Block) -> dict[Value, int]:
     return found
 
 
-def _dims(type: Type) -> list[Any]:
+def _dims(type: Type) -> list[tuple[int | Value, ...] | None]:
     from ..ir import dims_of
 
     return dims_of(type)

@@ -223,7 +223,7 @@ class _Spaces(Rewriter):
 
     def op_yield(self, op: Op) -> None:
         """Move the values that are handed on to the memory of their receivers."""
-        outer: Any = op.parent.outer if op.parent is not None else None
+        outer = op.parent.outer if op.parent is not None else None
         values = list(op.args["values"])
         if isinstance(outer, Op):
             for i, (v, r) in enumerate(zip(values, outer.results, strict=False)):

@@ -118,7 +118,7 @@ def _hands_on(op: Op, value: Value, members: set[Value]) -> bool:
 
 def _within(op: Op, block: Block) -> Op | None:
     """Return the operation of a block that is, or contains, an operation."""
-    at: Any = op
+    at = op
     while isinstance(at, Op):
         if at.parent is block:
             return at
@@ -214,7 +214,7 @@ class Sums:
         args = {**op.args}
         if op.name == "for":
             args["init_values"] = [op.args["init_values"][i] for i in kept]
-        types: list[Any] = [type or self.type_of(op.results[i].type) for i in kept]
+        types = [type or self.type_of(op.results[i].type) for i in kept]
         made = Op(op.name, self.of(args), types, op.loc)
         first = 1 if op.name == "for" else 0
         for block in op.blocks:

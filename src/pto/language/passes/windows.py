@@ -124,7 +124,7 @@ class _Region(Rewriter):
 
     def _less(self, offset: object, start: Terms) -> Any:
         constant, terms = _terms(offset)
-        total: Any = constant - start[0]
+        total = constant - start[0]
         for value, times in {**dict.fromkeys(start[1], 0), **terms}.items():
             times -= start[1].get(value, 0)
             if times:
@@ -181,7 +181,7 @@ def _box(
     return axes
 
 
-def _extents(op: Op, rank: int) -> tuple[list[Any], list[bool]]:
+def _extents(op: Op, rank: int) -> tuple[list[int], list[bool]]:
     """Return upper bounds of a part's extents, and whether each may be smaller."""
     if op.name in ("read", "write"):
         return [1] * rank, [False] * rank

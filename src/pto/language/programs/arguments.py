@@ -65,7 +65,7 @@ def _outputs(declared: Declared, given: int) -> str:
     return f"; pass an array for {' and '.join(written)}, which the call writes into" if written else ""
 
 
-def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
+def types_of(declared: Declared, given: dict[str, Any]) -> list[TensorType | float | int]:
     """Return a tensor type per array, whose extents are numbers or `DynVar`s, and numbers unchanged."""
     try:
         _ = declared.annotations

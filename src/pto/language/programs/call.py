@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 
 
-def _key(types: list[Any], profile: Profile, world: int) -> Any:
+def _key(types: Sequence[object], profile: Profile, world: int) -> Any:
     return profile.name, world, tuple(types)
 
 
 def specialised(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, target: str | None = None
+    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, object], config: Any, target: str | None = None
 ) -> tuple[Compiled, list[Any], Any]:
     """Return the program for the arguments, from the cache if it is there."""
     given = arguments.bound(function.declared, args, kwargs)
@@ -62,7 +62,7 @@ def _cached(
 
 
 def _lowered(
-    declared: Any, types: list[Any], profile: Profile, world: int, values: list[Any] | None
+    declared: Any, types: list[Any], profile: Profile, world: int, values: Sequence[object] | None
 ) -> LoweredProgram:
     """Compile a program. If a host's program cannot be compiled for dynamic extents, compile it for the
     extents of the arguments; without arguments, for one extent per rank."""
@@ -84,14 +84,14 @@ def _lowered(
     raise problem
 
 
-def _types(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def _types(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> list[Any]:
     """Return the types of the arguments; for missing arguments, the annotated types of the parameters."""
     if len(args) + len(kwargs) < len(function.declared.signature.parameters):
         return arguments.said_types(function.declared, args, kwargs)
     return arguments.types_of(function.declared, arguments.bound(function.declared, args, kwargs))
 
 
-def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> None:
+def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, object], config: object) -> None:
     """Run a function on its arguments. Arguments with the shapes of an earlier call reuse its program at
     once."""
     quick = None
@@ -114,7 +114,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
 
 
 def lower(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
+    function: Any, args: tuple[object, ...], kwargs: dict[str, object], config: Any, dump: Any = None
 ) -> LoweredProgram:
     types, profile = _types(function, args, kwargs), profile_of(config)
     done = lowered(function.declared, types, profile, dump, world_of(config))
@@ -125,7 +125,7 @@ def lower(
     return done
 
 
-def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> str:
+def explain(function: Any, args: tuple[object, ...], kwargs: dict[str, object], config: Any) -> str:
     from ..explain import explanation
 
     types, profile = _types(function, args, kwargs), profile_of(config)
@@ -144,7 +144,9 @@ def _warn(done: LoweredProgram) -> None:
         warnings.warn(render(done.diagnostics), LanguageWarning, level)
 
 
-def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:
+def compiled(
+    function: object, args: tuple[object, ...], kwargs: dict[str, object], config: object
+) -> Compiled:
     return _cached(function, _types(function, args, kwargs), config)[0]
 
 

@@ -129,7 +129,7 @@ class CallableProgram:
         """Return the conditions that every call satisfies."""
         return ()
 
-    def check(self, values: Sequence[Any]) -> None:
+    def check(self, values: Sequence[object]) -> None:
         """Reject values that do not match the parameters."""
         if len(values) != len(self.params):
             names = ", ".join(self.param_names)

@@ -24,7 +24,7 @@ _KINDS = {
 
 def _enclosing(depth: int) -> dict[str, Any]:
     """Return the names of the function that encloses a decorated one; none at module level."""
-    frame: Any = sys._getframe(depth)
+    frame = sys._getframe(depth)
     names: dict[str, Any] = {}
     while frame is not None and frame.f_locals is not frame.f_globals:
         names = {**frame.f_locals, **names}

@@ -46,13 +46,13 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
     )
     for end, values in zip(ends, given, strict=True):
         end.update(zip(yields, values or [], strict=False))
-    outs: tuple[list[Any], list[Any]] = ([], [])
+    outs = ([], [])
     names: list[str] = []
     types: list[Type] = []
     cut: list[tuple[str, Any, int]] = []  # arrays with a dynamic valid region
     for name in dict.fromkeys([*yields, *liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
-        one: Any = ends[0].get(name)
-        two: Any = ends[1].get(name)
+        one = ends[0].get(name)
+        two = ends[1].get(name)
         missing = [end for end in ends if name not in end]
         if (one is two and name not in yields) or missing:
             if one is two and one is not None:

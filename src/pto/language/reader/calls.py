@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -609,7 +609,7 @@ def _own(dims: tuple[Any, ...], symbols: dict[Any, Value]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _dim_key(d: Any) -> Any:
+def _dim_key(d: Any) -> tuple[int, frozenset[tuple[Hashable, int]]]:
     constant, terms = index.affine(d)
     return constant, frozenset(terms.items())
 
@@ -654,7 +654,7 @@ def _suspect(f: Frame, problem: Problem, said: Annotation, value: Any) -> None:
 def check_argument(declared: Declared, name: str, said: Annotation, value: Any, where: Span | None) -> None:
     """Check that an argument matches the annotation of its parameter."""
     if said.kind in ("tensor", "tile"):
-        wanted: Any = TensorType if said.kind == "tensor" else TileType
+        wanted = TensorType if said.kind == "tensor" else TileType
         if (
             not isinstance(value, Value)
             or not isinstance(value.type, ShapedType)

@@ -87,7 +87,7 @@ class Structured:
     def _within(self, node: ast.stmt) -> ast.stmt:
         """Rewrite a statement with jumps in it."""
         if isinstance(node, ast.If):
-            made: Any = ast.If(node.test, self._block(node.body), self._block(node.orelse))
+            made = ast.If(node.test, self._block(node.body), self._block(node.orelse))
         else:
             assert isinstance(node, ast.With)
             made = ast.With(node.items, self._block(node.body))

@@ -195,7 +195,9 @@ def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
     ]
 
 
-def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[object]) -> list[tuple[str, Any]]:
+def _explicit(
+    f: Frame, node: ast.For, names: list[str], values: Sequence[object]
+) -> list[tuple[str, object]]:
     """Return the names of a loop with their `init_values`."""
     if len(names) != len(values):
         fail(
@@ -477,7 +479,7 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
     at = next((i for i, part in enumerate(node.body) if _is_cond(part)), None)
     if at is None:
         fail(SYNTAX, "expected pl.cond(..) as the first statement of pl.while_", f.span(node))
-    call: Any = node.body[at].value  # type: ignore[attr-defined]
+    call = node.body[at].value  # type: ignore[attr-defined]
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
     if at == 0 and Jumps(node.body).first is not None:

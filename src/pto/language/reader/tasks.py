@@ -87,7 +87,7 @@ def _last_writer(block: Block | None, tensor: Value) -> Op | None:
         for op in reversed(ops):
             if any(root(v) is tensor for v in _written(op)):
                 return op if op.name in ("call", "region") else None
-        outer: Any = block.outer
+        outer = block.outer
         block = outer.parent if isinstance(outer, Op) else None
         ops = list(block.ops) if block is not None else []  # the statement being read is not in it yet
     return None
