@@ -28,7 +28,9 @@ def test_the_package(tmp_path: Path) -> None:
     extension = packed(tmp_path)
     about = json.loads((extension / "package.json").read_text())
     untrusted = about["capabilities"]["untrustedWorkspaces"]  # the settings name a program that is started
-    assert set(untrusted["restrictedConfigurations"]) == set(about["contributes"]["configuration"]["properties"])
+    assert set(untrusted["restrictedConfigurations"]) == set(
+        about["contributes"]["configuration"]["properties"]
+    )
     named = re.findall(r'"(\./[^"]+)"', (extension / "package.json").read_text())
     assert {"./extension.js", "./pto.tmLanguage.json", "./language-configuration.json"} == set(named)
     assert all((extension / name).is_file() for name in named)

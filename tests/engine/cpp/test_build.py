@@ -202,7 +202,7 @@ def test_flags_of_the_user_win(tmp_path: Path) -> None:
         "#include <pto/pto-inst.hpp>\n__global__ AICORE void k(__gm__ int* y) {\n#ifdef MINE\n  y[0] = MINE;\n#endif\n}\n"
     )
     y = np.zeros(1, np.int32)
-    for flags, n in (("-DMINE=1", 1), ("-DMINE=1  -UMINE -DMINE=2", 2)):  # and each has a kernel of its own in the cache
+    for flags, n in (("-DMINE=1", 1), ("-DMINE=1  -UMINE -DMINE=2", 2)):  # the cache holds a kernel for each
         with knobs.override(PTO_CXXFLAGS=flags):
             assert compiler.find().flags[-len(flags.split()) :] == flags.split()
             pto.kernel(source, engine="cpp")(y)

@@ -129,7 +129,10 @@ def test_cores_of_a_block_take_turns(mixed: Library, threads: int) -> None:
 
 def test_like_cores_meet(mixed: Library) -> None:
     counts, late = np.zeros(10 + 7, np.int32), np.zeros(2, np.int32)
-    assert mixed.call("pto_launch_like_cores", [address(counts), 10, address(late)], 7, 2, 2)[:2] == (DONE, "")
+    assert mixed.call("pto_launch_like_cores", [address(counts), 10, address(late)], 7, 2, 2)[:2] == (
+        DONE,
+        "",
+    )
     assert (counts[:10] == 14).all() and (counts[10:] == 20).all() and not late.any()
 
 
