@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..engine.reference.kernel import ReferenceKernel
 from ..ir.core import Module, Operation, Value
@@ -12,9 +13,10 @@ from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
 from ..isa.machine import OVERLAPPING_PIPES
 from ..isa.scalars import bounds, width
 from .findings import Candidate, ProofFindings, Reason
+from .scalars import is_number
 from .solver import Model, Solver
-from .state import CountedLoop
-from .terms import Int, Term, Truth, floordiv, high, symbol, symbols, truth
+from .state import CountedLoop, State
+from .terms import NEVER, Int, Term, Truth, floordiv, high, negated, symbol, symbols, truth
 from .values import Opaque, PointerTerm, TermPlace, ViewTerm
 
 #: Limits of parameters, unless assumptions give others.
@@ -211,6 +213,52 @@ class ProofContext:
             if small is not None and not isinstance(small, bool):
                 return small
         return found
+
+
+class WalkedCore:
+    """What the handlers of instructions use of a walk: the kind of core, and facts of its states."""
+
+    def __init__(self, context: ProofContext, kind: str) -> None:
+        self.context, self.kind = context, kind
+        self.solver, self.profile = context.solver, context.profile
+        self._names: dict[object, str] = {}
+
+    def holds(self, s: State) -> Callable[[Truth], bool]:
+        return lambda fact: self.solver.implied(s.here, fact)
+
+    def claim(self, op: Operation, s: State, prop: str = "bounds") -> Callable[[Truth, str], None]:
+        """Return a function that checks a condition of a run. From then on it holds: a run stops where it
+        does not, or a sanitizer reports it."""
+
+        def check(condition: Truth, why: str) -> None:
+            if condition is not True and self.context.violated(prop, op, [*s.here, negated(condition)], why):
+                s.learn(condition)
+                if condition is False:
+                    s.facts = (*s.facts, NEVER)
+
+        return check
+
+    def unknown(self, value: Value, s: State, why: str = "", loop: CountedLoop | None = None) -> Any:
+        """Return an unknown value of the type of a result. It is another one in each iteration of the
+        innermost loop, or of `loop`."""
+        if not is_number(value.type):
+            return Opaque(value.op, why or f"%{value.name} is not followed")
+        key = (value, s.calls)
+        name = self._names.setdefault(key, f"?{value.name}.{self.kind}.{len(self._names)}")
+        scope = loop.k if loop is not None else s.loops[-1].k if s.loops else "core"
+        if str(value.type) == "i1":
+            return truth(name, scope)
+        return symbol(name, *bounds(str(value.type)), scope)
+
+    def skip(self, op: Operation, why: str, props: tuple[str, ...], s: State) -> None:
+        """Go on after an operation that some properties depend on."""
+        self.context.findings.note(Reason(op, why), props)
+        for r in op.results:
+            s.env[r] = self.unknown(r, s)
+
+    def value(self, op: Operation, s: State, name: str) -> Any:
+        found = op.get(name)
+        return None if found is None else s.env[found]
 
 
 def dense(dims: tuple[Int, ...]) -> tuple[Int, ...]:

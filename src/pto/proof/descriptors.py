@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ir.core import Operation, Value
 from ..ir.facts import left_layout
 from ..ir.types import PtrType, TileBufType, ViewType
+from .context import WalkedCore
 from .findings import ACCESSES
 from .state import State
 from .terms import Int, Term, Truth, both, either, eq, is_int, least, mod
 from .values import Opaque, PointerTerm, TileTerm, ViewTerm
 
-if TYPE_CHECKING:
-    from .walk import ProofWalk
-
-Handler = Callable[["ProofWalk", Operation, State], None]
+Handler = Callable[[WalkedCore, Operation, State], None]
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -38,7 +36,7 @@ def _numbers(s: State, values: list[Value]) -> tuple[Any, ...] | None:
 # -- queries -----------------------------------------------------------------------------------------------
 
 
-_OF_LAUNCH: dict[str, Callable[[ProofWalk], Int]] = {
+_OF_LAUNCH: dict[str, Callable[[WalkedCore], Int]] = {
     "get_block_idx": lambda walk: walk.context.block,
     "get_block_num": lambda walk: walk.context.blocks,
     "get_subblock_idx": lambda walk: walk.context.subblock if walk.kind == "vector" else 0,
@@ -47,22 +45,22 @@ _OF_LAUNCH: dict[str, Callable[[ProofWalk], Int]] = {
 
 
 @handler(*_OF_LAUNCH)
-def _of_launch(walk: ProofWalk, op: Operation, s: State) -> None:
+def _of_launch(walk: WalkedCore, op: Operation, s: State) -> None:
     assert op.row is not None
     s.env[op.result] = _OF_LAUNCH[op.row.name](walk)
 
 
 @handler("get_tensor_view_dim", "memref.dim")
-def _dim(walk: ProofWalk, op: Operation, s: State) -> None:
+def _dim(walk: WalkedCore, op: Operation, s: State) -> None:
     _fact_of_view(walk, op, s, lambda view, n: view.sizes[n])
 
 
 @handler("get_tensor_view_stride")
-def _stride(walk: ProofWalk, op: Operation, s: State) -> None:
+def _stride(walk: WalkedCore, op: Operation, s: State) -> None:
     _fact_of_view(walk, op, s, lambda view, n: view.strides[n])
 
 
-def _fact_of_view(walk: ProofWalk, op: Operation, s: State, get: Callable[[ViewTerm, int], Int]) -> None:
+def _fact_of_view(walk: WalkedCore, op: Operation, s: State, get: Callable[[ViewTerm, int], Int]) -> None:
     view, n = (s.env[v] for v in op.operands)
     if isinstance(view, ViewTerm) and is_int(n) and 0 <= n < len(view.sizes):
         s.env[op.result] = get(view, n)
@@ -74,7 +72,7 @@ def _fact_of_view(walk: ProofWalk, op: Operation, s: State, get: Callable[[ViewT
 
 
 @handler("addptr")
-def _addptr(walk: ProofWalk, op: Operation, s: State) -> None:
+def _addptr(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, offset = (s.env[v] for v in op.operands)
     if (
         isinstance(pointer, PointerTerm)
@@ -87,7 +85,7 @@ def _addptr(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("castptr")
-def _castptr(walk: ProofWalk, op: Operation, s: State) -> None:
+def _castptr(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, type = s.env[op.operands[0]], op.result.type
     if (
         isinstance(pointer, PointerTerm)
@@ -101,7 +99,7 @@ def _castptr(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("make_tensor_view")
-def _make_view(walk: ProofWalk, op: Operation, s: State) -> None:
+def _make_view(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, type = s.env[op.operands[0]], op.result.type
     dims, strides = _numbers(s, op.group("shape")), _numbers(s, op.group("strides"))
     assert isinstance(type, ViewType)
@@ -133,7 +131,7 @@ def _is_nested(dims: tuple[Int, ...], strides: tuple[Int, ...], holds: Callable[
 
 
 @handler("partition_view")
-def _partition(walk: ProofWalk, op: Operation, s: State) -> None:
+def _partition(walk: WalkedCore, op: Operation, s: State) -> None:
     view = s.env[op.operands[0]]
     offsets, sizes = _numbers(s, op.group("offsets")), _numbers(s, op.group("sizes"))
     if not isinstance(view, ViewTerm) or offsets is None or sizes is None:
@@ -154,7 +152,7 @@ def _partition(walk: ProofWalk, op: Operation, s: State) -> None:
 # -- tiles -------------------------------------------------------------------------------------------------
 
 
-def _valid(walk: ProofWalk, op: Operation, s: State, type: TileBufType) -> tuple[Int, Int] | None:
+def _valid(walk: WalkedCore, op: Operation, s: State, type: TileBufType) -> tuple[Int, Int] | None:
     found: list[Int] = []
     for known, name, whole in ((type.v_row, "valid_row", type.rows), (type.v_col, "valid_col", type.cols)):
         given = walk.value(op, s, name) if op.row is not None and name in op.row.operand_index else None
@@ -165,14 +163,14 @@ def _valid(walk: ProofWalk, op: Operation, s: State, type: TileBufType) -> tuple
     return found[0], found[1]
 
 
-def _fits(walk: ProofWalk, op: Operation, s: State, valid: tuple[Int, Int], shape: tuple[int, int]) -> None:
+def _fits(walk: WalkedCore, op: Operation, s: State, valid: tuple[Int, Int], shape: tuple[int, int]) -> None:
     (rows, cols), (r, c) = valid, shape
     inside = both(rows >= 0, rows <= r, cols >= 0, cols <= c)
     walk.claim(op, s)(inside, f"the valid region does not fit a {r} x {c} tile")
 
 
 def _tile(
-    walk: ProofWalk, op: Operation, s: State, type: TileBufType, root: object, low: Int | None,
+    walk: WalkedCore, op: Operation, s: State, type: TileBufType, root: object, low: Int | None,
     valid: tuple[Int, Int] | None,
 ) -> None:  # fmt: skip
     result = op.result
@@ -186,7 +184,7 @@ def _tile(
 
 
 @handler("alloc_tile")
-def _alloc(walk: ProofWalk, op: Operation, s: State) -> None:
+def _alloc(walk: WalkedCore, op: Operation, s: State) -> None:
     type = op.result.type
     if not isinstance(type, TileBufType):
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a tile that is not followed")
@@ -203,7 +201,7 @@ def _alloc(walk: ProofWalk, op: Operation, s: State) -> None:
     _tile(walk, op, s, type, type.loc, low, _valid(walk, op, s, type))
 
 
-def _placed(walk: ProofWalk, op: Operation, s: State, type: TileBufType, low: Int) -> None:
+def _placed(walk: WalkedCore, op: Operation, s: State, type: TileBufType, low: Int) -> None:
     profile = walk.profile
     room = profile.capacity[type.loc]
     inside = both(low >= 0, low + type.size <= room, low < room)
@@ -212,7 +210,7 @@ def _placed(walk: ProofWalk, op: Operation, s: State, type: TileBufType, low: In
 
 
 @handler("declare_tile")
-def _declare(walk: ProofWalk, op: Operation, s: State) -> None:
+def _declare(walk: WalkedCore, op: Operation, s: State) -> None:
     """A tile without an address: every access needs one."""
     type = op.result.type
     if isinstance(type, TileBufType):
@@ -220,7 +218,7 @@ def _declare(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("tassign")
-def _assign(walk: ProofWalk, op: Operation, s: State) -> None:
+def _assign(walk: WalkedCore, op: Operation, s: State) -> None:
     """Move a tile, and all names of its descriptor, to an address."""
     value, low = op.operands[0], s.env[op.operands[1]]
     tile, type = s.env[value], value.type
@@ -240,7 +238,7 @@ def _assign(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("treshape", "bitcast")
-def _reshape(walk: ProofWalk, op: Operation, s: State) -> None:
+def _reshape(walk: WalkedCore, op: Operation, s: State) -> None:
     source, type = s.env[op.operands[0]], op.result.type
     whole = isinstance(source, TileTerm) and source.at == (0, 0) and source.shape == source.pitch
     if not whole or not isinstance(source, TileTerm) or not isinstance(type, TileBufType):
@@ -252,7 +250,7 @@ def _reshape(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("subview", "subset")
-def _subview(walk: ProofWalk, op: Operation, s: State) -> None:
+def _subview(walk: WalkedCore, op: Operation, s: State) -> None:
     source, type = s.env[op.operands[0]], op.result.type
     offsets = _numbers(s, op.group("offsets"))
     if not isinstance(source, TileTerm) or offsets is None or not isinstance(type, TileBufType):
@@ -289,7 +287,7 @@ def _subview(walk: ProofWalk, op: Operation, s: State) -> None:
 
 
 @handler("set_validshape")
-def _set_valid(walk: ProofWalk, op: Operation, s: State) -> None:
+def _set_valid(walk: WalkedCore, op: Operation, s: State) -> None:
     tile = s.env[op.operands[0]]
     valid = _numbers(s, op.operands[1:3])
     if not isinstance(tile, TileTerm) or valid is None:

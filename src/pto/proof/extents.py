@@ -7,23 +7,21 @@ not listed here may have some that the proof does not follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine.sanitize.race_access import meets
 from ..ir.core import Operation
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.machine import CHAINING
+from .context import WalkedCore
 from .findings import ACCESSES, Reason
 from .state import State
 from .terms import Int, Term, Truth, both, is_int
 from .values import MEMORY, Opaque, PointerTerm, TermPlace, TileTerm, ViewTerm
 
-if TYPE_CHECKING:
-    from .walk import ProofWalk
-
 Note = tuple[str, tuple[str, ...]]
-Check = Callable[["ProofWalk", Operation, State, dict[str, Any]], Iterator[Note]]
+Check = Callable[[WalkedCore, Operation, State, dict[str, Any]], Iterator[Note]]
 CHECKS: dict[str, Check] = {}
 #: Algorithms without further conditions.
 _PLAIN = (
@@ -32,7 +30,7 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def check(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def check(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     """Check the conditions of an instruction here; yield what is not known of it."""
     row = op.row
     assert row is not None
@@ -49,7 +47,7 @@ def checks(*algorithms: str, tiles: str = "") -> Callable[[Check], Check]:
     """Register a check; these operands have to be tiles that are followed."""
 
     def register(function: Check) -> Check:
-        def checked(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+        def checked(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
             if all(isinstance(args.get(name), TileTerm) for name in tiles.split()):
                 yield from function(walk, op, s, args)
             else:
@@ -62,7 +60,7 @@ def checks(*algorithms: str, tiles: str = "") -> Callable[[Check], Check]:
 
 
 @checks("load", "store")
-def _transfer(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _transfer(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     """The window holds the valid region of the tile."""
     src, dst = args.get("src"), args.get("dst")
     tile, view = (dst, src) if isinstance(dst, TileTerm) else (src, dst)
@@ -106,7 +104,7 @@ def _layout(op: Operation, tile: TileTerm, view: ViewTerm) -> str | None:
 
 
 @checks("matrix product")
-def _product(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _product(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     a, b, dst = args.get("lhs", args.get("a")), args.get("rhs", args.get("b")), args.get("dst")
     if not all(isinstance(t, TileTerm) for t in (a, b, dst)):
         yield "its operands are not followed", ACCESSES
@@ -117,7 +115,7 @@ def _product(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> 
 
 
 @checks("move", tiles="src dst")
-def _move(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _move(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     src, dst = args["src"], args["dst"]
     if "tmp" in args:
         yield "its operands are not followed", ACCESSES
@@ -131,7 +129,7 @@ def _move(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Ite
 
 
 @checks("window", "insertion", "quantised window")
-def _window(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _window(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     src, dst = args.get("src"), args.get("dst")
     part, whole = (src, dst) if op.row is not None and op.row.algorithm == "insertion" else (dst, src)
     if not isinstance(part, TileTerm) or not isinstance(whole, TileTerm) or "dst1" in args:
@@ -149,7 +147,7 @@ def _window(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> I
 
 
 @checks("transposition", tiles="src dst")
-def _transposed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _transposed(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     src, dst = args["src"], args["dst"]
     fits = both(src.valid[0] <= dst.shape[1], src.valid[1] <= dst.shape[0])
     walk.claim(op, s)(fits, "the destination does not hold the transpose")
@@ -157,13 +155,13 @@ def _transposed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) 
 
 
 @checks("merge", tiles="src dst")
-def _merged(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _merged(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     if "src1" not in args and not walk.holds(s)(args["dst"].valid[1] <= args["src"].shape[1]):
         yield "the source may be shorter than the destination", ("bounds",)
 
 
 @checks("concatenation", tiles="src0 src1 dst")
-def _joined(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _joined(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     if "src0Idx" not in args:
         fits = args["src0"].valid[1] + args["src1"].valid[1] <= args["dst"].shape[1]
         walk.claim(op, s)(fits, "the destination has no room for both sources")
@@ -171,17 +169,17 @@ def _joined(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> I
 
 
 @checks("gather", "gather blocks")
-def _gathered(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _gathered(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     if "indices" in args or "offsets" in args:
         yield "its indices are data", ("bounds",)
 
 
 @checks("gather from memory", "scatter to memory", "prefetch")
-def _indexed(walk: ProofWalk, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
+def _indexed(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
     yield "which elements it accesses is decided by data", ACCESSES
 
 
-def element(walk: ProofWalk, op: Operation, s: State, place: Any, index: Any) -> TermPlace | None:
+def element(walk: WalkedCore, op: Operation, s: State, place: Any, index: Any) -> TermPlace | None:
     """Return the bytes of one element, at an index in the storage of a tile, or after a pointer."""
     if not is_int(index) and not isinstance(index, Term):
         return None

@@ -18,15 +18,14 @@ from ..ir.types import TileBufType
 from ..isa import meaning
 from ..isa.kinds import pipe_of_kind
 from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
-from ..isa.scalars import bounds
 from . import descriptors, extents
-from .context import ProofContext
+from .context import ProofContext, WalkedCore
 from .findings import ACCESSES, CannotFollow, Reason
 from .order import Order, ids
 from .rules import TooMany, violations
-from .scalars import NoTerm, compute, is_number
+from .scalars import NoTerm, compute
 from .state import CountedLoop, PlainCore, State, TermAccess, key_of
-from .terms import NEVER, Term, Truth, as_truth, both, eq, is_int, is_truth, mod, negated, symbol, truth
+from .terms import NEVER, Term, Truth, as_truth, both, eq, is_int, is_truth, mod, negated, symbol
 from .values import MEMORY, Opaque, TileTerm
 
 MOST_STATES = 200  # of a loop
@@ -36,15 +35,14 @@ MOST_CALLS = 16
 MOST_PERIOD = 8
 
 
-class ProofWalk:
+class ProofWalk(WalkedCore):
     """The walk of one function on one kind of core."""
 
     def __init__(self, context: ProofContext, kind: str, function: Operation) -> None:
-        self.context, self.kind, self.function = context, kind, function
-        self.solver, self.profile = context.solver, context.profile
+        super().__init__(context, kind)
+        self.function = function
         self.core: Any = PlainCore(kind)
         self.order = Order(context, self.core)
-        self._names: dict[object, str] = {}
         #: Tiles that instructions may change: they belong to the state of a loop.
         self._changing = any(_changes_tile(op) for op in context.module.walk())
 
@@ -55,45 +53,6 @@ class ProofWalk:
             s.env[a] = self.context.argument(a)
         for end in self.region(self.function, self.function.regions[0], [s]):
             self.order.left_set(end)
-
-    # -- facts -----------------------------------------------------------------------------------------
-
-    def holds(self, s: State) -> Callable[[Truth], bool]:
-        return lambda fact: self.solver.implied(s.here, fact)
-
-    def claim(self, op: Operation, s: State, prop: str = "bounds") -> Callable[[Truth, str], None]:
-        """Return a function that checks a condition of a run. From then on it holds: a run stops where it
-        does not, or a sanitizer reports it."""
-
-        def check(condition: Truth, why: str) -> None:
-            if condition is not True and self.context.violated(prop, op, [*s.here, negated(condition)], why):
-                s.learn(condition)
-                if condition is False:
-                    s.facts = (*s.facts, NEVER)
-
-        return check
-
-    def unknown(self, value: Value, s: State, why: str = "", loop: CountedLoop | None = None) -> Any:
-        """Return an unknown value of the type of a result. It is another one in each iteration of the
-        innermost loop, or of `loop`."""
-        if not is_number(value.type):
-            return Opaque(value.op, why or f"%{value.name} is not followed")
-        key = (value, s.calls)
-        name = self._names.setdefault(key, f"?{value.name}.{self.kind}.{len(self._names)}")
-        scope = loop.k if loop is not None else s.loops[-1].k if s.loops else "core"
-        if str(value.type) == "i1":
-            return truth(name, scope)
-        return symbol(name, *bounds(str(value.type)), scope)
-
-    def skip(self, op: Operation, why: str, props: tuple[str, ...], s: State) -> None:
-        """Go on after an operation that some properties depend on."""
-        self.context.findings.note(Reason(op, why), props)
-        for r in op.results:
-            s.env[r] = self.unknown(r, s)
-
-    def value(self, op: Operation, s: State, name: str) -> Any:
-        found = op.get(name)
-        return None if found is None else s.env[found]
 
     # -- control flow ----------------------------------------------------------------------------------
 
