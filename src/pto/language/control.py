@@ -7,29 +7,34 @@ While a program is read these are descriptions; in ordinary Python they are iter
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from ..isa.record import Record
 from .enums import ForKind, Level, Role, ScopeMode, SplitMode
 from .interpreter.current import current, interpreter
+
+#: What a program passes: numbers, scalars, arrays and tasks of the body, whose types its reader checks.
+Given: TypeAlias = Any
+Task: TypeAlias = Callable[..., Any]  # a function of the language
+Several: TypeAlias = "Sequence[Given] | None"
 
 
 class Loop(Record):
     """`pl.range(start, stop, step, init_values=...)` and the other loops."""
 
     kind: str
-    start: Any
-    stop: Any
-    step: Any
-    init_values: tuple[Any, ...] | None = None
+    start: Given
+    stop: Given
+    step: Given
+    init_values: tuple[Given, ...] | None = None
     stage: int = 0
 
     @property
-    def bounds(self) -> tuple[Any, Any, Any]:
+    def bounds(self) -> tuple[Given, Given, Given]:
         return self.start, self.stop, self.step
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Given]:
         return interpreter(f"pl.{self.kind}").iterations(self)
 
 
@@ -38,19 +43,19 @@ class ControlRegion(Record):
     scope, split_aiv."""
 
     kind: str
-    options: dict[str, Any]
+    options: dict[str, Given]
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Given:
         return interpreter(f"pl.{self.kind}").enter(self)
 
     def __exit__(self, *_: object) -> None:
         interpreter(f"pl.{self.kind}").leave(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Given]:
         return interpreter(f"pl.{self.kind}").iterations(self)
 
 
-def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+def _bounds(args: tuple[Given, ...]) -> tuple[Given, Given, Given]:
     if not 1 <= len(args) <= 3:
         raise TypeError("expected (stop), (start, stop) or (start, stop, step)")
     start, stop, step = ((0, *args, 1), (*args, 1), args)[len(args) - 1][:3]
@@ -58,25 +63,27 @@ def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
 
 
 def range(
-    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+    *args: Given, init_values: Several = None, chunk: object = None, chunk_policy: object = None,
+    attrs: object = None,
 ) -> Loop:  # fmt: skip
     """Iterate one after another."""
     return Loop("range", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
 def parallel(
-    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+    *args: Given, init_values: Several = None, chunk: object = None, chunk_policy: object = None,
+    attrs: object = None,
 ) -> Loop:  # fmt: skip
     """Iterate independently: the author declares it, and the sanitizers check it."""
     return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
-def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None) -> Loop:
+def unroll(*args: Given, chunk: object = None, chunk_policy: object = None, attrs: object = None) -> Loop:
     """Write out each iteration."""
     return Loop("unroll", *_bounds(args))
 
 
-def pipeline(*args: Any, stage: int = 2, init_values: Any = None, attrs: Any = None) -> Loop:
+def pipeline(*args: Given, stage: int = 2, init_values: Several = None, attrs: object = None) -> Loop:
     """Iterate as `range` does; loads of later iterations may overlap with earlier work."""
     return Loop("pipeline", *_bounds(args), None if init_values is None else tuple(init_values), stage)
 
@@ -84,31 +91,31 @@ def pipeline(*args: Any, stage: int = 2, init_values: Any = None, attrs: Any = N
 class While(Record):
     """Loop as `for (x,) in pl.while_(init_values=(x0,)):`, with `pl.cond(..)` as the first statement."""
 
-    init_values: tuple[Any, ...]
+    init_values: tuple[Given, ...]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Given]:
         return interpreter("pl.while_").iterations(self)
 
 
-def while_(*, init_values: Any) -> While:
+def while_(*, init_values: Sequence[Given]) -> While:
     return While(tuple(init_values))
 
 
-def cond(value: Any) -> Any:
+def cond(value: Given) -> Given:
     """Continue a `pl.while_` while the condition holds; this must be its first statement."""
     return value
 
 
-def yield_(*values: Any) -> Any:
+def yield_(*values: Given) -> Given:
     """Hand values to the next iteration; the last statement of a loop with `init_values`."""
     interpreter("pl.yield_").yielded(values)
     return values[0] if len(values) == 1 else values
 
 
 def at(
-    level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Any = None, deps: Any = None,
-    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
-    windowize: bool = False, windows: Any = None,
+    level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Several = None,
+    deps: Several = None, no_dep_args: Several = None, dumps: object = None,
+    allow_early_resolve: bool = False, name_hint: str = "", windowize: bool = False, windows: Several = None,
 ) -> ControlRegion:  # fmt: skip
     """Run the body on a core, as one task. `as tid` names the task. `windows` lists tensors that tasks of
     other ranks write too; stages print it."""
@@ -123,15 +130,15 @@ def incore() -> ControlRegion:
 
 
 def spmd(
-    core_num: Any,
+    core_num: Given,
     *,
     sync_start: bool = False,
     name_hint: str = "",
-    optimizations: Any = None,
-    deps: Any = None,
+    optimizations: Several = None,
+    deps: Several = None,
     allow_early_resolve: bool = False,
-    predicate: Any = None,
-    windows: Any = None,
+    predicate: Given = None,
+    windows: Several = None,
 ) -> ControlRegion:
     """Run the body on several cores, one block each, as one task. `windows`: as in `pl.at`."""
     return ControlRegion(
@@ -191,16 +198,16 @@ def cross_core_slot(*, slot_num: int) -> CrossCoreSlot:
 class Submission(Record):
     """A task that is submitted by name: `out, task = pl.submit(kernel, a, out, deps=[before])`."""
 
-    function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    options: dict[str, Any]
+    function: Task
+    args: tuple[Given, ...]
+    kwargs: dict[str, Given]
+    options: dict[str, Given]
 
 
 def submit(
-    function: Any, /, *args: Any, deps: Any = None, no_dep_args: Any = None, dumps: Any = None,
-    allow_early_resolve: bool = False, predicate: Any = None, **kwargs: Any,
-) -> Any:  # fmt: skip
+    function: Task, /, *args: Given, deps: Several = None, no_dep_args: Several = None, dumps: object = None,
+    allow_early_resolve: bool = False, predicate: Given = None, **kwargs: Given,
+) -> Given:  # fmt: skip
     """Submit a task of a function; return the function's results and the task.
 
     Trailing outputs may be left out; they are made then. The task waits for `deps` in addition to its
@@ -212,16 +219,18 @@ def submit(
 
 
 def spmd_submit(
-    function: Any, /, *args: Any, core_num: Any, sync_start: bool = False, deps: Any = None,
-    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, predicate: Any = None,
-    **kwargs: Any,
-) -> Any:  # fmt: skip
+    function: Task, /, *args: Given, core_num: Given, sync_start: bool = False, deps: Several = None,
+    no_dep_args: Several = None, dumps: object = None, allow_early_resolve: bool = False,
+    predicate: Given = None, **kwargs: Given,
+) -> Given:  # fmt: skip
     """Submit a task of several blocks, as `submit` does."""
     options = {"core_num": core_num, "sync_start": sync_start, "deps": deps, "no_dep_args": no_dep_args}
     return _submitted(function, args, kwargs, {**options, "predicate": predicate})
 
 
-def _submitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Any:
+def _submitted(
+    function: Task, args: tuple[Given, ...], kwargs: dict[str, Given], options: dict[str, Given]
+) -> Given:
     made = Submission(function, args, kwargs, options)
     it = current.get()
     return made if it is None else it.submit(made)
@@ -230,16 +239,16 @@ def _submitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], opt
 class NoDep(Record):
     """An argument of a task that orders nothing."""
 
-    value: Any
+    value: Given
 
 
-def no_dep(tensor: Any) -> Any:
+def no_dep(tensor: Given) -> Given:
     """Pass a tensor to a task without ordering it against other tasks that use the tensor."""
     return NoDep(tensor) if current.get() is None else tensor
 
 
 #: Loops and regions by name.
-FORMS: dict[str, Any] = {
+FORMS: dict[str, Callable[..., Any]] = {
     name: made
     for name, made in list(globals().items())
     if inspect.isfunction(made) and made.__module__ == __name__ and not name.startswith("_")
