@@ -96,19 +96,38 @@ def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_script_that_needs_a_platform_and_its_checkout(tmp_path: Path) -> None:
-    """It gets the name of a simulator and the devices, and may import packages of its checkout."""
+    """It gets the name of a simulator, and devices if it requires these, and may import packages of its checkout."""
     (tmp_path / "checkout" / "helpers").mkdir(parents=True)
     (tmp_path / "checkout" / "pyproject.toml").write_text("")
     (tmp_path / "checkout" / "helpers" / "__init__.py").write_text("")
     file = tmp_path / "checkout" / "part" / "main.py"
     file.parent.mkdir()
-    for device, given in (("", "0-7"), (", type=int", "0")):
+    for device, given in (("", None), (", required=True", "0-7")):
         file.write_text(
             "import argparse, helpers\n"
             "p = argparse.ArgumentParser()\n"
             'p.add_argument("-p", "--platform",\n    required=True, choices=["a2a3sim"])\n'
             f'p.add_argument("-d", "--device"{device})\n'
             'if __name__ == "__main__":\n'
-            f"    assert str(p.parse_args().device) == {given!r}\n"
+            f"    assert p.parse_args().device == {given!r}\n"
         )
-        assert report.run(str(tmp_path / given), [str(file)], "warn", 1, 100, "a2a3", "0-7") == 0
+        assert report.run(str(tmp_path / str(given)), [str(file)], "warn", 1, 100, "a2a3", "0-7") == 0
+
+
+def test_scene_tests_for_devices_only(tmp_path: Path) -> None:
+    """Scene tests get a platform and devices; without a case for the simulator they are skipped."""
+    file = tmp_path / "scene.py"
+    file.write_text(
+        "from simpler_setup import SceneTestCase, scene_test\n"
+        '@scene_test(level=2, runtime="tensormap_and_ringbuffer")\n'
+        "class TestNothing(SceneTestCase):\n"
+        '    CALLABLE = {"orchestration": {"source": "x.cpp", "function_name": "f", "signature": []}, "incores": []}\n'
+        '    CASES = [{"name": "far", "platforms": ["a2a3"], "params": {}}]\n'
+        "    def generate_args(self, params): ...\n"
+        "    def compute_golden(self, args, params): ...\n"
+        'if __name__ == "__main__":\n'
+        "    SceneTestCase.run_module(__name__)\n"
+    )
+    report.run(str(tmp_path / "out"), [str(file)], "warn", 1, 100, "a2a3", "0-7")
+    (row,) = json.loads((tmp_path / "out" / "report.json").read_text())["programs"]
+    assert row["outcome"] == "skipped" and "cannot find a case for platform a2a3sim" in row["reason"]

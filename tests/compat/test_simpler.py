@@ -127,6 +127,12 @@ def test_a_chip_by_earlier_names(
     test_a_chip(simpler)
 
 
+def test_e2605_a_chip_without_its_entry(simpler: Any) -> None:
+    """The source has an entry of the usual name, and the callable names another."""
+    with pytest.raises(DiagnosticError, match=r"PTO-E2605.*missing function 'other_entry'"):
+        launched(simpler, 0, chip(simpler, "graph", [("add", "aiv")], "other_entry"), "warn")
+
+
 def test_what_a_worker_has_loaded(simpler: Any) -> None:
     """A callable is loaded when it first runs; by a device, or by the host, as set in the runtime."""
     args = simpler.task_interface.TaskArgs()

@@ -31,9 +31,10 @@ from .report_page import page
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
 _RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
-#: A script that requires the option --platform, and one with --device.
-_PLATFORM = re.compile(r"""["']--platform["'][^()]*required=True|^\s*SceneTestCase\.run_module\(""", re.M)
-_DEVICE = re.compile(r"""["']--device["']""")
+#: Scene tests as a script, and another script that requires the option --platform, or --device.
+_SCENE = re.compile(r"^\s*SceneTestCase\.run_module\(", re.M)
+_PLATFORM = re.compile(r"""["']--platform["'][^()]*required=True""")
+_DEVICE = re.compile(r"""["']--device["'][^()]*required=True""")
 #: Files of the root of a checkout.
 _ROOTS = (".git", "pyproject.toml")
 #: Maximum number of restarts of a test file after a test has killed the process.
@@ -44,6 +45,8 @@ _ENDING = 2.0
 _PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run"}
 #: Variables with the number of threads of a program and its libraries.
 _THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: Scene tests for devices only, or for `--manual include`.
+_NO_CASE = "cannot find a case for platform"
 OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 
@@ -260,14 +263,14 @@ def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
 
 
 def _required(file: Path, options: _Options) -> list[str]:
-    """Return the options for a script that requires --platform, the name of a simulator."""
+    """Return the options that a script requires: the name of a simulator, and devices."""
     text = file.read_text(encoding="utf-8", errors="replace")
-    if not _PLATFORM.search(text):
-        return []
-    simulator = options.platform.removesuffix("sim") + "sim"
-    first = options.devices.partition("-")[0]
-    one = "type=int" in text
-    return ["-p", simulator, *(["-d", first if one else options.devices] if _DEVICE.search(text) else [])]
+    found: list[str] = []
+    if _SCENE.search(text) or _PLATFORM.search(text):
+        found += ["-p", options.platform.removesuffix("sim") + "sim"]
+    if _SCENE.search(text) or _DEVICE.search(text):
+        found += ["-d", options.devices]
+    return found
 
 
 def _checkout(file: Path) -> str:
@@ -298,6 +301,8 @@ def _verdict(ended: _Ended, options: _Options) -> tuple[str, str]:
     if ended.status < 0:
         return "crashed", f"signal {-ended.status}"
     reason = why(ended.text)
+    if _NO_CASE in reason:
+        return "skipped", reason
     return ("refused" if _refused(reason) else "failed"), reason
 
 

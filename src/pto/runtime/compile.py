@@ -58,6 +58,8 @@ _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
 #: its own headers.
 CHIP = "chip"
 _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
+#: The function that the runtime calls.
+ENTRY = "aicpu_orchestration_entry"
 _CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"
 _CHIP_WORD = re.compile(r"\bChipTaskArgs\b|\bL2TaskArgs\b|\(\s*const ChipStorageTaskArgs\b")
 _OURS = "<pto>/"  # prefix of this package's headers in lists of included files
@@ -222,6 +224,8 @@ class _LibraryPlan(cache.Files):
             self.flags = [*_ORCHESTRATION]
             self.form = job.form or form_of(self.source)
             if self.form == CHIP:
+                if job.entry != ENTRY:  # the usual name is that of the entry for the runtime
+                    self.flags.append(f"-D{ENTRY}=pto2_other_entry")
                 self.flags += [f"-D{job.entry}={_CHIP_NAME}", f"-D{job.config}={_CHIP_CONFIG}"]
                 if PROFILES[job.profile].isa == "a5":
                     self.flags.append("-DPTO2_CORE_NUM")

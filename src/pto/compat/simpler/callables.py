@@ -17,12 +17,12 @@ from typing import Any
 
 from ...engine.sanitize import asked
 from ...isa.profiles import PLATFORMS
-from ...runtime.compile import CHIP, CompiledJob, Job, compile_all
+from ...runtime.compile import CHIP, ENTRY, CompiledJob, Job, compile_all
 from .directions import ArgDirection
 from .refused import refuse
 
 RUNTIMES = ("tensormap_and_ringbuffer", "host_build_graph")
-ENTRY, CONFIG = "aicpu_orchestration_entry", "aicpu_orchestration_config"
+CONFIG = "aicpu_orchestration_config"
 
 
 class SimplerSource(bytes):
@@ -99,7 +99,7 @@ def runtime_of(name: str) -> str:
     return name
 
 
-def extract_text_section(binary: object) -> Any:
+def extract_text_section(binary: object) -> object:
     """Return a binary unchanged, because the simulator needs no text section."""
     return binary
 
@@ -121,7 +121,7 @@ class RuntimeBuilder:
     def __init__(self, platform: str = "a2a3sim", **_: Any) -> None:
         self.platform = platform_of(platform)
 
-    def get_binaries(self, runtime: str, **_: object) -> Any:
+    def get_binaries(self, runtime: str, **_: object) -> SimpleNamespace:
         return SimpleNamespace(runtime=runtime_of(runtime), platform=self.platform)
 
     build = get_binaries

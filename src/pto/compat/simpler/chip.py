@@ -27,6 +27,7 @@ from ...isa.profiles import PLATFORMS, PROFILES
 from ...perf.hazards import as_errors
 from ...perf.hazards import problems as unordered
 from ...runtime.chip import words
+from ...runtime.compile import ENTRY
 from ...runtime.engine import TaskEngine
 from ...runtime.failures import RunFailure
 from ...runtime.golden import GoldenTensor as HostTensor
@@ -34,7 +35,7 @@ from ...runtime.memory import TensorMemory
 from ...runtime.task_sanitizers import Watch
 from ...runtime.task_traces import Hearing
 from .buffers import AddressSpace, Tensor
-from .callables import ENTRY, ChipCallable
+from .callables import ChipCallable
 from .directions import ArgDirection
 from .task_interface import CallConfig, TaskArgs
 
