@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ..diag import Source, Span
 from ..isa import row as find_row
 from .attrs import Attribute, FloatAttr, IntAttr, StrAttr, TypeAttr
@@ -62,8 +64,8 @@ class Builder:
     def op(
         self,
         name: str,
-        results: list[Type] | None = None,
-        attrs: dict[str, Attribute] | None = None,
+        results: Sequence[Type] | None = None,
+        attrs: Mapping[str, Attribute] | None = None,
         **operands: Value | list[Value],
     ) -> Operation:
         """Append one operation; operands by their names in the table."""
@@ -81,7 +83,7 @@ class Builder:
             flat.extend(values)
             segments.append(len(values))
         held = tuple(segments) if row.has_segments else None
-        op = Operation(row.full_name, row, flat, results or [], attrs, held, self.loc)
+        op = Operation(row.full_name, row, flat, list(results or ()), dict(attrs or {}), held, self.loc)
         return self.block.append(op)
 
     def constant(self, value: int | float, type: ScalarType = INDEX) -> Value:

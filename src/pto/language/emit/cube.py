@@ -27,7 +27,8 @@ def _rows(e: OperatorEmitter, op: Op) -> dict[str, PtoValue]:
 
 
 def matmul(e: OperatorEmitter, op: Op) -> None:
-    e.build.op("pto.tmatmul" if op.name == "matmul" else "pto.tgemv", **_rows(e, op), dst=e.result(op.result))
+    name = "pto.tmatmul" if op.name == "matmul" else "pto.tgemv"
+    e.build.op(name, (), None, **_rows(e, op), dst=e.result(op.result))
 
 
 def matmul_bias(e: OperatorEmitter, op: Op) -> None:
@@ -51,9 +52,9 @@ def matmul_acc(e: OperatorEmitter, op: Op) -> None:
     e.values[op.result] = acc
     name = "pto.tmatmul" if op.name == "matmul_acc" else "pto.tgemv"
     if op.args.get("init_cond"):
-        e.build.op(name, **_rows(e, op), dst=acc)
+        e.build.op(name, (), None, **_rows(e, op), dst=acc)
     else:
-        e.build.op(f"{name}.acc", acc_in=acc, **_rows(e, op), dst=acc)
+        e.build.op(f"{name}.acc", (), None, acc_in=acc, **_rows(e, op), dst=acc)
 
 
 def matmul_mx(e: OperatorEmitter, op: Op) -> None:
@@ -63,7 +64,7 @@ def matmul_mx(e: OperatorEmitter, op: Op) -> None:
         e.values[op.result] = operands["c_in"]
         e.targets.pop(op.result, None)
     dst = operands["c_in"] if op.name == "matmul_mx_acc" else e.result(op.result)
-    e.build.op(f"pto.t{op.name.replace('_', '.')}", **operands, dst=dst)
+    e.build.op(f"pto.t{op.name.replace('_', '.')}", (), None, **operands, dst=dst)
 
 
 _OF_MX = {

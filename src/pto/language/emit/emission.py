@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...diag import Span
+from ...ir import Builder
 from ...ir.attrs import ArrayAttr, EnumAttr, IntAttr
 from ...ir.core import Block as PtoBlock
 from ...ir.core import Operation, Region
@@ -39,6 +40,10 @@ from .types import element, number, tile_type, two_dimensions
 NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
 
 
+#: A number: a constant, a scalar of the function, or an emitted scalar.
+Amount: TypeAlias = "int | Value | PtoValue"
+
+
 class TensorRef:
     """A tensor: a view of its memory, and its offsets in the view. `axes` are the dimensions of the view that
     the tensor has; the others have one element."""
@@ -47,8 +52,8 @@ class TensorRef:
         self,
         ptr: PtoValue,
         view: PtoValue,
-        dims: list[Any],
-        strides: list[Any],
+        dims: Sequence[Amount],
+        strides: Sequence[Amount],
         axes: list[int],
         merged: bool,
     ) -> None:
@@ -56,11 +61,11 @@ class TensorRef:
         self.view = view
         self.dims = dims
         self.strides = strides
-        self.offsets: list[Any] = [0] * len(dims)
+        self.offsets: list[Amount] = [0] * len(dims)
         self.axes = axes
         self.merged = merged  # leading dimensions of the view are merged into rows
 
-    def part(self, offsets: list[Any], axes: list[int]) -> TensorRef:
+    def part(self, offsets: list[Amount], axes: list[int]) -> TensorRef:
         """Return a window of the tensor."""
         made = TensorRef(self.ptr, self.view, self.dims, self.strides, axes, self.merged)
         made.offsets = offsets
@@ -76,9 +81,9 @@ class Emission:
         self.values: dict[Value, PtoValue] = {}
         self.tensors: dict[Value, TensorRef] = {}
         self.targets: dict[Value, PtoValue] = {}  # tiles that values are to be computed into
-        self.constants: dict[tuple[Any, str], PtoValue] = {}
-        self.build: Any = None
-        self.entry: Any = None
+        self.constants: dict[tuple[str, str], PtoValue] = {}
+        self.build: Builder
+        self.entry: PtoBlock
         self.uses: dict[Value, int] = {}
         self.changed: set[Value] = set()  # tiles that are written after they were made
         self.loc: Span | None = None
@@ -120,10 +125,10 @@ class Emission:
         assert dtype is not None
         return self.literal(arg, number(dtype))
 
-    def index(self, arg: Any) -> PtoValue:
+    def index(self, arg: Dim) -> PtoValue:
         return self.number(arg, INDEX_DTYPE)
 
-    def literal(self, value: Any, type: ScalarType) -> PtoValue:
+    def literal(self, value: float, type: ScalarType) -> PtoValue:
         """Return a literal, emitted once per function, at its beginning."""
         if type.is_float:
             return self.constant(float(value), type)
@@ -177,12 +182,12 @@ class Emission:
         axes = list(range(len(dims))) if type.rank > 1 else [1]
         all_dims, merged = dims, index.known(dims[-1]) == 1 and len(dims) > 2 and type.strides is None
         if merged:  # a column with leading dimensions: rows are contiguous
-            rows: Any = 1
+            rows: Amount = 1
             for d in dims[:-1]:
                 rows = self._times(rows, d)
             dims = [rows, 1]
         # a column that is a window of a matrix has strided rows
-        if index.known(dims[-1]) == 1 and (type.strides is None or index.known(strides[-2]) == 1):
+        if _known(dims[-1]) == 1 and (type.strides is None or _known(strides[-2]) == 1):
             attrs["layout"] = EnumAttr("layout", "dn")
             if type.strides is None:
                 strides = [*([] if merged else strides[:-2]), 1, dims[-2]]
@@ -194,13 +199,13 @@ class Emission:
         view.name = f"{ptr.name}_view"
         return TensorRef(ptr, view, all_dims, all_strides, axes, merged)
 
-    def _dense(self, dims: Sequence[Dim]) -> list[Any]:
-        out: list[Any] = [1]
+    def _dense(self, dims: Sequence[Amount]) -> list[Amount]:
+        out: list[Amount] = [1]
         for d in reversed(dims[1:]):
             out.append(self._times(out[-1], d))
         return list(reversed(out))
 
-    def _times(self, a: Any, b: Any) -> Any:
+    def _times(self, a: Amount, b: Amount) -> Amount:
         if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
             return a * b
         for one, other in ((a, b), (b, a)):
@@ -209,7 +214,7 @@ class Emission:
         lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
         return self.build.op("arith.muli", [INDEX], lhs=lhs, rhs=rhs).result
 
-    def _plus(self, a: Any, b: Any) -> Any:
+    def _plus(self, a: Amount, b: Amount) -> Amount:
         if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
             return a + b
         for one, other in ((a, b), (b, a)):
@@ -218,7 +223,9 @@ class Emission:
         lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
         return self.build.op("arith.addi", [INDEX], lhs=lhs, rhs=rhs).result
 
-    def window(self, tensor: Value, offsets: list[Any], sizes: list[Any], turned: bool = False) -> PtoValue:
+    def window(
+        self, tensor: Value, offsets: Sequence[Amount], sizes: Sequence[Amount], turned: bool = False
+    ) -> PtoValue:
         """Return a window of a tensor as a partition of its view; with `turned`, transposed."""
         if tensor not in self.tensors:
             fail(UNSUPPORTED, "cannot take the address of a reshaped window of a tensor", self.loc,
@@ -227,7 +234,7 @@ class Emission:
         if tensor.type.layout in SCALES:
             return self.boxes(tensor, offsets, sizes)
         at = list(ref.offsets)
-        extent = [1] * len(ref.dims)
+        extent: list[Amount] = [1] * len(ref.dims)
         for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
             at[axis] = self._plus(at[axis], o)
             extent[axis] = n
@@ -253,19 +260,21 @@ class Emission:
             shape=[self._index(d) for d in dims], strides=[self._index(s) for s in strides],
         ).result  # fmt: skip
 
-    def _merged(self, ref: TensorRef, at: list[Any], extent: list[Any]) -> tuple[list[Any], list[Any]]:
+    def _merged(
+        self, ref: TensorRef, at: list[Amount], extent: list[Amount]
+    ) -> tuple[list[Amount], list[Amount]]:
         """Return the offset and size of a window of columns as rows, with the leading dimensions merged."""
-        row: Any = 0
-        rows: Any = 1
+        row: Amount = 0
+        rows: Amount = 1
         for n, o, size in zip(ref.dims[:-1], at[:-1], extent[:-1], strict=True):
             row = self._plus(self._times(row, n), o)
-            if rows != 1 and index.known(n) != index.known(size):
+            if rows != 1 and _known(n) != _known(size):
                 fail(UNSUPPORTED, "cannot use a window of columns whose rows are not contiguous", self.loc,
                      help="take it page by page")  # fmt: skip
             rows = self._times(rows, size)
         return [row, at[-1]], [rows, extent[-1]]
 
-    def _index(self, x: Dim) -> PtoValue:
+    def _index(self, x: Amount) -> PtoValue:
         return x if isinstance(x, PtoValue) else self.index(x)
 
     # ---- tiles ----
@@ -274,17 +283,17 @@ class Emission:
         """Allocate a tile."""
         made = tile_type(type, self.profile, pad)
         rows, cols = self._extents(type)
-        operands: dict[str, Any] = {}
-        if made.v_row is None:
+        operands: dict[str, PtoValue] = {}
+        if made.v_row is None and rows is not None:
             operands["valid_row"] = rows
-        if made.v_col is None:
+        if made.v_col is None and cols is not None:
             operands["valid_col"] = cols
-        value = self.build.op("pto.alloc_tile", [made], **operands).result
+        value = self.build.op("pto.alloc_tile", [made], None, **operands).result
         value.name = name
         return value
 
     def _extents(self, type: TileType) -> tuple[PtoValue | None, PtoValue | None]:
-        rows: Any = 1
+        rows: Amount = 1
         known = [index.known(d) for d in type.extent]
         for d, k in zip(type.extent[:-1], known[:-1], strict=True):
             rows = self._times(rows, k if k is not None else d)
@@ -316,12 +325,12 @@ class Emission:
             )
         self.build.op("pto.tmov", src=source, dst=target)
 
-    def boxes(self, tensor: Value, offsets: Sequence[Dim], sizes: list[Any]) -> PtoValue:
+    def boxes(self, tensor: Value, offsets: Sequence[Amount], sizes: Sequence[Amount]) -> PtoValue:
         """Return a window of scales: boxes of 16 rows (columns of a right operand), one after another."""
         t, ref = tensor.type, self.tensors[tensor]
-        dims: list[Any] = [index.known(d) for d in t.shape]
-        extents: list[Any] = [index.known(n) for n in sizes]
-        if None in (*dims, *extents) or t.strides is not None:
+        dims = [n for d in t.shape if (n := index.known(d)) is not None]
+        extents = [n for d in sizes if (n := _known(d)) is not None]
+        if len(dims) != t.rank or len(extents) != len(sizes) or t.strides is not None:
             fail(UNSUPPORTED, "cannot load a window of scales with dynamic extents", self.loc, got=t)
         places = [self._plus(o, p) for o, p in zip(ref.offsets, offsets, strict=True)]
         if t.layout == "MX_B_NN":
@@ -340,12 +349,12 @@ class Emission:
             offsets=[self._index(o) for o in at], sizes=[self.index(n) for n in part],
         ).result  # fmt: skip
 
-    def _over(self, a: Dim, by: int) -> Any:
+    def _over(self, a: Amount, by: int) -> Amount:
         if isinstance(a, int):
             return a // by
         return self.build.op("arith.divsi", [INDEX], lhs=self._index(a), rhs=self.index(by)).result
 
-    def window_of(self, x: Value, t: TileType, offset: Sequence[Dim]) -> PtoValue:
+    def window_of(self, x: Value, t: TileType, offset: Sequence[Amount]) -> PtoValue:
         """Return the part of a tile that begins at a row and a column."""
         source = self.values[x]
         base: Any = source.type
@@ -356,20 +365,20 @@ class Emission:
         made = tile_type(t, self.profile).replace(
             rows=rows, cols=cols, blayout=base.blayout, slayout=base.slayout, fractal=base.fractal
         )
-        operands: dict[str, Any] = {}
+        operands: dict[str, PtoValue] = {}
         if made.v_row is None or made.v_col is None:
             r, c = self._extents(t)
-            operands["valid_row"] = r if r is not None else self.index(made.v_row)
-            operands["valid_col"] = c if c is not None else self.index(made.v_col)
+            operands["valid_row"] = r if r is not None else self.index(made.v_row or 0)
+            operands["valid_col"] = c if c is not None else self.index(made.v_col or 0)
         at = [self._index(o) for o in offset]
         sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
         return self.build.op(
             "pto.subview", [made], {"sizes": sizes}, source=source, offsets=at, **operands
         ).result
 
-    def flat(self, x: Value, offset: list[Any]) -> tuple[Any, Any]:
+    def flat(self, x: Value, offset: Sequence[Amount]) -> tuple[Amount, Amount]:
         """Return the row and column of a place in a tile; leading dimensions are merged into rows."""
-        row: Any = 0
+        row: Amount = 0
         dims = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
         at = list(offset) if len(offset) > 1 else [0, *offset]
         for o, n in zip(at[:-1], (*dims[:-1],), strict=False):
@@ -379,27 +388,30 @@ class Emission:
     def _pointer(self, x: Value) -> PtoValue:
         return self.tensors[x].ptr
 
-    def _flat(self, x: Value, at: Sequence[Dim]) -> PtoValue:
+    def _flat(self, x: Value, at: Sequence[Amount]) -> PtoValue:
         """Return the number of an element in memory, given an index per dimension or a row-major element
         number."""
+        offsets: list[Amount]
         if isinstance(x.type, TensorType):
             ref = self.tensors[x]
-            strides, offsets, axes = ref.strides, list(ref.offsets), ref.axes
+            strides, axes = ref.strides, ref.axes
+            offsets = list(ref.offsets)
         else:
             t: Any = self.values[x].type
-            strides, offsets, axes = self._dense([t.rows, t.cols]), [0, 0], [0, 1]
+            offsets = [0, 0]
+            strides, axes = self._dense([t.rows, t.cols]), [0, 1]
         if len(at) == 1 and len(axes) > 1:
             at = self._unflattened(at[0], list(x.type.shape)[-len(axes) :])
         for axis, o in zip(axes[-len(at) :], at, strict=True):
             offsets[axis] = self._plus(offsets[axis], o)
-        total: Any = 0
+        total: Amount = 0
         for o, s in zip(offsets, strides, strict=True):
             total = self._plus(total, self._times(o, s))
         return self._index(total)
 
-    def _unflattened(self, number: Dim, shape: Sequence[Dim]) -> list[Any]:
+    def _unflattened(self, number: Amount, shape: Sequence[Dim]) -> list[Amount]:
         """Return the indices of a row-major element number."""
-        out: list[Any] = []
+        out: list[Amount] = []
         for n in reversed(shape[1:]):
             if isinstance(number, int) and isinstance(n, int):
                 number, rest = divmod(number, n)
@@ -413,7 +425,7 @@ class Emission:
     def contiguous(self, x: Value) -> PtoValue | None:
         """Return the address of a tensor with contiguous elements; None for other tensors."""
         ref = self.tensors[x]
-        run: Any = 1
+        run: Amount = 1
         for axis, n in reversed(list(zip(ref.axes, x.type.shape, strict=True))):
             if index.known(n) != 1:
                 stride = ref.strides[axis]
@@ -429,9 +441,9 @@ class Emission:
     # ---- blocks ----
 
     def _structure(
-        self, name: str, results: Sequence[PtoType], regions: int, **operands: object
+        self, name: str, results: Sequence[PtoType], regions: int, **operands: PtoValue | list[PtoValue]
     ) -> tuple[Operation, list[PtoBlock]]:
-        op = self.build.op(name, results, **operands)
+        op = self.build.op(name, results, None, **operands)
         op.regions = [Region(op) for _ in range(regions)]
         return op, [r.add_block() for r in op.regions]
 
@@ -441,11 +453,11 @@ def named(value: Value) -> str:
     return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
 
 
-def _swapped(dims: Sequence[Dim]) -> list[int | Value]:
+def _swapped(dims: Sequence[Amount]) -> list[Amount]:
     return [*dims[:-2], dims[-1], dims[-2]]
 
 
-def _known(d: Any) -> int | None:
+def _known(d: Amount) -> int | None:
     return None if isinstance(d, PtoValue) else index.known(d)
 
 

@@ -32,8 +32,8 @@ def pop(e: Emission, op: Op) -> None:
     operands: dict[str, Any] = {}
     if made.v_row is None or made.v_col is None:
         rows, cols = e._extents(t)
-        operands["valid_row"] = rows if rows is not None else e.index(made.v_row)
-        operands["valid_col"] = cols if cols is not None else e.index(made.v_col)
+        operands["valid_row"] = rows if rows is not None else e.index(made.v_row or 0)
+        operands["valid_col"] = cols if cols is not None else e.index(made.v_col or 0)
         made = made.replace(v_row=None, v_col=None)
     e.values[op.result] = e.build.op(f"pto.{op.name}", [made], _attrs(op), **operands).result
     e.values[op.result].name = op.result.name
@@ -56,7 +56,7 @@ def initialize(e: Emission, op: Op) -> None:
         operands["gm_slot_buffer"] = e.build.op(
             "pto.addptr", [pointer.type], ptr=pointer, offset=e.index(a["gm_offset"])
         ).result
-    e.build.op(f"pto.{op.name}", None, attrs, **operands)
+    e.build.op(f"pto.{op.name}", (), attrs, **operands)
 
 
 def reserve(e: Emission, op: Op) -> None:

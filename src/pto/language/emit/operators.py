@@ -95,7 +95,7 @@ class OperatorEmitter(Emission):
         dst = self.alloc(type.replace(space="vec"), "column")
         source = self.seen(tile, tile.type.rows, tile.type.cols, self.valid(type))  # type: ignore[attr-defined]
         operands = self.scratch_for(find_row("pto.trowmax"), type)
-        self.build.op("pto.trowmax", src=source, dst=dst, **operands)
+        self.build.op("pto.trowmax", (), None, src=source, dst=dst, **operands)
         return dst
 
     def scratch_for(self, row: Any, first: TileType, precise: bool = False) -> dict[str, PtoValue]:
@@ -371,7 +371,7 @@ class OperatorEmitter(Emission):
             dst = self.as_row(dst, result.type) if is_column(result.type) else dst
             self.build.op("pto.tmov", src=src, dst=dst)
             return
-        self.build.op("pto.ttrans", src=src, dst=dst, **self.scratch_for(row, x.type))
+        self.build.op("pto.ttrans", (), None, src=src, dst=dst, **self.scratch_for(row, x.type))
 
     def op_concat(self, op: Op) -> None:
         a, c = op.args["src0"], op.args["src1"]
@@ -450,7 +450,7 @@ class OperatorEmitter(Emission):
     def op_tile_extract(self, op: Op) -> None:
         a = op.args
         at = {"indexRow": self.index(a["index_row"]), "indexCol": self.index(a["index_col"])}
-        self.build.op("pto.textract", src=self.values[a["src"]], dst=self.result(op.result), **at)
+        self.build.op("pto.textract", (), None, src=self.values[a["src"]], dst=self.result(op.result), **at)
 
     # ---- comparisons ----
 
