@@ -32,7 +32,7 @@ _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
 _RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
 #: Scene tests as a script, and another script that requires the option --platform, or --device.
-_SCENE = re.compile(r"^\s*SceneTestCase\.run_module\(", re.M)
+_SCENE = re.compile(r"\.run_module\(__name__\)")
 _PLATFORM = re.compile(r"""["']--platform["'][^()]*required=True""")
 _DEVICE = re.compile(r"""["']--device["'][^()]*required=True""")
 #: Files of the root of a checkout.
@@ -45,7 +45,7 @@ _ENDING = 2.0
 _PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run"}
 #: Variables with the number of threads of a program and its libraries.
 _THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-#: Scene tests for devices only, or for `--manual include`.
+#: Scene tests for another platform, or for `--manual include`.
 _NO_CASE = "cannot find a case for platform"
 OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
@@ -263,11 +263,11 @@ def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
 
 
 def _required(file: Path, options: _Options) -> list[str]:
-    """Return the options that a script requires: the name of a simulator, and devices."""
+    """Return the options that a script requires: platform and devices."""
     text = file.read_text(encoding="utf-8", errors="replace")
     found: list[str] = []
     if _SCENE.search(text) or _PLATFORM.search(text):
-        found += ["-p", options.platform.removesuffix("sim") + "sim"]
+        found += ["-p", options.platform]
     if _SCENE.search(text) or _DEVICE.search(text):
         found += ["-d", options.devices]
     return found

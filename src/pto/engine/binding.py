@@ -132,7 +132,7 @@ class Binding:
         """Add the rank to a message if there are several ranks."""
         return f"{message} (rank {self.rank})" if self._windows is not None else message
 
-    def _value(self, param: Value, value: object) -> Any:
+    def _value(self, param: Value, value: object) -> Diagnostic | int | float | Pointer | View:
         type = param.type
         if isinstance(type, ScalarType):
             return self._scalar(param, type, value)
@@ -179,7 +179,7 @@ class Binding:
             return self._windows.world.context_of(self.rank, self._windows.base)
         return value
 
-    def _scalar(self, param: Value, type: ScalarType, value: Any) -> Any:
+    def _scalar(self, param: Value, type: ScalarType, value: Any) -> Diagnostic | int | float:
         if hasattr(value, "item") and getattr(value, "size", 1) == 1:
             value = value.item()
         if isinstance(value, bool):

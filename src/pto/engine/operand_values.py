@@ -45,7 +45,7 @@ class Keeper(Watcher):
             return
         for operand in row.operands:
             wanted = operand.writes if role == OUT else operand.reads or row.accumulates == operand.name
-            given: Any = event.args.get(operand.name) if wanted else None
+            given = event.args.get(operand.name) if wanted else None
             for n, value in enumerate(given if isinstance(given, list) else [given]):  # type: ignore[reportUnknownVariableType]
                 several = f"[{n}]" if isinstance(given, list) else ""
                 self._operand(event.number, operand.name + several, role, value)

@@ -300,7 +300,7 @@ class TimeRecorder(Watcher):
         if row is None:
             return 0, ()
         for name in plan.names:
-            place: Any = args.get(name)
+            place = args.get(name)
             if isinstance(place, View | Pointer) and place.buffer.space == "gm":
                 reads, writes = plan.roles[name]
                 if reads:

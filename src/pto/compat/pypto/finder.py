@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, did_you_mean
 from ..standin import Loader
@@ -83,7 +82,7 @@ def uninstall() -> None:
 
 
 def _refuse_others() -> None:
-    found: Any = sys.modules.get("pypto")
+    found = sys.modules.get("pypto")
     if found is None:
         spec = importlib.machinery.PathFinder.find_spec("pypto", sys.path)
         if spec is None or spec.origin is None:  # a folder of that name is not a package

@@ -45,7 +45,7 @@ class Refused:
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise refuse(self.__name__, self._instead)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Refused:
         if name.startswith("__"):
             raise AttributeError(name)
         return Refused(f"{self.__name__}.{name}", self._instead)

@@ -13,7 +13,7 @@ import pytest
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: Any) -> Any:
+def pytest_runtestloop(session: Any) -> bool | None:
     if not session.config.pluginmanager.hasplugin("terminalreporter") or not _is_scene_suite(session):
         return None
     from _pytest.main import pytest_runtestloop as plain

@@ -273,7 +273,7 @@ def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]
     for k in facts["kernels"]:
         types = k["types"]
         if types:
-            made: Sequence[Any] = [parse_type(t) for t in types]
+            made = [parse_type(t) for t in types]
         else:
             said = library.text(f"pto_arguments_{k['symbol'].removeprefix('pto_launch_')}") or ""
             made = [_type(t) for t in said.split(";")[:-1]]
@@ -288,7 +288,7 @@ def _unknown(path: str) -> DiagnosticError:
     return DiagnosticError([Diagnostic("PTO-E2405", what, help="make it with 'pto build'")])
 
 
-def _type(text: str) -> Any:
+def _type(text: str) -> Type | AnyPointer | Foreign:
     """Return a type from its text in pto/core/describe.hpp."""
     if text.startswith("view "):
         _, element, *dims = text.split()

@@ -130,7 +130,7 @@ class Adapter:
             if command == "initialize" or message.get("type") != "request":
                 self._request(message)
                 continue
-            given: Any = arguments.get("token") if isinstance(arguments, dict) else None
+            given = arguments.get("token") if isinstance(arguments, dict) else None
             known = str(given).encode("utf-8", "surrogatepass")
             if command == "launch" and compare_digest(known, token.encode()):
                 self._inbox.put(("request", message))
@@ -185,7 +185,7 @@ class Adapter:
 
     def _request(self, message: Mapping[str, object]) -> None:
         seq, command = message.get("seq"), message.get("command")
-        arguments: Any = message.get("arguments") or {}
+        arguments = message.get("arguments") or {}
         if message.get("type") != "request":
             return  # responses without a request
         head = _head(message)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Operation
 from ..reference.core import Core, QueueItem
-from ..reference.fifo import Fifo
 from ..reference.sync import flag_text
 from .points import line_of
 from .stop import Stop, at_of, label, number
@@ -106,7 +105,7 @@ def _by(given: Any) -> str:
 
 def fifos(core: Core) -> Iterator[str]:
     """Yield the FIFOs of a block with their entries."""
-    found: dict[Any, Fifo] = core.cluster.fifos
+    found = core.cluster.fifos
     for fifo in found.values():
         pushed = max(fifo.heads.values(), default=0)
         popped = max(fifo.tails.values(), default=0)

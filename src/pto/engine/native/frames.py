@@ -272,7 +272,7 @@ def writer(value: Value) -> Write:
     return _both(value.type, value.name)[1]
 
 
-def known(value: Value) -> Any:
+def known(value: Value) -> int | float:
     """Return the constant of an operand without a place in the frame; raise `Unreadable` if it has none."""
     found = constant_of(value)
     if found is None:

@@ -160,7 +160,7 @@ def _group(i: Instr) -> tuple[list[View], int]:
     return members, root
 
 
-def _common(view: View) -> Any:
+def _common(view: View) -> tuple[str, tuple[int, ...], tuple[int, ...] | tuple[()]]:
     """Return the element type, the extents, and the strides of dimensions with several elements."""
     extents = _extents(view)
     strides = tuple(s for d, s in zip(extents, view.dims5[1], strict=True) if d > 1)

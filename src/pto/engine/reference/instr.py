@@ -224,7 +224,7 @@ class Instr:
 
     def raw(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Return elements to be moved, with their bit patterns, not to be computed with."""
-        place: Any = self.args[name] if isinstance(name, str) else name
+        place = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer) and shape is not None:
             found = self._packed(place, shape)
             if found is not None:
@@ -240,7 +240,7 @@ class Instr:
             dtype = array_of(self.args[parts[0][0]].dtype)
             width = cols * dtype.itemsize
             for name, rows in parts:
-                place: Any = self.args[name]
+                place = self.args[name]
                 stop = place.offset + rows * width
                 if place.offset < 0 or stop > place.buffer.data.size:
                     break
@@ -251,7 +251,7 @@ class Instr:
 
     def bits(self, name: str | Place, shape: Shape | None = None, at: Shape = (0, 0)) -> Array:
         """Return bit patterns as unsigned integers (4-bit elements one per byte); no shadow follows them."""
-        place: Any = self.args[name] if isinstance(name, str) else name
+        place = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer) and shape is not None:
             packed = self._packed(place, shape)
             if packed is not None:
@@ -296,7 +296,7 @@ class Instr:
 
     def store_raw(self, name: str | Place, codes: Array, at: Shape = (0, 0)) -> None:
         """Write elements from `raw` or `bits`, or bit patterns of the right width."""
-        place: Any = self.args[name] if isinstance(name, str) else name
+        place = self.args[name] if isinstance(name, str) else name
         if isinstance(place, Pointer):
             found = self._packed(place, codes.shape)
             if found is not None and found.flags.writeable:

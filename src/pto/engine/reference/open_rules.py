@@ -75,7 +75,7 @@ def asked(
         return None
     words = {word for r in rules for word in _words(r)}
     names = [name for name, arg in known.items() if name in words and isinstance(arg, Arg | Args)]
-    passed: set[tuple[Any, ...]] = set()
+    passed: set[tuple[object, ...]] = set()
 
     def ask(args: Mapping[str, object]) -> None:
         if _idle(args):
@@ -153,7 +153,7 @@ def _is_open(rule: Rule, known: Mapping[str, object]) -> bool:
     return bool(notes)
 
 
-def _met(arg: object, value: object) -> Any:
+def _met(arg: object, value: object) -> Args | _Met:
     if isinstance(arg, Args):
         return Args([_Met(a, v) for a, v in zip(arg, value, strict=True)])  # type: ignore[reportArgumentType]
     return _Met(arg, value)

@@ -12,7 +12,7 @@ from .instr import IllegalInstruction, Instr
 from .registry import executor
 
 
-def _number(values: Any, dtype: str) -> Any:
+def _number(values: Any, dtype: str) -> float | int:
     value = values.reshape(()).item()
     return float(value) if DTYPES[dtype].is_float else int(value)
 

@@ -240,7 +240,7 @@ def _bitcast(op: Operation, kind: str) -> Evaluate:
         return lambda x: x
     if _is_float(source):
         info = source.info  # type: ignore[attr-defined]
-        to_code: Callable[[Any], int] = lambda x: encoding.encode(info, x)  # noqa: E731
+        to_code = lambda x: encoding.encode(info, x)  # noqa: E731
     else:
         mask = (1 << bits_of(source)) - 1
         to_code = lambda x: x & mask  # noqa: E731

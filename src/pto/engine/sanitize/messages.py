@@ -35,7 +35,7 @@ class Messages(Watcher):
             event.keeps.setdefault(Messages, []).append((buffer, access.bounds))
 
     def finished(self, event: Event) -> None:
-        stores: list[Any] = event.keeps.get(Messages, [])
+        stores = event.keeps.get(Messages, [])
         for buffer in dict.fromkeys(buffer for buffer, _ in stores):
             low = min(bounds[0] for b, bounds in stores if b is buffer)
             high = max(bounds[1] for b, bounds in stores if b is buffer)

@@ -8,7 +8,7 @@ this addition and the additions that happen after it.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class Signals:
 def words_of(signal: View) -> list[int]:
     """Return the offsets of the words of a signal in its buffer."""
     at = signal.whole()
-    words: Any = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
+    words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
     return [int(n) for n in words.ravel()]
 
 

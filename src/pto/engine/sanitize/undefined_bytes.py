@@ -235,7 +235,7 @@ class Undefined:
     def shadow(self, buffer: Buffer) -> ByteShadow | None:
         """Return the shadow of a buffer. Memory that comes from outside, such as global memory, counts as
         defined (None), except after `unwritten`."""
-        found: Any = buffer.shadows.get("undef")
+        found = buffer.shadows.get("undef")
         if buffer.given:
             return found
         size = buffer.data.size

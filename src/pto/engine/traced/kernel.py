@@ -164,7 +164,7 @@ class TracedCore(Core):
             feed.taken()
         code.steps.append(interval.end)
         code.ops.append(first.op)
-        registers: list[Any] = [None] * self.code.registers
+        registers = [None] * self.code.registers
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
         if self.auto:
             self._before = first.op

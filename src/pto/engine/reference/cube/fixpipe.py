@@ -11,8 +11,6 @@ mode is named `<stem>_scalar`, with one scale, or `<stem>_vec`, with a word for 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....isa import ctrl
@@ -141,7 +139,7 @@ def _outgoing(i: Instr, src: Matrix, dtype: str, size: Shape, at: Shape) -> Arra
 
 def _words(i: Instr, count: int) -> tuple[Array, bool]:
     """Return the quantisation words, 1 x 1 or one for each column, and whether they are in the form of FB."""
-    payload: Any = i.arg("quant_payload")
+    payload = i.arg("quant_payload")
     if not isinstance(payload, Pointer):
         return fixpipe.word_of(fixpipe.scalar_word(payload, i.arg("dst").dtype)), False
     aligned(i, "quant_payload", matrix.N0 * _QUANT)
@@ -179,7 +177,7 @@ def _rectified(i: Instr, x: Array, mode: str) -> Array:
         return x
     if mode == "normal_relu":
         return fixpipe.rectified(x)
-    slope: Any = i.arg("relu_payload")
+    slope = i.arg("relu_payload")
     if mode == "vector_relu":
         aligned(i, "relu_payload", matrix.N0 * _RELU)
         step = _RELU * 8 // DTYPES[slope.dtype].bits
