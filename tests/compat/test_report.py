@@ -106,7 +106,7 @@ def test_a_script_that_needs_a_platform_and_its_checkout(tmp_path: Path) -> None
         file.write_text(
             "import argparse, helpers\n"
             "p = argparse.ArgumentParser()\n"
-            'p.add_argument("-p", "--platform",\n    required=True, choices=["a2a3sim"])\n'
+            'p.add_argument("-p", "--platform",\n    required=True, choices=["a2a3"])\n'
             f'p.add_argument("-d", "--device"{device})\n'
             'if __name__ == "__main__":\n'
             f"    assert p.parse_args().device == {given!r}\n"
@@ -114,15 +114,15 @@ def test_a_script_that_needs_a_platform_and_its_checkout(tmp_path: Path) -> None
         assert report.run(str(tmp_path / str(given)), [str(file)], "warn", 1, 100, "a2a3", "0-7") == 0
 
 
-def test_scene_tests_for_devices_only(tmp_path: Path) -> None:
-    """Scene tests get a platform and devices; without a case for the simulator they are skipped."""
+def test_scene_tests_of_another_platform(tmp_path: Path) -> None:
+    """Scene tests get a platform and devices; without a case for the platform they are skipped."""
     file = tmp_path / "scene.py"
     file.write_text(
         "from simpler_setup import SceneTestCase, scene_test\n"
         '@scene_test(level=2, runtime="tensormap_and_ringbuffer")\n'
         "class TestNothing(SceneTestCase):\n"
         '    CALLABLE = {"orchestration": {"source": "x.cpp", "function_name": "f", "signature": []}, "incores": []}\n'
-        '    CASES = [{"name": "far", "platforms": ["a2a3"], "params": {}}]\n'
+        '    CASES = [{"name": "far", "platforms": ["a5"], "params": {}}]\n'
         "    def generate_args(self, params): ...\n"
         "    def compute_golden(self, args, params): ...\n"
         'if __name__ == "__main__":\n'
@@ -130,4 +130,4 @@ def test_scene_tests_for_devices_only(tmp_path: Path) -> None:
     )
     report.run(str(tmp_path / "out"), [str(file)], "warn", 1, 100, "a2a3", "0-7")
     (row,) = json.loads((tmp_path / "out" / "report.json").read_text())["programs"]
-    assert row["outcome"] == "skipped" and "cannot find a case for platform a2a3sim" in row["reason"]
+    assert row["outcome"] == "skipped" and "cannot find a case for platform a2a3 " in row["reason"]

@@ -201,6 +201,8 @@ def test_mixed_kernels_in_blocks(simpler: Any) -> None:
     (11, -201, "view: dimension 0: offset 7 and shape 2 do not fit in 8"),
     (12, -9, "no more than 3"),
     (13, -201, "tensor 3 of an orchestration that was given 3"),
+    (14, -5, "expected at least 1 block"),
+    (15, -5, "a task has at most 32767 cores, those of all its blocks"),
 ])  # fmt: skip
 def test_wrong_orchestrations(simpler: Any, which: int, code: int, text: str) -> None:
     with pytest.raises(RuntimeError, match=f"run failed with code {code}: .*{text}") as caught:

@@ -118,6 +118,17 @@ void wrong(const ChipTaskArgs& given, uint64_t how) {
     (void)a.view(two, last);
   } else if (how == 12) {
     rt_report_fatal(PTO2_ERROR_EXPLICIT_ORCH_FATAL, "no more than %d", 3);
+  } else if (how == 14) {
+    args.add_input(a);
+    args.launch_spec.set_block_num(0);
+    rt_submit_aiv_task(ADD, args);
+  } else if (how == 15) {
+    MixedKernels kernels;
+    kernels.aic_kernel_id = WHERE_CUBE;
+    kernels.aiv0_kernel_id = kernels.aiv1_kernel_id = WHERE_VECTOR;
+    args.add_inout(a);
+    args.launch_spec.set_block_num(10923);
+    rt_submit_task(kernels, args);
   } else {
     (void)given.tensor(3).ref();
   }

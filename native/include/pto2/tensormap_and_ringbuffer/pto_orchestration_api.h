@@ -172,6 +172,12 @@ struct PTO2Submitter {
                                   int line) {
     PTO2Runtime* rt = current_runtime(file, line);
     if (args.has_error) refuse(rt, args.error_msg, file, line);
+    int32_t cores = 0;  // of a block
+    for (int i = 0; kernels != nullptr && i < 3; i++) cores += kernels[i] >= 0;
+    if (args.launch_spec.block_num() < 1) refuse(rt, "expected at least 1 block", file, line);
+    if (args.launch_spec.block_num() * cores > INT16_MAX) {
+      refuse(rt, "a task has at most 32767 cores, those of all its blocks", file, line);
+    }
     TaskOutputTensors out;
     PTOParam params[PTO2_MAX_TASK_ARGS];
     Tensor made[PTO2_MAX_TASK_ARGS];
