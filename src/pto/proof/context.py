@@ -216,7 +216,7 @@ class ProofContext:
 
 
 class WalkedCore:
-    """What the handlers of instructions use of a walk: the kind of core, and facts of its states."""
+    """The part of a walk that handlers of instructions use: the kind of core, and facts of its states."""
 
     def __init__(self, context: ProofContext, kind: str) -> None:
         self.context, self.kind = context, kind
