@@ -21,7 +21,7 @@ from ..codegen.cpp.unit import Unit
 from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
-from ..ir.core import Block, Module, Operation, Region, Value, constant_of
+from ..ir.core import Module, Operation, Region, Value, constant_of
 from ..ir.facts import may_fail, view_layout
 from ..ir.printf import print_format
 from ..ir.types import (
@@ -47,6 +47,8 @@ from ..isa.profiles import Profile
 from ..isa.row import Row
 from ..isa.tile import LAYOUTS, inner_box
 from ..isa.view import is_packed, packed_scales
+from ..program.flow import NAMES as CONTROL_FLOW
+from ..program.flow import Flow
 from .calls import ImageCall, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Image, ImageCode
 from .functions import Called, small
@@ -75,7 +77,12 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 
 def is_call(row: Row) -> bool:
     """Return True if operations of an instruction lower to calls of the library."""
-    return row.full_name not in HANDLERS and row.order not in _IN_ORDER and not row.regions
+    return (
+        row.full_name not in HANDLERS
+        and row.full_name not in CONTROL_FLOW
+        and row.order not in _IN_ORDER
+        and not row.regions
+    )
 
 
 def _memrefs() -> ModuleType:
@@ -115,10 +122,11 @@ def lowered_image(
     return Image(name, profile.name, tuple(calls), tuple(codes))
 
 
-class Lowering:
+class Lowering(Flow):
     """The lowering of one function for one kind of core."""
 
     def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
+        super().__init__()
         self.unit = unit
         self.kind = kind
         self.calls = calls
@@ -137,7 +145,6 @@ class Lowering:
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
         self.results: list[list[Value]] = []  # the values for their results
         self.inside: list[Operation] = []
-        self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
         self.tiles: dict[Value, Value] = {}  # memrefs that are declared as a tile
         self.lives: Lives | None = None  # for deferred copies
         self.loans: dict[Operation, Value] = {}  # loads and pops that may borrow memory
@@ -182,12 +189,12 @@ class Lowering:
                 done.append(called)
                 self.starts[called.function] = start
                 self.body(called.function, called.results)
-                called.end = self.jump()
+                called.end = self.jump(called.function)
         for called in done:
             self.here(called.end)
             for n, target in enumerate(called.returns[:-1]):
                 self.emit(EQUAL, 8, called.place, self.number(n), target)
-            self.jump(called.returns[-1])
+            self.fill(self.jump(called.function), called.returns[-1])
 
     # -- the frame ----------------------------------------------------------------------------------------
 
@@ -228,22 +235,40 @@ class Lowering:
         """Emit a call of a library function with offsets in the frame, or numbers."""
         self.emit(CALL + self.calls.setdefault(name, len(self.calls)), *operands)
 
-    def jump(self, target: int = 0, of: Operation | None = None) -> int:
-        """Emit a jump; `of` is an operation that may loop for ever because of it."""
-        if of is not None:
-            self.placed(of)
-        return self.emit(JUMP, target) + 1
+    def jump(self, op: Operation) -> int:
+        if op.name.startswith("cf.") or op.name == "scf.while":  # it may loop for ever
+            self.placed(op)
+        return self.emit(JUMP, 0) + 1
 
     def placed(self, op: Operation) -> None:
         """Set the source location of the next instruction."""
         self.places.append((len(self.words), self.unit.module.mark(op)))
 
-    def here(self, *holes: int) -> None:
-        """Let open jumps lead to the next instruction."""
+    def here(self, *holes: int) -> int:
         for hole in holes:
             self.words[hole] = len(self.words)
+        return len(self.words)
 
-    def copy(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
+    def fill(self, hole: int, target: int) -> None:
+        self.words[hole] = target
+
+    def unless(self, op: Operation, condition: Value) -> int:
+        return self.emit(UNLESS, self.slot(condition), 0) + 2
+
+    def equal(self, op: Operation, value: Value, number: int) -> int:
+        return self.emit(EQUAL, width_of(value), self.slot(value), self.number(number), 0) + 4
+
+    def enter_loop(self, op: Operation) -> int:
+        counter, (_, upper, step) = op.regions[0].blocks[0].args[0], op.operands[:3]
+        self.call("vm.step", self.slot(step), width_of(step))
+        return self.emit(ENTER, width_of(counter), self.slot(counter), self.slot(upper), 0) + 4
+
+    def next_iteration(self, op: Operation, end: int) -> None:
+        counter, (_, upper, step) = op.regions[0].blocks[0].args[0], op.operands[:3]
+        self.placed(op)
+        self.emit(NEXT, width_of(counter), self.slot(counter), self.slot(upper), self.slot(step), end + 1)
+
+    def copy(self, op: Operation, targets: Sequence[Value], values: Sequence[Value]) -> None:
         """Copy all values to their targets in parallel: a value is saved before it is overwritten."""
         self.pitch.update((t, self.pitch[v]) for t, v in zip(targets, values, strict=True) if v in self.pitch)
         pairs = [(self.slot(t), self.slot(v), _size(t.type)[0]) for t, v in zip(targets, values, strict=True)]
@@ -281,22 +306,6 @@ class Lowering:
         self.region(region)
         self.here(*holes)
 
-    def region(self, region: Region) -> None:
-        if len(region.blocks) == 1:
-            self.block(region.blocks[0])
-            return
-        starts: dict[Block, int] = {}
-        self.holes.append([])
-        for block in region.blocks:
-            starts[block] = len(self.words)
-            self.block(block)
-        for hole, block in self.holes.pop():
-            self.words[hole] = starts[block]
-
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self.operation(op)
-
     def operation(self, op: Operation) -> None:
         if self.lives is not None:
             self._owing(self.lives, op)
@@ -329,6 +338,8 @@ class Lowering:
                 handler = HANDLERS.get(op.name)
             if handler is not None:
                 handler(self, op)
+            elif self.flow(op):
+                pass
             elif op.row is None or is_call(op.row):
                 self.regular(op)
         except NoCall as e:
@@ -526,9 +537,9 @@ def _float_bits(value: FloatAttr, type: ScalarType) -> int:
 @handles("arith.select")
 def _select(f: Lowering, op: Operation) -> None:
     condition, yes, no = op.operands
-    f.copy(op.results, [no])
-    hole = f.emit(UNLESS, f.slot(condition), 0) + 2
-    f.copy(op.results, [yes])
+    f.copy(op, op.results, [no])
+    hole = f.unless(op, condition)
+    f.copy(op, op.results, [yes])
     f.here(hole)
 
 
@@ -783,126 +794,16 @@ def _pipe(f: Lowering, op: Operation) -> None:
 # -- control flow -------------------------------------------------------------------------------------------
 
 
-@handles("scf.for")
-def _for(f: Lowering, op: Operation) -> None:
-    lower, upper, step = op.operands[:3]
-    block = op.regions[0].blocks[0]
-    counter, *carried = block.args
-    f.copy([counter, *carried], [lower, *op.operands[3:]])
-    f.call("vm.step", f.slot(step), width_of(step))
-    begin = f.emit(ENTER, width_of(counter), f.slot(counter), f.slot(upper), 0)
-    inside = len(f.words)
-    f.block(block)  # its yield copies into the carried values
-    f.placed(op)
-    f.emit(NEXT, width_of(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
-    f.here(begin + 4)
-    f.copy(op.results, carried)
-
-
 def width_of(value: Value) -> int:
     type = value.type
     assert isinstance(type, ScalarType)
     return 8 if type.text == "index" or type.info is None else max(type.info.bits // 8, 1)
 
 
-@handles("scf.yield")
-def _yield(f: Lowering, op: Operation) -> None:
-    owner = op.outer
-    assert owner is not None
-    if owner.name == "scf.for":
-        f.copy(owner.regions[0].blocks[0].args[1:], op.operands)
-    elif owner.name == "scf.while":
-        f.copy(owner.regions[0].blocks[0].args, op.operands)
-    else:
-        f.copy(owner.results, op.operands)
-    if owner.name == "scf.execute_region" and len(owner.regions[0].blocks) > 1:
-        f.leave[-1].append(f.jump())
-
-
-@handles("scf.if")
-def _if(f: Lowering, op: Operation) -> None:
-    hole = f.emit(UNLESS, f.slot(op.operands[0]), 0) + 2
-    f.region(op.regions[0])
-    otherwise = [r for r in op.regions[1:] if r.blocks and r.blocks[0].ops]
-    if otherwise:
-        end = f.jump()
-        f.here(hole)
-        f.region(otherwise[0])
-        f.here(end)
-    else:
-        f.here(hole)
-
-
-@handles("scf.while")
-def _while(f: Lowering, op: Operation) -> None:
-    before, after = (region.blocks[0] for region in op.regions)
-    f.copy(before.args, op.operands)
-    head = len(f.words)
-    for inner in before.ops[:-1]:
-        f.operation(inner)
-    condition = before.ops[-1]
-    f.copy([*op.results], condition.operands[1:])
-    end = f.emit(UNLESS, f.slot(condition.operands[0]), 0) + 2
-    f.copy(after.args, op.results)
-    f.block(after)
-    f.jump(head, op)
-    f.here(end)
-
-
-@handles("scf.execute_region")
-def _execute(f: Lowering, op: Operation) -> None:
-    f.leave.append([])
-    f.region(op.regions[0])
-    f.here(*f.leave.pop())
-
-
-@handles("scf.index_switch")
-def _index_switch(f: Lowering, op: Operation) -> None:
-    default, *cases = op.regions
-    holes = [f.emit(EQUAL, 8, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in op.attrs["cases"].value]
-    f.region(default)
-    ends = [f.jump()]
-    for hole, region in zip(holes, cases, strict=True):
-        f.here(hole)
-        f.region(region)
-        ends.append(f.jump())
-    f.here(*ends)
-
-
-def _go(f: Lowering, op: Operation, at: int) -> None:
-    successor = op.successors[at]
-    f.copy(successor.block.args, successor.args)
-    f.holes[-1].append((f.jump(of=op), successor.block))
-
-
-@handles("cf.br")
-def _br(f: Lowering, op: Operation) -> None:
-    _go(f, op, 0)
-
-
-@handles("cf.cond_br")
-def _cond_br(f: Lowering, op: Operation) -> None:
-    hole = f.emit(UNLESS, f.slot(op.operands[0]), 0) + 2
-    _go(f, op, 0)
-    f.here(hole)
-    _go(f, op, 1)
-
-
-@handles("cf.switch")
-def _switch(f: Lowering, op: Operation) -> None:
-    width = width_of(op.operands[0])
-    numbers = op.attrs["case_values"].value if len(op.successors) > 1 else ()
-    holes = [f.emit(EQUAL, width, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in numbers]
-    _go(f, op, 0)
-    for i, hole in enumerate(holes):
-        f.here(hole)
-        _go(f, op, i + 1)
-
-
 @handles("func.return")
 def _return(f: Lowering, op: Operation) -> None:
-    f.copy(f.results[-1], op.operands)
-    f.leave[-1].append(f.jump())
+    f.copy(op, f.results[-1], op.operands)
+    f.leave[-1].append(f.jump(op))
 
 
 @handles("func.call")
@@ -933,15 +834,17 @@ def _go_to(f: Lowering, op: Operation, callee: Operation) -> None:
     if called is None:
         results = [Value(v.type, callee) for v in op.results]
         called = f.called[callee] = Called(callee, f.room(8), results)
-    f.copy(args, op.operands)
+    f.copy(op, args, op.operands)
     f.emit(COPY, called.place, f.number(len(called.returns)), 8)
-    hole = f.jump(f.starts.get(callee, 0))
-    if callee not in f.starts:
+    hole = f.jump(op)
+    if callee in f.starts:
+        f.fill(hole, f.starts[callee])
+    else:
         called.calls.append(hole)
     called.returns.append(len(f.words))
     changed = {given: arg for given, arg in zip(op.operands, args, strict=True)
                if isinstance(given.type, _CHANGING)}  # fmt: skip
-    f.copy([*changed, *op.results], [*changed.values(), *called.results])
+    f.copy(op, [*changed, *op.results], [*changed.values(), *called.results])
 
 
 @handles(*SECTIONS)
@@ -953,7 +856,7 @@ def _section(f: Lowering, op: Operation) -> None:
 @handles("pto.vecscope", "pto.strict_vecscope")
 def _vecscope(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
-    f.copy(block.args, op.operands)
+    f.copy(op, block.args, op.operands)
     control = obeys_tags(f.unit, block)  # attributes of conversions apply only if CTRL does not saturate
     kept = f.room(8) if control else 0
     if control:

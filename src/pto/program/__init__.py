@@ -1,0 +1,1 @@
+"""The flat form of programs, for everything that executes them or emits code."""
