@@ -131,3 +131,19 @@ def test_scene_tests_of_another_platform(tmp_path: Path) -> None:
     report.run(str(tmp_path / "out"), [str(file)], "warn", 1, 100, "a2a3", "0-7")
     (row,) = json.loads((tmp_path / "out" / "report.json").read_text())["programs"]
     assert row["outcome"] == "skipped" and "cannot find a case for platform a2a3 " in row["reason"]
+
+
+def test_features_that_this_package_lacks_are_refused(tmp_path: Path) -> None:
+    """They are no failures: an unsupported module or attribute of simpler, a name of pypto."""
+    for number, text in enumerate((
+        "from _task_interface import anything",
+        "import simpler_setup.tools",
+        "from simpler.worker import Worker; Worker(level=2)._chip_worker",
+        "import pypto; pypto.ir.serialize(pypto)",
+        "raise ValueError('PTO-E2101')",
+    )):  # fmt: skip
+        (tmp_path / f"{number}.py").write_text(f"if __name__ == '__main__':\n    {text}\n")
+    report.run(str(tmp_path / "out"), [str(tmp_path)], "warn", 2, 100, "a2a3", "0-7")
+    rows = json.loads((tmp_path / "out" / "report.json").read_text())["programs"]
+    outcomes = {Path(r["file"]).stem: r["outcome"] for r in rows}
+    assert outcomes == {"0": "refused", "1": "refused", "2": "refused", "3": "refused", "4": "failed"}

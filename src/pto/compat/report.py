@@ -47,6 +47,8 @@ _PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding":
 _THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Scene tests for another platform, or for `--manual include`.
 _NO_CASE = "cannot find a case for platform"
+#: Codes of features that this package lacks.
+_REFUSED = re.compile(r"PTO-E(3009|310[1-6])\b")
 OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 
@@ -308,7 +310,7 @@ def _verdict(ended: _Ended, options: _Options) -> tuple[str, str]:
 
 def _refused(reason: str) -> bool:
     """Return True if a reason names a missing feature of this package."""
-    return any(code in reason for code in ("PTO-E3009", "PTO-E3101", "PTO-E3102", "PTO-E3103"))
+    return _REFUSED.search(reason) is not None
 
 
 def why(text: str) -> str:

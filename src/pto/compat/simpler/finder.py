@@ -18,7 +18,7 @@ from .modules import DATA, MODULES, OTHERS
 
 OTHER_PACKAGE = "PTO-E3104"
 NO_MODULE = "PTO-E3105"
-PACKAGES = ("simpler", "simpler_setup")
+PACKAGES = ("simpler", "simpler_setup", "_task_interface")
 
 
 class _Setup(Loader):

@@ -35,5 +35,6 @@ OTHERS = {
     "simpler.comm_": "use orch.allocate_domain for regions",
     "simpler.global_comm_domain": "use orch.allocate_domain for domains of one worker",
     "simpler.worker_chip": "orchestrations cannot communicate with their host during a run",
+    "_task_interface": "it is a part of the vendor runtime",
     "simpler_setup.tools": "use pto runtime run --swimlane or --trace for records of a run",
 }

@@ -15,7 +15,7 @@ from .callables import CallableHandle, ChipCallable, platform_of, runtime_of
 from .chip import Chip, Libraries
 from .dtypes import DataType
 from .orchestrator import Orchestrator
-from .refused import refuse
+from .refused import REFUSED, refuse
 from .task_interface import CallConfig, TaskArgs, as_tensor
 
 _NUMBERS = itertools.count()
@@ -232,7 +232,7 @@ class Worker:
                 f"Worker.{name}: a worker has only its own chips",
                 "for several nodes, start several processes: mpiexec with pto ranks",
             )
-        raise AttributeError(f"Worker has no attribute '{name}'")
+        raise AttributeError(f"Worker has no attribute '{name}'; see `pto explain {REFUSED}`")
 
 
 def _nbytes(shapes: Sequence[int], dtype: DataType) -> int:
