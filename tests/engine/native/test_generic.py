@@ -626,6 +626,49 @@ def test_calls_that_are_slow_are_compiled_before_the_next_launch(monkeypatch: py
     assert k._quick is not None  # the short way is there again
 
 
+def test_calls_that_are_slow_are_compiled_during_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch may be long: it calls the functions as soon as they exist."""
+    monkeypatch.setattr(machine, "ENOUGH", 1e-9)
+    k = generic_kernel(pto.parse(STEPS), of="TADD")
+    made, performed = k._made, 0
+    perform = GenericCall.perform
+
+    def counted(*args: Any) -> bytes:
+        nonlocal performed
+        performed += 1
+        if made._compilation is not None:
+            made._compilation.join()
+        return perform(*args)
+
+    monkeypatch.setattr(GenericCall, "perform", counted)
+    x = np.zeros((16, 64), np.float32)
+    with knobs.override(PTO_NATIVE_COMPILE="auto"):
+        k(x)
+    assert (x == 100).all() and 1 <= performed <= 2  # the second call may be under way
+
+
+STEPS = """
+!tile = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.tensor_view<16x64xf32>
+
+func.func @steps(%x: !view) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c100 = arith.constant 100 : index
+  %one = arith.constant 1.0 : f32
+  %t = pto.alloc_tile : !tile
+  %ones = pto.alloc_tile : !tile
+  pto.tload ins(%x : !view) outs(%t : !tile)
+  pto.texpands ins(%one : f32) outs(%ones : !tile)
+  scf.for %i = %c0 to %c100 step %c1 {
+    pto.tadd ins(%t, %ones : !tile, !tile) outs(%t : !tile)
+  }
+  pto.tstore ins(%t : !tile) outs(%x : !view)
+  return
+}
+"""
+
+
 def _no_compiler(names: Any) -> Any:
     raise pto.DiagnosticError([pto.Diagnostic("PTO-E2401", "no C++ compiler")])
 

@@ -132,7 +132,7 @@ class GenericCall:
                 raise
             return UNBOUND
         finally:
-            self.calls.spent += perf_counter() - started
+            self.calls.took(perf_counter() - started)
 
     def _instruction(self, core: GenericCore, frame: int) -> None:
         args = {name: read(core, frame + at) for name, at, read in self._single}
@@ -201,16 +201,33 @@ _LEFT = "interrupted"
 class GenericCalls:
     """The calls of a program without a function in a pack."""
 
-    def __init__(self, owner: object, profile: Profile, origins: Mapping[int, CallOrigin]) -> None:
+    def __init__(
+        self,
+        owner: object,
+        profile: Profile,
+        origins: Mapping[int, CallOrigin],
+        slow: Callable[[], None],
+        enough: float,
+    ) -> None:
         """`origins` are the operations of the calls by the addresses of their words, which are valid as long
-        as their owner lives. Raise `Unreadable` if only a compiled function can perform one of them."""
+        as their owner lives. `slow`, a method of the owner, is called once, after the calls have taken
+        `enough` seconds. Raise `Unreadable` if only a compiled function can perform one of them."""
         self.profile = profile
         self.spent = 0.0  # seconds
+        self._slow: weakref.WeakMethod[Callable[[], None]] | None = weakref.WeakMethod(slow)
+        self._enough = enough
         self.function = _function()
         self._cores: dict[tuple[int, ...], GenericCore] = {}
         made = {place: GenericCall(origin, self) for place, origin in origins.items()}
         _calls.update(made)
         weakref.finalize(owner, _forget, tuple(made)).atexit = False
+
+    def took(self, seconds: float) -> None:
+        self.spent += seconds
+        if self.spent > self._enough and self._slow is not None:
+            slow, self._slow = self._slow(), None
+            if slow is not None:
+                slow()
 
     def core(self, words: tuple[int, ...]) -> GenericCore:
         spaces = words[2 : 2 + SPACES]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -147,6 +149,7 @@ class MachineProgram:
         a tile may borrow the memory of its source if the image says that the tile is only read."""
         self._calls = image.calls
         self.generic: GenericCalls | None = None
+        self._compilation: threading.Thread | None = None
         self._raised: Callable[[str], BaseException | None] | None = None
         #: A call without a function may update global memory, which others may update at the same time.
         self.updates = False
@@ -209,7 +212,8 @@ class MachineProgram:
         if {number for _, number in chosen} != wanted:
             return
         try:
-            self.generic = GenericCalls(self, profile, {at: o for (at, _), o in chosen.items()})
+            performed = {at: o for (at, _), o in chosen.items()}
+            self.generic = GenericCalls(self, profile, performed, self._compile_aside, ENOUGH)
         except Unreadable:
             return
         self._raised = raised
@@ -218,8 +222,23 @@ class MachineProgram:
     def compile(self) -> None:
         """Compile the calls that no pack has; raise `DiagnosticError` if that fails."""
         if self.generic is not None:
+            if self._compilation is not None:
+                self._compilation.join()
             self._functions[:] = functions(self._calls)
             self.generic = None
+
+    def _compile_aside(self) -> None:
+        """Compile the calls that no pack has in another thread. The launch under way calls the functions as
+        soon as they exist: the machine reads their addresses at every call."""
+        if knobs.get("PTO_NATIVE_COMPILE") != "auto":
+            return
+
+        def work() -> None:
+            with suppress(DiagnosticError):  # executors go on; the next launch reports it
+                self._functions[:] = functions(self._calls)
+
+        self._compilation = threading.Thread(target=work, name="pto-compile")
+        self._compilation.start()
 
     def compile_if_slow(self) -> None:
         """Compile the calls that no pack has, if they have taken long and there is a compiler."""

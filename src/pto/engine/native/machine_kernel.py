@@ -1,7 +1,7 @@
 """A kernel on the virtual machine: launches of programs with calls that no pack has.
 
-Such calls are slow (`generic`). After they have taken a second, the next launch compiles them first, if there
-is a compiler and PTO_NATIVE_COMPILE allows it. The cache keeps the compiled pack.
+Such calls are slow (`generic`). After they have taken a second, another thread compiles them, if there is a
+compiler and PTO_NATIVE_COMPILE allows it; the next launch waits for it. The cache keeps the compiled pack.
 """
 
 from __future__ import annotations
