@@ -17,6 +17,26 @@ K = 1024
 LOCATIONS: dict[str, str] = {loc: memory.buffer for loc, memory in MEMORIES.items()}
 
 
+class Behaviour(Record):
+    """The differences between the columns of the tables that more than one part of pto follows."""
+
+    whole_windows: bool = False  # instructions also pad the invalid region of a window
+    valid_sources: bool = False  # moves read the valid region of a tile; else its whole shape
+    aligned_copies: bool = True  # on-chip addresses and strides of copies are multiples of a block
+    late_stores: bool = True  # vector stores of a vecscope may become visible late
+    core_semaphores: bool = False  # each vector core of a block has semaphores; else the block has
+    buffer_slots: bool = False  # slots of a FIFO between cores may lie in the buffer of the consumer
+    copying_pops: bool = False  # a pop copies its slot from global memory, and frees it
+
+
+#: By column.
+BEHAVIOURS = {
+    "cpu": Behaviour(whole_windows=True, valid_sources=True, aligned_copies=False, late_stores=False),
+    "a2a3": Behaviour(copying_pops=True),
+    "a5": Behaviour(core_semaphores=True, buffer_slots=True, copying_pops=True),
+}
+
+
 class Profile(Record):
     name: str
     isa: str  # legality column: cpu, a2a3 or a5
@@ -29,6 +49,10 @@ class Profile(Record):
     small_floats: bool = False  # 8-bit and 4-bit floating-point elements exist
     arch_numbers: tuple[int, ...] = ()  # values of __NPU_ARCH__ for this profile
     own_tmp: tuple[int, int] | None = None  # (address, size) of scratch in UB for rows with `own_tmp_on`
+
+    @property
+    def behaviour(self) -> Behaviour:
+        return BEHAVIOURS[self.isa]
 
     @property
     def macro(self) -> str:

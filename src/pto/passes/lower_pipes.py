@@ -179,8 +179,8 @@ _BUFFERS = ((C2V, "c2v_consumer_buf"), (V2C, "v2c_consumer_buf"))
 
 
 def _in_memory(ctx: PassContext, op: Operation) -> bool:
-    """Return True if slots lie in global memory: always except on A5, which needs none if it has buffers."""
-    if ctx.profile.isa != "a5" or op.get("gm_slot_tensor") is not None:
+    """Return True if slots lie in global memory, and not in the buffer of the consumer."""
+    if not ctx.profile.behaviour.buffer_slots or op.get("gm_slot_tensor") is not None:
         return _slots(op) is not None
     return _slots(op) is not None and all(op.get(name) is None for _, name in _BUFFERS)
 

@@ -275,7 +275,7 @@ def _subview(walk: WalkedCore, op: Operation, s: State) -> None:
         s.env[op.result] = Opaque(op, f"the valid region of %{op.result.name} is not followed")
         return
     _fits(walk, op, s, valid, (rows, cols))
-    reach = (rows, cols) if walk.profile.isa == "cpu" else valid
+    reach = (rows, cols) if walk.profile.behaviour.whole_windows else valid
     inside = both(r >= 0, c >= 0, r + reach[0] <= source.shape[0], c + reach[1] <= source.shape[1])
     walk.claim(op, s)(inside, f"the window leaves %{op.operands[0].name}")
     if not walk.holds(s)(both(r + rows <= source.shape[0], c + cols <= source.shape[1])):

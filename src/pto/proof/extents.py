@@ -120,9 +120,10 @@ def _move(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> It
     if "tmp" in args:
         yield "its operands are not followed", ACCESSES
         return
-    whole = src.valid if walk.profile.isa == "cpu" else src.shape
+    by_valid = walk.profile.behaviour.valid_sources
+    whole = src.valid if by_valid else src.shape
     fits = both(*(n <= m for n, m in zip(dst.valid, whole, strict=True)))
-    if src.bits != dst.bits or (walk.profile.isa == "cpu" and src.type.loc != "acc"):
+    if src.bits != dst.bits or (by_valid and src.type.loc != "acc"):
         walk.claim(op, s)(fits, "the source has fewer elements than the destination")
     elif fits is not True and not walk.holds(s)(fits):
         yield "the source may have fewer elements than the destination", ACCESSES
@@ -139,7 +140,7 @@ def _window(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> 
     if any(isinstance(x, Opaque) for x in starts):
         yield "its start is not followed", ACCESSES
         return
-    extent = whole.valid if walk.profile.isa == "cpu" else whole.shape
+    extent = whole.valid if walk.profile.behaviour.valid_sources else whole.shape
     inside: list[Truth] = []
     for start, n, m in zip(starts, part.valid, extent, strict=True):
         inside += [start >= 0, start + n <= m]

@@ -50,7 +50,7 @@ def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
 def _aligned(i: Instr, *pointers: Pointer) -> None:
     """Stop if a copy on hardware does not start at a 32-byte block of an on-chip buffer."""
     for p in pointers:
-        if i.isa != "cpu" and p.buffer.space != "gm" and p.offset % 32:
+        if i.core.profile.behaviour.aligned_copies and p.buffer.space != "gm" and p.offset % 32:
             raise misaligned("an on-chip address", p, 32)
 
 
@@ -175,7 +175,8 @@ def mte_gm_ub(i: Instr) -> None:
         return
     stride = loops[-1][2]
     i.require(
-        i.isa == "cpu" or stride % 32 == 0, f"expects dst_stride to be a multiple of 32 bytes, got {stride}"
+        not i.core.profile.behaviour.aligned_copies or stride % 32 == 0,
+        f"expects dst_stride to be a multiple of 32 bytes, got {stride}",
     )
     pad = _pattern(i)
     left, right = (_padding(i, name, target.dtype) for name in ("left_padding", "right_padding"))
@@ -289,7 +290,7 @@ def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
     """Stop if, on hardware, a row in UB does not start at a block of 32 bytes."""
     count, stride = loops[-1][0], loops[-1][side]
     i.require(
-        i.isa == "cpu" or count <= 1 or stride % 32 == 0,
+        not i.core.profile.behaviour.aligned_copies or count <= 1 or stride % 32 == 0,
         f"expects {name} to be a multiple of 32 bytes, got {stride}",
     )
 

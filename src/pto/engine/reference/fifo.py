@@ -160,9 +160,9 @@ def initialize_pipe(core: Core, op: Operation, args: Args) -> Any:
     number = int(op.attr("id") or 0)
     buffers = {C2V: args.get("c2v_consumer_buf"), V2C: args.get("v2c_consumer_buf")}
     memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
-    on_chip = core.profile.isa == "a5" and "gm_slot_tensor" not in args
+    on_chip = core.profile.behaviour.buffer_slots and "gm_slot_tensor" not in args
     if on_chip and any(at is not None for at in buffers.values()):
-        memory = None  # A5 has its slots in the consumer's buffer
+        memory = None  # the slots lie in the consumer's buffer
     core.pipes[number] = open_ends(core, op, _meeting_point(op) or number, memory, buffers)
 
 
@@ -482,7 +482,8 @@ def _window(rows: int, cols: int, split: int, lane: int) -> tuple[tuple[int, int
 
 def _pop_frees(core: Core, pipe: Fifo) -> bool:
     """Return whether popping a tile gives its slot back, because it makes a copy."""
-    return core.profile.isa == "a2a3" or (core.profile.isa == "a5" and pipe.memory is not None)
+    does = core.profile.behaviour
+    return does.copying_pops and (not does.buffer_slots or pipe.memory is not None)
 
 
 @fifo("tpop", "tpop_from_aic", "tpop_from_aiv")

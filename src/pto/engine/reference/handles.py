@@ -166,7 +166,7 @@ def check_edge(core: Core, op: Operation, tile: Tile) -> None:
     if tile.edge is None:
         return
     source, r, c = tile.edge
-    rows, cols = tile.shape if core.profile.isa == "cpu" else tile.valid
+    rows, cols = tile.shape if core.profile.behaviour.whole_windows else tile.valid
     if r < 0 or c < 0 or r + rows > source.rows or c + cols > source.cols:
         core.grid.outside_tile(core, op, source, r, c, rows, cols)
 

@@ -57,7 +57,7 @@ class Interval(QueueItem):
         )  # fmt: skip
         core.interval, core.done = self, False
         port = core.port
-        if core.grid.schedule is not None and port.plain and core.profile.isa != "cpu":
+        if core.grid.schedule is not None and port.plain and core.profile.behaviour.late_stores:
             core.port = self.late = Late(core.grid.schedule.random)
         if core.watch is not None:
             core.watch.tell("vecscope_started", self.event)

@@ -140,8 +140,8 @@ def _start(i: Instr) -> Shape:
 
 
 def _inside(i: Instr, start: Shape, part: Tile, whole: Tile) -> None:
-    """Stop if a window leaves the whole tile: its valid region on cpu, its shape on hardware."""
-    rows, cols = whole.valid if i.isa == "cpu" else whole.shape
+    """Stop if a window leaves the whole tile."""
+    rows, cols = whole.valid if i.core.profile.behaviour.valid_sources else whole.shape
     i.require(
         start[0] >= 0 and start[1] >= 0 and start[0] + part.v_row <= rows and start[1] + part.v_col <= cols,
         f"expects the window of {_size(part)} elements at {start} to lie inside {whole.name}, {rows}x{cols}",

@@ -510,7 +510,7 @@ def _names_second(top: Operation) -> bool:
 @sync("sync.set")
 def sync_set(core: Core, op: Operation, args: Args) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
-    if core.profile.isa != "a5":
+    if not core.profile.behaviour.core_semaphores:
         return _signal(core, pipe, _cross(core, op, op.attr("ffts_mode"), id))
     targets = [_intra_target(core, id)]
     if pipe == "FIX" and core.kind != "vector" and len(core.cluster.vectors) > 1 and not _one_by_one(op):
@@ -521,7 +521,7 @@ def sync_set(core: Core, op: Operation, args: Args) -> int | None:
 @sync("sync.wait")
 def sync_wait(core: Core, op: Operation, args: Args) -> int | None:
     id, pipe = _id(op, args), pipe_name(op.attr("pipe"))
-    if core.profile.isa != "a5":
+    if not core.profile.behaviour.core_semaphores:
         return core.stall(Await(op, _cross_sources(core, id)))
     return _await(core, op, pipe, id)
 

@@ -84,21 +84,23 @@ def _between_cores(program: AdviceProgram, old: Side, new: Side, again: bool) ->
         return "no flag orders the two vector cores: give each its own part, by pto.get_subblock_idx"
     module = program.module
     there, line = module.line(old.op, last=True), module.line(new.op)
-    a5 = program.profile.isa == "a5"
+    apart = program.profile.behaviour.core_semaphores
     raised = _unawaited(program, old, new)
     number = _number_of(raised) if raised is not None else _free_semaphore(module)
     numbers = [number]
-    if a5 and not old.is_cube:
+    if apart and not old.is_cube:
         numbers.append(number + SEMAPHORES)  # the semaphore of the second vector core
-    stalls = "wait_intra_core" if a5 and new.pipe not in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "sync.wait"
+    stalls = (
+        "wait_intra_core" if apart and new.pipe not in ("FIX", "MTE1", "MTE2", "MTE3", "V") else "sync.wait"
+    )
     waits = [f"pto.{stalls} <PIPE_{new.pipe}>, {n}" for n in numbers]
     waited = f"{_quoted(waits)} before line {line}"
     if raised is not None:
         there = module.line(raised)
         return f"line {there} raises a semaphore for this, and nothing waits for it: put {waited}"
-    raises = "set_intra_block" if a5 and old.pipe not in ("FIX", "MTE3") else "sync.set"
+    raises = "set_intra_block" if apart and old.pipe not in ("FIX", "MTE3") else "sync.set"
     sets = [f"pto.{raises} <PIPE_{old.pipe}>, {number}"]
-    if a5 and old.is_cube and old.pipe != "FIX":
+    if apart and old.is_cube and old.pipe != "FIX":
         sets.append(sets[0].replace(f", {number}", f", {number + SEMAPHORES}"))
     help = f"put {_quoted(sets)} after line {there} and {waited}"
     made, here = (next((s for s in program.nesting(op) if s.loop), None) for op in (old.op, new.op))

@@ -46,7 +46,7 @@ class Bounds(Sanitizer):
             return
         source, r, c = tile.edge
         rows, cols = (a + b for a, b in zip(access.region.first, access.region.shape, strict=True))
-        counted = tile.shape if event.core.profile.isa == "cpu" else tile.valid
+        counted = tile.shape if event.core.profile.behaviour.whole_windows else tile.valid
         judged = rows <= counted[0] and cols <= counted[1]
         if not judged and (r + rows > source.rows or c + cols > source.cols):
             self.outside_tile(event.core, event.op, source, (r, c), (rows, cols))

@@ -158,7 +158,7 @@ class Race(Sanitizer):
 
     def loaded(self, event: Event, access: Access, data: Array | None = None) -> None:
         self.checker.access(event, access)
-        if event.scope is not None and access.space == "vec" and self.launch.profile.isa != "cpu":
+        if event.scope is not None and access.space == "vec" and self.launch.profile.behaviour.late_stores:
             hazards = self.cores[event.core].vecscope
             assert hazards is not None
             hazards.access(event, access)

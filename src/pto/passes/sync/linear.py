@@ -311,15 +311,14 @@ def in_global_memory(op: Operation) -> bool:
 
 def copies(op: Operation, profile: Profile) -> bool:
     """Return True if a pop copies its slot and frees it at once."""
-    if on_view(op) or profile.isa == "cpu":
-        return False
-    return profile.isa == "a2a3" or in_global_memory(op)
+    does = profile.behaviour
+    return not on_view(op) and does.copying_pops and (not does.buffer_slots or in_global_memory(op))
 
 
 def free_pipe(op: Operation, profile: Profile, core: str) -> str:
     """Return the pipe that frees a slot; "" if the pop has freed it."""
     if on_view(op):
         return "MTE2"
-    if profile.isa == "a2a3" or in_global_memory(op):
+    if copies(op, profile) or in_global_memory(op):
         return ""
     return "MTE1" if core == "cube" else "V"

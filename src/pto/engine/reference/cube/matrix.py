@@ -106,7 +106,7 @@ def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
         p = p.at(p.offset, str(operand.type.dtype))
     need = unit or ALIGNMENT.get(p.buffer.space, 1)
     i.require(
-        i.isa == "cpu" or p.buffer.space == "gm" or p.offset % need == 0,
+        not i.core.profile.behaviour.aligned_copies or p.buffer.space == "gm" or p.offset % need == 0,
         f"expects {name} to be a multiple of {need} bytes, got address {p.offset}",
     )
     return p
