@@ -191,3 +191,9 @@ def f():
 """
     found = list(_imports(ast.parse(text)))
     assert {s.module if isinstance(s, ast.ImportFrom) else s.names[0].name for s in found} == set("abcd")
+
+
+def test_the_readme_names_every_folder() -> None:
+    readme = (DRAWN.parents[1] / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^src/pto/(\w+)/ ", readme, re.M)
+    assert sorted(named) == sorted(p.parent.name for p in ROOT.glob("*/__init__.py"))
