@@ -191,12 +191,12 @@ lint: $(LINTERS)
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tests.wording
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --level error
-	$(BIN)/clang-format --dry-run --Werror $(NATIVE) $(NATIVE_TESTS)
+	@echo clang-format --dry-run; $(BIN)/clang-format --dry-run --Werror $(NATIVE) $(NATIVE_TESTS)
 
 format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(NATIVE) $(NATIVE_TESTS)
+	@$(BIN)/clang-format -i $(NATIVE) $(NATIVE_TESTS)
 
 # PROGRAMS="planted slots" and MUTANTS=10 make it shorter.
 prove-corpus: $(TESTS)

@@ -51,8 +51,8 @@ if hasattr(providers, "_get_local_constants"):
 # inherit it), and later runs, too. A crash under test leaves its reproducer with the other temporary files, not in the
 # checkout.
 _KEPT = ("PTO_CXX", "NO_COLOR")
-#: Of kernels, between runs: those of a dozen versions of the headers.
-_KEPT_BYTES = 300 << 20
+#: Of kernels and precompiled headers, between runs: those of a few versions.
+_KEPT_BYTES = 1 << 30
 _COLOURS = ("FORCE_COLOR", "PYTHON_COLORS")
 
 

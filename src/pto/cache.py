@@ -14,7 +14,8 @@ or to root, and no other user can write them. A file is loaded through the descr
 refuses every file but the verified one. PTO_CACHE_SHARED names a second, read-only cache. A user who sets it
 trusts the owner of that cache.
 
-The cache has a size limit (PTO_CACHE_LIMIT), and evicts the least recently used entries first. Libraries that
+The cache has a size limit (PTO_CACHE_LIMIT), and evicts precompiled headers first, then the least recently
+used entries. Libraries that
 are already loaded remain loaded. Entries that were just returned are not evicted, because a process may be
 about to load them.
 """
@@ -416,8 +417,8 @@ def _entry(place: os.DirEntry[str]) -> CacheEntry:
 
 
 def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheEntry]:
-    """Remove the least recently used entries until `most` bytes are left, but no entry that was used in the
-    last `grace` seconds. Also remove folders of killed builds. Return the removed entries."""
+    """Remove precompiled headers, then other entries, each the least recently used first, until `most` bytes
+    are left, but no entry that was used in the last `grace` seconds. Also remove folders of killed builds. Return the removed entries."""
     where = where or folder()
     _sweep(where)
     with lock(where, _TOTAL):
@@ -427,13 +428,15 @@ def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheE
 
 
 def _evict(where: Path, most: int, grace: float) -> tuple[list[CacheEntry], int]:
-    found, gone = entries(where), list[CacheEntry]()
+    gone = list[CacheEntry]()
+    # precompiled headers first: they are large, and take no longer to make again than a few kernels
+    found = sorted(entries(where), key=lambda e: e.kind != "headers")
     left = sum(e.size for e in found)
     newest = time.time() - grace
     for e in found:
-        if left <= most or e.used > newest:
+        if left <= most:
             break
-        if _drop(Path(e.path)):
+        if e.used <= newest and _drop(Path(e.path)):
             gone.append(e)
             left -= e.size
     return gone, left

@@ -37,7 +37,8 @@ def reports(name: str, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["basedpyright", "mypy"])
-def test_what_users_write_is_accepted(name: str, tmp_path: Path) -> None:
+def test_programs_and_mistakes(name: str, tmp_path: Path) -> None:
+    """What users write is accepted, and each mistake is reported at its line."""
     pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
     for page in pages:
         parts = [b.text for b in blocks(page.read_text()) if b.language == "python"]
@@ -45,15 +46,12 @@ def test_what_users_write_is_accepted(name: str, tmp_path: Path) -> None:
     for script in [*ROOT.glob("examples/*.py"), *ROOT.glob("examples/*/*.py"), TYPED / "kernels.py"]:
         (tmp_path / f"{script.parent.name}_{script.name}").write_text(script.read_text())
     assert len(list(tmp_path.glob("*.py"))) > 12
-    assert reports(name, tmp_path) == []
-
-
-@pytest.mark.parametrize("name", ["basedpyright", "mypy"])
-def test_mistakes_are_reported(name: str, tmp_path: Path) -> None:
     text = (TYPED / "mistakes.py").read_text()
     (tmp_path / "mistakes.py").write_text(text)
     wrong = {n for n, line in enumerate(text.splitlines(), 1) if "  # " in line}
     if name == "mypy":  # to which the type of an annotation is `Any`
         wrong = {n for n in wrong if "# a tile is no tensor" not in text.splitlines()[n - 1]}
-    found = {int(m[1]) for line in reports(name, tmp_path) for m in [re.search(r"\.py:(\d+)", line)] if m}
-    assert found == wrong
+    found = reports(name, tmp_path)
+    mistakes = [m for line in found for m in [re.search(r"\bmistakes\.py:(\d+)", line)] if m]
+    assert [line for line in found if "mistakes.py:" not in line] == []
+    assert {int(m[1]) for m in mistakes} == wrong

@@ -211,7 +211,7 @@ def test_planted_faults() -> None:
         planted(name, tally)
         assert not tally.wrong
 
-    each(check, some(corpus.NAMES, 4, by=lambda name: name.split("_")[0]))
+    each(check, some(corpus.NAMES, 12, by=lambda name: name.split("_")[0]))
 
 
 def test_mutants() -> None:
@@ -227,7 +227,7 @@ def test_mutants() -> None:
         assert not missed(mutant.text, proof, count=5), (mutant.line, mutant.change)
 
     every = list(mutants(SLOTS))
-    each(check, some(range(len(every)), 8))
+    each(check, some(range(len(every)), 24))
 
 
 def test_proved_kernels_run() -> None:

@@ -51,7 +51,7 @@ _GRAPHS = ("host_build_graph", "aicpu_build_graph")
 _LEAN = "-DPTO_CPU_LEAN"
 _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 #: Words of sources for which the attempt is pointless. A source that catches errors needs their full class.
-_STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
+_STRINGS = re.compile(r"\b(?:(?!cstring\b|string\.h\b)\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
 #: The form of orchestrations whose entry takes ChipTaskArgs, or an earlier name: the same runtime, with
@@ -229,7 +229,7 @@ class _LibraryPlan(cache.Files):
                 self.flags += [f"-D{job.entry}={_CHIP_NAME}", f"-D{job.config}={_CHIP_CONFIG}"]
                 if PROFILES[job.profile].isa == "a5":
                     self.flags.append("-DPTO2_CORE_NUM")
-            if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
+            if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(without_comments(text)):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             if job.traced:
                 self.flags += [*compiler.placed(self.compiler), "-fno-inline"]

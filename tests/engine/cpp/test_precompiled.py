@@ -27,6 +27,7 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     if compiler.find().is_clang:
         pytest.skip("only g++ finds precompiled headers by their name")
     monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(precompiled, "_PLAIN", 1)
     found: list[str] = []
     call = compiler.call
 
