@@ -158,6 +158,12 @@ def test_what_was_used_longest_ago_goes_first(folder: Path) -> None:
     assert left == [True, *[False] * 3, *[True] * 6]  # four fifths of the limit: 8 of 11
 
 
+def test_precompiled_headers_go_first(folder: Path) -> None:
+    cache.built("0" * 64, "kernel", Builder())
+    cache.built("1" * 64, "headers", Builder())
+    assert [e.kind for e in cache.prune(cache.entries()[0].size)] == ["headers"]
+
+
 def test_what_was_used_a_moment_ago_is_not_evicted(folder: Path) -> None:
     """A process may be about to load it. It is evicted on request."""
     with knobs.override(PTO_CACHE_LIMIT="1"):

@@ -153,11 +153,11 @@ _OTHER_RUNTIME = "programs are orchestrations of tensormap_and_ringbuffer"
 
 PYTHON = Corpus("programs of the Python language", list(_FILES), expected, {
     ".run": Door(by_run),
-    "PTO_SANITIZE": Door(lambda names: by_script(names, environment=True), share=2, at_once=True),
-    "pto python": Door(by_script, share=2, at_once=True),
+    "PTO_SANITIZE": Door(lambda names: by_script(names, environment=True), share=4, at_once=True),
+    "pto python": Door(by_script, share=4, at_once=True),
     "pto run": _KERNELS_ONLY,
     "pto debug": _KERNELS_ONLY,
-    "runtime.run": Door(by_task_runtime, _TASKS),
+    "runtime.run": Door(by_task_runtime, _TASKS, share=4),
     "host_build_graph": _OTHER_RUNTIME,
     "aicpu_build_graph": _OTHER_RUNTIME,
     "Compiled.load": Door(by_load, _SAVED, share=8, lines=False),
