@@ -418,7 +418,8 @@ def _entry(place: os.DirEntry[str]) -> CacheEntry:
 
 def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheEntry]:
     """Remove precompiled headers, then other entries, each the least recently used first, until `most` bytes
-    are left, but no entry that was used in the last `grace` seconds. Also remove folders of killed builds. Return the removed entries."""
+    are left, but no entry that was used in the last `grace` seconds. Also remove folders of killed builds.
+    Return the removed entries."""
     where = where or folder()
     _sweep(where)
     with lock(where, _TOTAL):

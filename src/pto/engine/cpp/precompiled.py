@@ -1,7 +1,8 @@
 """Precompiled headers: g++ reads the headers of the package in a tenth of the time.
 
-Headers take most of the compile time of a small kernel. To compile them takes as long as two kernels, and saves
-half of each later one with the same flags. So the fourth kernel does it, and all later kernels use the result.
+Headers take most of the compile time of a small kernel. To compile them takes as long as two kernels, and
+saves half of each later one with the same flags. So the fourth kernel does it, and all later kernels use the
+result.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def headers(
     found: Compiler, key: str, flags: Sequence[str], text: str, folder: str | None = None, more: str = ""
 ) -> list[str]:
     """Return flags that make g++ begin with `more` includes and our headers, precompiled. Return none for the
-    first kernels with these flags, and for a source `text` (of a file in `folder`) with a directive before our
-    headers that may change them. `key` has all dependences of the headers except the flags."""
+    first kernels with these flags, and for a source `text` (of a file in `folder`) with a directive before
+    our headers that may change them. `key` has all dependences of the headers except the flags."""
     folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
     ours = compilers.include_dir()
     others = any((f / "pto" / "pto-inst.hpp").is_file() for f in folders if f != ours)  # theirs hide ours
