@@ -218,6 +218,7 @@ edits: $(TESTS)
 
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python docs/check.py site
 
 KERNELS := convert engine
 SANITIZED_PARTS := $(KERNELS:%=build/sanitize/%.o)

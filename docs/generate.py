@@ -2,6 +2,7 @@
 
     instruction_pages()   {"isa/tadd.md": markdown, ...}, with an index and one page per instruction set
     error_pages()         {"errors/sa.md": markdown, ...}, with an index
+    reference_pages()     {"options.md": markdown, "api.md": markdown}
     PARTS                 the text for a marker line `<!-- generate: NAME -->` of a written page
 
 This module does not need mkdocs, and its output is not kept in the repository.
@@ -17,9 +18,14 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
 
 import drawings
 import floors
+import reference
+import tiles
+from markup import anchor, code, fence, table, text
 
 from pto import isa
 from pto.engine.reference.semantics import Semantics
@@ -48,37 +54,6 @@ SETS: dict[str, str] = {
 }
 
 _COMBOS_IN_FULL = 24  # longer lists of element type combinations are grouped by their first operand
-
-
-# ------------------------------------------------------------------------------------------------- markdown
-
-
-def text(value: str) -> str:
-    """Escape plain text for Markdown; `code` in backticks stays code."""
-    parts = value.split("`")
-    if len(parts) % 2 == 0:
-        return _plain(value)
-    return "".join(f"<code>{_plain(p)}</code>" if i % 2 else _plain(p) for i, p in enumerate(parts))
-
-
-def _plain(value: str) -> str:
-    return re.sub(r"[|*_`\[\]\\~#!]", lambda m: f"&#{ord(m[0])};", html.escape(value, quote=False))
-
-
-def code(value: str) -> str:
-    """Inline code that may hold anything, also inside a table."""
-    return f"<code>{_plain(value)}</code>"
-
-
-def fence(lines: Iterable[str], language: str = "text", title: str = "") -> str:
-    head = f'```{language} title="{title}"' if title else f"```{language}"
-    return "\n".join((head, *lines, "```"))
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Cells are Markdown already."""
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(r)} |" for r in rows)])
 
 
 _CODE = re.compile(r"\b(?:PTO-E|[A-Z]{1,2}-?)\d{3,4}\b")
@@ -127,6 +102,7 @@ def instruction_pages() -> dict[str, str]:
     pages |= {f"isa/set-{name}.md": _set_page(name, by_set[name]) for name in names}
     pages["isa/meaning.md"] = _meaning_page(rows)
     pages["isa/index.md"] = _isa_index(names, by_set)
+    pages["isa/drawings.md"] = _drawings_page()
     return pages
 
 
@@ -141,6 +117,8 @@ def instruction_page(row: Row) -> str:
     ]  # fmt: skip
     for section in page.sections:
         out += [f"## {section.title}", "", *_section(row, section)]
+        if section.title == "Meaning" and row.name in tiles.DRAWN:
+            out += [tiles.drawing(row.name), ""]
     out += ["## Example", "", *_examples(row)]
     return "\n".join(out)
 
@@ -292,6 +270,28 @@ def _algorithms(rows: Sequence[Row]) -> Iterable[Sequence[str]]:
         yield text(a.name), text(a.doc), links
 
 
+def _drawings_page() -> str:
+    """The page with the drawings of tile instructions, by family."""
+    out = [
+        "# Tile instructions in drawings", "", "[Instructions](index.md) / drawings", "",
+        "Each drawing shows tiles before and after an instruction, computed by the reference engine. "
+        "A color follows a row, a column or an element from the operands to the result. Zeros are grey, and "
+        "hatched elements are not stored. [Micro level: reference](../micro-reference.md) draws the modes of "
+        "vector instructions.", "",
+    ]  # fmt: skip
+    for family, names in tiles.families().items():
+        out += [f"## {text(family)} {{#{_slug(family)}}}", ""]
+        for name in names:
+            out += [f"### {text(name)} {{#{name}}}", "", _drawn(name), tiles.drawing(name), ""]
+    return "\n".join(out)
+
+
+def _drawn(name: str) -> str:
+    row = isa.row(name)
+    assert row is not None
+    return f"[{text(row.full_name)}]({name}.md): {text(row.doc)} Here {code(tiles.shown(name))}.\n"
+
+
 def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
     total = sum(len(by_set[n]) for n in names)
     sets = ((f"[{n}](set-{n}.md)", str(len(by_set[n])), SETS.get(n, "")) for n in names)
@@ -301,15 +301,10 @@ def _isa_index(names: Sequence[str], by_set: dict[str, list[Row]]) -> str:
         "operands, legality per profile, rules with their diagnostics, an example, the C++ spelling and the "
         "bytecode number. `pto isa NAME` shows the same in a terminal.", "",
         table(("set", "instructions", "content"), sets), "",
-        "[Meanings](meaning.md) has the operations of the expressions, with their errors.", "",
+        "[Meanings](meaning.md) has the operations of the expressions, with their errors. "
+        "[Drawings](drawings.md) show tile instructions of every family.", "",
     ]  # fmt: skip
-    for n in names:
-        out += [
-            f"## {n}",
-            "",
-            " ".join(f"[{text(r.name)}]({r.name}.md)" for r in sorted(by_set[n], key=lambda r: r.name)),
-            "",
-        ]
+    out += ["## All instructions {#all}", "", reference.instructions(isa.rows()), ""]
     return "\n".join(out)
 
 
@@ -439,7 +434,13 @@ def _differences() -> str:
 
 def _dtypes() -> str:
     lines = (
-        (code(d.mlir), d.name, str(d.bits), " ".join(map(code, d.spellings)) or "-", text(d.doc))
+        (
+            anchor(f"type-{d.name}") + code(d.mlir),
+            d.name,
+            str(d.bits),
+            " ".join(map(code, d.spellings)) or "-",
+            text(d.doc),
+        )
         for d in DTYPES.values()
     )
     return table(("in text", "name in tables", "bits", "also accepted", "meaning"), lines)
@@ -483,25 +484,6 @@ def _overheads() -> str:
     return table(("overhead", "ns", "for", "evidence"), lines)
 
 
-def _operators() -> str:
-    """Operators of the Python language, family by family."""
-    from pto.language.catalogue import families
-
-    lines: list[str] = []
-    for title, operators in families().items():
-        rows = [
-            (
-                code(o.call),
-                text(o.doc),
-                " ".join(f"[{code(r.name)}]({page_name(r)})" for r in o.rows),
-                " ".join(o.targets),
-            )
-            for o in operators
-        ]
-        lines += [f"## {title}", "", table(("operator", "what it does", "instruction", "targets"), rows), ""]
-    return "\n".join(lines)
-
-
 #: Commands whose help is shown in docs/tools.md.
 TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
@@ -531,6 +513,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
 }
 
 
+@cache
 def help_text(tool: str) -> str:
     """`TOOL --help` at a fixed width."""
     module, *verb = TOOLS[tool]
@@ -539,6 +522,34 @@ def help_text(tool: str) -> str:
     return subprocess.run(
         command, check=True, capture_output=True, text=True, env=environment
     ).stdout.rstrip()
+
+
+_TONES = {"31": "bad", "32": "good", "35": "warn", "33": "warn", "36": "note"}
+
+
+def _finding() -> str:
+    """A finding of a sanitizer as the terminal shows it."""
+    words = "run examples/12_race.pto --sanitize race -- f32:64x128 f32:64x128 f32:64x128"
+    done = subprocess.run(
+        [sys.executable, "-m", "pto.cli.main", *words.split()], cwd=Path(__file__).parents[1], text=True,
+        stderr=subprocess.STDOUT, stdout=subprocess.PIPE, env={**os.environ, "PTO_COLOR": "always"},
+    )  # fmt: skip
+    shown = html.escape(done.stdout.rstrip(), quote=False)
+    shown = re.sub(r"\x1b\[1;(\d+)m", lambda m: f'<span class="{_TONES.get(m[1], "note")}">', shown)
+    shown = shown.replace("\x1b[0m", "</span>")
+    lines = "".join(f'<span id="finding-{n}">{line}\n</span>' for n, line in enumerate(shown.splitlines()))
+    return f'<div class="finding"><pre><code>{lines}</code></pre></div>'
+
+
+def reference_pages() -> dict[str, str]:
+    """Return the pages of options and of public names."""
+    helps = {tool: help_text(tool) for tool in TOOLS}
+    return {"options.md": reference.options_page(helps), "api.md": reference.api_page()}
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page."""
+    return {**instruction_pages(), **error_pages(), **reference_pages()}
 
 
 def _help(tool: str) -> Callable[[], str]:
@@ -556,11 +567,19 @@ PARTS: dict[str, Callable[[], str]] = {
     "semantics": _semantics,
     "engines": _engines,
     "overheads": _overheads,
+    "finding": _finding,
     "floors": floors.floors,
-    "operators": _operators,
+    "operators": reference.operators,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }
+
+
+def written() -> dict[str, str]:
+    """Return the pages of the repository, without what markers stand for."""
+    folder = Path(__file__).parent
+    return {p.name: MARKER.sub("", p.read_text(encoding="utf-8")) for p in folder.glob("*.md")}
+
 
 #: A marker, with the line below that replaces it for readers of the repository.
 MARKER = re.compile(r"^<!-- generate: (.+?) -->(\n\*In the repository: .+\*)?$", re.MULTILINE)

@@ -119,13 +119,17 @@ def drawing(name: str, title: str, rows: Sequence[Row], cell: float = 26) -> str
                 x += cell
         canvas.text("remark", x + 8, base, row.remark)
         y += STEP
-    words = html.escape("; ".join(r.words for r in rows))
+    return _block(name, title, "; ".join(r.words for r in rows), canvas, y)
+
+
+def _block(name: str, title: str, words: str, canvas: _Canvas, high: float) -> str:
+    title, words = html.escape(title), html.escape(words)
     return (
         f'<div class="drawing" style="overflow-x:auto"><svg xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-labelledby="{name}-title {name}-words" viewBox="0 0 {WIDTH} {y:g}" '
+        f'aria-labelledby="{name}-title {name}-words" viewBox="0 0 {WIDTH} {high:g}" '
         f'style="width:100%;min-width:600px;max-width:{WIDTH + 80}px;height:auto" '
         f'font-family="var(--md-code-font, ui-monospace), monospace" font-size="10.5">'
-        f'<title id="{name}-title">{html.escape(title)}</title><desc id="{name}-words">{words}</desc>'
+        f'<title id="{name}-title">{title}</title><desc id="{name}-words">{words}</desc>'
         f"{''.join(canvas.parts())}</svg></div>"
     )
 
@@ -135,3 +139,35 @@ def _draw(canvas: _Canvas, cell: Cell, x: float, y: float, wide: float) -> None:
     canvas.box(kind, x, y, wide - 1.5, HIGH)
     kind = "zero" if cell.tone is None else "cell"
     canvas.text(kind, x + (wide - 1.5) / 2, y + HIGH / 2 + 3.8, cell.text, wide)
+
+
+# ------------------------------------------------------------------------------------------------- tiles
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A tile: a label above rows of cells."""
+
+    label: str
+    cells: Sequence[Sequence[Cell]]
+
+    @property
+    def words(self) -> str:
+        return f"{self.label}: {' / '.join(' '.join(c.words for c in row) for row in self.cells)}"
+
+
+def grids(name: str, title: str, parts: Sequence[Grid], cell: float = 27) -> str:
+    """Tiles beside each other, in lines as wide as a drawing."""
+    canvas = _Canvas(name)
+    x = y = below = 0.0
+    for part in parts:
+        wide = max(len(part.cells[0]) * cell, 7.2 * len(part.label))
+        if x and x + wide > WIDTH:
+            x, y = 0.0, below
+        canvas.text("label", x, y + 12, part.label)
+        for r, row in enumerate(part.cells):
+            for c, each in enumerate(row):
+                _draw(canvas, each, x + c * cell, y + 18 + r * (HIGH + 2), cell)
+        below = max(below, y + 18 + len(part.cells) * (HIGH + 2) + 10)
+        x += wide + 22
+    return _block(name, title, "; ".join(p.words for p in parts), canvas, below)

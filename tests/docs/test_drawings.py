@@ -1,5 +1,5 @@
-"""The drawings of docs/micro-reference.md: all of them are made, and agree with the meaning of the
-instructions.
+"""The drawings of docs/micro-reference.md and of tile instructions: all of them are made, and agree with the
+meaning of the instructions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,18 @@ NAMES = (
 )  # fmt: skip
 
 
+sys.path.insert(0, str(DOCS))
+TILES = tuple(importlib.import_module("tiles").DRAWN)
+
+
 @pytest.fixture(scope="module")
 def drawings() -> ModuleType:
-    sys.path.insert(0, str(DOCS))
     return importlib.import_module("drawings")
+
+
+@pytest.fixture(scope="module")
+def tiles() -> ModuleType:
+    return importlib.import_module("tiles")
 
 
 def words(drawings: ModuleType, name: str) -> dict[str, list[str]]:
@@ -39,9 +47,10 @@ def test_every_drawing_is_named(drawings: ModuleType) -> None:
     assert tuple(drawings.DRAWINGS) == NAMES
 
 
-@together("name", NAMES)
-def test_one_block_of_markup_that_works_alone(drawings: ModuleType, name: str) -> None:
-    made = drawings.DRAWINGS[name]()
+@together("name", (*NAMES, *TILES))
+def test_one_block_of_markup_that_works_alone(drawings: ModuleType, tiles: ModuleType, name: str) -> None:
+    made = drawings.DRAWINGS[name]() if name in NAMES else tiles.drawing(name)
+    name = name.replace(".", "-")
     assert "\n" not in made and len(made) < 40_000  # a blank line would end the block
     root = ElementTree.fromstring(made)  # well-formed
     svg = root.find("{*}svg")
@@ -183,3 +192,40 @@ def test_semantics_table(drawings: ModuleType) -> None:
     table = generate.PARTS["semantics"]().replace("&#95;", "_")
     for switch in Semantics._fields[1:]:
         assert f"<code>{switch}</code>" in table, switch
+
+
+# -- tiles -------------------------------------------------------------------------------------------------
+
+
+@together("name", TILES)
+def test_a_drawn_program_has_the_instruction(tiles: ModuleType, name: str) -> None:
+    assert re.search(rf"pto\.{re.escape(name)}\s", tiles.program(name))
+
+
+def test_every_family_that_computes_is_drawn(tiles: ModuleType) -> None:
+    """The others set registers of a core."""
+    from pto import isa
+
+    families = {row.family for row in isa.rows() if row.set == "tile"}
+    assert families - set(tiles.families()) == {"control-and-configuration"}
+
+
+def test_tiles_against_numpy(tiles: ModuleType) -> None:
+    def operands(name: str) -> list[np.ndarray]:
+        return list(tiles.DRAWN[name].arrays.values())
+
+    def result(name: str) -> np.ndarray:
+        return tiles.result(name)[0]
+
+    a, b = operands("tadd")
+    np.testing.assert_array_equal(result("tadd"), a + b)
+    np.testing.assert_array_equal(result("trowsum"), operands("trowsum")[0].sum(1, keepdims=True))
+    np.testing.assert_array_equal(result("tcolargmax")[0], operands("tcolargmax")[0].argmax(0))
+    np.testing.assert_array_equal(result("ttrans"), operands("ttrans")[0].T)
+    x, y = operands("tmatmul")
+    np.testing.assert_array_equal(result("tmatmul"), x @ y)
+    source, index = operands("tgather")
+    np.testing.assert_array_equal(result("tgather"), np.take_along_axis(source, index, 1))
+    loaded, stored = tiles.result("tload")
+    np.testing.assert_array_equal(loaded[:2, :5], operands("tload")[0][1:3, 2:7])
+    assert stored.sum() == 10  # the valid region only

@@ -26,7 +26,8 @@ def one_by_one(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.load(a, [0, 0, 0], [2, 16, 32], target_memory=pl.MemorySpace.Mat)
         y = pl.load(b, [0, 0, 0], [2, 16, 32], target_memory=pl.MemorySpace.Mat)
-        c = pl.store(pl.batch_matmul(x, pl.tile.transpose_view(y)), [0, 0, 0], c)
+        one = pl.batch_matmul(x, pl.tile.transpose_view(y))
+        c = pl.store(pl.batch_matmul_acc(one, x, pl.tile.transpose_view(y)), [0, 0, 0], c)
 
 
 @pl.jit
@@ -66,7 +67,7 @@ def test_stacks_rows_and_columns():
     check(plain, [array((3, 16, 32)), array((3, 32, 16))], (3, 16, 16), np.float32, lambda a, b: a @ b)
     check(plain, [array((2, 3, 16, 32)), array((3, 32, 16))], (2, 3, 16, 16), np.float32, lambda a, b: a @ b)
     a, b = array((2, 16, 32)), array((2, 16, 32), seed=1)
-    check(one_by_one, [a, b], (2, 16, 16), np.float32, lambda a, b: a @ _turned(b))
+    check(one_by_one, [a, b], (2, 16, 16), np.float32, lambda a, b: 2 * (a @ _turned(b)))
     a, b = array((2, 16, 32), BF16), array((1, 16, 32), BF16)
     check(right_turned, [a, b], (2, 16, 16), np.float32, lambda a, b: a @ _turned(b))
     check(plain, [array((32,)), array((32, 48))], (48,), np.float32, lambda a, b: a @ b)
