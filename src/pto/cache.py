@@ -117,7 +117,9 @@ def folder() -> Path:
 
 
 def shared() -> tuple[Path, Collection[int]] | None:
-    """Return the folder of PTO_CACHE_SHARED and the users whose files are trusted there, or None."""
+    """Return the folder of PTO_CACHE_SHARED and the users whose files are trusted there; None without such a
+    folder.
+    """
     given = knobs.get("PTO_CACHE_SHARED")
     if not given:
         return None
@@ -323,7 +325,7 @@ def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | N
         with lock(where, name):
             if found := stored(name, files, where):  # another process has built it
                 return found
-            import tempfile  # takes longer than to find something
+            import tempfile  # this import takes longer than a search of the cache
 
             with tempfile.TemporaryDirectory(prefix=".pto-build-", dir=where) as work:
                 made = build(Path(work))
@@ -378,7 +380,7 @@ def lock(where: Path, name: str) -> Iterator[None]:
     """Lock a key, over threads and processes, so that only one of them builds it at a time."""
     locks = where / _LOCKS
     locks.mkdir(mode=0o700, exist_ok=True)
-    # a folder of an earlier version; a user who can open a lock file could lock it
+    # the folder may be of an earlier version; every user who can open a lock file can lock it
     if locks.stat().st_mode & 0o077:
         locks.chmod(0o700)
     with open(locks / name[:3], "wb") as held:  # two keys rarely share a lock
@@ -445,7 +447,8 @@ def _evict(where: Path, most: int, grace: float) -> tuple[list[CacheEntry], int]
 
 def _account(where: Path, more: int) -> None:
     """Add to the recorded size of the cache. The cache is scanned only if it may exceed its limit. Then a
-    fifth is freed, so that not every build scans it."""
+    fifth of the cache is freed, so that not every build scans it.
+    """
     with contextlib.suppress(OSError), lock(where, _TOTAL):
         try:
             total = int((where / _TOTAL).read_text(encoding="ascii")) + more

@@ -19,14 +19,15 @@ from .isa.profiles import Profile
 from .isa.record import Record
 from .reading import foreign
 
-#: Target of a program, or a function that decides by the program; None: the program names its target.
+#: The target of a program, or a function that chooses it for a program; None if the program names its target.
 Target = str | Profile | None
 ChooseTarget = Callable[[Module], Target]
 
 
 class Checked(Record):
-    """A text that was checked. `ranges` has the place in the text of operations that declare another
-    location."""
+    """A text that was checked. `ranges` has the positions in the text of operations that declare a location
+    in another file.
+    """
 
     source: Source
     diagnostics: list[Diagnostic]

@@ -59,7 +59,7 @@ def _write(path: str, content: bytes, executable: bool) -> None:
 
 def _followed(path: str) -> str:
     """Follow symbolic links to the file to replace. Raise PermissionError for a link that another user has
-    made in a folder such as /tmp. Linux has this rule for `open` only (fs.protected_symlinks)."""
+    made in a folder such as /tmp. Linux has this rule only for `open` (fs.protected_symlinks)."""
     for _ in range(_MOST_LINKS):
         if not os.path.islink(path):
             return path

@@ -35,7 +35,7 @@ KNOBS: dict[str, Knob] = {
         Knob(
             "PTO_CACHE_SHARED",
             "",
-            "a cache of another user, which is read after the own cache; its owner is trusted",
+            "a cache of another user, which is searched after the cache of this user; its owner is trusted",
         ),
         Knob("PTO_CACHE_LIMIT", "2G", "bytes of compiled kernels to keep, such as 500M; see pto cache"),
         Knob("XDG_CACHE_HOME", "", "cache folder of the user (default: ~/.cache)"),

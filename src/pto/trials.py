@@ -65,7 +65,7 @@ def times(
 ) -> list[Outcome]:
     """Return the outcomes of all choices, the fastest first, then those that could not be timed; `one` times
     a choice. With `results`, a file, outcomes with the same digest are read from the file, and new outcomes
-    are added to it. The file only rates choices: their values are those of `points`."""
+    are added to it. The file only has times of choices; the values of parameters come from `points`."""
     known = _known(results, digest) if results else {}
     found = [known[_key(p)]._replace(params=p) for p in points if _key(p) in known]
     todo = [p for p in points if _key(p) not in known]

@@ -15,8 +15,8 @@ from ..ir.affine import DIVISIONS, AffineBinary, AffineConstant, AffineExpr, Aff
 
 _TOKEN = r"(?:\s|//[^\n]*)*([A-Za-z_][A-Za-z0-9_$.]*|0[xX][0-9a-fA-F]+|[0-9]+|->|[^\s])"
 _LARGEST = (1 << 63) - 1
-_DIGITS = 40  # those of more do not fit, and take CPython quadratic time to read
-_DEEPEST = 100  # levels of a tree; a sum of so many terms is as deep
+_DIGITS = 40  # longer numbers do not fit, and CPython takes quadratic time to read them
+_DEEPEST = 100  # levels of a tree; a sum of that many terms has that depth
 
 
 class _Read(NamedTuple):

@@ -23,10 +23,10 @@ class Blocks(Cursor):
         super().__init__(source)
         self.block = Block()
         self.blocks: dict[str, tuple[Block, int]] = {}
-        # Tokens that begin something, and those around bodies: input for the layout of the text.
+        # Tokens that begin a statement, a label or a body; the layout of the text needs them.
         self.begins: list[int] = []
         self.bodies: dict[int, int] = {}
-        self.semicolons = False  # True if a statement may end with one
+        self.semicolons = False  # True if a statement may end with a semicolon
 
     if TYPE_CHECKING:
 
@@ -49,7 +49,7 @@ class Blocks(Cursor):
         """Read `{ ... }`; `args` are block arguments that the operation itself names (loop variables)."""
         region = Region()
         outer_block, outer_blocks = self.block, self.blocks
-        if self.lacks_brace():  # the body is read as if it were there
+        if self.lacks_brace():  # read the body as if the brace were there
             self.record(Fail(self.i, f"expected '{{', got {self.shown()}"))
         else:
             self.eat("{")

@@ -12,8 +12,8 @@ COMMENT = re.compile(r"(?://|#)[^\n]*")
 class Comment(NamedTuple):
     text: str
     column: int
-    behind: bool  # on the line of the token before it
-    blank: bool  # after a blank line
+    behind: bool  # the comment is on the line of the token before it
+    blank: bool  # the comment follows a blank line
 
 
 class Gap:

@@ -33,10 +33,10 @@ from .affine_text import AffineTextError, parse_affine_map
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
-_HINTS = 50  # names with a search for similar ones
-MAX_ERRORS = 1000  # that may be shown
+_HINTS = 50  # names for which similar names are searched
+MAX_ERRORS = 1000  # errors that may be shown
 MAX_DEPTH = 100  # nesting of regions, attributes and types
-_INT_LIMIT = 3400  # digits, also hexadecimal ones: CPython refuses to print more than 4300 decimal digits
+_INT_LIMIT = 3400  # digits, decimal or hexadecimal: CPython refuses to print more than 4300 decimal digits
 
 
 class Fail(Exception):
@@ -191,7 +191,7 @@ class Cursor:
             if text[:1] == "!" and "." not in text:
                 help = (
                     did_you_mean(text[1:], self.type_aliases)
-                    or "aliases are defined before use: !name = !pto..."
+                    or "define the alias before its use: !name = !pto..."
                 )
                 raise Report(
                     Diagnostic(
@@ -406,7 +406,8 @@ class Cursor:
             self.report("PTO-E0111", f"unknown attribute '#pto.{name}'", at, help=did_you_mean(name, ENUMS))
         elif "." not in text and "<" not in text:
             help = (
-                did_you_mean(text[1:], self.attr_aliases) or "aliases are defined before use: #name = #pto..."
+                did_you_mean(text[1:], self.attr_aliases)
+                or "define the alias before its use: #name = #pto..."
             )
             self.report("PTO-E0111", f"unknown attribute alias '{text}'", at, help=help)
         else:
@@ -620,7 +621,7 @@ class Cursor:
             d.notes.append(("defined here", owner.loc))
 
     def undefined(self, keep: int) -> None:
-        """Report names still without a definition when scope depth `keep` is left."""
+        """Report names that still have no definition at the end of scopes deeper than `keep`."""
         for name, (_, at, depth) in list(self._forward.items()):
             if depth < keep:
                 continue
@@ -631,15 +632,15 @@ class Cursor:
                 help = "define it outside, or return it as a result of the region"
                 if ended is not None and isinstance(ended.type, VRegType | MaskType):
                     help = (
-                        "return it as a result of its loop or branch; out of a vecscope only memory leads: "
-                        "store it there, and load it again"
+                        "return it as a result of its loop or branch; out of a vecscope, store it to memory "
+                        "and load it again"
                     )
                 d = self.error(
                     "PTO-E0201", f"cannot use '{name}' outside the region that defines it", at, help=help
                 )
                 d.notes.append(("defined here", where))
                 continue
-            self._hints -= 1  # the search is costly, and a user reads only the first suggestions
+            self._hints -= 1  # limit the costly search: a user reads only the first suggestions
             hint = did_you_mean(name, (*self.values, *self._ended)) if self._hints > 0 else ""
             self.error("PTO-E0201", f"undefined value '{name}'", at, help=hint or "define it before this use")
         self._ended.clear()

@@ -69,7 +69,7 @@ def _operands(p: RowReader, row: Row, st: Statement) -> list[Given]:
         elif text[:1].isdigit() or (text == "-" and p.t[p.i + 1][:1].isdigit()):
             at = p.i
             given.append((None, at, p.number()))
-        elif text == "@tile" and p.t[p.i + 1] == "(":  # an address, as in the vendor documents
+        elif text == "@tile" and p.t[p.i + 1] == "(":  # an address, as the vendor documents write it
             at = p.i
             p.i += 2
             given.append((None, at, p.number()))

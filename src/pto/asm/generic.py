@@ -25,7 +25,7 @@ from .statement import settle
 from .writer import FormatWriter
 
 _SEGMENTS = "operandSegmentSizes"
-#: Attributes with the sizes of operand groups: in generic form we write them.
+#: Attributes with the sizes of operand groups; the generic form shows them.
 _GROUPS = (_SEGMENTS, "operand_segment_sizes", "case_operand_segments")
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
 _NUMBER = re.compile(r"-?[0-9]{1,20}")

@@ -98,10 +98,11 @@ class _Layout:
 
     def _comments(self, gap: Gap, pad: str, inside: bool = False) -> None:
         """End the current line, with the comments that follow it."""
-        source = column = 0  # column of a comment after a token, which lines below may continue
+        # column of a comment after a token; comments on the lines below may continue in this column
+        source = column = 0
         for comment in gap.comments:
             if comment.behind:
-                if self.line.strip() != "}":  # a comment below a brace is in its column by chance
+                if self.line.strip() != "}":  # a comment below a closing brace does not continue another one
                     source, column = comment.column, len(self.line.rpartition("\n")[2]) + 2
                 self.line += f"  {comment.text}"
                 continue

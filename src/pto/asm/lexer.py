@@ -62,8 +62,8 @@ _PUNCTUATION = frozenset("()[]{}<>,:=?*+-/|;._")
 
 EOF = ""
 
-#: A line with only `# words`, as in the examples of the documents: a comment. MLIR has no such lines, and an
-#: attribute has no space after its `#`.
+#: A line with only `# words` is a comment, as in the examples of the documents. MLIR has no such lines, and
+#: an attribute has no space after its `#`.
 _HASH_LINE = re.compile(r"^[ \t]*#(?:[ \t#][^\n]*)?$", re.MULTILINE)
 
 

@@ -155,7 +155,9 @@ class Parser(RowReader):
         if name == EOF:
             self.report("PTO-E0106", "expected a statement, got end of file")
         if not (name[:1].isalpha() or name[:1] == "_"):
-            help = "a statement ends with its line; only PTO-AS has ';'" if name == ";" else ""
+            help = (
+                "remove ';': a statement ends with its line, and only PTO-AS has ';'" if name == ";" else ""
+            )
             raise Fail(self.i, f"expected a statement, got {self.shown()}", help)
         help = did_you_mean(name if "." in name else f"pto.{name}", mnemonics())
         if name in _REPLACED:
@@ -182,7 +184,8 @@ class Parser(RowReader):
             st = Statement()
             try:
                 self.run(steps, st, found)
-                if self.t[self.i] == ":":  # no format begins with it: a longer form has these types
+                # no format begins with ':', so these are the types of a longer form
+                if self.t[self.i] == ":":
                     raise Fail(self.i, "expected the end of the statement, got ':'")
                 if found.is_ins_outs and self.t[self.i] == "{":  # some tools write attributes at the end
                     self.attr_dict(st)
@@ -240,7 +243,7 @@ class Parser(RowReader):
             if least <= given <= len(declared) or any(o.variadic for o in declared):
                 continue
             listed = ", ".join(o.name + "?" * o.optional for o in declared)
-            wrong = f"'{declared[given].name}' is missing" if given < least else "that is too many"
+            wrong = f"'{declared[given].name}' is missing" if given < least else "too many operands"
             raise Fail(at - 1, f"{found.name} {verb} {least} operands ({listed}), got {given}: {wrong}")
 
     def generic_statement(self, names: Names) -> Operation:

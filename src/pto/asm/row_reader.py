@@ -61,7 +61,9 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
 
 
 def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
-    """Return a format with one type per list of operands, and a map of the others to the typed operand."""
+    """Return a format with one type per list of operands, and a map from the untyped operands to the typed
+    one.
+    """
     out: list[Step] = []
     same: dict[str, str] = {}
     for step in steps:
@@ -220,7 +222,7 @@ class RowReader(Blocks):
                 raise Fail(self.i, f"operand '{declared.name}' is missing")
             if len(got) > 1 and not declared.variadic:
                 raise Fail(got[1][1], f"operand '{declared.name}' is given twice")
-            if several:  # the wrong form of the statement, another may fit
+            if several:  # this form of the statement does not fit, but another one may
                 for value, where in got:
                     if not kind_matches(declared, value.type):
                         raise _wrong_kind(declared, value, where, self.i)

@@ -268,7 +268,7 @@ def _types(p: Blocks) -> list[Type]:
 
 
 def _bound(p: Blocks) -> Value:
-    """Read a bound of a loop; a number is reported, and reading continues with the others."""
+    """Read a bound of a loop. Report a number, and go on with the other bounds."""
     try:
         return p.value()
     except Fail as fail:

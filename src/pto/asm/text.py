@@ -13,7 +13,7 @@ def read_source(source: Source) -> tuple[Parser, Module]:
     """Parse, and return the parser with its tokens and diagnostics. After errors, the module lacks the
     statements with errors. Operations have their locations in the text, until `locate`."""
     parser = Parser(source)
-    if is_mlir(parser):  # the usual case, which imports nothing else
+    if is_mlir(parser):  # the usual case, which needs no further imports
         return parser, parser.module()
     from . import assembly
 
@@ -71,7 +71,7 @@ def to_text(module: Module, form: str = "pto", locations: bool = False) -> str:
     aliases = {"dps": "pto", "mlir": "generic"}
     form = aliases.get(form, form)
     if form not in FORMS:
-        raise ValueError(f"unknown text form {form!r}; one of {', '.join(FORMS)}")
+        raise ValueError(f"unknown text form {form!r}; expected one of {', '.join(FORMS)}")
     if form == "asm":
         if locations:
             raise ValueError("PTO-AS has no locations")

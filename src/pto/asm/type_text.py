@@ -39,7 +39,7 @@ from .affine_text import AffineTextError, parse_affine_map
 
 
 class TypeTextError(Exception):
-    """A bad type text: code, message, the offending part (start, end in the text) and a way out."""
+    """A bad type text: code, message, the offending part (start, end in the text), and help."""
 
     def __init__(self, message: str, part: tuple[int, int], help: str = "", code: str = "PTO-E0110",
                  expected: str = "", got: str = "") -> None:  # fmt: skip
@@ -134,7 +134,7 @@ class _Body:
                 lead = len(raw) - len(raw.lstrip())
                 self.parts.append((raw.strip(), at + start + lead))
                 start = i + 1
-        if start <= len(body):  # brackets do not match: the rest is one part, which is not a valid type
+        if start <= len(body):  # brackets do not match: take the rest as one part, which is not a valid type
             self.parts.append((body[start:].strip(), at + start))
         if len(self.parts) == 1 and not self.parts[0][0]:
             self.parts = []

@@ -123,8 +123,9 @@ class FormatWriter:
         return f" loc({StrAttr(op.loc.source.name)}:{line}:{column})"
 
     def region(self, region: Region, entry_args: bool = True, hide: str = "") -> str:
-        """Return `{ ... }`; without `entry_args` the head has shown those of the first block. `hide` is a
-        bare terminator to leave out."""
+        """Return `{ ... }`; without `entry_args`, the head of the operation has shown the arguments of the
+        first block. `hide` is the terminator to leave out if it has no operands.
+        """
         lines = ["{"]
         self.depth += 1
         with self.scope():

@@ -35,8 +35,8 @@ class FileBuilder:
     def __init__(self, file: File) -> None:
         self.file = file
         self._left = _ALLOWANCE + _TEXT_PER_BYTE * len(file.data)
-        self._types: dict[int, Type] = {}  # by string id: several ids may share a text
-        self.length: dict[Type, int] = {}  # of the text of each type
+        self._types: dict[int, Type] = {}  # by string id; several ids may have the same text
+        self.length: dict[Type, int] = {}  # length of the text of each type
         self._dicts: dict[int, dict[str, Attribute]] = {}
         self._errors = Parser(Source("", ""))  # the parser that from_generic reports through
 
@@ -75,7 +75,7 @@ class FileBuilder:
         places = dict(raw.extra)
         total = len(raw.functions) + len(raw.extra)
         if len(places) != len(raw.extra) or max(places) >= total:
-            self.fail("PTO-E1208", "bad position of a module-level operation", raw.extra[0][1].at)
+            self.fail("PTO-E1208", "invalid position of a module-level operation", raw.extra[0][1].at)
         scope = _Scope(self)
         body.ops = []
         for k in range(total):
@@ -188,7 +188,7 @@ class _Scope:
     def __init__(self, builder: FileBuilder) -> None:
         self.b = builder
         self.values: list[Value] = []
-        self._region_of: list[Region] = []  # of each value
+        self._region_of: list[Region] = []  # the region of each value
         self._pending: list[tuple[Operation, RawOp]] = []  # outer operations first, in the order of their ids
 
     @property
@@ -292,7 +292,7 @@ class _Scope:
             or args > len(op.operands)
             or max(numbers[::2]) >= len(blocks)
         ):
-            self.b.fail("PTO-E1214", f"{op.name}: bad branch targets", raw.at)
+            self.b.fail("PTO-E1214", f"{op.name}: invalid branch targets", raw.at)
         at = len(op.operands) - args
         passed = op.operands[at:]
         op.operands = op.operands[:at]

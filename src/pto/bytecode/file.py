@@ -106,7 +106,7 @@ def _container(file: File) -> None:
         r.fail(
             "PTO-E1201",
             "missing the magic number of PTO bytecode",
-            help="bytecode starts with the bytes 'PTOBC' and 0",
+            help="expected the bytes 'PTOBC' and 0 at the start of the file",
         )
     r.at = 6
     version, flags, length = r.u16(), r.u16(), r.u32()
@@ -116,7 +116,7 @@ def _container(file: File) -> None:
             got=f"version {version}, flags {flags}", help="read it with the version of pto that wrote it",
         )  # fmt: skip
     if length != r.end - r.at:
-        got = f"the header says {length} bytes, the file has {r.end - r.at}"
+        got = f"the header declares {length} bytes, the file has {r.end - r.at}"
         r.fail(
             "PTO-E1203",
             "payload length does not match the file",

@@ -65,7 +65,7 @@ class Reader:
 
     def uleb(self) -> int:
         at = self.at
-        if at < self.end and self.data[at] < 0x80:  # nearly all numbers of a file
+        if at < self.end and self.data[at] < 0x80:  # fast path for nearly all numbers of a file
             self.at = at + 1
             return self.data[at]
         return self._leb(signed=False)
@@ -112,7 +112,7 @@ class Reader:
         start = self.at
         value = self.uleb()
         if not first <= value < first + size:
-            known = f"{first} .. {first + size - 1}" if size else "none: the table is empty"
+            known = f"{first} .. {first + size - 1}" if size else "no id: the table is empty"
             self.fail("PTO-E1208", f"{of} id {value} is out of range", start, expected=known, got=str(value))
         return value
 

@@ -101,7 +101,8 @@ class Argument:
             self.values += [self.values[0].copy() for _ in range(self.count - 1)]
             if self.count > 1 and self.text.startswith("@+"):
                 self._bad(
-                    "all ranks would be written to one file", f"name one file per rank: @+FILE{RANK}.npy"
+                    "cannot write the arrays of all ranks to one file",
+                    f"name one file per rank: @+FILE{RANK}.npy",
                 )
 
     def _read(self, path: str) -> Any:
@@ -169,7 +170,7 @@ class Argument:
                 if os.path.exists(text):
                     hint = f"did you mean the array in the file: '@{text}'?"
                 elif ":" in text:
-                    hint = "a fresh array is TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
+                    hint = "write a new array as TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
                 return self._bad("expected an array or a number", hint)
         self.values = [value] * self.count
 

@@ -27,7 +27,8 @@ def main(arguments: Sequence[str]) -> int:
         nargs="?",
         choices=("show", "clear", "prune"),
         default="show",
-        help="show (default), clear: remove everything, prune: remove the least recently used entries",
+        help="show (default): print folder and size; clear: remove everything; prune: remove the least "
+        "recently used entries",
     )
     p.add_argument(
         "--max",
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _shared() -> str:
-    """The folder of the shared cache; empty if there is none, or others can write it."""
+    """Return the folder of the shared cache; empty if there is none, or if other users can write to it."""
     found = cache.shared()
     return str(found[0]) if found else ""
 

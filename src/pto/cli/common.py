@@ -99,7 +99,7 @@ def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
 
 
 def add_depth(p: argparse.ArgumentParser) -> None:
-    """Add the options that say how much the sanitizers of a graph check; knobs are their defaults."""
+    """Add the options for the amount of checking of a graph; the knobs give their defaults."""
     p.add_argument(
         "--sample",
         type=_sample,
@@ -110,7 +110,7 @@ def add_depth(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--strict-undef",
         action="store_true",
-        help="undef: also report undefined data that is stored to tensors between tasks and has no effect "
+        help="undef: also report undefined data in tensors between tasks that has no effect "
         "(default: PTO_STRICT_UNDEF)",
     )
 
@@ -354,8 +354,8 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            # Otherwise a file that is opened later would get this number. Access to this one fails, as for a
-            # closed file.
+            # Otherwise a file that is opened later would get the number of this stream. Access to this file
+            # fails, as for a closed one.
             taken = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
             os.set_inheritable(taken, True)
     sys.stdin = sys.stdin or open(0, closefd=False)

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         "show",
         prog="pto cost show",
         help="list machines, and the parameters of one with their evidence",
-        description="List machines, and show the parameters of one of them with their evidence.",
+        description="List machines, or show the parameters of one machine with their evidence.",
         examples="  pto cost show a5",
     )
     shown.add_argument(
@@ -218,7 +218,7 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
 
     name = line["program"]
     path = os.path.join(folder, name)
-    if not os.path.isfile(path):  # otherwise a table could name a device, and reading would not end
+    if not os.path.isfile(path):  # a table could name a device file, and reading that would not end
         raise ValueError(f"cannot read '{path}': it is not a file")
     module = parse(path)
     values = [Argument(text) for text in (line.get("args") or "").split()]
@@ -228,7 +228,7 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
     launchable = plain(module, line.get("entry") or None, "reference")
     dry = depends_on_data(module) is None
     blocks = int(line.get("blocks") or 1)
-    if not 0 < blocks <= 1 << 10:  # while it is timed, each block has its own memory
+    if not 0 < blocks <= 1 << 10:  # each block has its own memory while the program is timed
         raise ValueError(f"expected 1 to 1024 blocks, got {blocks}")
     result = launchable(*[a.values[0] for a in values], blocks=blocks, timeline=found, dry=dry)
     timeline = result.timeline

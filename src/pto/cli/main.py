@@ -20,7 +20,8 @@ VERBS = {
     "python": "run unmodified Python programs that import pypto or simpler; folders of them, with a report",
     "tune": "search compile-time parameters of a kernel, ranked by the cost model",
     "check": "verify programs without a run: legality, structure, flags, tile memory",
-    "prove": "prove bounds, flags and races for all values of parameters, or show values that fail",
+    "prove": "prove for all values of parameters that bounds, flags and races are right, or show values "
+    "that fail",
     "fix": "insert the flags and barriers that sanitizers suggest",
     "fmt": "format programs; the form, aliases and comments stay",
     "lsp": "serve editors: diagnostics, pages, completion (Language Server Protocol)",

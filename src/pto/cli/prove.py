@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     p = CommandParser(
         "pto prove",
         "Prove that a kernel has no error of these kinds, for all values of its parameters, or show values "
-        "that cause one. Exit status: 0 proved, 1 refuted, 3 something is not decided.",
+        "that cause one. Exit status: 0 proved, 1 refuted, 3 undecided.",
         _EXAMPLES,
     )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")

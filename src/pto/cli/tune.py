@@ -136,7 +136,7 @@ def _arguments(texts: Sequence[str]) -> list[Any]:
 
 
 def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
-    """Return the table as lines, and how many choices were skipped for which reason."""
+    """Return the lines of the table, and the number of skipped choices by reason."""
     from ..trials import TIMED
 
     timed = [o for o in outcomes if o.status == TIMED]

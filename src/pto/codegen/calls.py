@@ -45,8 +45,8 @@ class CallOverload(Record):
     check: Check
     forms: tuple[tuple[Form, Call], ...]
     args: tuple[str, ...]  # without trailing scratch
-    scratch: int  # the largest number of trailing scratch tiles
-    overloaded: bool  # the name also has calls with other arguments
+    scratch: int  # the maximal number of trailing scratch tiles
+    overloaded: bool  # there are calls of the same name with other arguments
     fewest: int  # all argument lists of this name
     numbers: frozenset[int]  # arguments that are numbers in some calls of this name
 
@@ -60,7 +60,7 @@ class CallOverload(Record):
 
     @cached_property
     def template_list(self) -> list[str]:
-        """Return the longest list of template arguments; the others are its beginnings."""
+        """Return the longest list of template arguments; all other lists are prefixes of it."""
         return max((_words(call.types) for _, call in self.forms), key=len)
 
     def is_scratch(self, name: str) -> bool:
@@ -159,7 +159,7 @@ def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
     params: list[str] = []
     conditions: list[str] = []
     handed: list[str] = []
-    starts = True  # so far: places after tiles begin at 0 by default
+    starts = True  # True so far: positions after tiles are 0 by default
     for k, text in enumerate(made.args):
         found = re.fullmatch(r"(?:\((\w+)\) )?\$(\w+)", text)
         assert found, f"{made.row.name}: {text} has no frame"
@@ -182,7 +182,9 @@ def _parameters(made: CallOverload) -> tuple[list[str], list[str], list[str]]:
 
 
 def traced(row: Row, args: Iterable[str], given: Iterable[Attr] = ()) -> Iterator[str]:
-    """Yield the line of a frame that traces a call: its arguments, and attributes of its template."""
+    """Yield the line of a frame that traces a call, with its arguments and the attributes among its template
+    arguments.
+    """
     operands = [n for n in args if n not in row.attr_index]
     attrs = [*(n for n in args if n in row.attr_index), *(a.name for a in given)]
     form = " ".join([row.name, *operands]) + ":" + "".join(f" {name}" for name in attrs)
@@ -251,7 +253,7 @@ def _given(made: CallOverload) -> list[Attr]:
 
 
 def _checked(made: CallOverload) -> Iterator[str]:
-    """Yield the attributes for the check; those that the call lacks have their defaults."""
+    """Yield the attributes for the check; attributes that the call lacks have their defaults."""
     given = {attr.name for attr in _given(made)}
     for name in made.check.attrs:
         yield name if name in given else made.check.defaults[name]

@@ -54,7 +54,7 @@ class Check(Record):
     """The check of a row for some of its overloads."""
 
     row: Row
-    name: str  # of the function
+    name: str  # name of the function
     call: Call
     forms: tuple[Form, ...]
     # operands with known types
@@ -263,7 +263,7 @@ class _Known(ast.NodeTransformer):
         self.there, self.scratch, self.attrs = there, scratch, attrs
 
     def rules(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        """Yield the rules that may be broken, in the order of reports, with their own code."""
+        """Yield the rules that a call may break, in the order of reports, each with its code."""
         for rule in sorted(rules, key=stage_of):
             guard, expr = self._simplified(rule.when or "True"), self._simplified(rule.expr)
             if guard == "False" or expr == "True" or not _owners(expr) <= self.there:
@@ -348,7 +348,7 @@ class Assertion(Record):
     condition: str
     code: str
     message: str
-    on: tuple[str, ...] = ISAS  # columns with this condition
+    on: tuple[str, ...] = ISAS  # legality columns with this condition
     tiles: tuple[str, ...] = ()  # operands to check only if they are tiles
     # for a check at run time: values to report, with their words
     shown: tuple[tuple[str, str], ...] | None = None
@@ -380,7 +380,9 @@ def functions(given: Iterable[Check]) -> Iterator[str]:
 
 
 def _shared(asserted: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Assertion]]:
-    """Return shared assertions by the names of their checks; a few of two checks are not shared."""
+    """Return shared assertions by the names of their checks. Assertions whose sharing would save few lines
+    are not shared.
+    """
     users: dict[Assertion, list[str]] = {}
     for name, found in asserted.items():
         for one in found:
@@ -424,7 +426,7 @@ def _lines(check: Check, found: list[Assertion]) -> Iterator[str]:
 
 
 def _asserted(check: Check, found: Iterable[Assertion]) -> Iterator[str]:
-    """Yield assertions of one column set; those for tiles only are apart."""
+    """Yield the assertions of one set of columns; assertions only for tiles come separately."""
     for tiles, group in groupby(found, key=lambda a: a.tiles):
         if tiles:
             yield f"  if constexpr ({' && '.join(f'is_tile_data_v<{type_of(n)}>' for n in tiles)}) {{"
@@ -483,7 +485,7 @@ def _element_types(check: Check) -> Iterator[Assertion]:
 
 
 def _alike(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield columns with the same value, together."""
+    """Yield the groups of columns that have the same value."""
     for value in dict.fromkeys(values[isa] for isa in ISAS if isa in values):
         yield tuple(isa for isa in ISAS if values.get(isa) == value), value
 
@@ -491,15 +493,16 @@ def _alike(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
 def _elsewhere(values: dict[str, Any], on: tuple[str, ...]) -> set[Any]:
     """Return the values of other targets; no other target has them if a program is for the simulator."""
     if "cpu" in on and len(on) > 1:
-        return set()  # all have the same values
+        return set()  # all targets have the same values
     return (
         set[Any]().union(*(values.get(isa, ()) for isa in ISAS if isa != "cpu")) if on != ("cpu",) else set()
     )
 
 
 def _without_scratch(combos: Combos) -> Combos:
-    """Return combinations without the columns of scratch tiles, which C++ calls ignore, and of values copied
-    bit for bit: signless in the text, they have either sign in C++."""
+    """Return combinations without the columns of scratch tiles, which C++ calls ignore. Leave out values that
+    are copied bit for bit, too: they are signless in the text, and have either sign in C++.
+    """
     kept = [k for k, name in enumerate(combos.operands) if name not in ("tmp", "dstVal")]
     return combos.replace(
         operands=tuple(combos.operands[k] for k in kept),
@@ -551,7 +554,7 @@ def asserted(check: Check, rule: Rule) -> Assertion | None:
     return next(_guarded(check, rule, "", rule.code, rule.msg), None)
 
 
-#: Rules that many operands share: an example, its condition over all operands, and its message.
+#: Rules that many operands share: an example, the condition over all operands, and the message.
 _SHARED = (
     (re.compile(r"(\w+)\.loc == (\w+)"), "all_in<TileType::{1}, {0}>()",
      "expects {0} to be in the {1} address space", "loc"),
@@ -586,7 +589,7 @@ def _rules(check: Check) -> Iterator[Assertion]:
 
 
 def _by_columns(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield rules; rules that differ only in their columns are merged."""
+    """Yield rules; merge rules that differ only in their columns."""
     columns: dict[Rule, set[str]] = {}
     for rule in rules:
         columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
@@ -599,14 +602,16 @@ def _message(rule: Rule) -> str:
 
 
 def _is_plain(check: Check, name: str, shared: int) -> bool:
-    """Return True if a shared rule applies to an operand and its partner: always a tile, or any kind."""
+    """Return True if a shared rule applies to an operand and its partner: the operand is always a tile, or
+    may be of any kind.
+    """
     if name not in check.classes:
         return name not in {o.name for o in check.row.operands} and not name.islower()
     return check.classes[name] == ("tile",) or _SHARED[shared][3] == "dtype"
 
 
 def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) -> Iterator[Assertion]:
-    """Yield a condition, or that of the rule, where the rule applies; nothing if types do not decide."""
+    """Yield the condition (or that of the rule) where the rule applies; nothing if types do not decide."""
     scope = Scope(check.classes, check.attrs)
     first = next(iter(check.classes))
     try:
@@ -634,7 +639,9 @@ def _asked_of_values(check: Check) -> Iterator[Assertion]:
 
 
 def asked_of(check: Check, rule: Rule) -> Assertion | None:
-    """Return the run-time check for a rule; None if it needs no value, or more than values."""
+    """Return the run-time check for a rule; None if the rule needs no value, or cannot be checked from
+    values.
+    """
     if rule.written:
         return None
     scope = Scope(check.classes, check.attrs, check.scalars)

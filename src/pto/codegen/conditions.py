@@ -3,9 +3,9 @@
     scope = Scope(classes={"dst": ("tile",), "src": ("tile", "conv_tile")}, attrs={"grp_axis": ..})
     scope.condition("src.cols * src.bytes % 32 == 0")  # Src::Cols * bits_of<typename Src::DType> % 256 == 0
 
-A fact that a type lacks (such as a run-time number) raises `Open`: the rule is not for the compiler. A valid
-region may be part of the type; if not, the rule passes, as in the verifier. A scope with `numbers` covers
-values, too: `n.const <= dst.v_row` is `as_number(n) <= v_row(dst)`.
+A fact that a type lacks (such as a run-time number) raises `Open`, because the compiler cannot decide the
+rule. A valid region may be part of the type; if not, the rule passes, as in the verifier. A scope with
+`numbers` also translates values: `n.const <= dst.v_row` is `as_number(n) <= v_row(dst)`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class TemplateAttribute(Record):
 
 
 class Number(Record):
-    """A number: the value of `text` divided by `scale`, so that bytes of 4-bit elements stay whole."""
+    """A number: the value of `text` divided by `scale`, so that the bytes of 4-bit elements stay whole
+    numbers.
+    """
 
     text: str
     scale: int = 1
@@ -65,7 +67,7 @@ class Number(Record):
 
 
 def _scaled(a: Number, b: Number) -> tuple[str, str, int]:
-    """Convert two numbers to texts with one scale."""
+    """Convert two numbers to texts with a common scale."""
     if a.scale == b.scale:
         return a.text, b.text, a.scale
     return a.times(b.scale), b.times(a.scale), a.scale * b.scale
@@ -102,7 +104,7 @@ class Scope:
     ) -> None:
         self.classes, self.attrs = classes, attrs
         self.numbers = numbers  # scalar operands of a call that runs; None if types alone decide
-        self.met: dict[str, str] = {}  # expressions over values, with their words
+        self.met: dict[str, str] = {}  # expressions over values, with their names in messages
         self.static: set[str] = set()  # valid extents that must be part of types
         self.tiles: set[str] = set()  # operands of several kinds that must be tiles
 

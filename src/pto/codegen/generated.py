@@ -67,7 +67,8 @@ def run_time_check(
 ) -> Iterator[str]:
     """Yield the lines of a check at run time, which reports its message and the values that it compared."""
     inside = indent + "    "
-    if "<" in condition and "," in condition:  # else its commas separate arguments of the macro
+    # parenthesize it, because its commas would separate arguments of the macro
+    if "<" in condition and "," in condition:
         condition = f"({condition})"
     yield from filled(f"{indent}PTO_CHECK(", f'{condition}, "{code}",', inside)
     got = ", ".join(f"{words} = %lld" for _, words in values)
@@ -97,8 +98,9 @@ def _cut(text: str, room: int) -> list[str]:
 
 
 def write(files: Mapping[Path, Callable[[], str]], args: Sequence[str]) -> int:
-    """Write files, or with `--check` report those that are out of date. A file with the same text keeps its
-    time, so that nothing is built again."""
+    """Write files, or with `--check` report those that are out of date. A file whose text has not changed
+    keeps its time stamp, so that the build does nothing.
+    """
     status = 0
     for target, generate in files.items():
         text = generate()

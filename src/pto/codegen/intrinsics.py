@@ -2,7 +2,7 @@
 
 A tile row with an expression becomes a struct with the expression in C++, over the operators of
 core/numbers.hpp, and the intrinsic, an overload for each order of its operands, which calls the checks of the
-row (`codegen/legality.py`). Of other rows `codegen/calls.py` generates the call only.
+row (`codegen/legality.py`). For other rows, `codegen/calls.py` generates only the call.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
 
 
 def _scalar_type(row: Row, scalar: Operand, tile: str) -> str:
-    """Return the type of a scalar: an element, converted from a float identically on all machines."""
+    """Return the type of a scalar: an element. The conversion from a float is the same on all machines."""
     casts = scalar.kind == "float" and any(
         not DTYPES[t].is_float for found in row.dtypes.values() for t in found
     )

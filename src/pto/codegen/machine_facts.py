@@ -53,7 +53,7 @@ def _targets() -> Iterator[str]:
     yield f"#define PTO_BY_TARGET_({names}) pto::detail::most({names})"
     yield "#define PTO_ISA_OPEN"
     word = "elif"
-    for p in reversed(named):  # the general ones last
+    for p in reversed(named):  # the general profiles last
         yield f"#{word} defined({p.macro})"
         yield f"#define PTO_BY_TARGET_({names}) {p.name}"
         yield f"#define PTO_ISA_{p.isa.upper()}"

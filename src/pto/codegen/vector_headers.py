@@ -149,8 +149,9 @@ def _macro(row: Row, name: str, call: _Call, expression: meaning.Expression) -> 
 
 
 def _traced(row: Row, name: str, call: _Call) -> str:
-    """Return the trace line of a call. Lanes that keep their values are not operands of the row: such a call
-    has no trace, and its result is taken as it is."""
+    """Return the trace line of a call. Lanes that keep their values are not operands of the row. A call with
+    such lanes has no trace; its result is read from its register.
+    """
     sources = [source.partition(".")[0] for source in call.sources]
     operands = [*([call.start] if call.start else []), *sources, call.mask]
     mode = f" cmp_mode={name.rpartition('_')[2]}" if name != row.name else ""

@@ -41,7 +41,7 @@ _ROOTS = (".git", "pyproject.toml")
 _AGAIN = 8
 #: Seconds for a process to end by itself.
 _ENDING = 2.0
-#: What the time before an event was spent on; else it is the start, or the rest.
+#: The phase that ends with an event. Other time belongs to the start, or to the rest.
 _PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run"}
 #: Variables with the number of threads of a program and its libraries.
 _THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -147,7 +147,7 @@ class _Options:
     timeout: float
     platform: str
     devices: str
-    threads: int = 1  # of each program
+    threads: int = 1  # threads of each program
     stop: threading.Event = field(default_factory=threading.Event)
 
 

@@ -67,7 +67,9 @@ class Access:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Return the first touched byte of the buffer and the byte after the last; equal without any."""
+        """Return the first touched byte of the buffer and the byte after the last one. Both are equal if no
+        byte is touched.
+        """
         if self.region is not None:
             return self.region.bounds
         base, bits, nibble = start_of(self.place)

@@ -21,7 +21,9 @@ from .ranks import RankContext, Window, World
 
 
 class Windows:
-    """The windows of all ranks in the memory of a launch. `base` is the address of rank 0 for kernels."""
+    """The windows of all ranks in the memory of a launch. `base` is the address that kernels see for the
+    windows of rank 0.
+    """
 
     def __init__(self, world: World, gm: GlobalMemory, base: int = WINDOWS_BASE) -> None:
         self.world = world
@@ -104,8 +106,9 @@ class Binding:
         ]  # fmt: skip
 
     def _spread(self, first: list[Any]) -> None:
-        """Spread the values of the first function to all functions: by name those that the launch fills in,
-        in order the others."""
+        """Spread the values of the first function to all functions. Values that the launch fills in are
+        matched by name, the others by position.
+        """
         named = [(p.name, value) for p, value in zip(self.kernel.args, first, strict=True)]
         of = {name: value for name, value in named if name in SPMD}
         given = [value for name, value in named if name not in SPMD]

@@ -46,7 +46,7 @@ def has_compiled() -> bool:
 def loops() -> Any:
     """Return the compiled module."""
     if _native is None:
-        raise ImportError("the compiled module pto._native is not there; build it with `make setup`")
+        raise ImportError("missing compiled module pto._native; build it with `make setup`")
     return _native
 
 

@@ -114,16 +114,16 @@ def check_options(
     """Check options of the caller, with errors that name them."""
     for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
+            raise ValueError(f"expected a whole number from {least} on for {name}, got {value!r}")
     if timeout is not None and not (
         isinstance(timeout, int | float) and not isinstance(timeout, bool) and 0 < timeout < 1e9
     ):
-        raise ValueError(f"timeout is a number of seconds above 0, got {timeout!r}")
+        raise ValueError(f"expected a number of seconds above 0 for timeout, got {timeout!r}")
     if subblocks not in (None, 1, SUBBLOCKS):
-        raise ValueError(f"subblocks is 1 or {SUBBLOCKS}, got {subblocks!r}")
+        raise ValueError(f"expected 1 or {SUBBLOCKS} for subblocks, got {subblocks!r}")
     if not isinstance(memory_map, bool):
         raise ValueError(
-            f"memory_map is True or False, got {memory_map!r}; the result's memory_map can be drawn"
+            f"expected True or False for memory_map, got {memory_map!r}; the result's memory_map can be drawn"
         )
 
 

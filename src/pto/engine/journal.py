@@ -16,8 +16,10 @@ from ..isa.record import Record
 
 
 class JournalEvent(Record):
-    """One event: `what` is reading, parsed, lowered, run, checked or finding, and `program` the called
-    program; or `what` is device, and `program` the requested platform. `text` says what was checked."""
+    """One event. For the events reading, parsed, lowered, run, checked and finding (`what`), `program` is the
+    called program; for the event device, it is the requested platform. `text` lists the checks that were
+    made.
+    """
 
     what: str
     program: str

@@ -64,13 +64,13 @@ def plain(
 ) -> Launchable:  # fmt: skip
     """Return the same kernel, but ignore PTO_SANITIZE."""
     if engine not in (None, *ENGINES):
-        raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")
+        raise ValueError(f"unknown engine {engine!r}; expected one of {', '.join(ENGINES)}")
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
     if not kind:
         if not isinstance(module, str | os.PathLike):
             own = "; call it, or its `run`" if hasattr(module, "interpret") else ""
             raise TypeError(
-                "kernel takes a module, a program as a path or text, or the path of C++, a library or an "
+                "expected a module, a program as a path or text, or the path of C++, a library or an "
                 f"image, got {type(module).__name__}{own}"
             )
         module, kind = parse(module), "module"

@@ -56,7 +56,7 @@ class Buffer:
         self.base = base
         self.limit = data.size if limit is None else limit
         self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
-        #: Data of sanitizers, by their own keys.
+        #: Data of sanitizers, each under its own key.
         self.shadows: dict[str, Any] = {}
         #: True if the contents came from outside, and thus count as defined.
         self.given = space == "gm"
@@ -273,9 +273,9 @@ class Tile:
         self.storage: Storage | None = None  # the address from the program
         self.slot: Any = None  # the data that a FIFO instruction bound to it
         self.edge: tuple[Tile, int, int] | None = (
-            None  # for a window that leaves its source: its position there
+            None  # only for a window that leaves its source: its position in the source
         )
-        #: The last requested region and the facts from it: instructions often request the same again.
+        #: The last requested region and the facts from it: instructions often request the same region again.
         self.cut: tuple[tuple[Any, ...], Region] | None = None
 
     @property
@@ -390,7 +390,7 @@ class ConvTile:
 
 
 class View:
-    """A strided window of global memory (or of a FIFO slot): pointer, extents and strides in elements."""
+    """A strided window of global memory (or of a FIFO slot): its pointer, extents and strides in elements."""
 
     __slots__ = ("buffer", "cut", "dims", "dtype", "five", "layout", "name", "offset", "strides", "whole_of")
 

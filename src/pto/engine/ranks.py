@@ -36,8 +36,8 @@ WINDOW_BYTES = 200 << 20
 #: Offset of windows in the memory of their rank.
 WINDOW_ALIGN = 32
 
-#: Size of the structure in words of 8 bytes: two of a work space, rank and number of ranks (4 bytes each),
-#: bytes of a window, then the address of each window, once for reading and once for writing.
+#: Size of the structure in words of 8 bytes: two words of a work space; rank and number of ranks (4 bytes
+#: each); bytes of a window; then the address of each window, once for reading and once for writing.
 CONTEXT_WORDS = 4 + 2 * MOST_RANKS
 _RANK, _BYTES, _FIRST = 2, 3, 4
 
@@ -112,18 +112,21 @@ class Member(Protocol):
         ...
 
     def all(self, mine: bytes, most: int = SHORT) -> list[bytes]:
-        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
-        `most` bytes."""
+        """Send a message to all ranks, and return the messages of all ranks once all have been sent. Refuse a
+        message of more than `most` bytes.
+        """
         ...
 
 
 class World:
-    """A number of ranks that run together, and their windows, which stay from launch to launch. With `member`
-    this process is one of the ranks: every process makes the same world, with the same launches."""
+    """A number of ranks that run together, and their windows, which keep their contents between launches.
+    With `member` this process is one of the ranks: every process makes the same world, with the same
+    launches.
+    """
 
     def __init__(self, ranks: int, window_bytes: int = WINDOW_BYTES, member: Member | None = None) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
-            raise ValueError(f"there are 1 to {MOST_RANKS} ranks, got {ranks!r}")
+            raise ValueError(f"expected 1 to {MOST_RANKS} ranks, got {ranks!r}")
         self.ranks = ranks
         #: Bytes from the memory of one rank to that of the next.
         self.stride = -(-window_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -151,8 +154,8 @@ class World:
         size = int(np.prod(dims, dtype=object)) * array_of(found.name).itemsize
         if made.offset + size > self.stride:
             raise ValueError(
-                f"windows of {made.offset + size} bytes, but a rank has {self.stride} for them: "
-                "ask for more with window_bytes"
+                f"cannot place windows of {made.offset + size} bytes: a rank has {self.stride} bytes for "
+                "them; pass a larger window_bytes"
             )
         self.used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
         self.windows.append(made)
@@ -190,7 +193,7 @@ class World:
         `kernel.run`."""
         given = [args(rank) for rank in range(self.ranks)] if callable(args) else list(args)
         if len(given) != self.ranks:
-            raise ValueError(f"arguments for {len(given)} ranks, but there are {self.ranks}")
+            raise ValueError(f"expected arguments for {self.ranks} ranks, got them for {len(given)}")
         return kernel.run(*given, ranks=self, **options)
 
     def __repr__(self) -> str:

@@ -193,7 +193,7 @@ class Region:
         return Region(self.base, *axes, 8) if axes is not None else None
 
     def fill(self, data: Array, value: Array) -> None:
-        """Write one element everywhere."""
+        """Write one value to all elements."""
         found = self.view(data, value.dtype)
         if found is not None:
             found[...] = value

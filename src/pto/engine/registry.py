@@ -51,8 +51,10 @@ class Request(Record):
 
 
 class Engine(Record):
-    """One entry. `options` are launch options that not every engine has, by their names in Python; `checked`
-    means that a kernel can be compiled with checks; `subblocks` are vector cores of a mixed kernel."""
+    """One entry. `options` are the launch options that this engine has and some engine lacks, by their names
+    in Python; `checked` means that a kernel can be compiled with checks; `subblocks` are vector cores of a
+    mixed kernel.
+    """
 
     name: str
     doc: str  # the way of execution, for the help of `pto run --engine`
@@ -60,9 +62,9 @@ class Engine(Record):
     takes: tuple[str, ...] = ("module",)
     options: tuple[str, ...] = ("subblocks",)
     compiles: bool = False
-    required: bool = False  # True if the tools are of little use without it
-    remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
-    remark: str = ""  # "module:function": the addition of `pto doctor` to a kernel that ran
+    required: bool = False  # True if most tools need this engine
+    remembers: str = ""  # "module:function", called with a text, options and a function that makes the kernel
+    remark: str = ""  # "module:function": returns a remark for `pto doctor` about a kernel that ran
     #: Replacements for options that it does not have.
     instead: Mapping[str, str] = {}
 
@@ -182,7 +184,7 @@ def kind_of(path: object) -> str:
 
 
 def refuse(engine: str, given: Mapping[str, object]) -> None:
-    """Report options of a launch that an engine lacks, in an error that names them; default values pass."""
+    """Raise an error that names the options of a launch that an engine lacks; accept default values."""
     names = lacking(engine, given)
     if names:
         raise DiagnosticError([refusal(engine, names, f"{instead_of(names)} for that")])

@@ -11,11 +11,12 @@ class LaunchResult:
     """The diagnostics of a launch, sanitizer reports among them, and its pictures."""
 
     def __init__(self, engine: str = "") -> None:
-        self.engine = engine  # name of the kernel
-        self.task = ""  # for a graph of tasks, the name of the kernel
+        self.engine = engine  # name of the engine
+        self.task = ""  # for a task of a graph, the name of its kernel
         self.diagnostics: list[Diagnostic] = []
         self.checked: frozenset[str] = frozenset()  # sanitizers of the run
-        self.unchecked: dict[str, str] = {}  # kernels that they did not fully observe, with the reason
+        # kernels that the sanitizers did not fully observe, with the reason
+        self.unchecked: dict[str, str] = {}
         self.shadow: Any = None
         self.memory_map: Any = None
         self.timeline: Any = None  # see `perf.timeline`
@@ -32,7 +33,7 @@ class LaunchResult:
 
 
 def sound(result: LaunchResult) -> LaunchResult:
-    """Return a result if nothing is wrong; else raise `DiagnosticError`."""
+    """Return a result without errors; else raise `DiagnosticError`."""
     if not result.ok:
         raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
     return result

@@ -68,7 +68,7 @@ class _Cost(NamedTuple):
     touched: tuple[Range, ...]
 
 
-#: Bits, read values (True if the previous iteration wrote them), written values.
+#: Bits of elements, read values (True if the previous iteration wrote them), written values.
 _Flow = tuple[int, tuple[tuple[Value, bool], ...], tuple[Value, ...]]
 
 
@@ -253,7 +253,9 @@ class TimeRecorder(Watcher):
     # -- vecscopes -------------------------------------------------------------------------------------
 
     def _inside(self, scope: Event, plan: _Plan, op: Operation) -> None:
-        """Record an instruction of a vecscope. Masks are made outside its units and cost nothing."""
+        """Record an instruction of a vecscope. Instructions that make masks use none of its units and cost
+        nothing.
+        """
         if plan.row is None or (plan.row.effect != "memory" and not _registers(op.results)):
             return
         function = self._scopes.get(scope)
@@ -384,7 +386,7 @@ def _key(args: Mapping[str, object], names: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(key)
 
 
-#: An operand of unknown kind, whose costs are not cached.
+#: Stands for an operand of unknown kind, whose costs are not cached.
 _OTHER = object()
 
 

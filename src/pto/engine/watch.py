@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
 
 class WatchedCore(Protocol):
-    """A core, for watchers: `kind` is cube, vector or mix; `name` is AIC, AIV0, AIV1 or empty; `block` counts
-    in its rank, `index` over the whole launch."""
+    """A core, for watchers: `kind` is cube, vector or mix; `name` is AIC, AIV0, AIV1 or empty; `block` is its
+    number in its rank, `index` its number in the whole launch.
+    """
 
     profile: Profile
     rank: int
@@ -216,7 +217,7 @@ class Watcher:
 
     def reached(self, core: WatchedCore, op: Operation) -> None:
         """The scalar unit, or a vecscope, comes to an operation without an event: arithmetic, a descriptor,
-        control flow. Programs are lowered anew for watchers with this hook."""
+        control flow. Programs are lowered again for watchers with this hook."""
 
     def vecscope_started(self, event: Event) -> None: ...
 
@@ -303,7 +304,7 @@ class Watchers:
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         for watcher in watchers:
             if not isinstance(watcher, Watcher):
-                raise ValueError(f"watchers takes objects of pto.Watcher, got {watcher!r}")
+                raise ValueError(f"expected objects of pto.Watcher for watchers, got {watcher!r}")
         self.watchers = tuple(watchers)
         self.memory = any([w.memory for w in watchers])
         self.tracks = any([w.tracks for w in watchers])

@@ -91,7 +91,7 @@ class _Ranks:
                     return
 
     def said(self, rank: int) -> str:
-        """Return the state of a rank as text."""
+        """Describe the state of a rank."""
         status = self.processes[rank].poll()
         if status is not None:
             return f"rank {rank} has ended" + (f" with status {status}" if status else "")
@@ -154,7 +154,7 @@ def _watched(all: _Ranks, timeout: float | None) -> list[str]:
             return [*_deaths(statuses), f"{', '.join(left)}: ended, because another rank has failed"]
         if timeout is not None and now - begin > timeout:
             said = ", ".join(all.said(r) for r in range(all.ranks))
-            return [f"not done after {timeout:g} s: {said}"]
+            return [f"not finished after {timeout:g} s: {said}"]
         for rank, process in enumerate(all.processes):
             if statuses[rank] is None and _is_stopped(process.pid):
                 since = stopped.setdefault(rank, now)

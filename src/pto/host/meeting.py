@@ -38,7 +38,7 @@ class RankPlace(Record):
 
     rank: int
     ranks: int
-    name: str  # of the socket
+    name: str  # name of the socket
     spread: bool = False  # True for ranks on several machines
 
 

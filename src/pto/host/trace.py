@@ -132,7 +132,7 @@ class Truncated(Exception):
 def _damaged(at: int, size: int) -> DiagnosticError:
     message = f"the trace of a rank is damaged: wrong checksum of the message at byte {at} of {size}"
     help = (
-        "build the program again with this version of pto; if the error stays, check the disk that holds "
+        "build the program again with this version of pto; if the error persists, check the disk of the "
         "temporary files (TMPDIR)"
     )
     return DiagnosticError([Diagnostic("PTO-E2424", message, help=help)])

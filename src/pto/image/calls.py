@@ -1,8 +1,9 @@
 """The call of an operation: a function of the virtual machine's library, and its arguments.
 
 The library is compiled from the text that `codegen.cpp` emits for one operation, with every value a reference
-and every size of a tile, view or target known at run time only. The text itself is the name of the function:
-a program that needs the function and a library that has it both derive the name here, from the operation.
+and every size of a tile, view or target known at run time only. The text itself is the name of the function.
+This module derives the name from the operation, both for a program that needs the function and for a library
+that has it.
 
     Tile<TileType::Vec, float, ...>& a0; ...; TADD(a0, a1, a2);
 """
@@ -123,7 +124,7 @@ def _enumerator(type: str, text: str) -> int | None:
 
 
 class _Always(dict[Value, Any]):
-    """A mapping in which every value is used and known: by its slot."""
+    """A mapping in which every value is used, and has its slot as a name."""
 
     def __init__(self, of: Callable[[Value], Any]) -> None:
         self._of = of
@@ -162,7 +163,7 @@ class Recorder(CppFunction):
         functions are needed."""
         plain, kept = _plain(op)
         given = plain.operands
-        try:  # numbers as run-time values; some calls have to spell them
+        try:  # try numbers as run-time values first; some calls need them as text
             plain.operands = _unknown(given)
             call = self._call(plain)
         except NoCall:
@@ -181,7 +182,7 @@ class Recorder(CppFunction):
         self.op, self.now, self.here = function, op, op.loc
         self.lines, self.marks = [], []
         self._numbers = 0
-        self._sources: list[tuple[Source, str]] = []  # with their C++ types
+        self._sources: list[tuple[Source, str]] = []  # sources of arguments with their C++ types
         self._at: dict[tuple[Source, str], int] = {}
         self._last: list[str] = []
         known = len(self.unit.problems)
@@ -231,7 +232,7 @@ class Recorder(CppFunction):
             return self.types.open_view(type, self.layout(value))
         if type.kind == "group":
             return f"pto::comm::ParallelGroup<{self.member(value)}>"
-        if isinstance(type, MemRefType | LocalArrayType):  # `lower` replaces them by other values
+        if isinstance(type, MemRefType | LocalArrayType):  # `lower` replaces these by other values
             raise NoCall(f"a value of type {type}")
         return self.types(type)
 
@@ -259,7 +260,7 @@ class Recorder(CppFunction):
 
     def name(self, value: Value, text: str, kind: int = ATOM) -> None:
         """Assign a text to a value after the call, because the call may change values in the text."""
-        if not is_align(value.type):  # `lower` gives both states of a stream one slot
+        if not is_align(value.type):  # `lower` gives all states of a stream the same slot
             self._last.append(f"{self.slot(value)} = {text};")
 
     def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
@@ -349,7 +350,9 @@ def _unknown(values: list[Value]) -> list[Value]:
 
 
 def _between_ranks(f: CppFunction, op: Operation) -> None:
-    """Emit a copy from or to another rank: our call needs no intermediate tiles, which Flow A has to name."""
+    """Emit a copy from or to another rank. Our call needs no intermediate tiles, which `codegen.cpp` has to
+    name.
+    """
     if op.group("ping"):
         f.regular(op)
         return
@@ -364,7 +367,7 @@ _OWN: dict[str, Handler] = {"pto.tput": _between_ranks, "pto.tget": _between_ran
 
 
 def _distinct(values: list[Value]) -> list[Value]:
-    """Return distinct copies of the values: the call is the same if an operand is passed twice."""
+    """Return distinct copies of the values, so that the call stays the same if an operand is passed twice."""
     seen: set[Value] = set()
     return [copy(v) if v in seen or seen.add(v) else v for v in values]
 

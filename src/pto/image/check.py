@@ -8,8 +8,7 @@ instructions, and values only where a value of that kind is.
   values from the image, all other values start as zeros.
 - Numbers are in the ranges of the machine (`operands.NUMBERS`); the root of a group is a member. A tile has
   at most the elements of a memory, a FIFO takes at most some megabytes.
-- A tile that was converted (`vm.rows`) is used by the one call after it, and is converted back (`vm.back`)
-  after that call.
+- Only the next call uses a tile that was converted (`vm.rows`); then the tile is converted back (`vm.back`).
 - Arguments have the kinds of the parameters, because a launch writes them into the frame.
 
 The check does not prove that tiles lie at the right addresses: that is the program's responsibility, as in
@@ -76,7 +75,7 @@ class _Whole(_Failing):
         for name, size in image.capacity:
             if name not in MEMORIES or size > 1 << 32:
                 self.fail(
-                    "unknown memory, or one that is too large",
+                    "unknown memory, or a memory that is too large",
                     expected=", ".join(MEMORIES),
                     got=f"{name[:80]} {size}",
                 )
@@ -112,7 +111,7 @@ class _Whole(_Failing):
         longest = max(range(len(types)), key=lambda n: len(types[n]))
         for n, mine in enumerate(
             given
-        ):  # a launch binds arguments of the first, and passes those of the longest
+        ):  # a launch binds the arguments of the first function, and passes those of the longest
             same = mine == given[0][: len(mine)] or not (n == longest or self.image.dealt)
             if len(mine) > len(given[0]) or not same:
                 self.fail("parameters of the functions do not match")
@@ -151,11 +150,11 @@ class _Check(_Failing):
         self.code: ImageCode = image.codes[number]
         self.starts: set[int] = set()
         self.targets: list[tuple[int, int]] = []  # from, to
-        self.kinds: dict[int, str] = {}  # of values, by their offset in the frame
+        self.kinds: dict[int, str] = {}  # kinds of values, by their offset in the frame
         self.copies: list[tuple[int, int, int, int]] = []  # word, to, from, bytes
         self.pointers: list[tuple[int, int]] = []  # words, or views, which begin with their pointer
         self.turned: dict[int, tuple[int, int]] = {}  # slots of converted tiles: original, bits
-        self.used = False  # True after the call that they were converted for
+        self.used = False  # True after the call for which the tiles were converted
         self.straight: set[int] = set()  # instructions that are not jump targets
 
     def check(self) -> None:
@@ -252,7 +251,7 @@ class _Check(_Failing):
                 self.claim(at, value, kind)
 
     def _turning(self, at: int, name: str, given: tuple[int, ...]) -> None:
-        """Check converted tiles: some conversions, one call, then each of them back."""
+        """Check converted tiles: several conversions, one call, then each tile back."""
         if name == "vm.rows" and not self.used:
             place, tile, bits = given
             if place in self.turned:
@@ -293,7 +292,7 @@ class _Check(_Failing):
                 touching.setdefault(copy[2], []).append(copy)
             self._spread(touching, [offset for offset in touching if offset in self.kinds])
             for at, to, source, size in copies:
-                if source not in self.kinds:  # used by no other instruction
+                if source not in self.kinds:  # no other instruction uses these values
                     self._claim_bytes(at, source, size)
                     self._claim_bytes(at, to, size)
                     self._spread(touching, [source, to])

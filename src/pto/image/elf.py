@@ -28,8 +28,8 @@ MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
 PROGBITS, SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 1, 2, 3, 4, 5, 6, 8, 9, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4
 GLOBAL_OBJECT = 1 << 4 | 1
-#: Limit for the bytes of all names, in sizes of the file. Names may share bytes: a hostile file could make
-#: many long ones.
+#: Limit for the bytes of all names, in sizes of the file. Names may share bytes, so a hostile file could have
+#: many long names.
 _NAMES = 4
 _HELP = "the file is cut or damaged: make it again"
 
@@ -182,7 +182,7 @@ def written(parts: Mapping[str, bytes], symbols: Sequence[ElfSymbol]) -> bytes:
     headers = [bytes(SECTION.size)]
     for name, kind, data, linked, info, align, each in sections:
         out += bytes(-len(out) % align)
-        flags = ALLOC if kind == PROGBITS else 0  # without it nm shows symbols as those of a debugger
+        flags = ALLOC if kind == PROGBITS else 0  # without this flag, nm shows symbols as debugger symbols
         place = len(out), len(data)
         headers.append(SECTION.pack(number[name], kind, flags, 0, *place, linked, info, align, each))
         out += data

@@ -59,7 +59,8 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
         if not is_call(row):
             continue
         for isa in ISAS:
-            if isa == "cpu" and row.name in _HEAVY:  # it accepts all types: other targets have the used ones
+            # cpu accepts all types; other targets have the types that are used
+            if isa == "cpu" and row.name in _HEAVY:
                 continue
             for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
                 module = build(made)
@@ -82,7 +83,7 @@ def usual(programs: Path) -> dict[str, str]:
         for target in (None, "a3", "a5"):
             try:
                 done = lowered(module, target)
-            except DiagnosticError:  # likewise, or for the other target
+            except DiagnosticError:  # an example of an error, or a program for the other target
                 continue
             found.update(_recorded(done.module, done.profile, (op for op in done.module.walk() if op.row)))
     return found
@@ -105,9 +106,9 @@ def calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
     for name, _ in _recorded(module, profile(isa), (op for op in module.walk() if op.row is row)):
         yield name
         if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):
-            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a column-major matrix
+            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # the call for a column-major matrix
         if row.name in ("tload", "tstore") and _COLUMN.search(name):
-            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a column
+            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # the call for a column
 
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:
@@ -140,8 +141,9 @@ def _moved(made: Plan) -> Iterator[Plan]:
 
 
 def _places(type: Type) -> tuple[Type, ...]:
-    """Return a tile in the layouts of its memory: all in L1, the flat ones in UB. A tile of UB may lie in L1,
-    a tile of L0A in L0B."""
+    """Return a tile in the layouts of its memory: all layouts in L1, the flat ones in UB. A tile of UB may
+    lie in L1, a tile of L0A in L0B.
+    """
     if not isinstance(type, TileBufType):
         return (type,)
     if type.loc == "left":
@@ -160,7 +162,9 @@ _SCALAR_KINDS = ("int", "float", "scalar")
 
 
 def _scalars(row: Row, isa: str) -> Iterator[Plan]:
-    """Yield a row of arith or math with every choice of types: one for all operands, one for its result."""
+    """Yield a row of arith or math with every choice of types: one type for all operands, and one for the
+    result.
+    """
     for made in _with_attributes(row, isa):
         open_ = [o for o in row.operands if o.kinds[0] in _SCALAR_KINDS]
         own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALAR_KINDS]
@@ -248,7 +252,7 @@ def _every() -> dict[str, str]:
     found: dict[str, str] = {}
     with ProcessPoolExecutor() as pool:
         for some in pool.map(_some, [names[n : n + 16] for n in range(0, len(names), 16)]):
-            found = {**some, **found}  # a call of two instructions is named for the first
+            found = {**some, **found}  # a call that two instructions share counts for the first
     return found
 
 

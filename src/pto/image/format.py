@@ -35,7 +35,7 @@ KINDS = ("mix", "cube", "vector")
 
 #: Limits of an image.
 MOST_FRAME = 1 << 24
-MOST_FRAMES = 1 << 26  # of all images of a listing: a few digits can ask for a large one
+MOST_FRAMES = 1 << 26  # of all images of a listing, because a few digits can request a large frame
 MOST_WORDS = 1 << 26
 
 
@@ -44,9 +44,11 @@ class ImageCode(Record):
 
     kind: str  # cube, vector or mix
     words: tuple[int, ...]
-    frame: bytes  # its initial content: constants, and zeros
-    arguments: tuple[tuple[int, int], ...]  # offset in the frame, and 1 for a view or 0 for a word
-    places: tuple[tuple[int, int], ...]  # first word of an instruction, and its source location
+    frame: bytes  # the initial content of the frame: constants and zeros
+    # for each argument: its offset in the frame, and 1 for a view or 0 for a word
+    arguments: tuple[tuple[int, int], ...]
+    # for each instruction with a location: its first word, and the location
+    places: tuple[tuple[int, int], ...]
 
 
 class ImageFunction(Record):
@@ -60,15 +62,16 @@ class ImageFunction(Record):
 class Image(Record):
     """A kernel: the code of its cores, and the functions of the library that they call, by name.
 
-    In a file it also has the data of a launch. There a place is the number of an operation of the program, in
-    the order of `Module.walk`; in memory it is a mark of `Module.mark`.
+    In a file it also has the data of a launch. In a file, a place is the number of an operation of the
+    program, in the order of `Module.walk`. In memory, a place is a mark of `Module.mark`.
     """
 
     name: str
     target: str
     calls: tuple[str, ...]
     codes: tuple[ImageCode, ...]
-    functions: tuple[ImageFunction, ...] = ()  # one, or one for the cube core and one for the vector cores
+    # one function, or one for the cube core and one for the vector cores
+    functions: tuple[ImageFunction, ...] = ()
     dealt: tuple[int, ...] = ()  # arguments with a separate part for every block
     subblocks: int = 1  # vector cores of a mixed kernel
     capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that differ from the target

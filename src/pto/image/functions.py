@@ -17,15 +17,15 @@ _MOST, _DEEPEST = 200, 40
 
 
 class Called:
-    """A function that exists once: the jumps to it from its calls, and its returns."""
+    """A function that exists once, with the jumps of its calls and its returns."""
 
     def __init__(self, function: Operation, place: int, results: list[Value]) -> None:
         self.function = function
         self.place = place  # the slot in the frame with the number of the call
         self.results = results
-        self.calls: list[int] = []  # words to set to its first word
+        self.calls: list[int] = []  # words to be set to the first word of the function
         self.returns: list[int] = []  # by number of the call: the word after the call
-        self.end = 0  # the word to set to the code at its end
+        self.end = 0  # the word to be set to the code at the end of the function
 
 
 def small(functions: Mapping[str, Operation]) -> set[Operation]:

@@ -39,7 +39,8 @@ _STATES = frozenset((
 #: Instructions of FIFOs that move elements: the machine waits for the entry, and the executor moves them.
 _MOVING = frozenset(("tpush", "tpop"))
 #: Instructions that need the machine for reasons outside of their rows: they read the identity of their core,
-#: return the address of a tile or of the buffer of a FIFO, end the program, or loop by registers of the core.
+#: return the address of a tile or of the buffer of a FIFO, end the program, or loop by counts in registers of
+#: the core.
 _OTHERS = frozenset((
     "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "tile_buf_addr",
     "import_reserved_buffer", "trap", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_gm_to_cbuf",
@@ -49,8 +50,8 @@ _OTHERS = frozenset((
 def always_compiled(row: Row) -> bool:
     """Return True if the calls of an instruction need compiled functions.
 
-    The executor of the reference engine can perform the others. Vector instructions that set hidden registers
-    (AR, SQZN) are among these: executors find them in the core.
+    The executor of the reference engine can perform the others. These include vector instructions that set
+    hidden registers (AR, SQZN), which executors find in the core.
     """
     if row.name in _MOVING:
         return False

@@ -17,7 +17,7 @@ from .format import ImageReader
 
 MAGIC = b"PTOLINES"
 VERSION = 1
-MOST_LINES = 1 << 20  # the largest number of a line: a text of that many lines is made for it
+MOST_LINES = 1 << 20  # the largest line number; a text with that many lines is made for it
 
 
 class Place(Record):

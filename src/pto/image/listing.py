@@ -41,7 +41,7 @@ from .operands import INSTRUCTIONS, NUMBERS, OWN, operands_of, spread
 HEAD = "pto.image"
 _OPCODES = {name: opcode for opcode, name in NAMES.items()}
 _CALLED = re.compile(r"([A-Za-z_]\w*)(?:<[^()]*>)?\(")
-_BYTES = 8  # of a line of the frame
+_BYTES = 8  # bytes in a line of the frame
 
 
 # -- images to text -----------------------------------------------------------------------------------------
@@ -315,11 +315,11 @@ class _Assembler:
         self.kernels: list[_KernelText] = []
         self.files: list[tuple[str, dict[int, str]]] = []
         self.last: list[int] = []  # the last line of each file
-        self.lines = 0  # of all files
-        self.frames = 0  # bytes of all frames
+        self.lines = 0  # lines of all files
+        self.frames = 0  # total bytes of all frames
         self.names: set[str] = set()
         self.places: dict[int, Place] = {}
-        self.part = "start"  # the part that lines belong to
+        self.part = "start"  # the part to which the current lines belong
 
     def file(self) -> ImageFile:
         every = _lines(self.source)
@@ -510,7 +510,7 @@ class _Assembler:
         self.places[op] = Place(len(self.files) - 1, number, column, length)
 
 
-#: Statements: the parts that may have it, and its reader.
+#: Statements, each with the parts that may have it, and with its reader.
 _STATEMENTS = {
     "kernel": ("start kernel calls code", _Assembler.kernel),
     "capacity": ("kernel", _Assembler.capacity),

@@ -97,8 +97,8 @@ class _TileLives:
             if name == "pto.alloc_tile":
                 self.bits[op.results[0]] = 1 << len(self.tiles)
                 self.tiles.append(op.results[0])
-            return  # a tile of a FIFO is never deferred
-        if any(map(_is_operand, op.results)):  # another name of a tile
+            return  # a copy into a tile of a FIFO is never deferred
+        if any(map(_is_operand, op.results)):  # the operation gives a tile another name
             raise _UnclearAccess
         given = [v for v in op.operands if _is_operand(v)]
         if not given and name not in _PRODUCTS:
@@ -132,7 +132,7 @@ class _TileLives:
             assert isinstance(target, TileBufType)
             whole = (target.v_row, target.v_col) == (target.rows, target.cols)
             source = op.operands[0].type
-            if isinstance(source, ViewType):  # L1 gets at most its elements
+            if isinstance(source, ViewType):  # a copy to L1 writes at most the elements of the tile
                 whole = whole and source.elems == target.rows * target.cols
             return bits.get(op.operands[0], 0), bits[op.operands[-1]] if whole else 0
         return 0, 0

@@ -1,9 +1,8 @@
-"""Loads and pops without a copy: a tile that is only read may borrow the memory of its source.
-
-This is done if it has no observable effect. Such a tile is written by the load or pop only. All its other
-uses read it, in the same block, before any operation could change the source or free the entry. No other tile
-or FIFO overlaps its memory. One condition remains for run time (vm.lent, vm.lend): whether the rows of the
-source are contiguous, as in the tile.
+"""Loads and pops without a copy: a tile that is only read may borrow the memory of its source, if that has no
+observable effect. Such a tile is written by the load or pop only. All its other uses read it, in the same
+block, before any operation could change the source or free the entry. No other tile or FIFO overlaps its
+memory. One condition is checked at run time (vm.lent, vm.lend): the rows of the source must be contiguous, as
+in the tile.
 """
 
 from __future__ import annotations
@@ -128,8 +127,9 @@ def _is_popped(tile: Value) -> bool:
 
 
 def _written_once(region: Region) -> bool:
-    """Return True if a tile that is loaded or popped is the destination of one operation only. This is rare,
-    and skips the other checks for most functions."""
+    """Return True if a tile that is loaded or popped is the destination of one operation only. Few functions
+    have such a tile, so this test saves the other checks for most functions.
+    """
     taken: dict[Value, int] = {}
     todo = [region]
     while todo:

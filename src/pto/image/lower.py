@@ -60,7 +60,7 @@ _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that always hold in program order.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
 
-#: No operand has another slot.
+#: Stands for no operands with other slots.
 _NOWHERE: Mapping[int, int] = {}
 
 Handler = Callable[["Lowering", Operation], None]
@@ -136,17 +136,17 @@ class Lowering(Flow):
         self.frame = bytearray()
         self.slots: dict[Value, int] = {}
         self.places: list[tuple[int, int]] = []
-        self.origins: dict[int, CallOrigin] = {}  # of calls of the library
-        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage of a window of a tile
+        self.origins: dict[int, CallOrigin] = {}  # operations of calls of the library
+        self.pitch: dict[Value, tuple[int, int]] = {}  # by window of a tile: the shape of its storage
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
         self._small: set[Operation] | None = None
         self.called: dict[Operation, Called] = {}  # functions that are not inlined
-        self.starts: dict[Operation, int] = {}  # first words of the lowered ones
+        self.starts: dict[Operation, int] = {}  # first words of the lowered functions
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
-        self.results: list[list[Value]] = []  # the values for their results
+        self.results: list[list[Value]] = []  # the values of their results
         self.inside: list[Operation] = []
         self.tiles: dict[Value, Value] = {}  # memrefs that are declared as a tile
-        self.lives: Lives | None = None  # for deferred copies
+        self.lives: Lives | None = None  # lifetimes for deferred copies
         self.loans: dict[Operation, Value] = {}  # loads and pops that may borrow memory
         self.homes: dict[Value, int] = {}  # tiles of such loads, in their own memory
         self._registers: dict[int, int] = {}
@@ -426,10 +426,11 @@ class Lowering(Flow):
 
     def _call(self, op: Operation) -> ImageCall:
         row = op.row
-        if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell out constants
+        # the names of some of these calls contain constants
+        if row is None or row.set in ("vector", "predicate", "cube", "micro"):
             return self.recorder.call(op)
         types = tuple(v.type for v in (*op.operands, *op.results))
-        if any(t.kind == "group" for t in types):  # its type lacks the type of its members
+        if any(t.kind == "group" for t in types):  # the type of a group lacks the type of its members
             return self.recorder.call(op)
         self.recorder.now = op
         layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))

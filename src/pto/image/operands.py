@@ -28,7 +28,7 @@ VALUES: dict[str, tuple[int, int]] = {
     "register": (256, 64),
     "mask": (32, 8),
     "stream": (64, 8),
-    "group": (16, 8),  # of tensors: offset and number of their views
+    "group": (16, 8),  # a group of tensors: offset and number of their views
     "text": (1, 8),
 }
 
@@ -40,12 +40,12 @@ _CONV = 128
 #: Numbers: kind -> allowed values.
 NUMBERS: dict[str, range | tuple[int, ...]] = {
     "width": (1, 2, 4, 8),  # bytes of an integer
-    "bits": (4, 8, 16, 32, 64),  # of an element
+    "bits": (4, 8, 16, 32, 64),  # bits of an element
     "rank": range(1, 6),
     "depth": range(1, 126),  # dimensions of an array or convolution tile; limit: 254 operands per instruction
-    "length": range(1, 1 << 31),  # of a dimension
+    "length": range(1, 1 << 31),  # length of a dimension
     "members": range(1, 255),
-    "extent": range(1 << 31),  # of a tile
+    "extent": range(1 << 31),  # rows or columns of a tile
     "step": range(1 << 31),  # elements from one row or column to the next
     "box": range(1, 1 << 16),
     "form": range(6),  # layout, as `Form` of core/tile.hpp

@@ -1,4 +1,4 @@
-"""A program as objects. Built by `asm` and `bytecode`, read by everything above."""
+"""A program as objects. `asm` and `bytecode` build them; all other stages read them."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -125,7 +125,8 @@ def as_arith(
     check: Callable[[T], None],
 ) -> T:
     """Compute an expression by operations of `arith` on indices. `check` ends the run if a divisor is not
-    positive; a constant one is (`unusable`)."""
+    positive. Constant divisors have been checked before (`unusable`).
+    """
     if isinstance(e, AffineInput):
         return inputs[e.position]
     if isinstance(e, AffineConstant):

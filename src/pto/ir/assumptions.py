@@ -46,17 +46,18 @@ class Assumption:
         )
 
     def check_names(self, known: Iterable[str]) -> None:
-        """Raise an error for a name that is no parameter."""
+        """Raise an error for a name that is not a parameter."""
         known = list(known)
         for name in self.names:
             if name not in known:
                 hint = did_you_mean(name, known)
                 raise self.wrong(
-                    f"unknown parameter '{name}'", hint or f"the parameters are {', '.join(known) or 'none'}"
+                    f"unknown parameter '{name}'",
+                    hint or f"one of the parameters {', '.join(known) or '(there are none)'}",
                 )
 
     def evaluate(self, values: Mapping[str, Any], operations: Mapping[str, Callable[..., Any]]) -> Any:
-        """Return the condition for values of the parameters, computed by some functions of operations."""
+        """Compute the condition for values of the parameters, with the given functions for operations."""
         found = meaning.function(self._expression, self._operands, operations)
         return found(*[values[n] for n in self.names])
 
@@ -110,8 +111,8 @@ class Assumption:
         return {self.names[self._operands.index(of.name)]: by}
 
 
-#: Comparison -> for a constant on the left: what is added for a limit of the right, and whether it is an
-#: upper one; then the same for a constant on the right.
+#: By comparison, first for a constant on the left and then for one on the right: the number that is added to
+#: the constant to get a limit of the other side, and True for an upper limit.
 _LIMITS: dict[str, tuple[tuple[int, bool], tuple[int, bool]]] = {
     "less": ((1, False), (-1, True)),
     "less_equal": ((0, False), (0, True)),

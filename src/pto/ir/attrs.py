@@ -57,7 +57,9 @@ class FloatAttr(Attribute):
 
 
 def float_text(value: float) -> str:
-    """Return the shortest decimal that reads back as the same double, always with a point and sign-safe."""
+    """Return the shortest decimal that reads back as the same double, always with a point, and with the sign
+    of zero.
+    """
     text = repr(value)
     mantissa, e, exponent = text.partition("e")
     if "." not in mantissa:

@@ -10,7 +10,7 @@ from .core import Module, Operation, Value
 from .multi_tiles import told_as
 from .nesting import BlockStatement, nesting
 
-#: A type of tiles in text, up to its parts, or an alias of one.
+#: A type of tiles in text, up to its parts; or an alias of such a type.
 _TILE = re.compile(r"!pto\.(?:multi_)?tile(?:_buf)?<|!([A-Za-z_]\w*)(?![\w.<])")
 
 

@@ -399,10 +399,12 @@ def _literal(op: Operation) -> int | float | None:
 
 
 def _folded(op: Operation, known: dict[Operation, Numbers | None]) -> Numbers | None:
-    """Fold an operation and those it uses. `known` holds the operations that this call has met."""
+    """Fold an operation and the operations that it uses. `known` has the operations that this call has
+    visited.
+    """
     if op in known or len(known) == _MOST_FOLDED:
         return known.get(op)
-    known[op] = None  # an operation that uses its own result has none
+    known[op] = None  # an operation that uses its own result has no known result
     numbers: list[int | float] = []
     for v in op.operands:
         made = v.owner
@@ -424,8 +426,9 @@ def _folded(op: Operation, known: dict[Operation, Numbers | None]) -> Numbers | 
 def folded(op: Operation, numbers: Sequence[int | float]) -> Numbers | None:
     """Return the results of a scalar operation on integers whose operands are known.
 
-    None stands for an operation that is not folded: one on floats, one that no legal program has, or one
-    whose result the table does not define."""
+    Return None for an operation that is not folded: on floats, illegal in every program, or with a result
+    that the table does not define.
+    """
     if not numbers or (function := scalar_function(op, folding=True)) is None:
         return None
     try:
@@ -443,7 +446,7 @@ def scalar_function(op: Operation, folding: bool = False) -> Callable[..., Any] 
     types, results = tuple(str(v.type) for v in op.operands), tuple(str(r.type) for r in op.results)
     expr = row.expr
     if row.algorithm == "scalar bits" and scalars.width(results[0]):
-        expr = "src"  # the same bits as another integer: the number, wrapped
+        expr = "src"  # the result has the same bits as the operand, so it is the wrapped number
     if not expr:
         return None
     decided = tuple(str(op.attr(name)) for name in scalars.deciding(expr))

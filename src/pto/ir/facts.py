@@ -91,7 +91,7 @@ class Arg:
         self._type = type
         self._value = value
         self._profile = profile
-        self._view_layout = view_layout  # if the operation defines one
+        self._view_layout = view_layout  # the layout of the view, if the operation defines it
 
     def __getattr__(self, fact: str) -> Any:
         if fact == "const":
@@ -159,7 +159,7 @@ def pipe_of(op: Operation, profile: Profile) -> str:
 
 
 def fifo_use(op: Operation) -> str:
-    """Return the effect of an operation on a FIFO, a word of `FIFO`; empty for others."""
+    """Return the effect of an operation on a FIFO, a word of `FIFO`; empty if it has none."""
     return op.row.fifo if op.row is not None else ""
 
 
@@ -175,7 +175,8 @@ def fifo_slots(op: Operation) -> int:
 
 def fifo_end(op: Operation) -> str:
     """Return the kind of core of a frontend FIFO instruction, which names its FIFO by a number; empty for
-    others, which have a handle."""
+    other operations, which have a handle.
+    """
     return op.row.core if op.row is not None and op.row.fifo else ""
 
 
@@ -220,7 +221,7 @@ def touches_global(op: Operation) -> bool:
 #: Effects of instructions that check their operands, or wait, at run time.
 _FALLIBLE = ("memory", "sync", "alloc", "config")
 _DIVISIONS = ("div", "rem")
-#: Operations without an effect that do so: they end the program, or check an index.
+#: Operations without an effect that can end a run nevertheless: they end the program, or check an index.
 _CHECKING = ("trap", "local array", "event ids")
 
 

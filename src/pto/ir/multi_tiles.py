@@ -1,4 +1,4 @@
-"""Tiles of several slots as one tile and windows of it.
+"""Rewrite tiles of several slots as one tile and windows of it.
 
     !mb = !pto.multi_tile_buf<vec, 16x64xf32, count=2>
     %mb = pto.alloc_multi_tile : !mb
@@ -56,7 +56,9 @@ def single_tiles(module: Module) -> Module:
 
 
 def _takes_slots(op: Operation) -> bool:
-    """Return True if a function has a parameter of several slots, which it may pass on without taking one."""
+    """Return True if a function has a parameter of several slots. It may pass them on without selecting a
+    slot.
+    """
     type = op.attrs.get("function_type") if op.name == "func.func" else None
     return type is not None and _single(type.value) != type.value
 

@@ -14,10 +14,10 @@ from .facts import LOOPS, enclosing
 
 
 class BlockStatement(NamedTuple):
-    """A statement of a block, which holds an operation or is one: lines as in messages."""
+    """A statement of a block, which contains an operation or is that operation. Lines are as in messages."""
 
     block: Hashable
-    order: int  # among the statements of its block
+    order: int  # position among the statements of its block
     first: str
     last: str
     loop: bool = False
@@ -49,7 +49,7 @@ class CommonBlock(NamedTuple):
     first: BlockStatement
     second: BlockStatement
     loop: BlockStatement | None
-    section: str  # around the two, but not around the loop
+    section: str  # the section around the two, but not around the loop
 
     @property
     def outside(self) -> bool:

@@ -1,11 +1,11 @@
-"""Tiles of 4-bit floats whose columns were counted in pairs, as tiles whose columns are elements.
+"""Rewrite tiles of 4-bit floats whose columns count pairs as tiles whose columns count elements.
 
     pto.tcvt ins(%p : !pto.tile_buf<vec, 16x32x!pto.f4E2M1x2>) outs(%x : !pto.tile_buf<vec, 16x64xbf16>)
 means
     pto.tcvt ins(%p : !pto.tile_buf<vec, 16x64xf4E2M1FN>) outs(%x : !pto.tile_buf<vec, 16x64xbf16>)
 
-The vendor assembler counts such tiles in vec by the byte, two elements, along the axis that its layout packs;
-views of global memory count elements. The conversions of such a program identify it: their other side has
+For such tiles in vec, the vendor assembler counts bytes of two elements along the axis that the layout packs.
+Views of global memory count elements. The conversions of such a program identify it: their other side has
 twice as many columns. The verifier and the driver work on the form with elements.
 """
 

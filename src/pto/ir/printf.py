@@ -20,8 +20,9 @@ def conversion() -> re.Pattern[str]:
 
 def print_format(op: Operation) -> str:
     """Return the format of a `pto.print` for any printf: the first conversion takes the scalar and fits its
-    type, every other `%` is text. Otherwise a program could make printf read or write through missing
-    arguments."""
+    type, every other `%` is text. With other formats, a program could make printf read or write through
+    missing arguments.
+    """
     text, type = str(op.attr("format") or "%f"), op.operands[0].type
     is_float = isinstance(type, ScalarType) and type.is_float
     taken = False

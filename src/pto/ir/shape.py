@@ -41,18 +41,18 @@ DYNAMIC = -(1 << 63)
 
 
 def problem(op: Operation) -> str:
-    """Return the problem with the shape of an operation; empty if there is none."""
+    """Return the problem with the shape of an operation; empty if the shape is right."""
     return miscount(op) or (_attributes(op, op.row) if op.row is not None else "") or special(op)
 
 
 def miscount(op: Operation) -> str:
-    """Return the problem with the numbers of operands, results and regions; empty if there is none."""
+    """Return the problem with the numbers of operands, results and regions; empty if they are right."""
     row = op.row
     return _operands(op, row) or _results(op, row) or _regions(op, row) if row is not None else ""
 
 
 def special(op: Operation) -> str:
-    """Return the problem of an operation with its own syntax; empty if there is none."""
+    """Return the problem of an operation that has its own syntax; empty if it has none."""
     check = _CHECKS.get(op.name)
     if check is None or any(v.type is ERROR for v in (*op.operands, *op.results)):
         return ""  # a value of unknown type has its own error
@@ -62,7 +62,7 @@ def special(op: Operation) -> str:
 def _operands(op: Operation, row: Row) -> str:
     groups = op.segments if row.has_segments else (1,) * len(row.operands)
     if groups is None or len(groups) != len(row.operands) or sum(groups) != len(op.operands):
-        return f"takes {_range(row)} operands, got {len(op.operands)}"
+        return f"expected {_range(row)} operands, got {len(op.operands)}"
     for size, o in zip(groups, row.operands, strict=True):
         if not o.variadic and (size > 1 or (size == 0 and not o.optional and row.dialect != "cf")):
             return f"operand '{o.name}' is given {size} times"
@@ -81,18 +81,18 @@ def _results(op: Operation, row: Row) -> str:
     many = any(r.variadic for r in row.results)
     if least <= len(op.results) and (many or len(op.results) <= len(row.results)):
         return ""
-    return f"has {least} results, got {len(op.results)}"
+    return f"expected {least} results, got {len(op.results)}"
 
 
 def _regions(op: Operation, row: Row) -> str:
     cases = row.name == "scf.index_switch"  # one region per case, after the default
     if len(op.regions) != len(row.regions) and not (cases and op.regions):
-        return f"has {len(row.regions)} regions, got {len(op.regions)}"
+        return f"expected {len(row.regions)} regions, got {len(op.regions)}"
     for k, region in enumerate(op.regions):
         if not region.blocks and (row.name, k) not in _MAY_BE_EMPTY:
-            return f"region {k} has no block"
+            return f"missing block in region {k}"
     if op.successors and row.name not in _BRANCHES:
-        return "has no branch targets"
+        return "unexpected branch targets"
     return ""
 
 
@@ -138,13 +138,13 @@ def _fits_place(row: Row, name: str, value: Attribute) -> bool:
 
 def _module(op: Operation) -> str:
     if len(op.regions[0].blocks) != 1 or op.regions[0].blocks[0].args:
-        return "a module has one block without arguments"
+        return "expected one block without arguments in a module"
     return _named(op) if "sym_name" in op.attrs else ""
 
 
 def _named(op: Operation) -> str:
     name = op.attrs.get("sym_name")
-    return "" if isinstance(name, StrAttr) else "sym_name is no string"
+    return "" if isinstance(name, StrAttr) else "expected a string for sym_name"
 
 
 VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
@@ -153,7 +153,7 @@ VISIBILITIES = tuple(map(StrAttr, ("public", "private", "nested")))
 def _func(op: Operation) -> str:
     signature = op.attrs.get("function_type")
     if not isinstance(signature, TypeAttr) or not isinstance(signature.value, FunctionType):
-        return "function_type is no function type"
+        return "expected a function type for function_type"
     visibility = op.attrs.get("sym_visibility")
     if visibility is not None and visibility not in VISIBILITIES:
         return "expected public, private or nested for sym_visibility"
@@ -163,15 +163,15 @@ def _func(op: Operation) -> str:
         and len(notes.items) == len(signature.value.inputs)
         and all(isinstance(n, DictAttr) for n in notes.items)
     ):
-        return "arg_attrs is no list with one dictionary per argument"
+        return "expected a list with one dictionary per argument for arg_attrs"
     blocks = op.regions[0].blocks
     if blocks and tuple(a.type for a in blocks[0].args) != signature.value.inputs:
-        return f"the arguments of the body are not those of {signature.value}"
+        return f"the arguments of the body differ from those of {signature.value}"
     return _named(op)
 
 
 def _call(op: Operation) -> str:
-    return "" if isinstance(op.attrs.get("callee"), SymbolAttr) else "callee is no symbol"
+    return "" if isinstance(op.attrs.get("callee"), SymbolAttr) else "expected a symbol for callee"
 
 
 def _constant(op: Operation) -> str:
@@ -183,9 +183,9 @@ def _constant(op: Operation) -> str:
         )
     if isinstance(value, OpaqueAttr) and not isinstance(type, ScalarType):
         if not value.text.endswith(f" : {type}"):
-            return f"value is no constant of type {type}"
+            return f"expected a constant of type {type}"
         return _dense(value.text.removesuffix(f" : {type}"), type) if isinstance(type, ShapedType) else ""
-    return "value is no number"
+    return "expected a number"
 
 
 _MOST_ELEMENTS = 1 << 16
@@ -216,7 +216,10 @@ def _for(op: Operation) -> str:
     blocks = op.regions[0].blocks
     inits = op.operands[3:]
     if len(blocks) != 1 or len(blocks[0].args) != 1 + len(inits) or len(op.results) != len(inits):
-        return "the body takes the induction variable and the carried values, which are also the results"
+        return (
+            "expected the induction variable and the carried values as arguments of the body, and the "
+            "carried values as results"
+        )
     types = [v.type for v in inits]
     carried = [a.type for a in blocks[0].args[1:]]
     if (
@@ -230,20 +233,20 @@ def _for(op: Operation) -> str:
 
 def _while(op: Operation) -> str:
     if [a.type for a in op.regions[0].blocks[0].args] != [v.type for v in op.operands]:
-        return "the first region takes the initial values"
+        return "expected the initial values as arguments of the first region"
     return ""
 
 
 def _index_switch(op: Operation) -> str:
     cases = op.attrs.get("cases")
     if not isinstance(cases, DenseArrayAttr) or len(cases.value) != len(op.regions) - 1:
-        return "cases holds one number per region after the default"
+        return "expected one number in cases for each region after the default"
     return _numbers(cases)
 
 
 def _numbers(array: DenseArrayAttr) -> str:
     ok = all(isinstance(v, int) and -(1 << 63) <= v < 1 << 63 for v in array.value)
-    return "" if ok else "a case is no integer of 64 bits"
+    return "" if ok else "expected 64-bit integers"
 
 
 def _successors(count: int) -> Callable[[Operation], str]:
@@ -260,7 +263,7 @@ def _switch(op: Operation) -> str:
         or not isinstance(cases, DenseArrayAttr)
         or len(cases.value) != len(op.successors) - 1
     ):
-        return "case_values holds one number per successor after the default"
+        return "expected one number in case_values for each successor after the default"
     return _numbers(cases)
 
 
@@ -268,9 +271,9 @@ def _strided(op: Operation) -> str:
     for name in ("offsets", "sizes", "strides"):
         static = op.attrs.get(f"static_{name}")
         if not isinstance(static, DenseArrayAttr) or _numbers(static):
-            return f"static_{name} is no list of 64-bit integers"
+            return f"expected a list of 64-bit integers for static_{name}"
         if sum(v == DYNAMIC for v in static.value) != len(op.group(name)):
-            return f"static_{name} and the {name} given do not fit"
+            return f"the number of dynamic entries in static_{name} differs from the number of {name}"
     return ""
 
 

@@ -30,7 +30,7 @@ def problems(row: Row) -> list[str]:
     need(row.doc and row.doc[0].isupper() and row.doc.endswith("."), "doc is not one capitalized sentence")
     need(len(row.doc) <= 140, "doc is longer than a line")
     need(row.meaning, "no meaning")
-    need(bool(row.cpp) != bool(row.no_cpp), "needs a C++ spelling or the reason for none, not both")
+    need(bool(row.cpp) != bool(row.no_cpp), "expected either a C++ spelling or the reason for none")
     need(row.effect in EFFECTS, f"unknown effect {row.effect!r}")
     need(row.writes in WRITES, f"unknown writes {row.writes!r}")
     need(row.scope in SCOPES, f"unknown scope {row.scope!r}")

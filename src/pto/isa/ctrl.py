@@ -3,9 +3,9 @@
     8..6    element type of updates of global memory, 0 for plain stores
     10..9   operation of these updates: 0 add, 1 max, 2 min
     46, 47  f32 operands of products as TF32; ties rounded away from zero
-    48      with bit 60: f16 and bf16 results that leave L0C are finite, conversions do not saturate;
-            without: products, conversions and results that leave L0C do not saturate
-    50      without bit 60: results that leave L0C saturate, but NaN stays
+    48      if bit 60 is set: f16 and bf16 results that leave L0C are finite, conversions do not saturate;
+            else: products, conversions and results that leave L0C do not saturate
+    50      if bit 60 is clear: results that leave L0C saturate, but NaN stays
     60      conversions follow the register instead of their own attributes; set at reset
 
 An instruction with its own rounding, saturation or update sets and clears bits while it runs, and then

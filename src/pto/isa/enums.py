@@ -64,7 +64,7 @@ _SYNC_OPS = _seq(
     "TLOAD TSTORE_ACC TSTORE_VEC TMOV_M2L TMOV_M2S TMOV_M2B TMOV_M2V TMOV_V2M TMATMUL TVEC TVECWAIT_EVENT"
 )
 
-#: Long names of the same operation classes in the assembler manual.
+#: Long names of these operation classes in the assembler manual.
 _EVENT_NAMES = {
     "EVENT_LOAD_FROM_GM": "TLOAD", "EVENT_STORE_FROM_ACC": "TSTORE_ACC", "EVENT_STORE_FROM_VEC": "TSTORE_VEC",
     "EVENT_MOVE_MAT_TO_LEFT": "TMOV_M2L", "EVENT_MOVE_MAT_TO_SCALAR": "TMOV_M2S",

@@ -1,7 +1,7 @@
 """The catalogue of diagnostic codes: the meaning of each code, and a way out.
 
 The codes of the vendor stack come first: SA static assertions, PA run-time assertions of the device, CA
-assertions of the CPU simulator, and the general E, L, R, M, N, P, F codes. The PTO-Exxxx codes of this
+assertions of the CPU simulator, and the general codes E, L, R, M, N, P and F. The PTO-Exxxx codes of this
 package are `OWN`, at the end. If the vendor documents several ids as one group, every id has the condition of
 the whole group.
 """

@@ -24,9 +24,9 @@ _LOCATIONS = {
     "S": "scaling", "V": "vec", "VEC": "vec",
 }  # fmt: skip
 #: Kinds for which `Event<>` and `TSYNC<>` of C++ mean another pipe than the row. The vendor stack has two
-#: maps: the map of PTOAS has the pipes on which instructions run, which order memory, and rows have these
-#: pipes; the map of the pto-isa headers has the pipes whose flags events set. Neither follows from the other,
-#: so programs that name these kinds get the same flags as with the headers. The kinds of the assembler are
+#: maps. The map of PTOAS has the pipes on which instructions run and which order memory; rows have these
+#: pipes, too. The map of the pto-isa headers has the pipes whose flags events set. Neither map follows from
+#: the other, so programs that name these kinds get the flags of the headers. The kinds of the assembler are
 #: names of pipes (`SYNC_OP_PIPE`), and two of them also differ from the rows: TMOV_M2S and TMOV_V2M.
 EVENTS_APART: dict[str, str] = {"TCI": "S", "TSCATTER": "V", "MGATHER_VEC": "V", "MSCATTER": "V"}
 

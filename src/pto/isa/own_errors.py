@@ -26,7 +26,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E0003",
         "option without effect",
         "An option has no effect with the other options or with this program.",
-        "Leave it out, or change the other options as the message says.",
+        "Leave out the option, or change the other options as the message says.",
     ),
     (
         "PTO-E0004",
@@ -244,7 +244,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0402",
         "wrong lane count",
-        "A vector register holds exactly 256 bytes.",
+        "A vector register type does not have exactly 256 bytes.",
         "Use the lane count shown.",
     ),
     (
@@ -305,7 +305,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0705",
         "accumulator is another tile",
-        "Hardware adds a product to its destination, so the accumulator must be the destination tile.",
+        "Hardware adds a product to its destination, but the accumulator is another tile.",
         "Accumulate into the tile itself, or copy it first.",
     ),
     (
@@ -349,13 +349,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0901",
         "tile without address",
-        "In manual mode every tile needs an address.",
+        "The program is in manual mode, and a tile has no address.",
         "Give every tile an address, or none.",
     ),
     (
         "PTO-E0902",
         "tile with address",
-        "At level1 and level2, the assembler places tiles.",
+        "At level1 and level2 the assembler places tiles, but the program gives an address.",
         "Use --pto-level=level3, or drop the address.",
     ),
     (
@@ -379,13 +379,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1001",
         "vector operation outside a vecscope",
-        "Registers, masks and alignment state exist only inside a vecscope.",
+        "An operation on registers, masks or alignment state is outside a vecscope.",
         "Wrap the code in pto.vecscope { ... }.",
     ),
     (
         "PTO-E1002",
         "tile operation inside a vecscope",
-        "Tile, DMA and flag operations belong outside.",
+        "Tile, DMA and flag operations are not allowed inside a vecscope.",
         "Move it out.",
     ),
     (
@@ -394,11 +394,11 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "The operation runs on the other kind of core.",
         "Move it to the right section.",
     ),
-    ("PTO-E1004", "nested vecscopes", "A vecscope inside another.", "Close the outer one first."),
+    ("PTO-E1004", "nested vecscopes", "A vecscope is inside another one.", "Close the outer one first."),
     (
         "PTO-E1005",
         "register leaves its vecscope",
-        "Registers, masks and alignment may not leave a vecscope.",
+        "A register, a mask or an alignment state is used outside its vecscope.",
         "Store the value to the vector tile buffer.",
     ),
     (
@@ -410,25 +410,25 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1007",
         "alignment state used twice",
-        "Alignment state is consumed by its use.",
+        "An alignment state is used a second time, although the first use has consumed it.",
         "Use the state it returned.",
     ),
     (
         "PTO-E1008",
         "load and store alignment mixed",
-        "Load streams start with vldas, store streams with init_align.",
+        "A load stream does not start with vldas, or a store stream does not start with init_align.",
         "Start the stream with the right operation.",
     ),
     (
         "PTO-E1101",
         "several pipe initializations",
-        "A function may initialize one side of the pipe only once.",
+        "A function initializes one side of a pipe more than once.",
         "Keep one.",
     ),
     (
         "PTO-E1102",
         "buffer reserved twice",
-        "Two reserve_buffer of one function have the same name.",
+        "Two reserve_buffer operations of a function have the same name.",
         "Rename one.",
     ),
     (
@@ -440,7 +440,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1104",
         "pipe not initialized",
-        "A FIFO operation without initialize_pipe in its function.",
+        "A FIFO operation is in a function without initialize_pipe.",
         "Add it first.",
     ),
     (
@@ -458,7 +458,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E1107",
         "pipe ends do not match",
-        "A pipe on reserved buffers needs exactly two ends in two functions.",
+        "A pipe on reserved buffers does not have exactly two ends in two functions.",
         "Initialize the pipe in both functions, on the same reserved buffer.",
     ),
     (
@@ -902,7 +902,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2407",
         "kernel name that is not a symbol",
-        "The name of a kernel becomes the name of a function in its object, which C calls.",
+        "The name of a kernel becomes the name of a C function in its object, and C does not allow this "
+        "name.",
         "Give the function a name of letters, digits and underscores.",
     ),
     (
@@ -930,15 +931,15 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2441",
         "unusable assumption",
-        "An assumption about the parameters of a kernel is no condition on them, names something else, or no "
-        "values satisfy all assumptions.",
+        "An assumption about the parameters of a kernel is not a condition on them, or names something "
+        "else, or no values satisfy all assumptions.",
         "Write a condition on integer parameters, blocks or extents: 'rows % 16 == 0', 'x.shape[0] <= 4096'.",
     ),
     (
         "PTO-E2442",
         "not proved",
-        "pto prove could not decide a property: an instruction or a number is not followed, the solver gave "
-        "up, or values that may break the property do not in a run.",
+        "pto prove could not decide a property: the proof cannot follow an instruction or a number, the "
+        "solver gave up, or a run with values that may break the property reports nothing.",
         "Read the reason at the location; an assumption (--assume) often decides it.",
     ),
     (
@@ -1280,6 +1281,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E3107",
         "scene test that cannot run",
         "A scene test has no case for the requested platform, or a case needs more devices than were named.",
-        "Use a case or a number of devices from the message; devices are simulated, so any number exists.",
+        "Use a case or a number of devices from the message; devices are simulated, so any number is "
+        "available.",
     ),
 )

@@ -32,7 +32,7 @@ SHAPES: dict[str, str] = {
     "like": "a tile like it",
     "column": "a column, one element per row",
     "row": "a row, one element per column",
-    "union": "as far as either goes",
+    "union": "the larger extents of both",
     "bits": "a truth value per element",
     "beside": "as many rows, and the columns of both",
     "new": "a tile of that shape and element type",
@@ -64,7 +64,7 @@ _PARAMS = {
     "base": "lhs",
     "exp": "rhs",
 }
-#: Names in an instruction with a number: the number is second, a further tile third.
+#: Parameter names of an instruction with a number: the number comes second, another tile third.
 _WITH_NUMBER = {"src": "lhs", "src0": "lhs", "scalar": "rhs", "src1": "rhs2"}
 
 

@@ -36,7 +36,7 @@ class Record:
             given = {n: cls.__dict__[n] for n in own if n in cls.__dict__}
             cls._defaults = {**cls._defaults, **given}
             cls._names = frozenset(cls._fields)
-            for n in given:  # a field is only in the record
+            for n in given:  # fields are not class attributes
                 delattr(cls, n)
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:

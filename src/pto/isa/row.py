@@ -73,7 +73,7 @@ WRITES: dict[str, str] = {
     "valid": "all of its valid region",
     "column0": "column 0 of its valid region",
     "row0": "row 0 of its valid region",
-    "part": "some of it; the rest keeps its contents",
+    "part": "a part of it; the rest keeps its contents",
 }
 
 #: Effects of instructions that access the contents of their operands.
@@ -94,7 +94,7 @@ OVER: dict[str, str] = {
     "attribute part names",
     "front": "every lane of the operands, into the front lanes of the result; the rest is 0",
     "fold lanes": "the active lanes into lane 0, as a tree of neighbors; inactive lanes count as the start",
-    "fold groups": "the lanes of each group of 32 bytes into one lane per group, like fold lanes",
+    "fold groups": "the lanes of each group of 32 bytes into one lane per group, as in 'fold lanes'",
 }
 #: Start values that depend on the type.
 STARTS: dict[str, str] = {
@@ -493,7 +493,7 @@ _JOINED = ("attrs", "rules", "notes", "combos")
 
 
 class Family:
-    """Shared facts of the rows of a family; a call with a row's own facts makes the row."""
+    """Shared facts of the rows of a family; a call with the facts of one row makes that row."""
 
     def __init__(self, family: str, set: str, **shared: Any) -> None:
         self._shared: dict[str, Any] = {"family": family, "set": set, **shared}

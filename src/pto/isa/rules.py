@@ -189,8 +189,8 @@ def compile_expr(text: str) -> tuple[CodeType, bool]:
     """
     found = _cache.get(text)
     if found is None:
-        # Only rules, pipes and costs of the tables reach this: programs and files of machines provide values,
-        # never texts.
+        # Only rules, pipes and costs of the tables are compiled here. Programs and machine files provide
+        # values, never texts.
         found = _cache[text] = compile(lowered_text(text), "<rule>", "eval"), " for " in text
     return found
 

@@ -104,8 +104,8 @@ def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, i
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
-#: Sizes of a load into L1 that come from the view, by legality column and the layouts of tile and view; all
-#: others come from the valid region. Loads of A2 and A3 that make fractals use both extents of the view.
+#: Sizes of a load into L1 that come from the view, by legality column and the layouts of tile and view. All
+#: other sizes come from the valid region. Loads of A2 and A3 that make fractals use both extents of the view.
 #: Loads of A5 take the number of rows from the view (of columns for column-major matrices and fractals), and
 #: the width from the tile.
 _FROM_VIEW: dict[str, dict[tuple[str, str], tuple[bool, bool]]] = {

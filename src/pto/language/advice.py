@@ -9,17 +9,17 @@ from contextlib import contextmanager
 
 from ..diag import Diagnostic, DiagnosticError
 
-#: Parts of help texts of later stages, and their replacements.
+#: Parts of the help texts of later stages, and their replacements in terms of the Python language.
 PHRASES: tuple[tuple[str, str], ...] = (
     ("make the partition that small, with a dynamic valid region of the tile",
-     "load no more, valid_shape=[.., pl.min(SIZE, EXTENT - offset)]; a store writes what is valid"),
+     "load no more: valid_shape=[.., pl.min(SIZE, EXTENT - offset)]; a store writes only valid elements"),
     ("give the tile a pad value (pad = zero, min or max), or read only its valid region",
-     "pl.fillpad(x, pl.PadValue.zero), or min or max, fills what is beyond the valid region"),
+     "pl.fillpad(x, pl.PadValue.zero), or min or max, fills the rest of the tile"),
     ("narrow the valid region of the destination, or widen that of %{name} where it is written",
-     "valid_shape=[..] of pl.load says what that is, pl.fillpad(x, pl.PadValue.zero) fills the rest"),
+     "valid_shape=[..] of pl.load sets it, and pl.fillpad(x, pl.PadValue.zero) fills the rest"),
     ("for example by pto.tload or pto.texpands", "for example by pl.load or pl.full(shape, dtype, value)"),
     ("a move does not convert: use a tile of that element type, then pto.tcvt",
-     "loads and stores do not convert: pl.cast(x, dtype) does"),
+     "convert with pl.cast(x, dtype): loads and stores do not convert"),
     ("convert one side with pto.tcvt", "convert one side: pl.cast(x, dtype)"),
     ("move the tile there first, e.g. with pto.tmov", "move the tile there first: pl.move(x, pl.Mem.Vec)"),
     ("make the valid regions agree (valid=RxC in the type, or set_validshape)",
@@ -30,8 +30,8 @@ PHRASES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 _LOADED = "the window leaves the array: pl.load(.., valid_shape=[pl.min(SIZE, EXTENT - offset), ..])"
-_STORED = "a store writes the valid part of its tile: give what it was loaded from a valid_shape=[..]"
-#: Code, part of the message, and a help text for messages without one or with a general one.
+_STORED = "load the tile with a valid_shape=[..]: a store writes only its valid region"
+#: Code, part of the message, and the help text for messages with a general help text or none.
 OUTSIDE = (("PTO-E2101", "tload", _LOADED), ("PTO-E2101", "tstore", _STORED))
 
 _RECIPE = re.compile(r" \(FIX-\w+\)")

@@ -11,7 +11,8 @@ from ..isa.record import Record
 from ..isa.row import Row
 from .operators import ALIASES, OPERATORS, Operator
 
-#: Titles of families, in order; the family of a row, or the module of an operator that is written by hand.
+#: Titles of families, in order. The key is the family of a row, or the module of an operator that is written
+#: by hand.
 TITLES = {
     "memory": "Loads, stores, windows and shapes",
     "shapes": "Loads, stores, windows and shapes",
@@ -88,8 +89,9 @@ def _entry(op: Operator) -> Entry:
 
 
 def listing(words: Sequence[str] = ()) -> str:
-    """Return a listing, by family, of the operators whose name or description has one of the words, or of
-    all."""
+    """Return a listing, by family, of the operators whose name or description has one of the words; without
+    words, list all operators.
+    """
     from textwrap import fill
 
     parts: list[str] = []

@@ -14,7 +14,7 @@ from ..isa.record import Record
 from .enums import ForKind, Level, Role, ScopeMode, SplitMode
 from .interpreter.current import current, interpreter
 
-#: What a program passes: numbers, scalars, arrays and tasks of the body, whose types its reader checks.
+#: Arguments in a program: numbers, scalars, arrays and tasks of the body. The reader checks their types.
 Given: TypeAlias = Any
 Task: TypeAlias = Callable[..., Any]  # a function of the language
 Several: TypeAlias = "Sequence[Given] | None"
@@ -74,7 +74,9 @@ def parallel(
     *args: Given, init_values: Several = None, chunk: object = None, chunk_policy: object = None,
     attrs: object = None,
 ) -> Loop:  # fmt: skip
-    """Iterate independently: the author declares it, and the sanitizers check it."""
+    """Iterate in any order: the author declares that the iterations are independent, and the sanitizers check
+    this.
+    """
     return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
@@ -118,7 +120,8 @@ def at(
     allow_early_resolve: bool = False, name_hint: str = "", windowize: bool = False, windows: Several = None,
 ) -> ControlRegion:  # fmt: skip
     """Run the body on a core, as one task. `as tid` names the task. `windows` lists tensors that tasks of
-    other ranks write too; stages print it."""
+    other ranks write, too; it appears in printed stages.
+    """
     settings = {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps}
     hints = {"no_dep_args": no_dep_args or [], "name_hint": name_hint, "windows": windows or []}
     return ControlRegion("at", settings | hints)
@@ -243,7 +246,7 @@ class NoDep(Record):
 
 
 def no_dep(tensor: Given) -> Given:
-    """Pass a tensor to a task without ordering it against other tasks that use the tensor."""
+    """Pass a tensor to a task without ordering the task against other tasks that use the tensor."""
     return NoDep(tensor) if current.get() is None else tensor
 
 

@@ -33,12 +33,12 @@ KINDS = {
 
 _TYPES = {"incore": "InCore", "aic": "AIC", "aiv": "AIV", "extern": "InCore", "host": "Orchestration",
           "python": "Opaque"}  # fmt: skip
-#: Calls that make tasks: an opaque function with one is run by the orchestrator.
+#: Calls that make tasks: the orchestrator runs an opaque function with such a call.
 _TASKS = ("submit", "spmd_submit", "spmd", "cluster")
 
 
 class Declared:
-    """A decorated function. `enclosing` holds the names of the enclosing function."""
+    """A decorated function. `enclosing` has the names of the enclosing function."""
 
     def __init__(
         self, function: Callable[..., Any], kind: str, enclosing: Mapping[str, Any] | None = None,
@@ -141,7 +141,7 @@ class Declared:
 
     @cached_property
     def results(self) -> list[Annotation] | None:
-        """Return the annotated results; None if the annotation is incomplete."""
+        """Return the types of the annotated results; None if the annotation is incomplete."""
         given = self.function.__annotations__.get("return")
         given = self._evaluated("return", given) if isinstance(given, str) else given
         found = annotation(given)

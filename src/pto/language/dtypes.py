@@ -19,7 +19,7 @@ class DataType(Record):
 
     @property
     def only_named(self) -> bool:
-        """Return True if programs can name the type, but no instruction supports it."""
+        """Return True if programs can name the type but no instruction supports it."""
         return self.isa in _ONLY_NAMED
 
     @property

@@ -116,7 +116,7 @@ def _kernel(name: str, module: Module, loc: Span | None) -> str:
     from ..passes import explain_memory
 
     done = driver.lowered(module, options=driver.Options(insert_sync=True)).sound()
-    if loc is not None:  # lines of the function's own file need not name it
+    if loc is not None:  # lines in the file of the function need no file name
         done.module.source = loc.source
     before, after = _orders(module), _orders(done.module)
     made = {k: after.get(k, 0) - before.get(k, 0) for k in after}

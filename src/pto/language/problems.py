@@ -23,10 +23,10 @@ HOLES = "PTO-E3014"
 OVERWRITTEN = "PTO-E3015"
 RANKS = "PTO-E3016"
 
-#: Help for an operator of a core outside of one.
+#: Help for an operator of a core outside of a core.
 TO_A_CORE = "put it into `with pl.at(level=pl.Level.CORE_GROUP):` or a function with @pl.jit.incore"
 #: Help for a condition that is an array.
-OF_ARRAYS = "pl.where(mask, a, b) selects by element; pl.read(x, [0, 0]) > 0 tests one element"
+OF_ARRAYS = "select by element with pl.where(mask, a, b); test one element with pl.read(x, [0, 0]) > 0"
 
 
 class LanguageWarning(UserWarning):

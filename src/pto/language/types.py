@@ -25,7 +25,8 @@ from .ir import (
 
 class DynVar:
     """An extent that a call decides: `M = pl.dynamic("M")`. Equal names are the same extent. `M * 2` and `M +
-    1` are extents too, from which M can be derived."""
+    1` are extents, too; M follows from their values.
+    """
 
     __slots__ = ("base", "name", "plus", "times")
 
@@ -63,7 +64,7 @@ class DynVar:
     __rmul__, __radd__ = __mul__, __add__
 
     def of(self, base: int) -> int:
-        """Return the extent for a value of its base."""
+        """Return the value of the extent for a value of its base."""
         return base * self.times + self.plus
 
     def solved(self, n: int) -> int | None:
@@ -95,7 +96,7 @@ class Annotation(Record):
 
 
 class TensorView(Record):
-    """More of a tensor than its shape: strides, and valid extents."""
+    """Properties of a tensor besides its shape: strides and valid extents."""
 
     stride: Any = None
     layout: Any = None
@@ -105,7 +106,7 @@ class TensorView(Record):
 
 class MemRef:
     """Named memory for a tile: `pl.Tile[shape, dtype, l0c[i % 2], pl.Mem.Acc]` with `l0c =
-    pl.MemRef(slots=2)`. It is ignored, since the tools place tiles."""
+    pl.MemRef(slots=2)`. It has no effect, because the tools place tiles."""
 
     def __init__(self, *where: Any, slots: int = 1, **_: Any) -> None:
         self.slots = slots
@@ -130,7 +131,7 @@ HANDLES = {Ptr: "pl.Ptr", CommCtx: "pld.CommCtx"}
 
 
 class TileView(Record):
-    """More of a tile than its shape."""
+    """Properties of a tile besides its shape."""
 
     valid_shape: Any = None
     stride: Any = None

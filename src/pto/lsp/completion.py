@@ -22,10 +22,10 @@ TRIGGERS = ("%", "!", "#", "@", "^", ".", "<", '"')
 
 class Proposal(NamedTuple):
     label: str
-    kind: str  # a name of CompletionItemKind
+    kind: str  # a member of CompletionItemKind
     detail: str = ""
     insert: str = ""  # a snippet, if it differs from the label
-    page: str = ""  # the instruction with documentation for it
+    page: str = ""  # the instruction whose page documents the item
 
 
 class Completion(NamedTuple):
@@ -45,7 +45,7 @@ _BARE = re.compile(r"<(\w*)\Z")
 
 def complete(document: Document, offset: int) -> Completion:
     """Return what may be typed at an offset."""
-    line = document.before(offset)[-_LONGEST:]  # the patterns take the square of its length
+    line = document.before(offset)[-_LONGEST:]  # the time of the patterns grows with the square of the length
     for pattern, answer in (
         (_TARGET, lambda m: _words(ALIASES, "Value")),
         (_ENUM, lambda m: _enum(m[1] or m[2])),

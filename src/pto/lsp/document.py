@@ -49,7 +49,7 @@ class Document:
 
     @cached_property
     def profile(self) -> Profile:
-        """Return the target of the program, as far as the text can be read."""
+        """Return the target that the readable part of the program names."""
         done, module = self.checked.done, self.checked.module
         if done is not None:
             return done.profile
@@ -79,7 +79,7 @@ class Document:
         """Return the index of the token at an offset, or of the token that ends there."""
         index = bisect_right(self.tokens.starts, offset) - 1
         if index >= 0 and self.tokens.starts[index] == offset and not self._is_word(index) and index > 0:
-            index -= 1  # `%x|,` belongs to the word
+            index -= 1  # a cursor between `%x` and `,` belongs to the word
         if index < 0 or self.tokens.texts[index] == EOF:
             index -= 1
         if index < 0:

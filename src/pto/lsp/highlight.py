@@ -91,11 +91,11 @@ def _is_element(text: str) -> bool:
 
 class OutlineItem(NamedTuple):
     name: str
-    kind: str  # a name of SymbolKind
+    kind: str  # a member of SymbolKind
     detail: str
     start: int
     end: int
-    head: tuple[int, int]  # range of its name
+    head: tuple[int, int]  # range of the name of the symbol
     children: list[OutlineItem]
 
 

@@ -14,7 +14,7 @@ class Hint(NamedTuple):
     offset: int
     text: str
     doc: str
-    before: bool = False  # before the statement, else behind it
+    before: bool = False  # True before the statement, False after it
 
 
 def hints(document: Document, start: int, end: int) -> list[Hint]:

@@ -185,7 +185,7 @@ class NameIndex:
                         yield Occurrence(start + m.start(), start + m.end(), m[0], m[0], None, False)
 
     def _labels(self, i: int) -> bool:
-        """Return True if the block name at a token begins a block."""
+        """Return True if the block name at a token is the label of a block."""
         texts = self._checked.tokens.texts
         depth = 0
         for text in texts[i + 1 : i + 400]:

@@ -8,8 +8,8 @@
 | documentSymbol, semanticTokens, inlayHint | structure, colors, what the tools add |
 | formatting, codeAction | `pto fmt`; changes that diagnostics suggest |
 
-A change is checked at once, but not before a pause as long as the last check. The client sends whole texts.
-An exception is reported and does not end the server.
+A change is checked at once, or after a pause that is as long as the last check took. The client sends whole
+texts. An exception is reported and does not end the server.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ _SEVERITY = {
     "warning": lsp.DiagnosticSeverity.Warning,
     "note": lsp.DiagnosticSeverity.Information,
 }
-#: Seconds after the last change until the memory of earlier texts is released, and checks without a release.
+#: The memory of earlier texts is released after this many seconds without a change, or after this many
+#: checks.
 _IDLE = 0.25
 _MOST_KEPT = 8
-#: Most seconds between a change and its check.
+#: The largest delay in seconds between a change and its check.
 _LONGEST_REST = 1.0
 
 
@@ -58,7 +59,7 @@ class PtoServer(LanguageServer):
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._cleaning: asyncio.TimerHandle | None = None
         self._kept = 0  # checks since memory was released
-        self._seconds = self._ended = 0.0  # length and end of the last check
+        self._seconds = self._ended = 0.0  # duration and end of the last check
 
     # -- documents -----------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ class PtoServer(LanguageServer):
     def _read(self, uri: str, text: str, version: int | None) -> Document:
         start = time.perf_counter()
         encoding = lsp.PositionEncodingKind(self.server_capabilities.position_encoding or "utf-16").value
-        text = text.encode("utf-8", "replace").decode("utf-8")  # JSON may contain halves of characters
+        text = text.encode("utf-8", "replace").decode("utf-8")  # JSON may contain single surrogates
         self._kept += 1
         if self._kept > _MOST_KEPT:
             self._clean()
@@ -201,7 +202,7 @@ def make_server(check: Check) -> PtoServer:
     for method, options, handler in _HANDLERS:
         server.feature(method, options)(_bound(server, handler))
     gc.collect()
-    gc.freeze()  # what is loaded stays
+    gc.freeze()  # exempt the loaded modules from garbage collection
     gc.disable()  # memory is released between checks, not during them
     return server
 

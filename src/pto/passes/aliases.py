@@ -1,7 +1,7 @@
 """Alias analysis of on-chip storage: allocations, and every value that names them.
 
 A tile gets further names by views (`subview`, `treshape`, `bitcast`, ..), by pointers taken from it, by loops
-and branches that carry it, and by calls that pass it or return it. Storage belongs to the operation that
+and branches that carry it, and by calls that pass it or return it. A storage belongs to the operation that
 allocates it: each execution of that operation yields the same bytes. Functions that call each other are
 analysed together, so a callee's argument stands for the callers' tiles.
 
@@ -34,11 +34,13 @@ class AllocatedStorage:
         self.loc = loc
         self.size = size
         self.align = align
-        self.viewed = False  # True if a view or pointer names a part of it
+        self.viewed = False  # True if a view or pointer names a part of the storage
         self.partial = False  # True if a write of the whole tile may leave old content
-        #: Steps at which other storages may not overwrite it: runs (first, last), in order; see liveness.
+        #: Steps at which other storages may not overwrite the storage: runs (first, last), in order; see
+        #: liveness.
         self.spans: list[tuple[int, int]] = []
-        #: Steps of functions that are called meanwhile: only their storages have to stay clear of it.
+        #: Steps of functions that are called while the storage is live. Only storages of these functions have
+        #: to stay clear of it.
         self.below: list[tuple[int, int]] = []
 
     @property
@@ -152,7 +154,7 @@ class Aliases:
             self._copy(op.operands[:1], op.operands[1:2])
             if _untouched(op.operands[1], op):
                 self.names.pop(op.operands[1], None)
-        elif name == "pto.tget_scale_addr":  # data and its scales share a place
+        elif name == "pto.tget_scale_addr":  # data and its scales have related addresses
             self._copy(op.operands[:1], op.operands[1:2])
             self._partial.append(op.operands[0])
         elif name == "pto.set_validshape":
@@ -178,8 +180,7 @@ class Aliases:
         self.names[storage.value] = 1 << storage.bit
 
     def _derive(self, op: Operation) -> None:
-        """Let results other than numbers name the storages of the operands; also an address that is cast to a
-        number."""
+        """Let results name the storages of the operands. A number does so only if it is a cast address."""
         addresses = self._addresses
         cast = op.name == "builtin.unrealized_conversion_cast"
         sums = op.row is not None and op.row.dialect == "arith" and bool(addresses)

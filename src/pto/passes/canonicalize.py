@@ -20,7 +20,7 @@ from ..ir.types import ScalarType
 from .edit import constant, operations, replace_values
 from .pipeline import PassContext
 
-#: Regions that see their arguments only.
+#: Regions in which only their arguments are visible.
 _CLOSED = ("func.func", "pto.strict_vecscope")
 
 
@@ -42,7 +42,8 @@ class _Simplify:
         self.values: dict[Value, Value] = {}  # replaced value -> new value
         self.known: dict[Any, Value] = {}  # expression -> its value
         self.jumps = False
-        #: Operands whose view or tile is moved later, so that their definition is not their value.
+        #: Operands whose view or tile a later operation moves, so that their definition does not determine
+        #: their value.
         self.rebound = {
             v for op in operations(region) if op.row is not None and op.row.rebinds for v in op.operands
         }
@@ -51,7 +52,7 @@ class _Simplify:
         added: list[Any] = []
         for block in region.blocks[:1]:
             self.block(block, added)
-        for block in region.blocks[1:]:  # only the first block is known to have run before
+        for block in region.blocks[1:]:  # only the first block is sure to have run before
             self.jumps = True
             more: list[Any] = []
             self.block(block, more)

@@ -30,7 +30,7 @@ class _OperandUse:
                 for o in row.operands
             )
         self.keeps = row.keeps
-        #: Number of the operand that is overwritten completely, or -1.
+        #: The index of the operand that is overwritten completely, or -1.
         self.replaces = -1
         at = row.operand_index.get("dst", -1)
         if at >= 0 and row.operands[at].role == "out" and row.writes != "part":
@@ -106,7 +106,8 @@ class _Builder:
         """Return the nodes in program order, and the storages live after a return."""
         entry = self.node()
         self.region(function.regions[0], entry)
-        for arg in function.regions[0].blocks[0].args:  # belongs to the caller, which may need it later
+        # the storage belongs to the caller, which may need it later
+        for arg in function.regions[0].blocks[0].args:
             entry.before |= self.aliases.of(arg)
         self.kept |= entry.before
         for block in function.regions[0].blocks:
@@ -192,7 +193,7 @@ class _Builder:
     # -- operations ------------------------------------------------------------------------------------
 
     def renew(self, op: Operation, at: Node) -> None:
-        """Note that an allocation in a loop runs again: its old content is lost."""
+        """Record that an allocation in a loop runs again, so that the old content is lost."""
         mask = self.aliases.of(op.results[0])
         if mask and not mask & self.aliases.carried:
             at.events.append((-1, 0, 0, 0, mask))
@@ -303,8 +304,9 @@ class _Builder:
 
 
 def _lacks_scratch(op: Operation) -> bool:
-    """Return True if a row-wise instruction broadcasts its column of values in scratch that the target
-    takes."""
+    """Return True if a row-wise instruction needs scratch to broadcast its column of values, and the target
+    takes its own scratch for that.
+    """
     values = op.get("src1")
     type = values.type if values is not None else None
     return op.get("tmp") is None and isinstance(type, TileBufType) and type.blayout != "row_major"

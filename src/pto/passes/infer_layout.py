@@ -60,7 +60,7 @@ def _infer(ctx: PassContext, op: Operation, users: list[LayoutAccess]) -> None:
     shape = tuple(_extent(d, v) for d, v in zip(type.dims, op.group("shape"), strict=True))
     strides = tuple(_extent(None, v) for v in op.group("strides"))
     known = all(isinstance(n, int) for n in (*shape, *strides)) and 1 <= len(shape) <= 5
-    # dynamic numbers are values of the program, which a cache would keep alive
+    # no cache for dynamic numbers: it would keep values of the program alive
     found = (views.strided if known else views.strided.__wrapped__)(shape, strides, type.bits or 8)
     given = op.attr("layout")
     if given is not None:
@@ -107,7 +107,7 @@ def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], 
             line = found.either and shape[-1] == 1
             layout = wanted if line or not _loadable(layout, users) else layout
     elif None in seen:
-        return  # dynamic windows: the run decides by their shapes
+        return  # dynamic windows: their shapes decide at run time
     else:
         said = set(seen)
         layout = str(seen[0]) if len(said) == 1 else layout
@@ -118,7 +118,7 @@ def _write(op: Operation, users: list[LayoutAccess], shape: tuple[Extent, ...], 
 
 
 def _is_matrix(access: LayoutAccess) -> bool:
-    """Return True if a window has only two dimensions: then ND and DN place its elements equally."""
+    """Return True if a window has only two dimensions, so that ND and DN place its elements equally."""
     return all(d == 1 for d in access.window.dims[:-2])
 
 
@@ -141,7 +141,9 @@ def _wanted(users: list[LayoutAccess]) -> str | None:
 
 
 def _loadable(layout: str, users: list[LayoutAccess]) -> bool:
-    """Return True if vector tiles can be loaded from a layout; a single row or column can from both."""
+    """Return True if vector tiles can be loaded from a layout. A single row or column can be loaded from both
+    layouts.
+    """
     return all(
         access.tile.loc != "vec"
         or access.tile.layout == layout
@@ -151,8 +153,9 @@ def _loadable(layout: str, users: list[LayoutAccess]) -> bool:
 
 
 def _is_dn(found: Strided, strides: tuple[Extent, ...], users: list[LayoutAccess]) -> bool:
-    """Return True if a view of dynamic extents is DN: by its strides, or by its tiles if strides leave both
-    open."""
+    """Return True if a view of dynamic extents is DN: by its strides, or by its tiles if the strides fit both
+    layouts.
+    """
     if found.layout == "DN" and not found.either:
         return True
     open_strides = len(strides) > 1 and strides[-1] != 1 and not isinstance(strides[-2], int)

@@ -31,7 +31,7 @@ from .sync.linear import CoreProgram, Seq, Step, Used, works
 from .sync.place import Placement
 from .sync.regions import Places
 
-#: Orders of flags and tokens, which the author has written.
+#: Operations of flags and tokens that the author has written.
 _FLAGS = ("set", "wait", "get", "release")
 
 
@@ -41,7 +41,7 @@ class SyncReport:
     def __init__(self) -> None:
         self.flags = 0
         self.barriers = 0
-        self.repaired = 0  # hazards found by the check only
+        self.repaired = 0  # hazards that only the check has found
         self.merged = self.narrowed = self.spilled = 0  # changes for lack of event ids
         self.given_up = 0  # programs synchronised by barriers only
 

@@ -2,7 +2,7 @@
 
 The attribute `pto.kernel_kind` and sections declare it. Otherwise instructions of a single kind of core
 decide, in the function and its callees. A function without such instructions takes the kind of its callers if
-they agree. "mix" is everything else: both kinds, or either.
+they agree. All other functions are "mix": they need both kinds of core, or run on either kind.
 
 The pass does not change the program: a function without the attribute is emitted without a guard, so that
 code of both kinds can call it.

@@ -46,7 +46,9 @@ class Liveness:
         return self._occupied[step]
 
     def _solve(self, nodes: list[Node], kept: int) -> None:
-        """Compute the steps at which each storage is occupied; arguments belong to the caller."""
+        """Compute the steps at which each storage is occupied; arguments of the function belong to its
+        caller.
+        """
         given = nodes[0].before
         for node in nodes:
             node.close()

@@ -63,7 +63,7 @@ class _Lowering:
         assert op.row is not None
         core = op.row.core
         if any(around.name in SECTIONS for around in enclosing(op)):
-            return True  # the verifier has checked its kind
+            return True  # the verifier has checked the kind of this function
         if self.func.attr("pto.kernel_kind") is not None:
             return True
         self.ctx.report(
@@ -109,7 +109,7 @@ class _Lowering:
         at: Operation | None = op
         while at is not None and at.parent is not None:
             if at.parent is home:
-                return True  # uses before it were rejected already
+                return True  # uses before the initialisation have been rejected already
             if at.parent.parent is home.parent and home.parent is not None:
                 entry = home.parent.blocks[0]
                 tree = self._trees.get(entry)

@@ -89,7 +89,7 @@ def _by_rows(
                 "PTO-E0501",
                 f"{_CANNOT}: requires static 2D tile_buf shape/valid_shape for treshape reinterpret",
                 at=tile,
-                expected="a static valid region, or one set by the allocation only",
+                expected="a static valid region, or a valid region that only the allocation sets",
                 got=str(tile.type),
                 help="use row-major tiles, or write the valid extents in the type",
             )

@@ -1,8 +1,9 @@
 """Functions that run together, and the two ends of a FIFO.
 
 The ends of a FIFO share a buffer: one function reserves it, the other imports it by name. An end of both
-directions has two buffers, and may meet its peer in either. Ends without such a buffer belong together if
-they have the same `flag_base`, or the same `id` of the frontend instruction, in functions of one kernel.
+directions has two buffers, and may share either of them with its peer. Ends without such a buffer belong
+together if they have the same `flag_base`, or the same `id` of the frontend instruction, in functions of one
+kernel.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class PipeEnd(Record):
     function: str
     init: Operation
     users: tuple[Operation, ...]
-    keys: tuple[Key, ...]  # keys that its peer has, too
+    keys: tuple[Key, ...]  # keys that the peer has, too
 
     @property
     def splits(self) -> set[bool]:

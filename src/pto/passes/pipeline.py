@@ -28,7 +28,7 @@ class Options(Record):
     level: str = ""  # level1, level2, level3; "": the level of the program
     insert_sync: bool = False
     infer_layout: bool = True
-    check: str = "all"  # all, structure (basic rules only), none
+    check: str = "all"  # all, structure (only basic rules), none
     flags: str = "error"  # severity of unbalanced flags, or off
     overlaps: str = "off"  # likewise for tiles that overwrite each other
     passes: str = "always"  # always, needed (if the program is not in manual form), never

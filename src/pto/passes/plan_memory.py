@@ -6,10 +6,10 @@
                                                                %b = pto.alloc_tile addr = %c16384_i64 : ..
 
 Each buffer is planned separately, for all functions that call each other. If everything fits, no bytes are
-shared, which leaves the pipes most freedom. Otherwise tiles share bytes, the cheapest sharing first: see
-`SHARING`. As a last resort, scratch that the target does not use and tiles without a write are not counted.
-Local memrefs become `pto.pointer_cast`, reserved buffers get their `base`. The result is a program in manual
-form; `ctx.plan` has the decisions, for `--explain-memory`.
+shared, so that pipes wait least. Otherwise tiles share bytes, the cheapest sharing first: see `SHARING`. As a
+last resort, scratch that the target does not use and tiles without a write are not counted. Local memrefs
+become `pto.pointer_cast`, reserved buffers get their `base`. The result is a program in manual form;
+`ctx.plan` has the decisions, for `--explain-memory`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Analysis of the time of a run: its critical path, functions, cores, parallelism and gaps.
 
 `Analysis` computes each of these on demand from `Records`. All results are about tasks that ran to their end,
-and use *clean* times: a time that was not recorded is taken from its neighbor, and clocks of two threads that
-differ by a few nanoseconds never make a duration negative.
+and use *clean* times: a missing time is taken from its neighbor, and no duration is negative, although the
+clocks of two threads may differ by a few nanoseconds.
 
 Two chains answer two questions. `path` is the chain that the run waited for: from the last task back to the
 dependency that was resolved last, and so on, up to a task that waited for its submission. Its parts add up to
@@ -29,7 +29,7 @@ PARTS = ("orchestrator", "dependency", "queue", "head", "execution", "tail")
 class PathStep(NamedTuple):
     """A task of a path: the time from which the run waited for it, and the duration of each part.
 
-    `row` is its row in the tasks; `held_by` is the row of the task that occupied its core while it was
+    `row` is its row in the tasks; `held_by` is the row of the task that occupied the core while this task was
     queued, or -1.
     """
 

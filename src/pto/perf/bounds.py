@@ -52,8 +52,9 @@ def bounds(analysis: Analysis) -> TimeBounds:
 
 
 class SchedulerLoad:
-    """Overhead of schedulers over time. `when` are the instants of changes; `idle`, `ready` and `overhead`
-    are the values from each instant on, by kind of core."""
+    """Overhead of schedulers over time. `when` are the instants of changes. `idle`, `ready` and `overhead`
+    have the value from each instant on, by kind of core.
+    """
 
     def __init__(self, analysis: Analysis) -> None:
         import numpy as np

@@ -45,7 +45,7 @@ def fit(measurements: Sequence[Measurement], machine: Machine, names: Sequence[s
 
     unknown = [n for n in names if n not in PARAMETERS]
     if unknown:
-        raise ValueError(f"unknown parameter {unknown[0]!r}; one of {', '.join(PARAMETERS)}")
+        raise ValueError(f"unknown parameter {unknown[0]!r}; expected one of {', '.join(PARAMETERS)}")
     start = errors(measurements, machine)
     able = [n for n in (names or PARAMETERS) if n not in FIXED and machine.values[n] > 0]
     slopes = {n: _slope(measurements, machine, n, start) for n in able}

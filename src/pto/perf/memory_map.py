@@ -70,7 +70,7 @@ class Life:
         self.name = name
         self.address = address
         self.size = size
-        self.line = line  # of the first access
+        self.line = line  # line of the first access
         self.shape = shape
         self.placed = True  # True if the program chose the address
         self.values: list[HeldValue] = []
@@ -108,15 +108,15 @@ class Life:
         return self._reach == written
 
     def write(self, now: int, whole: bool) -> None:
-        self.writes += now != self.written  # an instruction counts once
+        self.writes += now != self.written  # count an instruction once
         self.written = now
         held = self.values[-1] if self.values else None
         if held is not None and self._part is not None and self._part[0] == now and whole:
-            held.last = self._part[1]  # the padding was written first
+            held.last = self._part[1]  # the padding of the tile was written first
         if held is None or (whole and held.last < now and len(self.values) < MOST_VALUES):
             self.values.append(HeldValue(now, True))
             self._part = None
-        else:  # written in place, or only a part
+        else:  # the value is updated in place, or only a part of it is written
             if held.last < now:
                 self._part = (now, held.last)
             held.last = now

@@ -20,7 +20,7 @@ class Message(Record):
     source: int  # the acting rank
     target: int  # the owner of the window
     text: str
-    line: int = 0  # in the program
+    line: int = 0  # line in the program
 
 
 _COLOURS = {DATA: "#2563eb", SIGNAL: "#d97706", WAIT: "#059669"}

@@ -28,7 +28,7 @@ _SMALL = ((2, 1), (64, 4), (300, 8), (3000, 16))
 
 @dataclass(frozen=True)
 class GlobalAccess:
-    """An access to global memory in any iteration: `facts` say nothing about a particular one."""
+    """An access to global memory in any iteration; `facts` do not depend on a particular iteration."""
 
     op: Operation
     place: TermPlace
@@ -64,8 +64,9 @@ class Parameters:
 
 @dataclass
 class Launch:
-    """The values that a caller gives to a kernel: None for an array, and for a number that may be any; and
-    facts about them."""
+    """The values that a caller gives to a kernel, and facts about them. None stands for an array, and for a
+    number without restrictions.
+    """
 
     values: list[Int | Truth | None]
     facts: list[Truth]
@@ -84,7 +85,8 @@ class ProofContext:
         self.profile = kernel.profile
         self.overlapping = OVERLAPPING_PIPES[self.profile.isa]
         self.mixed = len(kernel.roles) > 1
-        #: Arguments of all functions -> those of the first one: both of a mixed kernel take the same values.
+        #: Arguments of all functions -> those of the first function, because both functions of a mixed kernel
+        #: get the same values.
         self.roots: dict[Value, Value] = {}
         self.functions = [_prepared(self.module, f) for f in kernel.functions]
         self.args = self.functions[0].regions[0].blocks[0].args
@@ -108,7 +110,7 @@ class ProofContext:
         self.accesses: dict[object, GlobalAccess] = {}
         #: By argument: the ends of views, as numbers of elements that its array has to hold.
         self.needs: dict[Value, dict[str, Int]] = {}
-        #: The parameters of the caller, in the order of the arguments.
+        #: The parameters of the kernel, in the order of the arguments.
         self.arguments: dict[Value, object] = {}
         self.states = 0  # states of loops that were followed
 
@@ -131,7 +133,7 @@ class ProofContext:
         if name in SPMD:
             return (self.block, self.blocks, self.subblock)[SPMD.index(name)]
         root = self.roots.get(value, value)
-        # the name of a parameter, which `blocks` of the launch has already
+        # `blocks` is already the name of the number of blocks of the launch
         name = root.name if root.name != "blocks" else "%blocks"
         if isinstance(type, PtrType) and type.space == "gm" and type.elem.bits:
             return PointerTerm(root, 0, type.elem.bits)
@@ -161,12 +163,14 @@ class ProofContext:
         return view
 
     def need(self, view: ViewTerm) -> None:
-        """Note how many elements the array of a view has to hold."""
+        """Record how many elements the array of a view has to hold."""
         last = sum(((n - 1) * s for n, s in zip(view.dims, view.strides, strict=True)), 0)
         self._note_end(view.root, floordiv(view.base * 8, view.bits) + last + 1, view.bits)
 
     def holds_bytes(self, root: Value, end: Int) -> bool:
-        """Note that an array has to hold the bytes up to `end`; return False if no launch decides it."""
+        """Record that an array has to hold the bytes up to `end`. Return False if `end` does not depend on
+        the launch alone.
+        """
         if any(len(t.args) == 2 and t.args[1] is not None for t in symbols(end)):
             return False
         bits = getattr(root.type, "bits", 8) or 8
@@ -174,11 +178,12 @@ class ProofContext:
         return True
 
     def _note_end(self, root: Value, end: Int, bits: int) -> None:
-        """Note that an array has to hold this number of elements of `bits` bits."""
+        """Record that an array has to hold this number of elements of `bits` bits."""
         own = getattr(root.type, "bits", bits) or bits
         if own != bits:
             end = -floordiv(-end * bits, own)
-        loose = any(t.args[1] is not None for t in symbols(end))  # of an iteration, or of data
+        # True if the end depends on an iteration, or on data
+        loose = any(t.args[1] is not None for t in symbols(end))
         self.needs.setdefault(root, {})["all" if loose else repr(end)] = LARGEST if loose else end
 
     # -- candidates ------------------------------------------------------------------------------------
@@ -186,7 +191,9 @@ class ProofContext:
     def violated(
         self, prop: str, op: Operation, facts: Iterable[Truth], why: str, other: Operation | None = None
     ) -> bool:
-        """Look for values under which facts hold that break a property; return whether there may be some."""
+        """Look for values that break a property, under the given facts; return whether there may be such
+        values.
+        """
         facts = [f for f in facts if f is not True]
         if self.findings.has(prop, op, other):
             return True
@@ -227,8 +234,9 @@ class WalkedCore:
         return lambda fact: self.solver.implied(s.here, fact)
 
     def claim(self, op: Operation, s: State, prop: str = "bounds") -> Callable[[Truth, str], None]:
-        """Return a function that checks a condition of a run. From then on it holds: a run stops where it
-        does not, or a sanitizer reports it."""
+        """Return a function that checks a condition of a run. After the check the condition holds, because
+        otherwise the run stops or a sanitizer reports it.
+        """
 
         def check(condition: Truth, why: str) -> None:
             if condition is not True and self.context.violated(prop, op, [*s.here, negated(condition)], why):
@@ -239,8 +247,9 @@ class WalkedCore:
         return check
 
     def unknown(self, value: Value, s: State, why: str = "", loop: CountedLoop | None = None) -> Any:
-        """Return an unknown value of the type of a result. It is another one in each iteration of the
-        innermost loop, or of `loop`."""
+        """Return an unknown value of the type of a result. Its value differs between iterations of the
+        innermost loop, or of `loop`.
+        """
         if not is_number(value.type):
             return Opaque(value.op, why or f"%{value.name} is not followed")
         key = (value, s.calls)
@@ -276,7 +285,7 @@ def _prepared(module: Module, function: Operation) -> Operation:
 
 
 def _asks_blocks(kernel: ReferenceKernel) -> bool:
-    """Return whether a program asks for its block; one that never does runs as one block."""
+    """Return whether a program reads the number of its block; other programs run as one block."""
     if kernel.dealt:
         return True
     names = ("pto.get_block_idx", "pto.get_block_num")

@@ -119,7 +119,9 @@ def _make_view(walk: WalkedCore, op: Operation, s: State) -> None:
 
 
 def _is_nested(dims: tuple[Int, ...], strides: tuple[Int, ...], holds: Callable[[Truth], bool]) -> bool:
-    """Return whether different indices are different elements: each stride passes all inner dimensions."""
+    """Return whether different indices are different elements, because each stride is larger than all inner
+    dimensions.
+    """
     inner: Int = 1
     for d, stride in zip(reversed(dims), reversed(strides), strict=True):
         if is_int(d) and d == 1:
@@ -190,7 +192,7 @@ def _alloc(walk: WalkedCore, op: Operation, s: State) -> None:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a tile that is not followed")
         return
     given = op.get("addr")
-    if given is None:  # storage of its own, the same each time
+    if given is None:  # its own storage, which is the same in each execution
         _tile(walk, op, s, type, ("home", id(op)), 0, _valid(walk, op, s, type))
         return
     low = s.env[given]
@@ -211,7 +213,7 @@ def _placed(walk: WalkedCore, op: Operation, s: State, type: TileBufType, low: I
 
 @handler("declare_tile")
 def _declare(walk: WalkedCore, op: Operation, s: State) -> None:
-    """A tile without an address: every access needs one."""
+    """Declare a tile without an address. It needs one before any access."""
     type = op.result.type
     if isinstance(type, TileBufType):
         _tile(walk, op, s, type, "nowhere", None, (type.v_row or type.rows, type.v_col or type.cols))

@@ -31,7 +31,7 @@ _PLAIN = (
 
 
 def check(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    """Check the conditions of an instruction here; yield what is not known of it."""
+    """Check the conditions of an instruction; yield the reasons why one of them is not known."""
     row = op.row
     assert row is not None
     kind = row.algorithm.partition(":")[0]
@@ -44,7 +44,7 @@ def check(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> It
 
 
 def checks(*algorithms: str, tiles: str = "") -> Callable[[Check], Check]:
-    """Register a check; these operands have to be tiles that are followed."""
+    """Register a check whose operands `tiles` have to be tiles that the proof follows."""
 
     def register(function: Check) -> Check:
         def checked(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
@@ -61,7 +61,7 @@ def checks(*algorithms: str, tiles: str = "") -> Callable[[Check], Check]:
 
 @checks("load", "store")
 def _transfer(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    """The window holds the valid region of the tile."""
+    """Check that the window contains the valid region of the tile."""
     src, dst = args.get("src"), args.get("dst")
     tile, view = (dst, src) if isinstance(dst, TileTerm) else (src, dst)
     if not isinstance(tile, TileTerm) or not isinstance(view, ViewTerm):
@@ -177,7 +177,7 @@ def _gathered(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -
 
 @checks("gather from memory", "scatter to memory", "prefetch")
 def _indexed(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> Iterator[Note]:
-    yield "which elements it accesses is decided by data", ACCESSES
+    yield "data decide which elements it accesses", ACCESSES
 
 
 def element(walk: WalkedCore, op: Operation, s: State, place: Any, index: Any) -> TermPlace | None:
@@ -205,7 +205,7 @@ def element(walk: WalkedCore, op: Operation, s: State, place: Any, index: Any) -
     low = pointer.offset + index * item
     walk.claim(op, s)(low >= 0, "the element is before its array")
     if not walk.context.holds_bytes(pointer.root, low + item):
-        note = Reason(op, f"how many elements %{pointer.root.name} holds is not known")
+        note = Reason(op, f"the number of elements of %{pointer.root.name} is not known")
         walk.context.findings.note(note, ("bounds",))
     return TermPlace(pointer.root, low, low + item)
 
@@ -219,8 +219,9 @@ def atomic(op: Operation) -> int:
 
 
 def chain(op: Operation, name: str, value: Any, write: bool) -> tuple[Int, Int, Truth] | None:
-    """Return the bytes of an operand of a vector instruction that works in order: the first one, the end, and
-    whether all between are accessed; None for others."""
+    """Return the bytes of an operand of a vector instruction that works in order: the first byte, the end,
+    and whether all bytes between them are accessed. Return None for other instructions.
+    """
     row = op.row
     if row is None or not isinstance(value, TileTerm) or not row.expr or row.family not in CHAINING.families:
         return None

@@ -8,7 +8,7 @@ from ..ir.core import Operation
 from .solver import Model
 from .terms import Truth
 
-#: Property -> the sanitizer that reports it, and the codes of its reports.
+#: Property -> the sanitizer that reports violations of it, and the codes of these reports.
 PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
     # windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions
     "bounds": ("oob", ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211")),

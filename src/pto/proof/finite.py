@@ -1,7 +1,7 @@
 """Kernels with few launches: each is run under the sanitizers instead of proved.
 
-What a sanitizer reports does not depend on the order of the pipes. If nothing that a kernel accesses depends
-on data, either, then one run decides a launch.
+The reports of a sanitizer do not depend on the order of the pipes. So if the accesses of a kernel do not
+depend on data, one run decides a launch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .replay import Counterexample, arguments, is_of, reports
 from .solver import Model
 from .terms import NEVER, Term, symbols, value_of
 
-#: Most launches, and elements of an array behind a pointer of unknown extent.
+#: Limits: launches, and elements of an array behind a pointer of unknown extent.
 _MOST = 64
 _ELEMENTS = 1 << 16
 #: Families of vector and predicate instructions whose accesses do not depend on lanes.
@@ -85,7 +85,7 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
     pointers = [a for a in context.args if isinstance(a.type, PtrType)]
     if pointers and context.launch is not None:  # the caller decides how much memory is there
         wanted = [p for p in wanted if p != "bounds"]
-    left = {prop: True for prop in wanted}  # still without any error
+    left = {prop: True for prop in wanted}  # True for properties without an error so far
     found: dict[str, Counterexample | None] = {}
     op = context.functions[0]
     started = monotonic()

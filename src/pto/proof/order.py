@@ -1,6 +1,6 @@
 """Order of instructions in a walk: flags, barriers and accesses, with the clocks of the sanitizers.
 
-Every access is compared with the earlier ones that its pipe does not know yet: one question per pair of
+Every access is compared with the earlier accesses that do not happen before it: one question per pair of
 instructions. `live` in a state has the instructions that a later one may conflict with.
 """
 
@@ -36,7 +36,7 @@ class Order:
     # -- synchronization -------------------------------------------------------------------------------
 
     def begin(self, s: State, pipe: str) -> None:
-        """Order an operation of a pipe after what the scalar unit waited for."""
+        """Order an operation of a pipe after the events that the scalar unit has waited for."""
         s.clock.resume(self.core, pipe, s.clock.stalled(self.core, pipe))
 
     def barrier(self, s: State, pipe: str) -> None:
@@ -53,11 +53,11 @@ class Order:
         if raised:
             why = f"sets flag {source} -> {target}, id {number}, which is set already"
             if self.context.violated("flags", op, s.here, why):
-                return  # the older token stays: it has less
+                return  # keep the older token, which orders less
         s.flags[flag] = (*raised, (s.clock.release(self.core, source), op))
 
     def wait_flag(self, op: Operation, s: State, flag: tuple[str, str, int]) -> bool:
-        """Take a token of a flag; return False if there is none."""
+        """Take the token of a flag; return False if the flag is not set."""
         source, target, number = flag
         self.begin(s, target)
         raised = s.flags.get(flag, ())
@@ -72,12 +72,12 @@ class Order:
     def _stuck(self, op: Operation, s: State, why: str) -> bool:
         if self.context.solver.possible(s.here):
             self.context.violated("flags", op, s.here, why)
-            reason = "the rest of a path whose wait has no set before it is not followed"
+            reason = "cannot follow a path after a wait without an earlier set"
             self.context.findings.note(Reason(op, reason), EVERY)
         return False
 
     def get_token(self, op: Operation, s: State, pipe: str, number: int) -> bool:
-        """Take a buffer token, whose last release is a flag of its own; return False if it is held."""
+        """Take a buffer token; return False if it is held. The last release of the token is like a flag."""
         if any(s.flags.get((_HELD, other, number)) for other in PIPES):
             return self._stuck(op, s, f"takes buffer token {number}, which is held")
         self.begin(s, pipe)
@@ -107,7 +107,7 @@ class Order:
     # -- accesses --------------------------------------------------------------------------------------
 
     def access(self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...]) -> None:
-        """Issue an instruction: compare it with earlier ones, and note it for later ones."""
+        """Issue an instruction: compare it with earlier instructions, and keep it for later ones."""
         if pipe == "ALL":  # it begins when all pipes have drained
             s.clock.barrier_all(self.core)
             pipe = LAST_PIPE
@@ -120,7 +120,7 @@ class Order:
                 if (theirs, old.event) != (agent, event) and not knows(know, theirs, old.event):
                     if self._race(
                         op, s, pipe, accesses, old
-                    ):  # report once: they count as ordered from here on
+                    ):  # report once: from here on, the two instructions count as ordered
                         learn_of(know, theirs, old.event)
                         learn_of(s.clock.know[agent], theirs, old.event)
         guard = tuple(s.facts)
@@ -173,7 +173,7 @@ class Order:
         if not shared:
             return False
         guard: list[Any] = [change(f) for f in old.guard]
-        # the earlier one first: it depends on no fact about this one
+        # the earlier one first, because it depends on no fact about this one
         why = f"{'/'.join(kinds)} race: PIPE_{pipe} against PIPE_{old.pipe}{self._line(old.op)}"
         return self.context.violated("pipes", op, [*s.here, *facts, *guard, either(*shared)], why, old.op)
 
@@ -181,7 +181,7 @@ class Order:
         return f" at line {op.loc.line}" if op.loc is not None else ""
 
     def settle(self, s: State) -> None:
-        """Forget instructions that are ordered before everything that may conflict with them."""
+        """Forget instructions that are ordered before all instructions that may conflict with them."""
         for pipe, found in s.live.items():
             agent = s.clock.agent(self.core, pipe)
             s.live[pipe] = [i for i in found if not self._known(s, i, pipe, agent)]
@@ -211,12 +211,14 @@ def _residue(k: Term, period: int, rest: int) -> Truth:
 
 
 def _chained(a: tuple[Int, Int, Truth], b: tuple[Int, Int, Truth]) -> Truth:
-    """Return the condition under which a vector instruction may follow another one closely."""
+    """Return the condition under which a vector instruction may follow another one without a barrier."""
     return both(eq(a[0], b[0]), eq(a[1], b[1]), a[2], b[2], a[1] - a[0] >= CHAINED)
 
 
 def earlier(s: State, old: Instance) -> tuple[dict[Term, Int | Truth], list[Truth]]:
-    """Return the symbols of an earlier instruction that have other values than now, and facts about these."""
+    """Return the symbols of an earlier instruction whose values differ from the present ones, and facts about
+    them.
+    """
     values: dict[Term, Int | Truth] = {}
     facts: list[Truth] = []
     for loop, (how, age) in zip(old.loops, old.ages, strict=True):

@@ -124,7 +124,7 @@ def prove(
     for prop in wanted:
         if prop not in PROPERTIES:
             raise ValueError(f"unknown property {prop!r}: expected {', '.join(EVERY)}")
-    solver = Solver(started + timeout)  # first: without z3 there is nothing to do
+    solver = Solver(started + timeout)  # first, because nothing can be done without z3
     found: Any = program
     if not isinstance(program, ReferenceKernel):
         found = launched(program, entry, target=target, engine="reference")
@@ -199,7 +199,11 @@ def _assumed(context: ProofContext, given: list[Assumption]) -> None:
     if solver.model(()) is False:
         texts = ", ".join(f"'{one.text}'" for one in given)
         raise DiagnosticError(
-            [Diagnostic("PTO-E2441", f"no values satisfy the assumptions {texts}", help="mend one of them")]
+            [
+                Diagnostic(
+                    "PTO-E2441", f"no values satisfy the assumptions {texts}", help="correct one of them"
+                )
+            ]
         )
 
 

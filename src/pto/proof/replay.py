@@ -31,7 +31,7 @@ _RULE = re.compile(r"(SA|PA|CA|FIX)-\w+$|PTO-E03\d\d$")
 
 @dataclass
 class Launchables:
-    """Arguments of a launch. Arrays hold zeros: a refutation depends on shapes and numbers only."""
+    """Arguments of a launch. Arrays hold zeros: a refutation depends only on shapes and numbers."""
 
     args: list[Any]
     texts: list[str]
@@ -54,8 +54,9 @@ class Counterexample:
 
 
 def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchables | None:
-    """Return the arguments of a launch with the values of a model, and at least so many elements behind a
-    pointer; None if they are too large."""
+    """Return the arguments of a launch with the values of a model, with at least `least` elements behind each
+    pointer; None if the arrays are too large.
+    """
 
     def value(x: Int) -> int:
         return int(value_of(x, {s: model.get(s, s.low or 0) for s in symbols(x)}))
@@ -101,7 +102,9 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
 def confirmed(
     context: ProofContext, prop: str, candidates: list[Candidate]
 ) -> tuple[Counterexample | None, list[str]]:
-    """Return a candidate that a run confirms at the operation or its partner; else the tried values."""
+    """Return a candidate that a run confirms at its operation or at the partner; else the values that were
+    tried.
+    """
     places = {place for c in candidates for place in _places(context, prop, c)}
     tried: list[str] = []
     for c in candidates[:_MOST_LAUNCHES]:
@@ -124,7 +127,9 @@ def is_of(prop: str, code: str) -> bool:
 def reports(
     context: ProofContext, launch: Launchables, sanitizer: str, seed: int | None = None
 ) -> list[Diagnostic]:
-    """Return the errors of a launch under one sanitizer: several hide reports of each other."""
+    """Return the errors of a launch under one sanitizer, because several sanitizers hide reports of each
+    other.
+    """
     left = max(1.0, min(_SECONDS, context.solver.deadline - monotonic()))
     try:
         result = context.kernel.run(
@@ -138,7 +143,7 @@ def reports(
 
 def _places(context: ProofContext, prop: str, c: Candidate) -> Iterable[tuple[str, int]]:
     ops = [c.op, *([c.other] if c.other is not None else [])]
-    if prop == "bounds":  # a window is reported where it is used, too
+    if prop == "bounds":  # a window is also reported where it is used
         ops += _users(context, c.op)
     for op in ops:
         if op.loc is not None:

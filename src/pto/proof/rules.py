@@ -1,7 +1,7 @@
-"""Legality rules of instructions with terms for the facts that a run decides.
+"""Legality rules of instructions, with terms for facts that are known only at run time.
 
 The rules, and the choice of those that are open, are those of the reference engine (`open_rules`). A rule is
-Python; where it needs a truth value of a term, both answers are tried, one evaluation each.
+Python code. If it needs the truth value of a term, it is evaluated once for each answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TooMany(Exception):
 
 
 class _Cases:
-    """Answers of one evaluation: the first ones are given, the others are taken as they are possible."""
+    """The answers in one evaluation: the first ones are given, each later one is any possible answer."""
 
     def __init__(self, given: list[bool], possible: Callable[[list[Truth]], bool]) -> None:
         self.given, self.possible = given, possible
@@ -150,8 +150,9 @@ class _Fact:
 def violations(
     op: Operation, profile: Profile, args: dict[str, Any], possible: Callable[[list[Truth]], bool]
 ) -> Iterator[tuple[Rule, Truth]]:
-    """Yield the open rules that may be broken, each with a condition for that. `args` are the values of the
-    operands; `possible` decides conditions here."""
+    """Yield the open rules that may be broken, each with the condition under which it is broken. `args` are
+    the values of the operands; `possible` decides conditions here.
+    """
     assert op.row is not None
     found = open_rules(op, op.row, profile)
     if found is None:

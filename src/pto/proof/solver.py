@@ -57,7 +57,7 @@ class Solver:
             self._answers.clear()
 
     def model(self, facts: Iterable[Truth], patience: float = 0.0) -> Model | bool | None:
-        """Return values under which all facts hold; False if there are none; None if z3 gives up."""
+        """Return values that satisfy all facts; False if there are none; None if z3 gives up."""
         wanted = frozenset(f for f in facts if f is not True)
         if False in wanted or NEVER in wanted or NEVER in self.axioms:
             return False
@@ -98,8 +98,9 @@ class Solver:
     def _checked(
         self, facts: list[Term], used: frozenset[Term], products: Iterable[Monomial], patience: float
     ) -> Model | bool | None:
-        """Ask z3. The `products` become numbers of their own, with lemmas about their order: that is linear,
-        and has all models of the facts, but perhaps more."""
+        """Ask z3. The `products` become unknown numbers, with lemmas about their order. The new problem is
+        linear. It has all models of the facts, and perhaps more.
+        """
         z3 = self.z3
         solver = z3.SimpleSolver() if products else z3.Solver()
         left = max(0.01, min(patience, self.deadline - monotonic()))
@@ -127,7 +128,7 @@ class Solver:
 
 
 class _Translation:
-    """Translates terms to expressions of z3; `products` are numbers of their own."""
+    """Translates terms to expressions of z3; `products` become unknown numbers."""
 
     def __init__(self, z3: Any, products: Iterable[Monomial] = ()) -> None:
         self.z3 = z3

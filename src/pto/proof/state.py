@@ -1,8 +1,8 @@
 """State of a walk: values, facts, and the instructions that later ones may conflict with.
 
-An `Instance` stands for one execution of an instruction, in an iteration that is given relative to the
-present ones of its loops. States at the head of a loop are compared by `shape`: it is equal for states that
-differ only by a shift of iterations.
+An `Instance` stands for one execution of an instruction, in an iteration that is relative to the current
+iterations of its loops. States at the head of a loop are compared by their `shape`, which is equal for states
+that differ only by a shift of iterations.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..ir.core import Operation, Value
 from .terms import Int, Term, Truth, symbols
 from .values import TermPlace
 
-#: Number of latest iterations of a loop that are kept apart.
+#: Number of latest iterations of a loop that are distinguished.
 KEPT = 3
 
-#: Iteration of an instance: `age` n: n before the present one; `old`: any before those; `end` n: n before the
-#: last one of a loop that has ended; `before`: any before those.
+#: Iteration of an instance. `age` n: n iterations before the current one; `old`: any earlier iteration. For a
+#: loop that has ended, `end` n: n iterations before the last one; `before`: any earlier iteration.
 Age = tuple[str, int]
 
 
@@ -86,7 +86,7 @@ class State:
         self.phase = 0  # the number of grid barriers so far
         self.loops: tuple[CountedLoop, ...] = ()
         self.calls: tuple[Operation, ...] = ()
-        self.rounds: dict[Term, tuple[Truth, ...]] = {}  # by counter: facts of the present iteration
+        self.rounds: dict[Term, tuple[Truth, ...]] = {}  # by counter: facts of the current iteration
         #: By counter: a period and the remainder of the present iteration.
         self.residues: dict[Term, tuple[int, int]] = {}
         self.live: dict[str, list[Instance]] = {}  # by pipe, oldest first
@@ -115,7 +115,7 @@ class State:
 
     @property
     def anytime(self) -> list[Truth]:
-        """Return the facts at this point that hold in each iteration."""
+        """Return the facts at this point that hold in every iteration."""
         loops = (f for loop in self.loops for f in (loop.at(loop.k) < loop.high, loop.step > 0))
         return [*self.facts, *(f for f in loops if f is not True)]
 
@@ -155,7 +155,7 @@ class State:
                 if loop in i.loops:
                     at = i.loops.index(loop)
                     i = replace(i, ages=(*i.ages[:at], _older(i.ages[at], ends), *i.ages[at + 1 :]))
-                kept.pop(i.key, None)  # of equal ones the latest stays: it is the last to be known
+                kept.pop(i.key, None)  # keep the latest of equal instances, because it is ordered last
                 kept[i.key] = i
             self.live[pipe] = list(kept.values())
 

@@ -211,7 +211,7 @@ def floordiv(a: Int, b: Int) -> Int:
         return a
     if not isinstance(a, Term) and not isinstance(b, Term):
         return a // b
-    if isinstance(b, int):  # multiples of the divisor move out
+    if isinstance(b, int):  # take multiples of the divisor out of the quotient
         constant, factors = parts(a)
         whole = {m: n // b for m, n in factors.items() if n % b == 0}
         if whole or not 0 <= constant < b:

@@ -1,7 +1,6 @@
-"""Values of a walk that are no scalars: pointers, views and tiles, with terms in their descriptors.
-
-A `TermPlace` has the bytes that an instruction may touch there: never fewer. `meet` returns when two places
-share bytes.
+"""Values of a walk that are not scalars: pointers, views and tiles, with terms in their descriptors. A
+`TermPlace` contains all bytes that an instruction may touch. `meet` returns the condition under which two
+places share bytes.
 """
 
 from __future__ import annotations
@@ -139,7 +138,8 @@ class TileTerm:
 @dataclass(frozen=True)
 class TermPlace:
     """Bytes from `low` to `high` of a buffer or an argument. `box` are offsets and sizes in a frame; boxes of
-    equal frames that are apart in one dimension share no byte."""
+    equal frames that are disjoint in one dimension share no byte.
+    """
 
     root: object
     low: Int

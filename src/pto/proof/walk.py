@@ -28,10 +28,10 @@ from .state import CountedLoop, PlainCore, State, TermAccess, key_of
 from .terms import NEVER, Term, Truth, as_truth, both, eq, is_int, is_truth, mod, negated, symbol
 from .values import MEMORY, Opaque, TileTerm
 
-MOST_STATES = 200  # of a loop
+MOST_STATES = 200  # states of a loop
 MOST_PATHS = 64
 MOST_CALLS = 16
-#: The largest period of a loop whose iterations are told apart by remainders.
+#: The largest period of a loop whose iterations are distinguished by remainders.
 MOST_PERIOD = 8
 
 
@@ -78,7 +78,7 @@ class ProofWalk(WalkedCore):
         return (*s.shape(self.core, carried, facts), changing)
 
     def joined(self, states: list[State]) -> list[State]:
-        """Return one state for equal ones; of states that differ in facts, the common facts remain."""
+        """Return one state for equal ones; keep only the common facts of states that differ in facts."""
         found: dict[Any, list[State]] = {}
         for s in states:
             equal = found.setdefault(self.shape(s, (), facts=False), [])
@@ -190,7 +190,7 @@ class ProofWalk(WalkedCore):
         self.claim(op, s)(step > 0, "the step of the loop is not positive")
         if NEVER in s.facts:
             return []
-        most = _most_trips(low, high, step)  # in the name, because terms of one name are equal
+        most = _most_trips(low, high, step)  # part of the name, because terms with equal names are equal
         counter = op.regions[0].blocks[0].args[0].name
         name = self._names.setdefault((op, s.calls, most), f"{counter}#{len(self._names)}")
         k = symbol(name, 0, most, s.loops[-1].k if s.loops else "core")
@@ -266,8 +266,9 @@ class ProofWalk(WalkedCore):
     def _ended(
         self, s: State, loop: CountedLoop, ends: bool, before: dict[Value, Any], values: dict[Value, Any]
     ) -> State:
-        """Return the state after an iteration: what it computed is known only as far as it does not depend on
-        the counter."""
+        """Return the state after an iteration. Values of the iteration are known only if they do not depend
+        on the counter.
+        """
         s.loops = s.loops[:-1]
         s.rounds.pop(loop.k, None)
         s.residues.pop(loop.k, None)
@@ -302,7 +303,7 @@ class ProofWalk(WalkedCore):
         s.env.update(zip(op.results, found, strict=True))
 
     def remainder(self, s: State) -> Callable[[Any, int], int | None]:
-        """Return a function that computes remainders which the iterations decide."""
+        """Return a function that computes remainders that follow from the iterations of loops."""
 
         def known(x: Any, by: int) -> int | None:
             from .terms import parts
@@ -358,7 +359,9 @@ class ProofWalk(WalkedCore):
         return out
 
     def grid_barrier(self, op: Operation, s: State) -> list[State]:
-        """Follow a barrier of all cores outside loops and branches: all blocks arrive there."""
+        """Follow a barrier of all cores. It must be outside of loops and branches, so that all blocks arrive
+        there.
+        """
         kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}
         takes_part = self.kind in kinds.get(str(op.attr("core_type")), ("vector", "cube", "mix"))
         if op.parent is not self.function.regions[0].blocks[0] or self.context.mixed or op.operands:

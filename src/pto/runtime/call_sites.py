@@ -1,7 +1,8 @@
 """Source locations of the submissions of a C++ orchestration: the function, and the calls that lead to it.
 
 The task runtime keeps the return addresses of each submission, as offsets in the library (`CallChain`). A
-library for checks is compiled with lines and without inlining, so that the addresses name every function.
+library for checks is compiled with line tables and without inlining, so that the addresses name every
+function.
 """
 
 from __future__ import annotations

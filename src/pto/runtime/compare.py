@@ -31,7 +31,7 @@ class Comparison(Record):
     rtol: float
     atol: float
     first: tuple[tuple[int, ...], Any, Any] | None = None
-    misshapen: tuple[int, ...] | None = None  # shape of golden, if it differs
+    misshapen: tuple[int, ...] | None = None  # the shape of golden, if the shapes differ
     used: float = math.nan  # the largest error, as a share of the tolerance for its element
 
     @property

@@ -46,16 +46,16 @@ _KERNEL = ("-D__CPU_SIM", "-DPTO_CPU_MAX_THREADS=1", "-DNDEBUG")
 _GUARDS = {"aic": "-D__DAV_CUBE__", "aiv": "-D__DAV_VEC__"}
 _GRAPHS = ("host_build_graph", "aicpu_build_graph")
 #: Without the host calls of the simulator a kernel compiles in half the time; so does an orchestration
-#: without strings. The few sources that use these, or a standard header that comes with them, are compiled
-#: again.
+#: without strings. The few sources that need host calls, strings, or a standard header that they include, are
+#: compiled again.
 _LEAN = "-DPTO_CPU_LEAN"
 _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 #: Words of sources for which the attempt is pointless. A source that catches errors needs their full class.
 _STRINGS = re.compile(r"\b(?:(?!cstring\b|string\.h\b)\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
-#: The form of orchestrations whose entry takes ChipTaskArgs, or an earlier name: the same runtime, with
-#: its own headers.
+#: The form of orchestrations whose entry takes ChipTaskArgs, or an earlier name of it. The runtime is the
+#: same, with other headers.
 CHIP = "chip"
 _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
 #: The function that the runtime calls.
@@ -102,7 +102,7 @@ class Ahead:
         return self._made.result()
 
     def give_up(self) -> None:
-        """Start no more jobs, and end the running ones: the result is not needed."""
+        """Start no more jobs, and end the running jobs, because the result is not needed."""
         self._given_up.set()
         compiler.end_tools()
         self._pool.shutdown()
@@ -266,7 +266,7 @@ class _LibraryPlan(cache.Files):
 
     @property
     def _family(self) -> str:
-        """The runtimes whose kernels are identical, unless they include a header of one of them (`fit`)."""
+        """Return the runtimes that share this kernel, unless it includes a header of one of them (`fit`)."""
         return "graph" if self.job.core_type and self.job.runtime in _GRAPHS else self.job.runtime
 
     def fit(self, names: Sequence[str]) -> bool:
@@ -280,7 +280,7 @@ class _LibraryPlan(cache.Files):
         return self._checked(found) if found is not None else None
 
     def make(self) -> CompiledJob:
-        """Return the library; build it unless another process is faster."""
+        """Return the library; build it unless another process has built it first."""
         if not self.exists and self.job.program is None:
             kind = f"kernel '{self.job.name}'" if self.job.core_type else "orchestration"
             message = f"cannot read '{self.job.source}' ({kind}): no such file"

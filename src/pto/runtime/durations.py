@@ -1,11 +1,11 @@
 """Durations of kernels in virtual time: from a table, a function, a measured run, or the cost model.
 
 A table is a mapping of names of kernels (or their numbers) to microseconds, or a file: CSV with a column
-`kernel` and one of `us` and `cycles`, TOML with a table `durations`, or the records of a run (`.json` of a
-device's profile or of ours, `.npz`), of which each kernel's mean is taken. A function is called for each task
-(with a `TaskInfo`), once for the same kernel, shapes and numbers, and returns microseconds or None. The cost
-model gives the remaining durations: of programs in advance (`modelled`), of C++ kernels from the traces of
-their tasks (`task_times`).
+`kernel` and one of `us` and `cycles`, TOML with a table `durations`, or the records of a run (`.npz`, or
+`.json` of a device's profile or of ours). Records give the mean duration of each kernel. A function is called
+for each task (with a `TaskInfo`), once for the same kernel, shapes and numbers, and returns microseconds or
+None. The cost model gives the remaining durations: of programs in advance (`modelled`), of C++ kernels from
+the traces of their tasks (`task_times`).
 """
 
 from __future__ import annotations
@@ -130,8 +130,9 @@ class Durations:
         self, run: Any, func_id: int, name: str, model: Model | None = None, timed: Executed | None = None,
         why: str = "",
     ) -> None:  # fmt: skip
-        """Register a kernel of a run: set its duration, or let the run ask for the duration of each task, of
-        `task_times` after the task was executed. Raise if no source has a duration."""
+        """Register a kernel of a run. Set its duration, or let the run ask for the duration of each task. For
+        `task_times` the run asks after the task was executed. Raise if no source has a duration.
+        """
         self._names[func_id] = name
         self._models.pop(func_id, None)
         self._timed.pop(func_id, None)
@@ -212,7 +213,7 @@ def guess_of(timeline: Any) -> Guess:
 
 
 class Guessed:
-    """The guessed shares in the durations of a run: per kernel, the largest among its tasks."""
+    """The guessed shares in the durations of a run: for each kernel, the largest share among its tasks."""
 
     def __init__(self) -> None:
         self._of: dict[str, Guess] = {}
@@ -287,7 +288,7 @@ def _whole(array: Any) -> Any:
 
 def unknown(name: str, table: str, why: str = "") -> DiagnosticError:
     """Return the error for a kernel without a duration; `table` names the source that lacks it, if any."""
-    message = f"missing duration of kernel {name}" + (f": it is not in {table}" if table else "") + why
+    message = f"missing duration of kernel {name}" + (f": {table} does not have it" if table else "") + why
     help = f"durations={{{name!r}: microseconds}}, --durations FILE.csv, or --measure for times of this host"
     return DiagnosticError([Diagnostic("PTO-E2626", message, help=help)])
 

@@ -45,10 +45,10 @@ class TaskEngine:
         self._given = given
         self._kernels = extension().Kernels()
         self._names: dict[int, str] = {}
-        self._programs: set[int] = set()  # those in PTO
-        self.sources: dict[int, str] = {}  # of kernels, if the caller sets them
-        self._libraries: dict[int, str] = {}  # of kernels in C++
-        self.hearing: Hearing | None = None  # their traces, if requested
+        self._programs: set[int] = set()  # numbers of the kernels in PTO
+        self.sources: dict[int, str] = {}  # sources of kernels, if the caller sets them
+        self._libraries: dict[int, str] = {}  # libraries of kernels in C++
+        self.hearing: Hearing | None = None  # traces of C++ kernels, if requested
         self.hazards: list[Hazard] = []
         self.unseen = 0  # number of tasks with unknown memory accesses
         self.given: list[tuple[int, int]] = []  # address and size of the tensors of the caller

@@ -1,10 +1,10 @@
 """Blocks of tasks with equal traces: the findings for one of them hold for all.
 
 A graph calls a kernel thousands of times, mostly with different tensors only. The findings of sanitizers in a
-block follow from its trace, except for the positions of its data: the addresses of its arrays, the start
-offset in each array and, in an array that it only reads, the position of each part. So only one of the blocks
-with equal traces is executed. For the others, two checks remain: each block stays within its own arrays, and
-the bytes that it reads are defined.
+block follow from its trace. The positions of its data do not matter: the addresses of its arrays, the start
+offset in each array and, in an array that the block only reads, the position of each part. So only one of the
+blocks with equal traces is executed. For the others, two checks remain: each block stays within its own
+arrays, and the bytes that it reads are defined.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from ..engine.traced.types import Layouts, names
 from .task_traces import Block, TaskArray, arrays_of
 from .written_bytes import Defined, Where, bounds
 
-#: Alignment of global memory: distances between data matter modulo this number.
+#: Alignment of global memory: distances between data are compared modulo this number.
 _ALIGNED = 512
-#: Limits: kinds of blocks that are kept, variants of a kind with other distances, accesses of a block.
+#: Limits for the kinds of blocks that are kept, for variants of a kind with other distances, and for accesses
+#: of a block.
 _MOST = 1024
 _MOST_OF_A_KIND = 8
 _MOST_ACCESSES = 1 << 15
 
 
 def rename(words: Any, at: list[int]) -> None:
-    """Number the values at these positions by first occurrence: only equality matters."""
+    """Number the values at these positions by first occurrence, because only their equality matters."""
     if at:
         _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.uint64)
@@ -44,7 +45,7 @@ class Told(NamedTuple):
 
     key: bytes
     arrays: list[TaskArray]
-    #: By array: the traced positions in it, in bytes from its start, as often as they were traced.
+    #: By array: the traced positions in it, in bytes from its start, with repetitions.
     places: list[Any]
 
 
@@ -71,8 +72,9 @@ class Findings(NamedTuple):
     places: list[Any]
 
     def moves(self, told: Told) -> list[dict[int | None, list[int]]] | None:
-        """By array and position, the distances to the same position in another block, one per traced
-        occurrence; None if the blocks differ otherwise."""
+        """Return, by array and position, the distances to the same position in another block, one per traced
+        occurrence. Return None if the blocks have other differences.
+        """
         found: list[dict[int | None, list[int]]] = []
         for n, (mine, first) in enumerate(zip(told.places, self.places, strict=True)):
             move = mine.astype(np.int64) - first.astype(np.int64)
@@ -174,8 +176,9 @@ class Alike:
         return None
 
     def _uses(self, found: Findings, told: Told, defined: Defined | None) -> list[ByteUse] | None:
-        """Return the bytes that a block touches if it behaves like a known one; None if not, or if that is
-        unknown."""
+        """Return the bytes that a block touches if it behaves like a known block. Return None if it does not,
+        or if that is unknown.
+        """
         moves = found.moves(told)
         if moves is None:
             return None
@@ -198,7 +201,8 @@ class Alike:
 
     def keep(self, told: Told, problems: list[Any], accesses: list[TaskAccess]) -> None:
         """Keep the findings of a block, unless they depended on contents of memory."""
-        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # first ones
+        # keep the first of equal accesses
+        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]
         if len(accesses) > _MOST_ACCESSES:
             return
         places = [set(p.tolist()) for p in told.places]
@@ -219,7 +223,7 @@ def _own(access: TaskAccess) -> TaskAccess:
 
 
 def _key(access: TaskAccess) -> Any:
-    """Return the key by which accesses are equal."""
+    """Return the key of an access; equal accesses have equal keys."""
     write, n, place, where = access
     if isinstance(where, Region):
         return write, n, place, where.base, id(where.rows), id(where.cols), where.bits, where.nibble

@@ -34,7 +34,7 @@ class RunFailure(DiagnosticError):
         self.args = (render(self.diagnostics),)
 
     def note_waits(self, others: Iterable[tuple[int, Span | None]]) -> None:
-        """Note where the other tasks of a deadlock wait, each source location once."""
+        """Add a note for each source location where other tasks of a deadlock wait."""
         (d,) = self.diagnostics
         known = {d.span, None}
         for task, span in others:
@@ -91,8 +91,9 @@ def _arguments(report: str) -> str:
 
 
 def _span(program: str | Module, offset: int) -> Span | None:
-    """Return the location of an operation: in a module by its mark, in a file the rest of the line from an
-    offset."""
+    """Return the location of an operation: its mark identifies it in a module, its offset in a file. In a
+    file, the location is the rest of the line.
+    """
     if not isinstance(program, str):
         from .program import operation_at
 

@@ -30,7 +30,7 @@ RUNTIMES: dict[str, tuple[int, int, str]] = {
 DEFAULT_RUNTIME = "host_build_graph"
 CORE_TYPES = ("aic", "aiv")
 MAX_BLOCK_DIM = 24
-#: AICPU threads of a device (PLATFORM_MAX_AICPU_THREADS); this host accepts more.
+#: AICPU threads of a device (PLATFORM_MAX_AICPU_THREADS); the simulator accepts more.
 MAX_AICPU_THREADS = 4
 
 _KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args", "include_dirs")

@@ -116,8 +116,9 @@ class Golden:
         return params
 
     def warnings(self, params: Mapping[str, Any]) -> list[Diagnostic]:
-        """Return warnings about the choice of the case, and if PA_SEQ_LEN has more numbers than the case has
-        sequences."""
+        """Return warnings about the choice of the case, and a warning if PA_SEQ_LEN has more numbers than the
+        case has sequences.
+        """
         lengths = knobs.get("PA_SEQ_LEN")
         used = params.get("context_lens_list", ())
         batch = params.get("batch")
@@ -209,7 +210,9 @@ class Golden:
             value = value.detach().cpu().contiguous()
             return GoldenTensor(name, value, as_array(value), self._is_output(name))
         if not isinstance(value, np.ndarray):
-            help = "tensors are NumPy arrays or torch tensors, scalars ctypes values: ctypes.c_int64(5)"
+            help = (
+                "give tensors as NumPy arrays or torch tensors, scalars as ctypes values: ctypes.c_int64(5)"
+            )
             self._inputs(f"gives '{name}' as {_kind(value)}", help)
         if value.dtype.hasobject:
             self._inputs(f"gives '{name}' as an array of Python objects")

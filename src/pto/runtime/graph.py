@@ -136,11 +136,11 @@ class Graph(Session):
         if not callable(kernel.source):
             dtype_number(value.dtype)
             if not value.flags.c_contiguous:
-                message = f"expected a contiguous array for {where}: a task gets its address only"
+                message = f"expected a contiguous array for {where}: a task gets only its address"
                 raise refuse(message, "numpy.ascontiguousarray(...)")
         kept = value.view(np.ndarray)  # no subclass, and not the caller's object
         if kernel.roles[at] == ROLES["in"]:
-            kept.flags.writeable = False  # no task would wait for a write
+            kept.flags.writeable = False  # read-only, because no task would wait for a write
         return kept
 
     def add_successor(self, earlier: int, later: int) -> None:
@@ -158,7 +158,7 @@ class Graph(Session):
         self._run.add_edge(earlier, later)
         self._edges.append((earlier, later))
 
-    #: The name in aicpu_build_graph: a task that has ended already counts, too.
+    #: The name in aicpu_build_graph, where the earlier task may have ended already.
     add_successor_conditional = add_successor
 
     def publish_task(self, task: int) -> None:

@@ -2,8 +2,8 @@
 
 Tasks are collected, and started by `run`. A rank runs one task at a time, in submission order; members of a
 group start together. A reader waits for the last writer of its memory. Ranks that run at the same time form a
-company (native/runtime/exec/run_groups.hpp): a kernel that waits for another rank is stuck only if all ranks
-of the company are.
+run group (native/runtime/exec/run_groups.hpp): a kernel that waits for another rank is stuck only if all
+ranks of the group are stuck.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from .extension import extension
 
-#: The addresses of the first byte and behind the last byte.
+#: The addresses of the first byte and after the last byte.
 Bytes = tuple[int, int]
 
-#: A member of a task: called with its company, and its number in it.
+#: A member of a task: called with its run group, and its number in the group.
 Body = Callable[[Any, int], object]
 
 
@@ -104,8 +104,9 @@ class _Going:
             raise self._failures[0]
 
     def _start(self) -> None:
-        """Start every node that can start. A node that ends starts its successors before it leaves the
-        company."""
+        """Start every node that can start. A node that ends starts its successors before it leaves the run
+        group.
+        """
         reserved: set[int] = set()
         for node in self.nodes:
             if node.state != "waiting":
@@ -139,7 +140,7 @@ class _Going:
             node.left -= 1
             if node.left == 0:
                 node.state = "failed" if node.failed else "done"
-            if node.places is not None:  # this rank is free; others of the group may go on
+            if node.places is not None:  # this rank is free; other ranks of the task may still run
                 self._busy.discard(node.places[at])
             self._start()
             self._company.leave(member)

@@ -168,7 +168,7 @@ class _CompiledKernel:
     """The compiled form of a kernel for a runtime, valid until one of its files changes."""
 
     def __init__(self, made: CompiledJob, files: Sequence[str], began: int) -> None:
-        self.path, self.task = made.path, made.task  # neither if it failed
+        self.path, self.task = made.path, made.task  # both are empty if the compilation failed
         self.program, self.sources = made.program, files
         # A file that was changed after the start may be older in the library: its stamp matches no file.
         stamps = {file: _stamp(file) for file in files}
@@ -177,7 +177,7 @@ class _CompiledKernel:
         self.elements: list[str] | None = None
 
     def holds(self, kernel: Kernel) -> bool:
-        """Return True if the files and the environment are unchanged."""
+        """Return True if the files and the environment have not changed."""
         return (
             self.around == _around()
             and os.path.abspath(str(kernel.source)) in self.files
@@ -275,8 +275,9 @@ def add(
 
 
 def add_module(kernels: Any, number: int, kernel: Kernel, runtime: str) -> tuple[int, ...]:
-    """Add a kernel that is a program in memory, its halves one after another. For a mixed kernel return the
-    numbers for the AIC and the AIVs of a cluster."""
+    """Add a kernel that is a program in memory; add its halves one after another. For a mixed kernel return
+    the numbers for the AIC and the AIVs of a cluster.
+    """
     made = _program(kernel, runtime)
     mixed = kernel.core == "mixed"
     for n, task in enumerate(made.tasks):

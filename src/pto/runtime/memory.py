@@ -1,5 +1,5 @@
-"""Global memory of a run: each tensor lies between guard bytes that a stray write changes, and inaccessible
-pages behind them that stop accesses far outside the tensor.
+"""Global memory of a run: each tensor lies between guard bytes, which a stray write changes. Inaccessible
+pages around them stop accesses far outside the tensor.
 
 Outputs start with the content of the host's tensors, as in golden. The host's tensors are not passed to the
 run, so no fault of a run can change the expected results.

@@ -55,7 +55,7 @@ def options(
         warn(f"PTO_LOG_LEVEL={level} invalid (must be one of {', '.join(_LEVELS)}), ignored")
     made.update((k, v) for k, v in given.items() if v is not None)
     made["host_threads"] = made.get("host_threads") or processors()
-    # In other threads, or with a handler of the user, Ctrl-C does not stop this run.
+    # In other threads, and with a signal handler of the user, Ctrl-C does not stop this run.
     here = threading.current_thread() is threading.main_thread()
     made["interrupts"] = here and interrupts(signal.getsignal(signal.SIGINT))
     _check(made)

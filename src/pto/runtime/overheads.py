@@ -37,8 +37,8 @@ class Overhead(Record):
 
 #: In the order in which a task meets them.
 OVERHEADS = (
-    Overhead("orchestration", 358, "orchestrator", "the orchestration's own code, per task",
-             "derived: the same log, time between the submissions"),
+    Overhead("orchestration", 358, "orchestrator", "code of the orchestration itself, per task",
+             "derived: the same log, time between submissions"),
     Overhead("sync", 17, "orchestrator", "to read the retired tasks", _LOG),
     Overhead("alloc", 23, "orchestrator", "to take a slot of the task ring", _LOG),
     Overhead("heap", 42, "orchestrator", "to take memory for outputs", _LOG),
@@ -55,11 +55,11 @@ OVERHEADS = (
     Overhead("store", 20, "scheduler", "to write the register of each core",
              "measured: below 20 ns, 5 in bursts"),
     Overhead("seen_by_core", 140, "core", "until a core sees that it has a task", "measured: about 140 ns"),
-    Overhead("head", 350, "core", "until its kernel begins", "measured: 200 to 500 ns, the middle"),
+    Overhead("head", 350, "core", "until its kernel begins", "measured: 200 to 500 ns; this is the middle"),
     Overhead("cold_head", 2610, "core", "the same for the first task of a core",
-             "measured: 360 to 5620 ns over 72 cores, the mean"),
+             "measured: 360 to 5620 ns over 72 cores; this is the mean"),
     Overhead("seen_by_scheduler", 180, "core", "until its scheduler could see that a kernel has ended",
-             "measured: at least 180 ns; 600 on average with the scheduler loop, which is added"),
+             "measured: at least 180 ns; 600 on average with the scheduler loop, whose time is added"),
     Overhead("poll", 100, "scheduler", "to poll one core; busy cores are polled one after another",
              "measured: 95 to 105 ns, one after another"),
     Overhead("completion", 133, "scheduler", "for a task that has ended", _LIST),
@@ -87,10 +87,10 @@ def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Ru
     path = os.fspath(given)
     table = read_toml(path).get("runtime", {}) if path.endswith(".toml") else {}
     try:
-        timing.machine(path)  # reports problems of its cores, before a run
+        timing.machine(path)  # report problems of its cores before a run
     except ValueError as e:
         raise _refuse(str(e)) from None
-    if not path.endswith(".toml"):  # a machine of the cost tables: no other overheads are known
+    if not path.endswith(".toml"):  # a machine of the cost tables has no overheads of its own
         return RuntimeMachine(known, cores=path)
     return _replaced(RuntimeMachine(known, source=path, cores=path), table, f"{path}: ")
 

@@ -158,7 +158,7 @@ def _elements(arguments: Sequence[Value]) -> list[str]:
 def _half(
     kernel: Launchable, source: str, wanted: str, core: str, runtime: str
 ) -> tuple[str, Sequence[Value]]:
-    """Return the kind of core and the arguments of the function for this core."""
+    """Return the kind of core, and the arguments of the function for this kind of core."""
     for kind, _, function in kernel.roles:
         if kind == wanted or (kind == "mix" and core != "mixed"):
             arguments = function.regions[0].blocks[0].args

@@ -51,7 +51,7 @@ class RankRuns(list[Run]):
 
 
 def _save(runs: Sequence[tuple[int, str, Run]], path: str) -> None:
-    """Write a trace of runs of ranks, with arrows from writers of a window to its readers."""
+    """Write a trace of the runs of ranks, with arrows from the writers of a window to its readers."""
     from ..perf import trace
     from ..perf.windows import passed
     from .recorded import window_uses
@@ -128,7 +128,7 @@ class Host:
         )
 
     def wait(self) -> None:
-        """Run the tasks submitted so far: then their results are in the arrays."""
+        """Run the tasks submitted so far. Afterwards their results are in the arrays."""
         self._graph.run()
 
     def _body(
@@ -184,7 +184,7 @@ class Ranks:
         self.context = self.world.context
 
     def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
-        """Allocate zeroed memory of this shape for every rank; `window[rank]` is the array of one rank."""
+        """Allocate zeroed memory of this shape on every rank; `window[rank]` is the array of one rank."""
         return self.world.window(shape, dtype)
 
     def run(self, orchestrate: Callable[..., Any], args: Given, **options: Any) -> RankRuns:
@@ -211,7 +211,7 @@ class Ranks:
         others = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in range(1, count)]
         for thread in others:
             thread.start()
-        one(0)  # here, so that Ctrl-C ends it
+        one(0)  # on this thread, so that Ctrl-C ends it
         for thread in others:
             thread.join()
         failed = {rank: e for rank, e in sorted(done.items()) if isinstance(e, BaseException)}
@@ -237,7 +237,7 @@ class Ranks:
         member: int,
         options: dict[str, Any],
     ) -> Run:
-        """Run one rank, as a member of a company."""
+        """Run one rank, as a member of a run group."""
         count = self.world.ranks
         windows = self.world.address, count * self.world.stride
         threads = options.get("threads") or max(1, processors() // count)
@@ -247,7 +247,7 @@ class Ranks:
         )
 
     def _of(self, rank: int, value: Any) -> Any:
-        """Return the form of an argument for a rank."""
+        """Return an argument in the form for one rank."""
         if isinstance(value, Window):
             if value.world is not self.world:
                 raise refuse("expected a window of these ranks", "make it with their window()")
@@ -261,8 +261,9 @@ def _no_seed(options: dict[str, Any]) -> None:
 
 
 def _failure(failed: dict[int, BaseException]) -> BaseException:
-    """Return the error of a run: the failed ranks, without those that were only stuck because another one
-    failed."""
+    """Return the error of a run. It names the failed ranks, except ranks that were stuck only because another
+    rank failed.
+    """
     for e in failed.values():
         if not isinstance(e, DiagnosticError):
             return e

@@ -28,13 +28,14 @@ _ORDERED = [
     ("at", "i8"), ("task", "i8"), ("first", "u8"), ("last", "u8"), ("kernel", "i4"), ("mark", "i4"),
     ("block", "i4"), ("core", "i2"), ("use", "i1"),
 ]  # fmt: skip
-#: Values of `WindowUse.use` for the two sides of an order between the cores of a task.
+#: Values of `WindowUse.use` for the two ends of an order between the cores of a task.
 GIVES, TAKES = 16, 17
 
 
 class WindowUse(NamedTuple):
-    """An access of a core to a window of a rank, or one side of an order between the cores of a task: then
-    `first` and `last` identify the object that the order goes through."""
+    """An access of a core to a window of a rank, or one end of an order between the cores of a task. For an
+    order, `first` and `last` identify the flag or FIFO that makes the order.
+    """
 
     at: int
     task: int

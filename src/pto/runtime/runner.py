@@ -64,11 +64,11 @@ class RunnerOptions(Record):
     platform: str = DEFAULT_PLATFORM
     block_dim: int = 0
     aicpu_threads: int = 0
-    threads: int = 0  # of the host; 0 for the number of processors
+    threads: int = 0  # threads of the host; 0 for the number of processors
     profiling: bool = False
     seed: int | None = None  # a deterministic schedule
     check_hazards: bool = False  # report unordered accesses
-    track_war: bool = False  # and order them
+    track_war: bool = False  # order these accesses
     virtual_time: Any = None  # a `Virtual`: simulated durations
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
     sanitize: frozenset[str] = frozenset()  # checks of C++ kernels, and of the order of tasks
@@ -168,8 +168,9 @@ class Runner:
     def compile(
         self, progress: Progress | None = None, workers: int = 0, ahead: Ahead | None = None
     ) -> list[CompiledJob]:
-        """Compile the orchestration and the kernels, unless `ahead` has done so; raise all problems at
-        once."""
+        """Compile the orchestration and the kernels, unless `ahead` has compiled them; raise all problems at
+        once.
+        """
         self._check_options()
         jobs = self._jobs()
         self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")

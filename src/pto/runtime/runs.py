@@ -132,12 +132,12 @@ class Run(Ran):
         return found
 
     def leave_out(self, kernels: Mapping[str, str]) -> None:
-        """Note kernels that were not fully checked, with the reason."""
+        """Record kernels that were not fully checked, with the reason."""
         self._runtime._unwatched.update(kernels)
 
     @property
     def unchecked(self) -> dict[str, str]:
-        """Kernels that the sanitizers did not check, or not fully, with the reason."""
+        """Kernels that the sanitizers did not check completely, with the reason."""
         found, watch = dict(self._runtime._unwatched), self._runtime._watch
         if watch is not None and self.diagnostics is not None:  # executes all blocks
             found.update(watch.unchecked)
@@ -154,11 +154,11 @@ class Run(Ran):
 
     @property
     def begin(self) -> int:
-        """The start, in nanoseconds of the clock that all runs share."""
+        """The start of the run, in nanoseconds of a clock that all runs share."""
         return int(self._runtime._run.records()["start"])
 
     def window_uses(self) -> list[recorded.WindowUse]:
-        """Return the accesses to arrays given to `keep_order`, if the run was checked for hazards."""
+        """Return the accesses to the arrays that `keep_order` got, if the run was checked for hazards."""
         return recorded.ordered_uses(self._runtime._run.records())
 
     def order(self) -> list[tuple[int, int]]:
@@ -217,9 +217,10 @@ def run(
     in an order that depends on the seed only. `rings`: task_window, heap, dep_pool, tensormap_pool.
     `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them. `sanitize` names
     checks (`pto.engine.sanitize.NAMES`, or "all"; default: PTO_SANITIZE) of C++ kernels, programs and the
-    order of tasks. Run.diagnostics has the reports, Run.unchecked the other kernels. `strict_undef` reports
-    undefined data in tensors between tasks even if it has no effect. `company`: the runs that kernels may
-    wait for, the number of this run among them, and the memory that all access (see `ranks`).
+    order of tasks. Run.diagnostics has the reports, and Run.unchecked the kernels that were not checked.
+    `strict_undef` reports undefined data in tensors between tasks even if it has no effect. `company` is the
+    run group: the runs that kernels may wait for, the number of this run in the group, and the memory that
+    all of them access (see `ranks`).
 
     With `virtual_time` kernels take the microseconds of `durations` (a mapping by kernel name, a function of
     a `TaskInfo`, a file), and the runtime those of `machine` (a .toml file; default: a2a3). Times, traces and

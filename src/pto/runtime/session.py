@@ -82,8 +82,10 @@ class Session:
         self._known: list[Kernel] = []  # by number; a mixed kernel has two
         self._names: list[str] = []
         self._dummies = False  # True if there are tasks without a kernel
-        self._mixed: dict[int, tuple[int, ...]] = {}  # numbers for the AIC and the AIVs of a cluster
-        self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
+        # numbers of mixed kernels for the AIC and the AIVs of a cluster
+        self._mixed: dict[int, tuple[int, ...]] = {}
+        # element types of kernels that are programs; "" for a number
+        self._elements: dict[int, list[str]] = {}
         self._virtual = virtual  # durations of kernels in virtual time
         self._hearing: Hearing | None = None  # traces of C++ kernels, if requested
         #: The sanitizers of the kernels, and the kernels that they cannot check, with the reason.
@@ -122,7 +124,7 @@ class Session:
         return self._virtual is not None and not is_program(kernel) and self._virtual.listens(-1, kernel.name)
 
     def end(self) -> None:
-        """End the run."""
+        """End the run of the orchestration."""
         self._over = True
         if self._hearing is not None:
             self._hearing.stop()
@@ -285,8 +287,9 @@ class Runtime(Session):
         return made
 
     def pipe(self) -> Any:
-        """Make a token for the content of a FIFO between tasks of a cluster: the popping task waits for the
-        pushing one."""
+        """Make a token for the content of a FIFO between tasks of a cluster: the task that pops waits for the
+        task that pushes.
+        """
         return self.tensor(1, "i32")
 
     def external(self, array: Array) -> Any:
@@ -413,7 +416,8 @@ class Runtime(Session):
 
     def task_dummy(self, deps: Iterable[int | None] = ()) -> int | None:
         """Submit a task without a kernel: a task that depends on it depends on all its `deps`. Return None if
-        there are deps and all of them are None: then there is nothing to wait for."""
+        there are deps and all of them are None, because there is no task to wait for.
+        """
         self._mark()
         given = list(deps)
         tasks = tasks_of(given)
@@ -516,8 +520,9 @@ class Runtime(Session):
 
     @contextlib.contextmanager
     def manual_scope(self) -> Iterator[None]:
-        """Open a scope without automatic dependencies: its tasks wait for their `deps` only, and later tasks
-        do not wait for them because of tensors."""
+        """Open a scope without automatic dependencies: its tasks wait only for their `deps`, and tensors do
+        not make later tasks wait for them.
+        """
         self._mark()
         self._run.scope_begin(True)
         try:

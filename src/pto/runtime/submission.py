@@ -1,4 +1,4 @@
-"""Options of a task besides its parameters: from the form of `Runtime.submit` to that of the engine."""
+"""Options of a task besides its parameters: from the form of `Runtime.submit` to the form of the engine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ def tasks_of(deps: Iterable[int | None]) -> list[int]:
     found = [d for d in deps if d is not None]
     for d in found:
         if type(d) is not int or d < 0:
-            raise refuse(
-                f"expected the number of a task, got {d!r}", "deps are results of rt.submit, or None"
-            )
+            raise refuse(f"expected the number of a task, got {d!r}", "give results of rt.submit, or None")
     return found
 
 
@@ -37,7 +35,7 @@ def untracked(kernel: Kernel, args: Iterable[int]) -> int:
 
 
 def together(sync_start: bool, blocks: int) -> bool:
-    """Return True if blocks start together; reject this without blocks."""
+    """Return True if blocks start together; reject `sync_start` without blocks."""
     if sync_start and not blocks:
         raise refuse("missing blocks= for sync_start", "rt.submit(..., blocks=n, sync_start=True)")
     return bool(sync_start)

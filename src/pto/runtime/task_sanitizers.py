@@ -82,8 +82,9 @@ class _Uses:
 
     def apart(self, earlier: int, task: int, parameter: int) -> bool:
         """Return True if the bytes that a task touched are disjoint from those of earlier tasks in shared
-        memory: many tasks share a tensor, each with its own rows. False if that is unknown: no accesses of
-        one of them were observed, or parts are interleaved."""
+        memory: many tasks share a tensor, each with its own rows. Return False if that is unknown, because
+        the accesses of a task were not observed, or parts are interleaved.
+        """
         address = self._parameters.get(task, {}).get(f"parameter {parameter}")
         rows = np.frombuffer(self._rows, np.uint64).reshape(-1, 5)
         if address is None or not all([(rows[:, 0] == t).any() for t in (earlier, task)]):
@@ -97,7 +98,7 @@ class _Uses:
         return True
 
 
-#: The byte in fresh memory, if the runtime marks it.
+#: The value of the bytes of fresh memory, if the runtime marks them.
 POISON = 0xFF
 
 
@@ -116,7 +117,7 @@ class Watch:
         #: Diagnostics by code and location, with the blocks that have them: task, block, description.
         self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge = self._judge
-        #: Kernels of tasks with several blocks, which are executed one by one.
+        #: Kernels of tasks with several blocks; the blocks are executed one by one.
         self._split: set[str] = set()
         self._defined = Defined()
         self._copies_seen = True
@@ -127,26 +128,32 @@ class Watch:
 
     def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
         """Look for reads of uninitialized memory. `given` are addresses and sizes of memory that is
-        initialized before the graph runs; None: the host allocates memory and copies to it unobserved."""
+        initialized before the graph runs. None means that the host allocates memory and copies to it
+        unobserved.
+        """
         self._defined.written = Written()
         self._copies_seen = given is not None
         for address, size in given or ():
             self._defined.written.add_all(address, size)
 
     def outside(self, memory: Iterable[tuple[int, int]]) -> None:
-        """Set the memory of the caller and of other ranks, by addresses and sizes; calls add up. All other
-        memory lies between tasks: it may hold undefined data that has no effect."""
+        """Add memory of the caller and of other ranks, by addresses and sizes. All other memory lies between
+        tasks, and may hold undefined data that has no effect.
+        """
         self._outside = Written() if self._outside is None else self._outside
         for address, size in memory:
             self._outside.add_all(address, size)
 
     def given(self, address: int, size: int) -> None:
-        """Record initialized memory: of the caller, or written by the host. From any thread."""
+        """Record initialized memory: of the caller, or written by the host. Any thread may call this
+        function.
+        """
         self._given.append((address, size))
 
     def _copied(self, address: int, data: Any) -> None:
-        """Record memory that differs from fresh memory (`POISON`): the host wrote it with a plain store. If
-        copies of the host are not observed, an array with any such byte counts as written."""
+        """Record bytes that differ from fresh memory (`POISON`), because the host wrote them with plain
+        stores. If copies of the host are not observed, an array with any such byte counts as written.
+        """
         written = self._defined.written
         if written is None:
             return
@@ -160,8 +167,9 @@ class Watch:
         self, sites: Sequence[str] = (), blank_reads: Iterable[tuple[int, int, str]] = ()
     ) -> list[Diagnostic]:
         """Return each problem once, after the run. `sites` are the source locations of submissions,
-        `blank_reads` the elements that the orchestration has read and that have the value of fresh memory:
-        address, bytes, site."""
+        `blank_reads` the elements that the orchestration has read and that have the value of fresh memory
+        (address, bytes, site).
+        """
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
         for d, blocks in self._found.values():
@@ -169,7 +177,7 @@ class Watch:
             others = [where for _, _, where in rest]
             d.message += f" in {first}"
             if task < len(sites) and sites[task]:
-                d.notes.append((f"task {task} is submitted at {sites[task]}", None))
+                d.notes.append((f"task {task} was submitted at {sites[task]}", None))
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
@@ -217,7 +225,7 @@ class Watch:
         arrays = arrays_of(cores)
         if not self._sample.take(name, tuple(a.size for a in arrays)):
             self._skipped.add(task)
-            for a in arrays:  # its accesses are unknown: all its memory counts as written
+            for a in arrays:  # the accesses are unknown, so all memory of the task counts as written
                 self._defined.give(a.address, a.size)
             return
         problems: list[Any] = []
@@ -243,14 +251,15 @@ class Watch:
     @property
     def unchecked(self) -> dict[str, str]:
         """Return, after `problems`, kernels that were not checked in full, with the reason."""
-        found = dict.fromkeys(sorted(self._split), "blocks against each other")
+        found = dict.fromkeys(sorted(self._split), "races between its blocks")
         for name, why in self._sample.left().items():
             found[name] = f"{found[name]}; {why}" if name in found else why
         return found
 
     def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
-        """Return, after the run, the declared hazards that the observed accesses do not disprove, without
-        those of tasks beyond the sample."""
+        """Return, after the run, the declared hazards that the observed accesses do not disprove. Leave out
+        hazards of tasks beyond the sample.
+        """
         return [
             h
             for h in found

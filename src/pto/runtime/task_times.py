@@ -1,13 +1,13 @@
 """Durations of C++ kernels in virtual time: the cost model, applied to the trace of each task.
 
-A C++ kernel is not a program that could be timed in advance. In virtual time it is compiled with tracing and
+A C++ kernel cannot be timed in advance, unlike a program. In virtual time it is compiled with tracing and
 executed when it starts. Its duration is that of the timeline of the traced calls (`isa/costs`,
 `perf/timeline`), without a launch, on a core by itself.
 
 Tasks with equal traces have equal durations, because a timeline is built from the trace only. The comparison
-leaves out parts without cost: addresses of global memory, where only the sizes of arrays count (an array that
-exceeds L2 is slower), and addresses of objects in C++, where only identity counts. Contents of memory count
-through the traced calls.
+leaves out parts without cost: addresses of global memory, of which only the sizes of arrays count (an array
+that exceeds L2 is slower), and addresses of objects in C++, of which only identity counts. Contents of memory
+affect a duration only through the traced calls.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Timed:
     def us(self, task: int, block: int) -> float | None:
         """Return the microseconds of an executed block; None for a block without a trace."""
         found = self._of_run.get((task, block))
-        if found is not None:  # the other half of a mixed kernel
+        if found is not None:  # the time includes the other half of a mixed kernel
             return found
         assert self.hearing is not None, "no run has begun"
         cores = self.hearing.take(task, block)

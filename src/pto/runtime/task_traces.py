@@ -64,7 +64,7 @@ class ToldCore:
     def __init__(self, library: str, arrays: list[TaskArray], copies: list[TaskArray]) -> None:
         self.library = library
         self.arrays = arrays
-        #: Those arrays whose contents were copied for this core.
+        #: The arrays whose contents were copied for this core.
         self.copies = copies
         #: Records, in order.
         self.parts: list[bytes] = []
@@ -96,13 +96,13 @@ def arrays_of(cores: Block) -> list[TaskArray]:
 
 
 #: Arrays of at least this size are copied once, and then have the results of executed tasks; smaller ones are
-#: copied for every task. Contents that decide addresses are copied again whenever they have changed
+#: copied for every task. Contents that addresses depend on are copied again whenever they have changed
 #: (`makes_such_calls`).
 LARGE = 1 << 20
-#: Bytes that traces may take before the first tasks are judged while the graph runs.
+#: Bytes that traces may take. Beyond this limit, the first tasks are checked while the graph runs.
 MOST_HELD = 256 << 20
-#: Cores that have to start after a task has ended before it counts as complete: its cores may start one after
-#: another.
+#: The number of cores that have to start after the end of a task before the task counts as complete, because
+#: its cores may start one after another.
 _LATER = 64
 
 #: A block of a task: cores by kind and sub-block.
@@ -110,7 +110,7 @@ Block = Mapping[tuple[int, int], ToldCore]
 
 
 class Hearing:
-    """The traces of the tasks of a run, until they are taken."""
+    """The traces of the tasks of a run, kept until `take`."""
 
     def __init__(self, profile: Profile, contents: bool = True) -> None:
         """`contents`: keep the contents of memory at the start of tasks."""
@@ -127,7 +127,7 @@ class Hearing:
         #: Called with complete blocks, in the order of their starts, when traces need too much memory.
         self.judge: Callable[[tuple[int, int], Block], None] | None = None
         self._held = 0
-        #: The number of started cores, now and when the last core of a block ended.
+        #: The number of started cores now, and their number when the last core of a block ended.
         self._begun = 0
         self._ended: dict[tuple[int, int], int] = {}
         #: Large arrays by address and size.
@@ -192,8 +192,9 @@ class Hearing:
     def _array(
         self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]
     ) -> tuple[TaskArray, bool]:
-        """Return an array as a block finds it, and True if it was copied. `others` are the arrays of the
-        block's cores, by address and size; `fresh`: its contents matter."""
+        """Return an array with the contents that a block reads, and True if it was copied. `others` are the
+        arrays of the block's cores, by address and size; `fresh`: its contents matter.
+        """
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:

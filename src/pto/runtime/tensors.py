@@ -52,7 +52,7 @@ def _name(dtype: Any) -> str:
 
 def shape_of(given: Any) -> tuple[int, ...]:
     """Return a shape, given as one number or several."""
-    wanted = "up to 5 dimensions, whole numbers, none negative"
+    wanted = "up to 5 dimensions, each a whole number of at least 0"
     try:
         items = (
             given if isinstance(given, Sequence) else list(given) if hasattr(given, "__iter__") else [given]

@@ -41,8 +41,9 @@ class UserFile:
         spec = importlib.util.spec_from_file_location(name, self.path)
         assert spec is not None and spec.loader is not None, "a .py file has a loader"
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # dataclasses and pickles look their module up
-        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # the user's folder stays as it is
+        sys.modules[name] = module  # dataclasses and pickles look up their module
+        # write no bytecode into the folder of the user
+        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
         try:
             self.call(lambda: spec.loader.exec_module(module), "loading")  # pyright: ignore[reportOptionalMemberAccess]
         finally:

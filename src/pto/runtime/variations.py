@@ -32,7 +32,7 @@ class Variation(NamedTuple):
     bound_us: float
     aic: float  # share of the makespan in which the AICs worked
     aiv: float
-    overhead: float  # of schedulers, for any kind of core
+    overhead: float  # overhead of schedulers, for all kinds of cores
     blocked: int  # times that the orchestrator had to wait
 
 

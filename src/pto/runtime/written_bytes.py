@@ -72,8 +72,9 @@ class Marks:
         return self._of(low // _PIECE)[low - start : high - start]
 
     def _marked(self, where: Where, base: int, low: int, high: int) -> tuple[Region, Any, Any] | None:
-        """Return a region among the marks, and the mark of an element; None if it does not lie in one array
-        of marks."""
+        """Return a region of the marks, and the mark of an element; None if the region does not lie in one
+        array of marks.
+        """
         piece = low // _PIECE
         if not isinstance(where, Region) or where.bits < 8 or (high - 1) // _PIECE != piece:
             return None
@@ -136,7 +137,7 @@ class Written(Marks):
         return found
 
     def knows(self, address: int, size: int) -> bool:
-        """Return True if any byte of a range of memory was written."""
+        """Return True if any byte in a range of memory was written."""
         at = bisect_right(self._ends, address)
         if at < len(self._starts) and self._starts[at] < address + size:
             return True

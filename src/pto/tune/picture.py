@@ -40,8 +40,7 @@ def write(path: str, title: str, space: Space, outcomes: Sequence[Outcome]) -> N
 
 
 def svg(title: str, space: Space, outcomes: Sequence[Outcome], page: bool = False) -> str:
-    """Return the drawing as SVG. On a `page`, which has its own title and background, the drawing has
-    neither."""
+    """Return the drawing as SVG. On a `page`, which has its own title and background, leave both out."""
     several = [name for name, values in space.params.items() if len(values) > 1]
     if len(several) == 2 and len(space.params) == 2:
         return _grid(title, space, outcomes, page)

@@ -137,7 +137,8 @@ def load_python(text: str, path: str, point: Point) -> ModuleType:
     sys.path.insert(0, folder)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(tree, path, "exec"), module.__dict__)  # a Python file is code; other texts are data
+        # executes the file of the user; other texts are only data
+        exec(compile(tree, path, "exec"), module.__dict__)
     finally:
         sys.path[:] = kept
     return module

@@ -30,8 +30,9 @@ def _shifted(value: Any, by: Any) -> Any:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a result, or raise `ValueError` if it is too large. Names can refer to each other, so that each
-    text is twice as long as the previous one."""
+    """Return a result, or raise `ValueError` if it is too large. Parameters may refer to other parameters, so
+    that each text may be twice as long as the previous one.
+    """
     if (
         len(value) > _LONGEST
         if isinstance(value, str)

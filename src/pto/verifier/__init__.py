@@ -2,7 +2,7 @@
 
     verify(module, target="a3")  ->  list[Diagnostic]
 
-A program is legal if none of them is an error.
+A program is legal if none of the diagnostics is an error.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def verify(
     overlaps: str = "off",
     structure_only: bool = False,
 ) -> list[Diagnostic]:
-    """Return the diagnostics of a program. `flags` is the severity of unbalanced flags, `overlaps` that of
-    tiles that overwrite each other, "off" skips the check; `structure_only` skips legality: the demands of
-    the instructions and the target on operands and attributes of the right kinds."""
+    """Return the diagnostics of a program. `flags` is the severity of unbalanced flags, and `overlaps` of
+    tiles that overwrite each other; "off" skips the check. `structure_only` skips legality: the rules of
+    instructions and of the target, beyond the kinds of operands and attributes.
+    """
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
     _target_attribute(context)

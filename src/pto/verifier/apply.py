@@ -14,8 +14,9 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 def applied(text: str, help: str) -> str | None:
-    """Return a program, or C++, with the lines that a report suggests; None if it suggests none, or lines of
-    an included file."""
+    """Return a program, or C++, with the lines that a report suggests. Return None if the report suggests no
+    lines, or lines of an included file.
+    """
     lines = text.split("\n")
     groups = [[line] for line in lines]
     steps = [(_QUOTED.findall(quoted), where, int(n)) for quoted, where, n in _STEP.findall(help)]

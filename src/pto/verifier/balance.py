@@ -2,10 +2,10 @@
 
 The state is a set of *worlds*: the holder of the flag or token, and the branch conditions. Worlds of
 contradicting conditions never meet, so `if c {set} ... if c {wait}` is balanced, and so is a wait that skips
-the first iteration. A loop body is walked as the first iteration, as the second, and then until no new world
-appears. Calls are walked in place. An operation is *wrong* where it fails in every world that reaches it, and
-*doubtful* where it fails in some. Results of loops and calls are cached, so that the time for nested loops is
-linear in their depth.
+the first iteration. A loop body is walked for the first iteration, for the second, and then until no new
+world appears. Calls are walked in place. An operation is *wrong* where it fails in every world that reaches
+it, and *doubtful* where it fails in some. Results of loops and calls are cached, so that the time for nested
+loops is linear in their depth.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ class _TooLarge(Exception):
 
 
 class Failure(NamedTuple):
-    op: Operation | None  # None: the end of the function
+    op: Operation | None  # None for the end of the function
     holder: Operation | None
     certain: bool
-    loop: Operation | None = None  # wrong only from the second iteration of this loop on
-    split: Operation | None = None  # doubtful: the branch or loop where the worlds part
+    loop: Operation | None = None  # for failures that begin with the second iteration of this loop
+    split: Operation | None = None  # for doubtful failures: the branch or loop where the worlds separate
 
 
 class Walk:
-    """Walks a function. `takes`: the operations, True for those that take; `relevant`: with those around
-    them."""
+    """Walks a function. `takes` has the operations, with True for operations that take. `relevant` has these
+    operations and the operations around them.
+    """
 
     def __init__(
         self, takes: dict[Operation, bool], relevant: set[Operation], bodies: dict[str, Operation], core: str
@@ -63,7 +64,9 @@ class Walk:
         self.asked: dict[Operation, set[object]] = {}
 
     def function(self, func: Operation) -> list[Failure]:
-        """Return every certain failure, or else the first doubtful one: the others follow from it."""
+        """Return every certain failure, or else the first doubtful failure, because the others follow from
+        it.
+        """
         try:
             self.fails(None, self.region(func.regions[0], [BalanceState(None, frozenset())]))
         except _TooLarge:
@@ -236,7 +239,7 @@ class Walk:
             self.doubts.append(Failure(op, holder, False, split=self.parting(bad, good)))
             return
         if any(f.loop is not None or f.op is op for f in self.failures):
-            return  # follows from a loop that cannot be balanced, or repeats in another iteration
+            return  # the failure follows from a loop that cannot be balanced, or repeats in another iteration
         loop = self.repeating[-1] if self.repeating and op is not None else None
         holder = max((w.holder for w in bad if w.holder is not None), key=lambda h: h.order, default=None)
         self.failures.append(Failure(op, holder, True, loop))

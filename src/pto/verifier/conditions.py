@@ -1,9 +1,10 @@
 """Branch conditions in a comparable form.
 
 A condition becomes `(key, truth)`: two values that compute the same pure expression of the same SSA values
-have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of
-a loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
-(LAST, loop). With it the flag check finds that `if c {set} ... if c {wait}` has two paths, not four.
+have the same key, and opposite conditions (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A
+comparison of a loop's induction variable that holds exactly in the first or last iteration gets the key
+(FIRST, loop) or (LAST, loop). With it the flag check finds that `if c {set} ... if c {wait}` has two paths,
+not four.
 
 Sums and casts from index to a narrower integer are assumed not to wrap run-time numbers, as in
 `passes/sync/affine.py`. The numbers of a loop with constant bounds must fit. Casts that read a number as
@@ -125,9 +126,9 @@ def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None
     (to, shift, _), (lb, low, _), (ub, high, _) = (_linear(v) for v in (y, *loop.operands[:2]))
     trips = trip_count(loop)
     if unsigned and (min(offset, shift) < 0 or (lb is None and low < 0)):
-        return None  # below zero the order differs
+        return None  # the unsigned order differs for negative numbers
     if trips is not None and to is None:
-        assert isinstance(step, int)  # or the count would be unknown
+        assert isinstance(step, int)  # otherwise the number of iterations would be unknown
         if low < least or low + max(0, trips - 1) * step > most:
             return None
         points = (low + n * step for n in (0, 1, trips - 2, trips - 1))
@@ -155,7 +156,9 @@ def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None
 
 
 def _only(relation: str, truth: bool, early: bool) -> bool:
-    """Return True if a truth that changes once as the left side grows belongs only to that one iteration."""
+    """Return True if a condition that changes once as the left side grows has this truth only in that one
+    iteration.
+    """
     if relation in ("eq", "ne"):
         return truth == (relation == "eq")
     return truth == ((relation in ("lt", "le")) == early)

@@ -205,7 +205,7 @@ def _function(context: Context, func: Operation) -> None:
                     help="initialise the pipe first",
                 )
                 d.notes.append(("initialised here", context.span(by_id[_id(op)])))
-                begun.add(_id(op))  # the others have the same problem
+                begun.add(_id(op))  # the other instructions have the same problem
     for number, mine in users.items():
         init = by_id.get(number)
         if init is not None:

@@ -138,7 +138,7 @@ def _describe(
         where, said = loop, words.released_in_loop
     else:
         said = words.released(failure.certain)
-    assert where is not None  # the end is wrong only if a flag or token is held
+    assert where is not None  # the end fails only if a flag or token is held
     code, message, help = said
     if failure.certain and split is None:
         help = _line_to_add(context, thing, code, op, holder) or help
@@ -251,7 +251,9 @@ class _Words:
 def _note_other_core(
     context: Context, d: Diagnostic, failure: Failure, takes: dict[Operation, bool], core: str
 ) -> None:
-    """Add a note for a partner in a section of the other core: the usual reason for a missing one."""
+    """Add a note about a partner in a section of the other core, which is the usual reason for a missing
+    partner.
+    """
     wanted = failure.op is not None and not takes[failure.op]
     for op, taking in takes.items():
         sections = [SECTIONS[o.name] for o in enclosing(op) if o.name in SECTIONS]

@@ -111,7 +111,7 @@ def guarded(line: str, section: str) -> str:
 
 def set_before(program: AdviceProgram, thing: Thing, wait: Operation) -> str:
     """Return advice to set a flag that `wait` waits for in vain: after the last instruction of the source
-    pipe. If each iteration sets it for the next, the first set is missing, before the loop."""
+    pipe. If each iteration sets the flag for the next one, the missing set is before the loop."""
     at = program.nesting(wait)
     line, source = thing.line("set"), thing.pipes[0].removeprefix("PIPE_")
     others = [(is_taking(op), n) for op, n in _about(program, thing) if same_core(n, at)]

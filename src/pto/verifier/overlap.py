@@ -6,10 +6,10 @@ A tile is read after another one, not an alias, has overwritten part of it:
     %u = pto.alloc_tile addr = 1024    tload %u      half of %t is gone
                                        tstore %t     PTO-E2210
 
-A function is followed in source order: a loop twice, so that the state of its end meets its beginning; after
-an `if` only facts of both branches count, because conditions may be related in unknown ways. Unknown facts
-pass: run-time addresses and valid regions, calls, pointers to on-chip memory, unstructured branches. The
-sanitizer of the same name checks these. Sets of bytes are numbers with one bit each.
+A function is followed in source order: a loop twice, so that the state at its end reaches its beginning.
+After an `if`, only facts of both branches count, because conditions may be related in unknown ways. Unknown
+facts pass: run-time addresses and valid regions, calls, pointers to on-chip memory, unstructured branches.
+The sanitizer of the same name checks these. Sets of bytes are numbers with one bit each.
 """
 
 from __future__ import annotations
@@ -226,12 +226,12 @@ class _Follow:
     def __init__(self, context: Context, severity: str, placed: list[PlacedStorage]) -> None:
         self.context = context
         self.severity = severity
-        self.storages: dict[Value, PlacedStorage] = {}  # of tiles that are placed in the same block
+        self.storages: dict[Value, PlacedStorage] = {}  # storages of tiles that are placed in the same block
         self.rivals = {s: [o for o in dict.fromkeys(placed) if o != s and s.shares(o)] for s in placed}
         self.same: dict[PlacedStorage, PlacedStorage] = {}  # names of one buffer -> its representative
         self.said: set[tuple[Operation, PlacedStorage]] = set()
         self.turn = 0  # above 0 in the second walk of a loop
-        self.perhaps = 0  # above 0 in an `if` there, whose branch may not be taken again
+        self.perhaps = 0  # above 0 in an `if` in such a loop, whose branch may not be taken again
 
     def function(self, function: Operation) -> None:
         for block in _blocks(function):
@@ -291,11 +291,11 @@ class _Follow:
             (d, v) for d, v in op.named() if isinstance(v.type, TileBufType | ConvTileType | MemRefType)
         ]
         if any(d.writes and v not in self.storages for d, v in touched):
-            state.forget()  # it may be any tile
+            state.forget()  # the operand may be any tile
             return
         read = [self.meant(self.storages[v], state) for d, v in touched if d.reads and v in self.storages]
         for declared, value in touched:
-            if declared.writes:  # an update in place, under another name
+            if declared.writes:  # the tile is updated in place, under another name
                 self.unite(self.storages[value], read, state)
         for declared, value in touched:
             storage = self.storages.get(value)
@@ -314,8 +314,9 @@ class _Follow:
         return storage
 
     def meant(self, storage: PlacedStorage, state: _State) -> PlacedStorage:
-        """Return the storage that is read. Compilers give one buffer several names: a name that was never
-        written refers to the last write to the same bytes."""
+        """Return the storage that is read. Compilers give one buffer several names, so a name that was never
+        written refers to the last write to the same bytes.
+        """
         mine = self.one(storage)
         if mine not in state.mine:
             self.unite(mine, list(reversed(state.mine)), state)
@@ -347,7 +348,7 @@ class _Follow:
 
     def write(self, op: Operation, value: Value, storage: PlacedStorage, state: _State, whole: bool) -> None:
         written = _bytes_of(value, storage)
-        if written is None or not whole:  # perhaps all of it, perhaps nothing
+        if written is None or not whole:  # the write may replace all of the tile, or nothing
             state.mine.pop(storage, None)
             state.lost.pop(storage, None)
             return

@@ -55,7 +55,7 @@ class RowChecker:
                 op,
                 "PTO-E0108",
                 f"unknown operation '{op.name}'",
-                help="it is kept as written but has no meaning here",
+                help="it is kept as it is written, but the tools do not know its meaning",
             )
             return
         if row.dialect == "pto" and self.isa not in row.isas:
@@ -69,11 +69,11 @@ class RowChecker:
             key += tuple([(k, v.__class__ if free else str(v)) for k, v in op.attrs.items()])
         if key not in self._seen:
             if ERROR in types or any(self._no_such_tile(t) for t in types):
-                return  # already reported at the definition of the value
+                return  # reported at the definition of the value
             before = len(self.context.diagnostics)
             legal = self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row)
             if len(self.context.diagnostics) > before:
-                return  # also for a warning, which is reported every time
+                return  # not cached for a warning, which is reported every time
             if legal:
                 self._seen[key] = types
         if rules.by_value:
@@ -162,7 +162,7 @@ class RowChecker:
     def _attributes(self, op: Operation, row: Row) -> bool:
         ok = True
         if row.dialect in ("builtin", "func"):
-            return ok  # their attributes are checked with the structure
+            return ok  # the structure check covers the attributes of these operations
         for name, value in op.attrs.items():
             declared = row.attr_index.get(name)
             if declared is not None:
@@ -216,7 +216,7 @@ class RowChecker:
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
         if not dtypes_ok and not any(stage == 1 for stage, _ in found):
-            return False  # a type error: shape and layout come after it
+            return False  # after a type error, do not check shape and layout
         worst = min((stage for stage, _ in found), default=0)
         self._report(op, row, [rule for stage, rule in found if stage == worst], env)
         return dtypes_ok and not found
@@ -333,7 +333,7 @@ class RowChecker:
         value = op.operands[index] if index is not None else None
         code = code_of(rule)
         whole = op.get(row.names) if row.window and row.names else None
-        if whole is not None and whole.name:  # a window is refused by the name of the exceeded extent
+        if whole is not None and whole.name:  # the message for a window names the exceeded extent
             expected, got = (
                 re.sub(rf"(?<![\w%]){row.names} (?=dim|row|col|valid)", f"%{whole.name} ", text)
                 for text in (expected, got)
@@ -350,7 +350,9 @@ class RowChecker:
         )
 
     def _aliasing(self, op: Operation, row: Row) -> None:
-        """Check that destination and source share storage only if the row allows it, and then all of it."""
+        """Check that destination and source share storage only if the row allows that, and that they then
+        share all of it.
+        """
         free = row.in_place == "any" or (row.in_place_on and self.isa not in row.in_place_on)
         allowed = set(row.in_place.split()) if row.in_place != "none" else set[str]()
         outs = [(o, v) for o, v in op.named() if o.role == "out" and isinstance(v.type, TileBufType)]
@@ -401,7 +403,7 @@ def _is_written(row: Row, name: str) -> bool:
 
 
 def attribute_problem(declared: Attr, value: Attribute) -> str:
-    """Return the problem of an attribute value; empty if there is none."""
+    """Return the problem of an attribute value; empty if the value is legal."""
     from ..ir.attrs import (
         ArrayAttr,
         BoolAttr,
@@ -535,7 +537,7 @@ def _both_ranges(a: Value, b: Value) -> str:
 
 
 def _fact(value: Value) -> Any:
-    """Return the fact of a value, beside its type, that a rule can use."""
+    """Return the fact of a value, in addition to its type, that a rule can use."""
     return view_layout(value) if isinstance(value.type, ViewType) else constant_of(value)
 
 

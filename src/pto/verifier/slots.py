@@ -1,4 +1,4 @@
-"""Tiles of several slots: their valid region must be known, and slot numbers must be in range."""
+"""Checks of tiles of several slots: the valid region must be known, and slot numbers must be in range."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..ir.types import MultiTileBufType
 
 
 def check_slots(context: Context) -> bool:
-    """Return True if each use of such a tile fits its type; the checks of rows report the others."""
+    """Return True if each use of such a tile fits its type; the checks of rows report other uses."""
     found = False
     for op in context.module.walk():
         if op.name == ALLOC:
@@ -24,7 +24,9 @@ def check_slots(context: Context) -> bool:
 
 
 def _fits(op: Operation) -> bool:
-    """Return True if an operation takes slots only of a tile with slots, and otherwise a single tile."""
+    """Return True if an operation that takes slots gets a tile with slots, and any other operation a single
+    tile.
+    """
     if op.row is None or not (
         op.name == GET or any(isinstance(v.type, MultiTileBufType) for v in op.operands)
     ):

@@ -310,7 +310,7 @@ class Dominance:
         work: list[tuple[Block, list[Value] | None]] = [(block, None) for block in region.blocks[:1]]
         while work:
             block, added = work.pop()
-            if added is not None:  # all dominated blocks are done
+            if added is not None:  # all dominated blocks have been checked
                 self.visible.difference_update(added)
                 continue
             work.append((block, self._block(block)))
@@ -334,7 +334,7 @@ class Dominance:
                         op,
                         "PTO-E0214",
                         "cannot branch to the entry block of a region",
-                        help="branch to a block of its own behind it",
+                        help="branch to a separate block after it",
                     )
                 want = tuple(a.type for a in successor.block.args)
                 have = tuple(v.type for v in successor.args)

@@ -84,7 +84,7 @@ def construction_problems(t: TileBufType, profile: Profile, window: bool = False
             )
     else:
         name, n = ("cols", t.cols) if t.blayout == "row_major" else ("rows", t.rows)
-        if n * t.bits % 256 and not window:  # the lines of a window are those of its tile
+        if n * t.bits % 256 and not window:  # a window has the lines of its tile
             step = 256 // t.bits
             yield (
                 "SA-0006",

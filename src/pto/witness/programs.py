@@ -158,8 +158,9 @@ def _value(b: Builder, entry: Block, made: Plan, name: str, at: int) -> Value:
 
 
 def _vector_state(b: Builder, entry: Block, type: Type, loads: bool, name: str) -> Value:
-    """Return a register, mask or alignment state. It is made here, because a vecscope takes none from
-    outside."""
+    """Return a register, mask or alignment state. It is made inside the vecscope, which takes no registers
+    from outside.
+    """
     if isinstance(type, MaskType):
         op = b.op(f"pto.pset_{type.gran or 'b32'}", [type], {"pattern": StrAttr("PAT_ALL")})
     elif not isinstance(type, VRegType) and not loads:

@@ -37,7 +37,7 @@ def _prefetch_session(f: CppFunction, op: Operation) -> None:
 
 
 def _group(f: CppFunction, members: list[Value], root: int) -> str:
-    """A group of tensors, and the rank that leads it."""
+    """Declare a group of tensors with its root."""
     type = f.view_type(members[0])
     tensors, group = f.token(), f.token()
     f.line(f"{type} {tensors}[{len(members)}] = {{{', '.join(f.tensor(v) for v in members)}}};")

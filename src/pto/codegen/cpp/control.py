@@ -112,7 +112,7 @@ def _for(f: CppFunction, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     carried = list(op.results)
     for result, argument, init in zip(carried, block.args[1:], op.operands[3:], strict=True):
-        if is_align(init.type):  # the state of a stream is one variable from its beginning to its end
+        if is_align(init.type):  # the state of a stream is one variable for the whole stream
             f.name(result, *f.known[init])
             f.name(argument, *f.known[init])
         else:
@@ -123,7 +123,7 @@ def _for(f: CppFunction, op: Operation) -> None:
     type = f.types(iv.type)
     if f.unit.checked and constant_of(step) is None:
         f.line(f"pto::detail::check_step({f.text(step)});")
-    # With 64-bit indices, which our engine runs, a negative bound stays negative.
+    # With 64-bit indices, as our engine uses them, a negative bound stays negative.
     sizes = iv.type.kind == "index" and not f.unit.wide
     if sizes and not carried and _never_negative(lb) and _never_negative(ub):
         f.bare[iv] = token
@@ -177,9 +177,9 @@ def _while(f: CppFunction, op: Operation) -> None:
         _variable(f, argument, init)
     condition = before.ops[-1]
     forwarded = condition.operands[1:]
-    outside: list[tuple[Value, Value]] = []  # values that the condition passes on, and their variables
+    outside: list[tuple[Value, Value]] = []  # values that the condition hands on, and their variables
     for value, argument, result in zip(forwarded, after.args, op.results, strict=True):
-        if value in f.known and value not in f.bare:  # a variable of the loop, or an older one
+        if value in f.known and value not in f.bare:  # the variable of the loop, or a variable from before it
             for same in (argument, result):
                 f.name(same, *f.known[value])
                 _same_tile(f, value, same)

@@ -25,7 +25,7 @@ Number = int | str
 
 
 def _on_cube(*names: str) -> Callable[[Callable[[CppFunction, Operation], None]], None]:
-    """Register an emitter of instructions whose calls of this form only an A5 has."""
+    """Register an emitter for instructions whose calls have this form only on an A5."""
 
     def register(emit: Callable[[CppFunction, Operation], None]) -> None:
         def checked(f: CppFunction, op: Operation) -> None:
@@ -172,7 +172,7 @@ def _fractals(f: CppFunction, op: Operation) -> None:
 
 @_on_cube("pto.mte_l1_ub")
 def _l1_to_ub(f: CppFunction, op: Operation) -> None:
-    """Emit blocks and gaps, as the hardware reads its numbers."""
+    """Emit counts of blocks and gaps, as the hardware reads them."""
     rest = ", ".join(f.text(op.group(n)[0]) for n in ("count", "len_burst", "src_stride", "dst_stride"))
     with looped(f, op, "src", "dst") as (source, target):
         f.line(f"copy_cbuf_to_ubuf({target}, {source}, false, {rest});")
@@ -187,7 +187,7 @@ def _bias(f: CppFunction, op: Operation) -> None:
     bursts, gaps = _number(f, op.group("count")[0]), {"src_gap": before, "dst_gap": behind}
     for name, gap in gaps.items():
         fits = _whole_blocks(bursts, length, gap, each)
-        if not _only_if(f, op, fits, f"where 'len_burst' and '{name}' are no whole blocks of {each}"):
+        if not _only_if(f, op, fits, f"where 'len_burst' and '{name}' are not multiples of {each}"):
             return
     blocks = _blocks(length, each)
     apart = ", ".join(_gap(length, gap, blocks, each) for gap in gaps.values())
@@ -206,7 +206,9 @@ def _whole_blocks(bursts: Number, length: Number, gap: Number, each: int) -> boo
 
 
 def _gap(length: Number, gap: Number, blocks: Number, each: int) -> str:
-    """Return the blocks between bursts with values `length` + `gap` apart, rounded up as those of a burst."""
+    """Return the number of blocks between bursts that are `length` + `gap` values apart, rounded up like the
+    blocks of a burst.
+    """
     if isinstance(length, int) and isinstance(gap, int) and isinstance(blocks, int):
         return str(-(-(length + gap) // each) - blocks)
     return f"({length} + {gap} + {each - 1}) / {each} - {blocks}"
@@ -227,14 +229,14 @@ def _start(f: CppFunction, op: Operation, name: str, unit: int) -> Number | None
     value = op.get(f"{name}_start")
     at = _number(f, value)
     whole = at % unit == 0 if isinstance(at, int) else f"{at} % {unit} == 0"
-    if not _only_if(f, op, whole, f"where '{name}_start' is no multiple of {unit}"):
+    if not _only_if(f, op, whole, f"where '{name}_start' is not a multiple of {unit}"):
         return None
     return at // unit if isinstance(at, int) else f"{at} / {unit}"
 
 
 @_on_cube("pto.mte_l1_l0a", "pto.mte_l1_l0b")
 def _operand(f: CppFunction, op: Operation) -> None:
-    """L1 holds the lines of an operand as rows, or transposed k as rows."""
+    """Emit an operand: L1 has its lines as rows or, transposed, has k as rows."""
     src, dst = op.group("src")[0], op.group("dst")[0]
     line, transpose = "m" if op.name.endswith("l0a") else "n", bool(op.attr("transpose"))
     bits = DTYPES[dtype_of(src)].bits
@@ -244,7 +246,7 @@ def _operand(f: CppFunction, op: Operation) -> None:
     starts = [_start(f, op, rows, 16), _start(f, op, cols, lanes)]
     if None in starts:
         return
-    if transpose:  # whole squares of elements
+    if transpose:  # a transpose moves whole squares of elements
         square = max(16, lanes)
         down, high = (_blocks(n, square, square // 16) for n in (depth, lines))
         sizes = [down, _blocks(lines, square, square // lanes), down, high]
@@ -349,7 +351,7 @@ def _set_parameters(f: CppFunction, op: Operation) -> bool:
 
 
 def _clip_bits(f: CppFunction, clip: Value) -> str:
-    """Return a bound in 16 bits, with its sign; larger ones have no effect."""
+    """Return a bound as 16 bits with a sign; larger bounds have no effect."""
     dtype, known = dtype_of(clip), constant_of(clip)
     if DTYPES[dtype].is_float:
         return bits_of_scalar(f, clip)

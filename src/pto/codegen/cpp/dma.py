@@ -5,9 +5,9 @@
                                             copy_gm_to_ubuf_align_v2(..);
                                             set_loop_size_outtoub(1 << 21 | 1);
 
-Two loops are in registers, further ones around the call. A function that sets these registers itself keeps
-them: all loops are then around the call, with register counts of one. Values from another function cannot be
-restored.
+Two loops are in registers, further loops are around the call. If a function sets these registers itself, they
+keep their values, except that their counts are one during the call, and all loops are around the call. Values
+that another function has set cannot be restored.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _register(f: CppFunction, way: str) -> str:
 
 @contextmanager
 def looped(f: CppFunction, op: Operation, source: str, target: str, way: str = "") -> Iterator[list[str]]:
-    """Yield source and target of a copy inside its loops, innermost first, with strides in bytes."""
+    """Yield source and target of a copy inside its loops: innermost first, with strides in bytes."""
     values = [op.group(name)[0] for name in (source, target)]
     loops = op.group("loop")
     clauses = [loops[at : at + 3] for at in range(0, len(loops), 3)]

@@ -2,7 +2,7 @@
 
 A pure scalar value with a single use in its own block is folded into that use; every other value is a
 variable. In the body a variable is a token (`\\x01` and a number); it gets its name v1, v2, ... at the end in
-order of appearance, so that constants found in the middle of the body count first.
+order of appearance, so that constants that the emitter finds in the middle of the body get the first names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TOKEN = re.compile("\x01(\\d+)")
 
 Handler = Callable[["CppFunction", Operation], None]
 HANDLERS: dict[str, Handler] = {}
-#: Kinds of places in spellings, beside those for every row.
+#: Kinds of places in spellings, in addition to those of every row.
 PLACES: dict[str, Callable[[CppFunction, Operation, str, dict[str, str]], str]] = {}
 
 
@@ -60,7 +60,7 @@ _VIEW_QUERIES = frozenset(
     ("pto.partition_view", "pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "pto.tensor_view_addr",
      "pto.initialize_l2g2l_pipe")
 )  # fmt: skip
-#: Operations that pass on a tile, so that it needs the C++ type of its IR type.
+#: Operations that hand on a tile, so that the tile needs the C++ type of its IR type.
 _HANDS_ON = frozenset(("scf.yield", "scf.condition", "func.call", "func.return", "scf.for", "scf.while",
                        "cf.br", "cf.cond_br", "cf.switch", "arith.select"))  # fmt: skip
 
@@ -128,7 +128,8 @@ class CppFunction:
         self.bare: dict[Value, str] = {}  # induction variables without the cast to the index type
         self.tile_types: dict[Value, str] = {}
         self.views: dict[Value, KnownView] = {}
-        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage a window of a tile lies in
+        # by window of a tile: the shape of the storage that contains the window
+        self.pitch: dict[Value, tuple[int, int]] = {}
         self.pipes: dict[Value, str] = {}  # FIFO handles -> C++ type
         self.hoisted: list[str] = []
         self.crossing: set[Value] = set()  # values of one basic block that another block uses

@@ -51,7 +51,7 @@ def _on_return(f: CppFunction, op: Operation) -> None:
 
 
 def _inside(op: Operation) -> bool:
-    """Return True if a return hands out a value that is in scope only inside the braces of its block."""
+    """Return True if a return has a value that is in scope only inside the braces of its block."""
     region = op.parent.parent if op.parent else None
     return bool(op.operands) and region is not None and len(region.blocks) > 1
 

@@ -58,7 +58,9 @@ def _indexed(f: CppFunction, op: Operation, call: str, types: list[str], names: 
 
 @handles("pto.tfillpad")
 def _tfillpad(f: CppFunction, op: Operation) -> None:
-    """The pad value of a Mat tile is a template argument; that of a Vec tile is in its type."""
+    """Emit a fill: the pad value of a Mat tile is a template argument, the pad value of a Vec tile is in its
+    type.
+    """
     src, dst = op.operands
     if isinstance(dst.type, TileBufType) and dst.type.loc == "mat" and dst.type.pad:
         pad = ENUMS["pad_value"].spelling(tuple(ENUMS["pad_value"].values)[min(dst.type.pad, 3)])

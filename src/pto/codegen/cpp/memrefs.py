@@ -40,7 +40,8 @@ def _tile(f: CppFunction, op: Operation, value: Value) -> None:
     if tile is None:
         f.unit.report(
             op, "PTO-E1302", f"cannot emit a value of type {value.type} as a C++ tile",
-            help="rows or columns of a tile are contiguous and equally far apart; bind it with pto.bind_tile",
+            help="use a memref with contiguous rows or columns at equal distances, or bind it with "
+                "pto.bind_tile",
         )  # fmt: skip
         return
     token, type = f.token(), f.types(tile)
@@ -57,7 +58,7 @@ def _strided_tile(value: Value, view: KnownView) -> TileBufType | None:
     strides = [s for s in view.strides if isinstance(s, int)]
     if not dims or not len(dims) == len(strides) == len(view.dims) == len(view.strides):
         return None
-    while len(dims) > 2:  # outer dimensions that follow one another are more rows
+    while len(dims) > 2:  # merge outer dimensions that follow each other into rows
         if strides[0] != dims[1] * strides[1]:
             return None
         dims, strides = [dims[0] * dims[1], *dims[2:]], strides[1:]

@@ -68,7 +68,7 @@ static AICORE inline To ptoas_bitcast(From from) {
   return to;
 }
 """
-#: Our engine has a version that rounds once, like its exp and log: see pto/core/functions.hpp.
+#: Our engine has its own version, which rounds once like its exp and log: see pto/core/functions.hpp.
 _RSQRT = """\
 
 #ifndef PTO_OWN_FUNCTIONS
@@ -94,7 +94,8 @@ def prologue(body: str, target: str) -> str:
 
 
 def _calls_math(body: str) -> bool:
-    ends = {part[-10:] for part in body.split("(")}  # few differ: a search of the whole text takes longer
+    # few parts differ; a search of the whole text takes longer
+    ends = {part[-10:] for part in body.split("(")}
     seen = any(end.endswith(_NAMES) for end in ends)
     return seen and re.search(rf"\b(?:{_FUNCTIONS})f?\(", body) is not None
 

@@ -186,7 +186,9 @@ def _list(f: CppFunction, result: Value, text: str) -> None:
 
 @handles("arith.extsi", "arith.sitofp", "arith.trunci", "arith.index_cast")
 def _convert(f: CppFunction, op: Operation) -> None:
-    """Emit casts that keep the value: without text if the C++ type stays, and with a sign if i1 means -1."""
+    """Emit casts that keep the value. There is no cast if the C++ type stays the same; an i1 that means -1
+    gets a sign.
+    """
     source, result = op.operands[0], op.results[0]
     to, of = f.types(result.type), f.types(source.type)
     if to == of:

@@ -4,9 +4,9 @@
 
 `$name` is an operand, a result or an attribute; inside `<...>` a capitalised operand name is its type, `T`
 the element type of dst, and the name of an enum class the attribute of that kind. `$name.U` is an attribute
-in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `; an operation takes
-the one with all attributes and operands that are set, and as few others as possible. An alternative that
-fixes attributes or element types is for these only.
+in upper case, `.C` in CamelCase, `.N` as a number. Alternatives are separated by ` | `. An operation takes
+the alternative that has all its present operands and attributes, and as few others as possible. An
+alternative that fixes attributes or element types is only for these.
 
 Calls on vector registers have more words. A result is a variable that the call writes; `$r:acc` begins as a
 copy of an operand. `$x.S`, `$x.B` and `$x.W` see a register as signed, unsigned and 32-bit unsigned integers,
@@ -27,7 +27,7 @@ from ...isa.row import Attr, Row
 #: Attributes that follow from the type of an argument: the layout of an access is that of its tensor.
 _IN_TYPES = frozenset(("layout",))
 
-#: Attributes with a meaning if absent: a comparison is for equality.
+#: Attributes that have a meaning if they are absent: a comparison is for equality.
 _IMPLIED = frozenset(("cmpMode",))
 
 _TOKEN = re.compile(
@@ -184,7 +184,7 @@ class Template:
         if best is None and by_type:
             of = " to ".join(types.split(","))
             return None, f"with '{self._fixed[0]}'" if self._fixed else f"for elements of {of}"
-        if best is None:  # scratch tiles that the only spelling names are left out
+        if best is None:  # leave out scratch tiles that only this spelling names
             missing = min(absent & self.alternatives[0].operands, default="")
             if self.row.set == "comm" and missing:
                 return None, f"without '{missing}'"
@@ -215,7 +215,7 @@ _cache: dict[str, Template] = {}
 
 
 def template(row: Row, isa: str) -> Template:
-    """Return the spellings of a row on a target: a sum of three is two instructions, except on the cpu."""
+    """Return the spellings of a row on a target. A sum of three is two instructions, except on cpu."""
     steps = isa != "cpu" or ";" not in row.cpp or row.set in _BY_TYPE
     key = row.name if steps else f"{row.name} on {isa}"
     found = _cache.get(key)

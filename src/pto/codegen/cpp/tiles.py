@@ -17,7 +17,8 @@ from .views import local_pointer
 def _valid(f: CppFunction, type: TileBufType, value: Value, given: list[Value]) -> tuple[Dims, list[Value]]:
     """Return static valid extents of a tile (None: at run time) and the values of the others.
 
-    A lone run-time extent that is a constant is printed as one; with two the tile stays open.
+    If only one extent is a run-time value and it is a constant, it is printed as a constant. With two, both
+    stay run-time extents.
     """
     static = (type.v_row, type.v_col)
     if len(given) == 1 and static.count(None) == 1 and value not in f.handed_on:
@@ -53,9 +54,10 @@ def _alloc(f: CppFunction, op: Operation) -> None:
     if _only_bound(f, result):
         return
     address = op.get("addr")
-    if address is None and not is_manual(f.unit.module, None):  # else the program has a tassign for it
+    # otherwise the program has a tassign for the tile
+    if address is None and not is_manual(f.unit.module, None):
         f.unit.report(op, "PTO-E1301", "no C++ spelling: the tile has no address",
-                      help="let the passes place it: `ptoas`, `pto.emit_cpp`")  # fmt: skip
+                      help="let the passes place it: use `ptoas` or `pto.emit_cpp`")  # fmt: skip
         f.name(result, "0")
         return
     type = result.type
@@ -194,8 +196,9 @@ Size = tuple[int, int]
 
 
 def window(pitch: dict[Value, Size], op: Operation) -> tuple[Size, Size, Size]:
-    """Return the storage of a window, its size, and its shape. It keeps the pitch of its source, so along the
-    lines it has the shape of the source. Records the storage for windows of it."""
+    """Return the storage of a window, its size, and its shape. The window keeps the pitch of its source, so
+    along the lines it has the shape of the source. Record the storage for windows of this window.
+    """
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
@@ -235,7 +238,9 @@ def _window(f: CppFunction, op: Operation) -> None:
 
 
 def _own_line(f: CppFunction, window: Value, size: Size, shape: Size) -> None:
-    """Pass the ends of the lines of a window to our headers; the lines of its C++ type go on in its tile."""
+    """Pass the ends of the lines of a window to our headers, because its C++ type has the longer lines of its
+    tile.
+    """
     own = next((mine for mine, whole in zip(size, shape, strict=True) if mine < whole), None)
     if f.unit.checked and own is not None:
         f.line(f"{f.text(window)}.Line = {own};")

@@ -47,7 +47,7 @@ class Unit:
         self._distinct_names()
 
     def _distinct_names(self) -> None:
-        """Report two names that become one, because C++ lacks the characters in which they differ."""
+        """Report two names that are equal in C++, because they differ only in characters that C++ lacks."""
         taken: dict[str, str] = {}
         for func in self.module.functions:
             name = str(func.attr("sym_name"))
@@ -56,7 +56,7 @@ class Unit:
                 self.report(
                     func,
                     "PTO-E1304",
-                    f"cannot emit '@{name}': '@{taken[spelled]}' is '{spelled}' in C++, too",
+                    f"cannot emit '@{name}': '@{taken[spelled]}' is also named '{spelled}' in C++",
                     help="rename one of them",
                 )
 

@@ -418,7 +418,7 @@ def _requests(f: CppFunction, op: Operation, width: int) -> str:
 def _vgather2(f: CppFunction, op: Operation) -> None:
     source, offsets, r = op.group("source")[0], op.group("offsets")[0], op.results[0]
     dtype = dtype_of(source)
-    if DTYPES[dtype].bits == 8:  # bytes go without their sign
+    if DTYPES[dtype].bits == 8:  # bytes are passed as unsigned
         dtype = "u8"
     result = seen_as(f, r, "u16" if dtype == "u8" else dtype)
     mask, index = _requests(f, op, bits_of(r)), seen_as(f, offsets, f"u{bits_of(offsets)}")
@@ -614,7 +614,7 @@ def _vdup(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vmov")
 def _vmov(f: CppFunction, op: Operation) -> None:
-    """Emit a masked copy that keeps lanes that are off: ours has zeros there."""
+    """Emit a masked copy. The call keeps lanes that are off; our instruction sets them to zero."""
     source, mask = f.text(op.group("input")[0]), _optional(op, "mask")
     r = f.declare_result(op.results[0])
     if mask is None:

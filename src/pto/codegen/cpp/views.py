@@ -113,7 +113,7 @@ def pointer_text(f: CppFunction, view: KnownView) -> str:
 
 
 def _strides(f: CppFunction, view: KnownView) -> list[int | str]:
-    """Return strides in five dimensions: a padded one spans the dimension after it."""
+    """Return strides in five dimensions: the stride of an added dimension spans the dimension after it."""
     pad = 5 - len(view.dims)
     shape: list[Extent] = [1] * pad + view.dims
     strides: list[int | str] = [s if isinstance(s, int) else f.text(s) for s in view.strides]
@@ -130,7 +130,9 @@ def _strides(f: CppFunction, view: KnownView) -> list[int | str]:
 
 
 def _five(f: CppFunction, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
-    """Return static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+    """Return static shape and strides in five dimensions (-1: at run time), and the values of the run-time
+    extents and strides.
+    """
     numbers = [d for d in view.dims if isinstance(d, int)]
     packed = packed_scales(view.layout, numbers, numbers)
     if packed is not None and len(numbers) == len(view.dims):
@@ -215,7 +217,7 @@ def open_view(f: CppFunction, value: Value) -> str:
     type = f.types(value.type)
     if view is None:
         return f.text(value)
-    matrix = all(d == 1 for d in view.dims[:-2])  # elements are at the same places in ND and DN
+    matrix = all(d == 1 for d in view.dims[:-2])  # elements have the same addresses in ND and DN
     if view.layout not in ("ND", "DN") or (view.layout == "DN" and not matrix):
         f.unit.report(
             value.op or f.op, "PTO-E1302",

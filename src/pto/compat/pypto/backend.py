@@ -20,7 +20,7 @@ class CoreType(Enum):
 
 
 class PartialCodegenError(RuntimeError):
-    """Never raised: a program is compiled completely, or a diagnostic has the reason."""
+    """Never raised: a program is compiled completely, or a diagnostic gives the reason."""
 
 
 def set_backend_type(backend: BackendType) -> None:

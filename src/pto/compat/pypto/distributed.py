@@ -21,7 +21,7 @@ Callbacks = Mapping[str, Callable[[list[Any]], Any]]
 
 
 class _OfAHost(type):
-    """Metaclass whose instances are the compiled programs that start work on ranks."""
+    """Metaclass for `isinstance`: instances are the compiled programs that start work on ranks."""
 
     def __instancecheck__(cls, made: object) -> bool:
         source = made.lowered.source if isinstance(made, Compiled) else None

@@ -16,13 +16,13 @@ from . import session
 #: Options of pypto's tests: name, default, help. A default of False makes a switch.
 _OPTIONS: tuple[tuple[str, Any, str], ...] = (
     ("--platform", "a2a3", "platforms to run for, separated by commas; devices are simulated"),
-    ("--device", "0", "ignored: there is one device"),
-    ("--strategy", "Default", "ignored: there is one strategy"),
-    ("--memory-planner", "default", "ignored: there is one memory planner"),
-    ("--kernels-dir", None, "write folders of programs there"),
+    ("--device", "0", "ignored: there is only one device"),
+    ("--strategy", "Default", "ignored: there is only one strategy"),
+    ("--memory-planner", "default", "ignored: there is only one memory planner"),
+    ("--kernels-dir", None, "write folders of programs into this folder"),
     ("--save-kernels", False, "write folders of programs"),
     ("--dump-passes", False, "write programs after each pass"),
-    ("--codegen-only", False, "compile, do not run"),
+    ("--codegen-only", False, "compile, and do not run"),
     ("--precompile-workers", None, "ignored: cases are compiled when they run"),
 )
 

@@ -192,8 +192,9 @@ class _Staged:
         )
 
     def tell(self, watch: Watch, alone: bool) -> None:
-        """Report the memory of the caller to the sanitizers. Its initial state is known unless the run has
-        memory of chips, which may have contents from earlier runs and from other chips."""
+        """Report the memory of the caller to the sanitizers. Its initial state is known, except in a run with
+        memory of chips, which may have contents from earlier runs and from other chips.
+        """
         memory = self._memory
         host = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
         if self._all and alone:

@@ -30,8 +30,8 @@ DATA = ("simpler_setup.goldens",)
 
 #: Modules without a replacement, with an explanation.
 OTHERS = {
-    "simpler.remote": "workers on other machines are not simulated; pto ranks starts processes",
-    "simpler.mpi": "workers over MPI are not simulated; mpiexec with pto ranks starts processes",
+    "simpler.remote": "workers on other machines are not simulated; start processes with pto ranks",
+    "simpler.mpi": "workers over MPI are not simulated; start processes by mpiexec with pto ranks",
     "simpler.comm_": "use orch.allocate_domain for regions",
     "simpler.global_comm_domain": "use orch.allocate_domain for domains of one worker",
     "simpler.worker_chip": "orchestrations cannot communicate with their host during a run",

@@ -648,7 +648,7 @@ def _run_case(cls: Any, case: Mapping[str, Any], options: Any) -> None:
                     Diagnostic(
                         BAD_SCENE,
                         f"{cls.__name__}: expected {wanted} devices, got {len(devices)} from -d",
-                        help=f"-d 0-{wanted - 1}: devices are simulated, so any number exists",
+                        help=f"-d 0-{wanted - 1}: devices are simulated, so any number is available",
                     )
                 ]
             )

@@ -61,7 +61,7 @@ class Worker:
         device_id: int = 0,
         device_ids: Sequence[int] | None = None,
         num_sub_workers: int = 0,
-        enable_sdma: bool = False,  # copies are complete when a call returns
+        enable_sdma: bool = False,  # no effect: copies are complete when a call returns
         **others: Any,
     ) -> None:
         if int(level) not in (2, 3):

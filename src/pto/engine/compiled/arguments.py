@@ -43,7 +43,7 @@ class LaunchMemory:
             self.copies.append((buffer.name, data, copy))
             data = copy
             if world is not None and world.member is not None:
-                world = None  # a context has addresses of this process
+                world = None  # shared memory has other addresses than the context of this process
         if world is not None and buffer.rank is None:
             data = self._in_common(id(buffer), data, world)
         found = self._at[id(buffer)] = data.ctypes.data

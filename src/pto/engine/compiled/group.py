@@ -40,7 +40,7 @@ def make(ranks: int) -> int:
 
 
 def waits_for(file: int, rank: int) -> str | None:
-    """Return the text for the wait of a rank of a group; None if it does not wait."""
+    """Return a text for what a rank of a group waits for; None if the rank does not wait."""
     data = os.pread(file, _MEMBER.size, _MEMBERS + rank * _EACH)
     state, _, _, _, _, what, _, _ = _MEMBER.unpack(data)
     return what.split(b"\0")[0].decode("utf-8", "replace") if state == _WAITING else None

@@ -48,8 +48,9 @@ class CompiledKernel(Launchable):
     def _ready(
         self, library: Library, symbol: str, function: str, types: Sequence[Type], program: int = 0
     ) -> None:
-        """Set the library, its symbol to call, and the function whose arguments, of these types, all cores
-        get. `program` is the address of a program, if the library executes programs."""
+        """Set the library, the symbol to call, and the function whose arguments all cores get; `types` are
+        the types of these arguments. `program` is the address of a program, if the library executes programs.
+        """
         self._program = program
         self._library = library
         self._symbol = symbol
@@ -81,8 +82,8 @@ class CompiledKernel(Launchable):
         **others: Any,
     ) -> LaunchResult:
         """Run one launch on `blocks` blocks, shared by `threads` host threads. With `ranks` (see `World.run`)
-        every rank has so many blocks, and `args` has a list of arguments for each rank. With `processes`, or
-        if another launcher started the ranks, each rank is a process.
+        every rank has that many blocks, and `args` has a list of arguments for each rank. With `processes`,
+        or if another launcher started the ranks, each rank is a process.
 
         `subblocks` is the number of vector cores of a mixed kernel. `out` receives the output of the program.
         If the engine can end a launch, `timeout` limits its seconds, and `max_steps` the loop iterations of a

@@ -192,7 +192,7 @@ class Library:
         ranks: int = 0,
         alone: SeparateRank | None = None,
     ) -> LaunchOutcome:
-        """Call an entry point with 64-bit words; with `ranks` the words of one rank after another. One rank
+        """Call an entry point with 64-bit words; with `ranks`, the words of all ranks, rank by rank. One rank
         may be `alone` in this process.
 
         `special` has a byte per word: 1, 2 and 3 mean the block, the number of blocks and the sub-block of

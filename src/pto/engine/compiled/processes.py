@@ -123,7 +123,7 @@ def packed(done: LaunchOutcome) -> bytes:
 
 
 def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> LaunchOutcome:
-    """Decode the outcome that one of so many ranks sends, or, while it is `running`, its output."""
+    """Decode the outcome that one of `ranks` ranks sends; while the rank is `running`, its output."""
     status, text, mark, first, last, rank = wire.unpack("isiuui", data, f"rank {sender}")
     if status not in (DONE, FAILED, STUCK, INTERRUPTED) and not (running and status == _PRINTS):
         raise wire.refused(f"rank {sender}", f"unknown status {status}")
@@ -133,7 +133,7 @@ def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Laun
 
 
 def _heard(processes: dict[Connection, int], write: Callable[[str], object]) -> LaunchOutcome:
-    """Receive the outcomes of ranks until all have ended or one has failed; return that of the launch."""
+    """Receive outcomes until all ranks have ended or one has failed; return that of the launch."""
     ranks = {pipe: rank for rank, pipe in enumerate(processes)}
     left = set(processes)
     found: dict[int, LaunchOutcome] = {}

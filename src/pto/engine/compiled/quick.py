@@ -57,8 +57,9 @@ def _takes(type: Type, name: str) -> tuple[Any, ...]:
 
 
 def quick(kernel: Launchable, library: Library, symbol: str, program: int) -> Quick | None:
-    """Return the fast path of a kernel, if it has one: it must be one function, with arrays of known types
-    and numbers as arguments, none of which the launch itself sets or splits."""
+    """Return the fast path of a kernel, or None. The kernel must be one function whose arguments are numbers
+    and arrays of known types, and the launch must neither set nor split any of them.
+    """
     if len(kernel.functions) != 1 or kernel.dealt or len(kernel.args) > _MOST:
         return None
     if not all(a.name not in SPMD and _suits(a.type) for a in kernel.args):

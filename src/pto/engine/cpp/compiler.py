@@ -41,9 +41,9 @@ FLAGS = (
     "-std=c++20", "-fPIC", "-fvisibility=hidden", "-ftree-vectorize", "-ffp-contract=off",
     "-fno-math-errno", "-fno-trapping-math",
 )  # fmt: skip
-#: Most time of a run is spent in the loops of the headers. For them -O1 is as good as -O2, in three quarters
-#: of the compile time. g++ vectorises few loops by default: the cost model brings row maxima from 5.4 to
-#: 1.5 us. The disabled passes do not improve those loops, and take a tenth of the compile time.
+#: A run spends most of its time in the loops of the headers. For them -O1 is as good as -O2, in three
+#: quarters of the compile time. g++ vectorises few loops by default: the cost model brings row maxima from
+#: 5.4 to 1.5 us. The disabled passes do not improve those loops, and take a tenth of the compile time.
 GCC_FLAGS = (
     "-O1", "-finline-small-functions", "-fvect-cost-model=dynamic", "-fno-tree-slp-vectorize",
     "-fno-tree-bit-ccp", "-fno-tree-slsr", "-fno-tree-dominator-opts", "-fno-ipa-modref",

@@ -55,7 +55,7 @@ def pairs(text: str) -> dict[str, tuple[str, str]]:
     named = [n[:-4] for n in bodies if n.endswith("_aic") and f"{n[:-4]}_aiv" in bodies]
     if named:
         return {n: (f"{n}_aic", f"{n}_aiv") for n in named}
-    if kernels(text) and target_of(text) is None:  # two kernels, as far as their author is concerned
+    if kernels(text) and target_of(text) is None:  # without a named target, the author means two kernels
         return {}
     kinds = {kind: [n for n, body in bodies.items() if _asks_for(body) == {kind}] for kind in _GUARD}
     if len(bodies) != 2 or not all(kinds.values()):

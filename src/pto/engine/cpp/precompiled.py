@@ -34,9 +34,11 @@ _MOST_FILES = 20
 def headers(
     found: Compiler, key: str, flags: Sequence[str], text: str, folder: str | None = None, more: str = ""
 ) -> list[str]:
-    """Return flags that make g++ begin with `more` includes and our headers, precompiled. Return none for the
-    first kernels with these flags, and for a source `text` (of a file in `folder`) with a directive before
-    our headers that may change them. `key` has all dependences of the headers except the flags."""
+    """Return flags that make g++ begin with the includes `more` and with our headers, both precompiled.
+    Return none for the first kernels with these flags, and for a source `text` (of a file in `folder`) with a
+    directive before our headers that may change them. `key` covers all that the headers depend on except the
+    flags.
+    """
     folders = [Path(flag[2:]) for flag in flags if flag.startswith("-I")]
     ours = compilers.include_dir()
     others = any((f / "pto" / "pto-inst.hpp").is_file() for f in folders if f != ours)  # theirs hide ours
@@ -58,8 +60,9 @@ def headers(
 def _leads_to_ours(
     text: str, folder: str | Path | None, folders: Sequence[Path], seen: list[Path]
 ) -> bool | None:
-    """Check whether a text includes our headers, perhaps through files of the user, before any directive but
-    other includes, pragmas and include guards; None if it has no directive that decides."""
+    """Check whether a text includes our headers, perhaps through files of the user, before any directive
+    other than includes, pragmas and include guards. Return None if no directive decides.
+    """
     text = _COMMENT.sub("", text)
     guard = _GUARD.match(text)
     for quoted, angled, other in _DIRECTIVE.findall(text, guard.end() if guard else 0):

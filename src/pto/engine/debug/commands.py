@@ -64,7 +64,7 @@ TOPICS = {
     "fifos": "FIFOs of the block and what is in them",
     "pipes": "what is queued on each pipe of the core",
     "cores": "all cores at work, and what they do",
-    "waits": "who waits for whom",
+    "waits": "waits of all cores and pipes, and their causes",
     "files": "files that operations come from",
 }
 
@@ -74,7 +74,7 @@ class Quit(Exception):
 
 
 class CommandInterpreter:
-    """Commands of a session. `write` prints a line."""
+    """Commands of a session. `write` prints one line."""
 
     def __init__(self, session: DebugSession, write: Callable[[str], None]) -> None:
         self.session = session
@@ -134,7 +134,7 @@ class CommandInterpreter:
     def _run(self, text: str) -> None:
         m = re.match(r"([A-Za-z][\w-]*|\?)(/\w+)?\s*(.*)$", text, re.DOTALL)
         if m is None:
-            raise PointError(f"'{text[:60]}' is no command; try 'help'")
+            raise PointError(f"unknown command '{text[:60]}'; try 'help'")
         found = find(m[1])
         getattr(self, found.method)(m[3].strip(), (m[2] or "/")[1:])
 
@@ -149,7 +149,7 @@ class CommandInterpreter:
     def _times(self, argument: str, move: Callable[[], Stop | None], stepping: bool = True) -> None:
         """Move so many times, unless another reason stops the launch; show the last stop."""
         if argument and not argument.isdigit():
-            raise PointError(f"'{argument[:40]}' is no number of times")
+            raise PointError(f"expected a number of times, got '{argument[:40]}'")
         stop = move()
         for _ in range(min(int(argument), 1 << 20) - 1 if argument else 0):
             if stop is None or stop.over or stop.note or (stepping and stop.reason != STEP):
@@ -216,7 +216,7 @@ class CommandInterpreter:
         file = self.stop.file if stop is not None else ""
         if argument.startswith("if ") or not argument:
             if stop is None or not self.stop.line:
-                raise PointError("break where? write LINE, LINE:N, FILE:LINE or @FUNCTION")
+                raise PointError("missing place: write LINE, LINE:N, FILE:LINE or @FUNCTION")
             argument = f"{self.stop.line} {argument}".strip()
         made = Breakpoint.parsed(argument, session.places, file, temporary)
         session.points.add(made, stop.moment if stop is not None else 0)
@@ -292,14 +292,16 @@ class CommandInterpreter:
         found: list[Any] = []
         for word in argument.replace(",", " ").split():
             if not word.isdigit():
-                raise PointError(f"'{word[:40]}' is no number of a breakpoint; 'info breakpoints' lists them")
+                raise PointError(
+                    f"expected the number of a breakpoint, got '{word[:40]}'; 'info breakpoints' lists them"
+                )
             found.append(self.session.points.find(int(word)))
         return found
 
     # -- looking ---------------------------------------------------------------------------------------
 
     @command(
-        "print p", "looking", "Show a value, a part of a tile, or what an expression gives; /x shows bits.",
+        "print p", "looking", "Show a value, part of a tile, or the result of an expression; /x shows bits.",
         "[/x] EXPRESSION", "names",
     )  # fmt: skip
     def print_(self, argument: str, option: str) -> None:
@@ -326,7 +328,7 @@ class CommandInterpreter:
         else:
             self.write(f"{name} = {self.stop.shown(found, hex)}")
         if found.stale:
-            self.write("  (of an earlier iteration: it is computed again behind this line)")
+            self.write("  (of an earlier iteration: it is computed again after this line)")
 
     @staticmethod
     def _hex(option: str) -> bool:
@@ -335,7 +337,7 @@ class CommandInterpreter:
         return option == "x"
 
     @command(
-        "x", "looking", "Show memory: from an address (vec:0x100, gm:0x10000000) or from where a value lies.",
+        "x", "looking", "Show memory: from an address (vec:0x100, gm:0x10000000), or of a value.",
         "[/COUNT] SPACE:ADDRESS | %NAME [DTYPE]", "names",
     )  # fmt: skip
     def examine(self, argument: str, option: str) -> None:
@@ -368,7 +370,7 @@ class CommandInterpreter:
             if space == "gm":
                 buffer = self.stop.at.gm.find(address)
                 if buffer is None:
-                    raise PointError(f"address {address:#x} lies in no array of the launch")
+                    raise PointError(f"no array of the launch contains address {address:#x}")
                 return Pointer(buffer, address - buffer.base, dtype or "u8")
             found: Buffer | None = self.stop.at.buffers.get(LOCATION_OF.get(space, ""))
             if found is None:
@@ -380,7 +382,7 @@ class CommandInterpreter:
             raise PointError("expected SPACE:ADDRESS, as in vec:0x100, or a name, as in %t[0, 3]")
         value = self.stop.find(expression.index.name)
         if not isinstance(value.value, values.PLACES):
-            raise ExpressionError(f"{self.stop.spelled(value.name)} lies nowhere in memory")
+            raise ExpressionError(f"{self.stop.spelled(value.name)} has no address in memory")
         matrix = values.ValueMatrix(value.value, value.type)
         rows, cols = matrix.part(expression.index.slices)
         if not rows or not cols:
@@ -403,7 +405,7 @@ class CommandInterpreter:
             for name, doc in TOPICS.items():
                 self.write(f"  info {name:<12} {doc}")
             if argument:
-                raise PointError(did_you_mean(argument, TOPICS) or f"info knows nothing of '{argument[:40]}'")
+                raise PointError(did_you_mean(argument, TOPICS) or f"unknown topic '{argument[:40]}' of info")
             return
         for text in getattr(self, f"_info_{near[0]}")():
             self.write(text)
@@ -457,7 +459,7 @@ class CommandInterpreter:
 
     def _info_files(self) -> Iterable[str]:
         found = dict.fromkeys([*self.session.places.files, *(s.name for s in self.session.known)])
-        return [name for name in found if name] or ["no operation has a place in a file"]
+        return [name for name in found if name] or ["no operation has a source location"]
 
     @command(
         "core",
@@ -480,7 +482,7 @@ class CommandInterpreter:
             match = [c for c in active if label(c).lower() == argument.lower()]
             match = match or [c for c in active if c.name.lower() == argument.lower()]
         if len(match) != 1:
-            what = "is not at work" if not match else "is not one core"
+            what = "is not active" if not match else "names several cores"
             raise PointError(f"'{argument[:40]}' {what}; 'info cores' lists them")
         return match[0]
 
@@ -517,7 +519,7 @@ class CommandInterpreter:
     @command(
         "list l",
         "looking",
-        "Show lines of the program: around the stop, around a line, or from one to another.",
+        "Show lines of the program: around the stop, around a line, or a range of lines.",
         "[[FILE:]LINE[, LINE]]",
         "lines",
     )
@@ -526,7 +528,7 @@ class CommandInterpreter:
         stop = self.session.stop
         source = self._source(file)
         if source is None or not source.text:
-            raise PointError(f"the text of {file} is not here")
+            raise PointError(f"cannot read the text of {file}")
         last = min(last, source.lines)
         if first > last:
             raise PointError(f"{os.path.basename(file)} has {source.lines} lines")
@@ -554,7 +556,7 @@ class CommandInterpreter:
             return file, max(1, line - LISTED // 2), max(1, line - LISTED // 2) + LISTED - 1
         m = re.fullmatch(r"(?:(.*\D.*?):)?(\d{1,9})(?:\s*,\s*(\d{1,9}))?", argument)
         if m is None:
-            raise PointError("list what? write LINE, FIRST,LAST or FILE:LINE")
+            raise PointError("unknown lines: write LINE, FIRST,LAST or FILE:LINE")
         if m[1]:
             file = next((f for f in places.files if same_file(f, m[1])), "") or places.file(m[1])
         line = int(m[2])
@@ -576,7 +578,12 @@ class CommandInterpreter:
         for n, expression in enumerate(self.displays):
             self.write(f"{n}: {expression.text} = {self._one_line(expression)}")
 
-    @command("undisplay", "looking", "Show it no longer; without a number, none of them.", "[NUMBER]")
+    @command(
+        "undisplay",
+        "looking",
+        "Stop showing an expression; without a number, stop showing all of them.",
+        "[NUMBER]",
+    )
     def undisplay(self, argument: str, option: str) -> None:
         if not argument:
             self.displays.clear()
@@ -591,7 +598,7 @@ class CommandInterpreter:
     def echo(self, argument: str, option: str) -> None:
         self.write(argument)
 
-    @command("help h ?", "else", "Show the commands, or what one does.", "[COMMAND]", "commands")
+    @command("help h ?", "else", "Show the commands, or the description of one.", "[COMMAND]", "commands")
     def help(self, argument: str, option: str) -> None:
         if argument:
             found = find(argument.split()[0])

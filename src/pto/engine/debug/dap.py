@@ -192,9 +192,9 @@ class Adapter:
         after: Callable[[], None] | None = None
         try:
             if not isinstance(command, str) or not isinstance(seq, int):
-                raise RefusedRequest("a request has a number and a command")
+                raise RefusedRequest("expected a request with a number and a command")
             if not isinstance(arguments, dict):
-                raise RefusedRequest("arguments are to be an object")
+                raise RefusedRequest("expected an object for 'arguments'")
             handler = self._handlers.get(command)
             if handler is None:
                 raise RefusedRequest(f"unknown request '{command[:100]}'")
@@ -223,7 +223,7 @@ class Adapter:
     @property
     def session(self) -> DebugSession:
         if self._session is None:
-            raise RefusedRequest("no program is launched")
+            raise RefusedRequest("no program has been launched")
         return self._session
 
     @property
@@ -322,7 +322,7 @@ class Adapter:
     @request("launch")
     def launch(self, arguments: Arguments) -> Any:
         if self._session is not None:
-            raise RefusedRequest("a program is launched already")
+            raise RefusedRequest("a program has been launched already")
         self._launching = self._begin(arguments)
         stops = self._launching.stops()
         self._session = session = stops.session
@@ -342,7 +342,7 @@ class Adapter:
 
     @request("attach")
     def attach(self, arguments: Arguments) -> Any:
-        raise RefusedRequest("kernels are launched: use a request of type 'launch'")
+        raise RefusedRequest("cannot attach to a kernel: use a request of type 'launch'")
 
     @request("configurationDone")
     def configuration_done(self, arguments: Arguments) -> Any:
@@ -392,12 +392,12 @@ class Adapter:
         source = arg(arguments, "source", dict, {})
         path = arg(source, "path", str, "") or arg(source, "name", str, "")
         if not path:
-            raise RefusedRequest("breakpoints are in a file: 'source' has no path")
+            raise RefusedRequest("missing path in 'source': breakpoints belong to a file")
         wanted = arg(arguments, "breakpoints", list, [])
         if not wanted:
             wanted = [{"line": n} for n in arg(arguments, "lines", list, [])]
         if not all(isinstance(w, dict) and type(w.get("line")) is int for w in wanted):
-            raise RefusedRequest("breakpoints are objects with a line")
+            raise RefusedRequest("expected breakpoints as objects with a line")
         self._wanted[path] = wanted
         if self._session is None:
             return {"breakpoints": [{"verified": False, "line": w["line"]} for w in wanted]}

@@ -58,8 +58,9 @@ _CONSTANTS = {"true": 1, "false": 0, "nan": float("nan"), "inf": float("inf")}
 
 
 class Expression:
-    """A parsed text; `compute` returns its value, with a function that reads names. A mere name has
-    `index`."""
+    """A parsed text; `compute` returns its value, with a function that reads names. An expression that is
+    only a name has `index`.
+    """
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
@@ -72,7 +73,7 @@ class Expression:
         self.names: list[Index] = []
         self.compute: Compute = self._either()
         if self._at < len(self._tokens):
-            raise ExpressionError(f"nothing more is expected at '{self._tokens[self._at][1]}'")
+            raise ExpressionError(f"unexpected text after the expression: '{self._tokens[self._at][1]}'")
         if len(self.names) == 1 and self._alone:
             self.index = self.names[0]
 
@@ -191,7 +192,7 @@ class Expression:
             return None
         value = _parsed(self._tokens[self._at][1])
         if not isinstance(value, int):
-            raise ExpressionError(f"an index is a whole number, got {value}")
+            raise ExpressionError(f"expected a whole number as an index, got {value}")
         self._at += 1
         return value
 
@@ -215,7 +216,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         kind = str(m.lastgroup)
         word = m[kind]
         if kind == "bad":
-            raise ExpressionError(f"'{word}' has no meaning here")
+            raise ExpressionError(f"cannot use '{word}' in an expression")
         found.append((kind, word))
         at = m.end()
     return found

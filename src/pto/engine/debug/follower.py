@@ -37,8 +37,9 @@ CONTINUE, STEP_LINE, STEP_OP, NEXT, FINISH, GOTO, SEARCH = (
 
 
 class Resume(NamedTuple):
-    """The way to go on: by a step of a core (`core` None: any), over the inside of `op`, out of `op`, to a
-    moment; or a search for the last stop before a moment."""
+    """The way to go on: by a step of a core (any core, if `core` is None), over the regions of `op`, out of
+    `op`, or to a moment; or a search for the last stop before a moment.
+    """
 
     kind: str
     core: Core | None = None
@@ -86,8 +87,9 @@ class Stay:
 
 
 class Follower(Watcher):
-    """Stops a launch at `points` and by the order; `halt` is called with the stop, and returns the next
-    order."""
+    """Stops a launch at `points`, and as the last `Resume` orders. `halt` is called with the stop, and
+    returns the next `Resume`.
+    """
 
     def __init__(self, points: Points, halt: Callable[[Stop], Resume], order: Resume) -> None:
         self.points = points
@@ -125,7 +127,7 @@ class Follower(Watcher):
         self.refresh()
 
     def refresh(self) -> None:
-        """Update after a change of breakpoints or of the order."""
+        """Update after a change of breakpoints or of the current `Resume`."""
         self._marks.clear()
         order = self.order
         self._any = bool(self.points.breaks)
@@ -351,7 +353,7 @@ class Follower(Watcher):
         found: list[tuple[Any, Any]] = []
         for code, regs in [(core.code, core.regs), *((f[0], f[2]) for f in reversed(core.frames))]:
             known, slots = self._slots.get((code, name), (-1, []))
-            if known != len(code.slots):  # that of a C++ kernel grows
+            if known != len(code.slots):  # the code of a C++ kernel grows while it runs
                 slots = [(slot, v.type) for v, slot in code.slots.items() if v.name == name]
                 self._slots[code, name] = len(code.slots), slots
             found += [(regs[s], type) for s, type in slots if s < len(regs) and regs[s] is not None]

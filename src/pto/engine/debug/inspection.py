@@ -71,7 +71,7 @@ class Looking:
         for core in stop.grid.active:
             if number(core) + 1 == wanted:
                 return core
-        raise RefusedRequest(f"thread {wanted} is not at work")
+        raise RefusedRequest(f"thread {wanted} is not active")
 
     def expression(self, parent: int, name: str) -> str:
         """Return a child of a variable as an expression."""
@@ -179,7 +179,7 @@ class Looking:
             return self.stop, 0
         found = self._frames.get(id)
         if found is None:
-            raise RefusedRequest(f"no frame {id}: it was of another stop")
+            raise RefusedRequest(f"no frame {id}: it belonged to another stop")
         return found
 
     def _variable(self, found: Named, hex: bool = False, name: str = "") -> dict[str, Any]:
@@ -252,7 +252,7 @@ class Looking:
         ref = arg(arguments, "variablesReference", int, 0)
         children = self._refs.get(ref)
         if children is None:
-            raise RefusedRequest(f"no variables {ref}: they were of another stop")
+            raise RefusedRequest(f"no variables {ref}: they belonged to another stop")
         start = max(0, arg(arguments, "start", int, 0))
         count = arg(arguments, "count", int, 0)
         count = min(count, MOST_CHILDREN) if count > 0 else CHILDREN
@@ -286,7 +286,7 @@ class Looking:
         except PointError:
             return None
         if command.group.startswith("going") or command.name in ("quit", "core"):
-            raise RefusedRequest(f"'{command.name}' is a button of the editor")
+            raise RefusedRequest(f"use the button of the editor for '{command.name}'")
         lines: list[str] = []
         interpreter = CommandInterpreter(self.session, lines.append)
         interpreter.run(text)
@@ -341,7 +341,7 @@ class Looking:
         for source in self.session.known:
             if source.text and same_file(source.name, path):
                 return {"content": source.text}
-        raise RefusedRequest(f"the text of '{path[:200]}' is not here")
+        raise RefusedRequest(f"cannot read the text of '{path[:200]}'")
 
 
 def _around(op: Any) -> list[Any]:

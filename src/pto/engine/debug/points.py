@@ -123,9 +123,7 @@ class BreakPlaces:
         at = bisect_left(lines, wanted)
         if at == len(lines):
             last = f"the last one is line {lines[-1]}" if lines else "it has none"
-            raise PointError(
-                f"no operation at line {wanted} of {os.path.basename(file)} or behind it: {last}"
-            )
+            raise PointError(f"no operation at line {wanted} of {os.path.basename(file)} or after it: {last}")
         return lines[at]
 
     def lines(self, file: str, first: int, last: int) -> list[int]:
@@ -179,7 +177,7 @@ class Hits:
     def __init__(self, text: str) -> None:
         m = _HITS.match(text)
         if m is None or (m[1] == "%" and int(m[2]) == 0) or (not m[1] and int(m[2]) == 0):
-            raise PointError(f"'{text}' is no number of executions: write 3, >= 3 or % 4")
+            raise PointError(f"expected a number of executions (3, >= 3 or % 4), got '{text}'")
         self.sign, self.count = m[1] or "==", int(m[2])
 
     def __call__(self, hits: int) -> bool:
@@ -224,7 +222,7 @@ class Breakpoint:
         m = _BREAK.match(place.strip())
         if m is None:
             raise PointError(
-                f"'{text.strip()}' is no place to stop: write LINE, LINE:N, FILE:LINE or @FUNCTION, "
+                f"cannot stop at '{text.strip()}': write LINE, LINE:N, FILE:LINE or @FUNCTION, "
                 "then perhaps 'if' and a condition"
             )
         if m["function"]:
@@ -237,7 +235,7 @@ class Breakpoint:
             made = cls(at, line, condition, m["count"] or "", temporary)
             made.asked = asked
         if " if " in text and not condition.strip():
-            raise PointError("a condition is missing after 'if'")
+            raise PointError("missing condition after 'if'")
         return made
 
     def on(self, source: Source, line: int) -> bool:

@@ -40,5 +40,5 @@ def arg(arguments: Arguments, name: str, kind: Any, default: Any = None) -> Any:
         return default
     if not isinstance(found, kind) or (isinstance(found, bool) and kind is int):
         wanted = {int: "a number", str: "a text", dict: "an object", list: "a list", bool: "true or false"}
-        raise RefusedRequest(f"'{name}' is to be {wanted.get(kind, kind)}, got {str(found)[:60]!r}")
+        raise RefusedRequest(f"expected {wanted.get(kind, kind)} for '{name}', got {str(found)[:60]!r}")
     return found

@@ -32,7 +32,7 @@ def all_cores(grid: Grid) -> list[Core]:
 def doing(core: Core) -> str:
     """Return the current action of the scalar unit of a core."""
     if core.done:
-        return "its scalar unit has ended" + (", pipes have not" if core.queued else "")
+        return "the scalar unit has ended" + (", pipes have not" if core.queued else "")
     at = at_of(core)
     if at is None:
         return "has done nothing yet"

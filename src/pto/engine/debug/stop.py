@@ -173,7 +173,7 @@ class Stop:
     def place(self) -> str:
         """`k.pto:14`."""
         if self.op is None or self.op.source is None:
-            return f"{self.name}, which is written nowhere" if self.op is not None else ""
+            return f"{self.name}, which has no source location" if self.op is not None else ""
         return f"{os.path.basename(self.file)}:{self.line}"
 
     @property
@@ -191,7 +191,7 @@ class Stop:
 
     def _stands(self) -> None:
         if self._gone:
-            raise ExpressionError("the launch has gone on since: look at a stop while it stands there")
+            raise ExpressionError("this stop is over, because the launch has gone on")
 
     def on(self, core: Core) -> Stop:
         """Return the same moment, seen from another core."""
@@ -350,7 +350,7 @@ class Stop:
         if all(s.single for s in index.slices) and len(rows) == len(cols) == 1:
             return matrix.numbers(rows, cols)[0, 0].item()
         if len(rows) * len(cols) > _LARGEST:
-            raise ExpressionError(f"a part of {len(rows)}x{len(cols)} elements: name less")
+            raise ExpressionError(f"a part of {len(rows)}x{len(cols)} elements: name a smaller part")
         return matrix.numbers(rows, cols).copy()
 
     def _array(self, found: object) -> Any:
@@ -487,7 +487,7 @@ def _at(span: Any) -> str:
 def _given(given: Given) -> str:
     """Return the text for the end of a wait: its cause and source."""
     if given is None:
-        return "what it waited for"
+        return "the awaited event"
     key = given.key
     if given.kind == "flag":
         what = f"flag PIPE_{key[0]} -> PIPE_{key[1]}, id {key[2]}"

@@ -118,7 +118,7 @@ class ValueMatrix:
         for n, (s, size) in enumerate(zip(slices, self.dims[:-1], strict=True)):
             if len(found) != 1:
                 raise ExpressionError(
-                    "takes a range in one of the leading dimensions at a time, the last of them"
+                    "takes a range only in the last of the leading dimensions with an index"
                 )
             mine = self._range(s, size, "row" if len(self.dims) == 2 else f"index {n}:")
             found = range(found.start * size + mine.start, found.start * size + mine.stop)

@@ -43,9 +43,9 @@ def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
     try:
         found = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as e:
-        return Bad(f"a message that is no JSON: {e}"[:200])
+        return Bad(f"cannot read a message as JSON: {e}"[:200])
     if not isinstance(found, dict):
-        return Bad(f"a message that is no object but {type(found).__name__}")
+        return Bad(f"expected a message that is a JSON object, got {type(found).__name__}")
     return found  # type: ignore[reportUnknownVariableType]
 
 

@@ -93,7 +93,10 @@ def _tile(value: Value, profile: Profile, by_rows: bool) -> Read:
         buffer, address = core.on_chip(loc, data, -(-count * bits // 8))
         made = Tile(type, buffer, address, (v_row, v_col), name, layout)
         made.pitch = rows, cols
-        made.rows, made.cols = max(made.rows, v_row), max(made.cols, v_col)  # a memref may be larger
+        made.rows, made.cols = (
+            max(made.rows, v_row),
+            max(made.cols, v_col),
+        )  # the valid region of a memref may be larger
         if buffer is core.buffers[loc]:
             last = core, raw, made
         return made

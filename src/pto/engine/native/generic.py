@@ -271,7 +271,7 @@ def _function() -> int:
 
 @contextmanager
 def launching() -> Iterator[None]:
-    """Keep exceptions that signal handlers raise in calls. Handlers may run before the first line of
+    """Keep exceptions that signal handlers raise during calls. Handlers may run before the first line of
     `_perform` or after its last, outside of its `except`; Python then calls the hook for unraisable
     exceptions."""
     before = sys.unraisablehook

@@ -37,7 +37,7 @@ class MachineKernel(CompiledKernel):
             return super().run(*args, **options)
 
     def _prepare(self, options: LaunchOptions) -> None:
-        """Compile slow calls, and those that executors cannot perform in a launch with these options."""
+        """Compile slow calls, and calls that executors cannot perform in a launch with these options."""
         ranks = options.get("ranks")
         member = ranks.member if ranks is not None else None
         apart = bool(options.get("processes")) or member is not None

@@ -30,7 +30,7 @@ def emitted(file: ImageFile, form: str, name: str, triple: str = "") -> bytes:
     for image in file.images:
         if not _NAME.fullmatch(image.name):
             raise DiagnosticError([
-                Diagnostic("PTO-E2407", f"kernel '@{image.name}' cannot be a symbol of an object",
+                Diagnostic("PTO-E2407", f"kernel '@{image.name}' cannot become a symbol of an object",
                            spans.get(image.functions[0].place), expected="letters, digits and underscores",
                            help="give the function another name")
             ])  # fmt: skip

@@ -33,8 +33,8 @@ def level() -> str:
     found = [name for name, needs, _ in LEVELS if needs <= has and _library(name).exists()]
     if not found or not _is_current():
         raise DiagnosticError([
-            Diagnostic("PTO-E2401", f"engine native has no library for {platform.machine()}, or one of other "
-                       "headers",
+            Diagnostic("PTO-E2401", f"engine native has no library for {platform.machine()}, or the library "
+                "was built with other headers",
                        help="use engine cpp or reference; make setup in a checkout builds it")
         ])  # fmt: skip
     return found[0]

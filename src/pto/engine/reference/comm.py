@@ -27,7 +27,7 @@ COMPARED: dict[str, Callable[[Any, Any], Any]] = {
 Extents = tuple[int, ...]
 
 
-#: A larger stride leads outside of every array, and offsets could wrap.
+#: A larger stride leads outside of every array, and offsets could overflow.
 _FAR = 1 << 50
 
 
@@ -147,8 +147,8 @@ def _group(i: Instr) -> tuple[list[View], int]:
     home = members[root].buffer.rank
     i.require(
         home in (None, i.core.rank),
-        f"rank {i.core.rank} calls it, but the root, member {root}, is a tensor of rank {home}: the root "
-        "alone calls a collective",
+        f"rank {i.core.rank} calls it, but the root, member {root}, is a tensor of rank {home}: only the "
+        "root calls a collective",
     )
     first = _common(members[0])
     for member in members[1:]:

@@ -122,8 +122,9 @@ class Control(Flow):
             self._tell()
 
     def _tell(self) -> None:
-        """Let the first step of every operation report that the core has reached it. The number of steps does
-        not change, so schedules and limits are those of a launch without observers."""
+        """Let the first step of every operation report that the core has reached the operation. The number of
+        steps does not change, so schedules and limits are those of a launch without observers.
+        """
         seen: set[Operation] = set()
         for at, op in enumerate(self.code.ops):
             if op not in seen and op is not self.code.function:
@@ -290,7 +291,9 @@ class Control(Flow):
 
 
 def _arriving(step: Step, at: int, op: Operation) -> Step:
-    """Return a step that first publishes the program counter, and reports afterwards if it made no event."""
+    """Return a step that first publishes the program counter. If the step made no event, it reports its
+    operation afterwards.
+    """
 
     def arrive(core: Core) -> int | None:
         core.pc = at

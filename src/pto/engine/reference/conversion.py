@@ -39,7 +39,7 @@ def convert(i: Instr) -> None:
         values = values.astype(np.float64)  # 64-bit integers round twice
     elif saturate and encoding.keeps_infinity(src, dst):
         saturate = False
-    elif saturate and d.inf and i.isa != "cpu":  # the hardware clamps finite values only
+    elif saturate and d.inf and i.isa != "cpu":  # the hardware clamps only finite values
         limit = d.max_finite
         values = np.where(np.isfinite(values), np.clip(values, -limit, limit), values)
         saturate = False

@@ -48,7 +48,7 @@ class QueueItem:
     movable = False
     #: Whether the item overrides `take` and `perform`.
     takes = acts = False
-    #: The end of the message if no core or pipe provides the awaited thing.
+    #: The end of the message if no core or pipe provides the awaited event.
     unprovided = ""
     #: The kind of its event, see `watch.Event`.
     what = TAKE
@@ -65,11 +65,11 @@ class QueueItem:
         return True
 
     def take(self, core: Core, pipe: str) -> Sequence[Any]:
-        """Take the awaited things; return them as `watch.Given`, for observers."""
+        """Take the awaited flags, tokens or semaphores; return them as `watch.Given`, for observers."""
         return ()
 
     def perform(self, core: Core, pipe: str) -> None:
-        """Perform the item, once it has all that it waits for."""
+        """Perform the item, once all its waits are over."""
 
     def to_watch(self, core: Core, pipe: str) -> Event:
         """Return the event of the item for observers."""
@@ -79,15 +79,15 @@ class QueueItem:
         cls.takes, cls.acts = cls.take is not QueueItem.take, cls.perform is not QueueItem.perform
 
     def waits_for(self, core: Core, pipe: str) -> str:
-        """Return the text for the thing that a stuck item waits for."""
+        """Describe the event that a stuck item waits for."""
         return "its turn"
 
     def provider(self, core: Core) -> tuple[Core, str] | None:
-        """Return the core and pipe that would provide the awaited thing, but are stuck themselves."""
+        """Return the core and pipe that would provide the awaited event, but are stuck themselves."""
         return None
 
     def missing(self, core: Core, pipe: str) -> str:
-        """Return the text for the thing that a stuck item waits for, and why it is missing."""
+        """Describe the event that a stuck item waits for, and why it is missing."""
         provider = self.provider(core)
         if provider is None:
             return self.waits_for(core, pipe) + self.unprovided
@@ -149,7 +149,7 @@ class Core(CoreState):
 
         self.queues: dict[str, deque[QueueItem]] = {p: deque() for p in QUEUES}
         self.queued = 0
-        # Things that are given and waited for: `watch.Given` with observers, else None.
+        # Flags, tokens and semaphores that are set: `watch.Given` with observers, else None.
         self.flags: dict[tuple[str, str, int], deque[Any]] = {}
         self.tokens: dict[int, Any] = {}
         #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address.
@@ -304,7 +304,9 @@ class Core(CoreState):
         return found
 
     def give(self, event: Event, kind: str, key: object, of: Sequence[object] = ()) -> Any:
-        """Return the `watch.Given` for a thing that others wait for; None without observers."""
+        """Return the `watch.Given` of a flag, token or semaphore that others wait for; None without
+        observers.
+        """
         return None if self.watch is None else self.watch.give(event, kind, key, of)
 
     def barrier(self, op: Operation, pipe: str) -> None:

@@ -66,8 +66,9 @@ def _starts(loops: list[Loop], side: int) -> Array:
 
 
 def _inside(pointer: Pointer, loops: list[Loop], side: int, length: int) -> None:
-    """Raise a fault for a copy that leaves its buffer, before arrays of offsets are made: wrong counts may be
-    large."""
+    """Raise a fault for a copy that leaves its buffer, before arrays of offsets are made, because wrong
+    counts may be large.
+    """
     end = pointer.offset + sum((loop[0] - 1) * loop[side] for loop in loops) + length
     if length and (pointer.offset < 0 or end > pointer.buffer.data.size):
         raise MemoryFault(pointer.buffer, pointer.offset, end)
@@ -91,7 +92,7 @@ def copy_bursts(
     row = left + length + behind
     _inside(source, loops, 1, length)
     _inside(target, loops, 2, row)
-    loops = [loop for loop in loops if any(loop[1:])] or [(1, 0, 0)]  # not the same bytes again
+    loops = [loop for loop in loops if any(loop[1:])] or [(1, 0, 0)]  # strides of 0 copy the same bytes again
     total = row * math.prod(loop[0] for loop in loops)
     i.require(total <= LARGEST, f"expects to write at most {LARGEST} bytes, got {total}")
     unit = _unit(source, target, length, loops)
@@ -108,8 +109,9 @@ def copy_bursts(
 
 
 def _unit(source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> int:
-    """Return the unit of a copy in bytes: an element if no burst splits one, so that shadows move along; else
-    a single byte."""
+    """Return the unit of a copy in bytes: an element if no burst splits one, so that shadow values move with
+    the elements; else a single byte.
+    """
     size = DTYPES[target.dtype].bits // 8
     steps = [length, *(n for loop in loops for n in loop[1:])]
     whole = size > 1 and source.dtype == target.dtype and not any(n % size for n in steps)

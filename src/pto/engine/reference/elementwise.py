@@ -19,7 +19,7 @@ from .meaning import Numbers, RowExpression, compiled, spread
 from .packed import load_bits, load_stream, store_bits, store_stream
 from .registry import Execute, expressed
 
-#: The shape that an expression reads of each operand, by the shape that it computes.
+#: The shape that an expression reads from each operand, by the shape that the expression computes.
 _READ: dict[str, Callable[[int, int], Shape]] = {
     "column 0": lambda rows, cols: (rows, min(1, cols)),
     "row 0": lambda rows, cols: (min(1, rows), cols),
@@ -105,7 +105,7 @@ def _copy(row: Row, name: str, otherwise: Execute) -> Execute:
 
 
 def _raw(i: Instr, numbers: Numbers, name: str, shape: Shape) -> Any:
-    """Return an operand as elements to be moved."""
+    """Return the bit patterns of an operand, which are moved and not computed with."""
     value = i.args[name]
     if isinstance(value, (int, float)):
         return i.encoded(np.array([numbers.scalar(value)]), numbers.dtype)

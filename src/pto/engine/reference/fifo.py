@@ -71,7 +71,7 @@ class Fifo:
         self.lanes = lanes  # vector cores of the cluster
         self.nosplit = nosplit
         self.entries: dict[int, Slot] = {}
-        self.freed = 0  # the number of first entries that were all given back
+        self.freed = 0  # the number of entries that were given back without a gap before them
         self.heads: dict[int, int] = {}
         self.tails: dict[int, int] = {}
         self.popped: dict[int, deque[tuple[int, Tile | View]]] = {}  # by lane, not freed yet
@@ -280,7 +280,7 @@ class Push(QueueItem):
 
     @property
     def writes(self) -> bool:
-        """True if it has data: not for a commit of a talloc, nor on a further lane without a split."""
+        """True if it has data: not for a commit of a talloc, and without a split only on the first lane."""
         empty = self.fifo.direction == V2C and not self.split and self.lane > 0
         return self.instr.args["tile"].__class__ is Tile and not empty
 

@@ -141,7 +141,7 @@ def scatter(i: Instr) -> None:
         found = i.raw("src", at.shape).ravel()
         if i.isa != "cpu":
             i.store_raw("dst", np.zeros(dst.shape, found.dtype))
-        # Flat, so that the last writer in row-major order stays.
+        # Flat, so that the last write in row-major order stays.
         i.store_raw_at("dst", at.ravel(), found)
         return
     rows, cols = i.valid("dst")

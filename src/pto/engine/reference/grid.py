@@ -31,12 +31,12 @@ from .semantics import SEMANTICS, Semantics
 from .state import Cluster
 from .watched import port_of
 
-#: The number of steps after which other cores run, so that a core may poll a value that another one writes.
+#: The number of steps after which other cores run, so that a core can poll a value that another core writes.
 QUANTUM = 10_000
 
 
 class _OfRank:
-    """The output of a rank, which begins every line with its name."""
+    """The output of a rank; every line begins with the name of the rank."""
 
     def __init__(self, out: TextIO, rank: int) -> None:
         self._out = out
@@ -106,15 +106,16 @@ class Grid:
         self._ended: list[str] = []  # names of cores
         self._started = [0] * self.ranks  # blocks of each rank, those left out included
         self._began = False
-        self.moves = 0  # a counter of progress
+        self.moves = 0  # counts progress
 
     @property
     def module(self) -> Module:
         return self.program.module
 
     def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
-        """Return the functions around an operation that are not in the module, innermost first: their names,
-        and the present source location in each."""
+        """Return the functions around an operation that the module does not contain, innermost first: their
+        names, and the current source location in each.
+        """
         return ()
 
     def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
@@ -143,8 +144,9 @@ class Grid:
         return nesting(self.module, op)
 
     def stands_inside(self, inner: Operation, outer: Operation) -> bool:
-        """Return whether one is in a block that the other is not in and that is missing in the module. The
-        modules of this engine have all blocks."""
+        """Return whether `inner` is in a block that does not contain `outer` and is missing in the module.
+        Modules of this engine have all blocks, so return False.
+        """
         return False
 
     def function(self, name: str) -> Operation | None:
@@ -167,8 +169,9 @@ class Grid:
         return True
 
     def fill(self, together: int = 1) -> bool:
-        """Start blocks until each unfinished rank has an active block, and `together` blocks are active in
-        all, if there are so many; return whether any is active."""
+        """Start blocks until each unfinished rank has an active block, and, if possible, `together` blocks
+        are active in all. Return whether any block is active.
+        """
         busy = {core.rank for core in self.active}
         for rank in range(self.ranks):
             if rank not in busy:
@@ -254,7 +257,7 @@ class Grid:
             raise self._too_long(core, f"{self._timeout:g} s")
 
     def _too_long(self, core: Core, what: str) -> RunError:
-        help = "a loop that never ends? raise the limit if not"
+        help = "check for a loop that never ends, or raise the limit"
         return RunError(
             core.diagnostic(core.code.ops[core.pc], "PTO-E2106", f"still running after {what}", help=help)
         )
@@ -290,7 +293,9 @@ class Grid:
     # -- stuck programs --------------------------------------------------------------------------------
 
     def stuck(self) -> RunError:
-        """Return the report of a deadlock with all waits, first those that no other core or pipe can end."""
+        """Return the report of a deadlock with all waits. Waits that no other core or pipe can end come
+        first.
+        """
         waits: list[tuple[int, Core, Operation, str, QueueItem | None]] = []
         for core in self.active:
             for pipe, queue in core.queues.items():
@@ -314,7 +319,7 @@ class Grid:
             or (
                 "no instruction ends this wait: add one on every path, before the wait"
                 if waits[0][0] < 3
-                else "these cores and pipes wait for each other: let one do its part before it waits (before "
+                else "these cores and pipes wait for each other: let one of them set before it waits (before "
                 "a loop: set the flag back once)"
             ),
         )

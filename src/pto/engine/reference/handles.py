@@ -62,7 +62,7 @@ def _valid(args: Args) -> tuple[int | None, int | None]:
 
 
 def home(core: Core, key: object, buffer: Buffer, size: int) -> int:
-    """Return the address of storage that the program does not place; it is the same for each key."""
+    """Return the address of storage that the program does not place; a key always gets the same address."""
     found = core.homes.get(key)
     if found is None:
         check_size(buffer, size)
@@ -161,8 +161,9 @@ def subview(core: Core, op: Operation, args: Args) -> Any:
 
 
 def check_edge(core: Core, op: Operation, tile: Tile) -> None:
-    """Report a window that leaves its source. On hardware instructions touch only the valid region, and the
-    rest of a window at the edge may lie outside; on cpu they also pad the rest."""
+    """Report a window that leaves its source. On hardware, instructions touch only the valid region, so the
+    rest of a window may lie outside. On cpu they also pad the rest.
+    """
     if tile.edge is None:
         return
     source, r, c = tile.edge

@@ -50,8 +50,9 @@ class IllegalInstruction(Exception):
 
 
 def misaligned(what: str, at: Pointer, align: int, other: str = "") -> IllegalInstruction:
-    """Return the error for an address that is not a multiple of `align` bytes; `other` names an instruction
-    that takes any address."""
+    """Return the error for an address that is not a multiple of `align` bytes. `other` names an instruction
+    that takes any address.
+    """
     low = at.offset // align * align
     return IllegalInstruction(
         f"expects {what} that is a multiple of {align} bytes, got {at.offset}",
@@ -306,7 +307,7 @@ class Instr:
         self.port.store(self, place, region, codes)
 
     def store_at(self, name: str | Place, at: Array, values: Array) -> None:
-        """Round numbers and write them at element offsets; if an offset repeats, the last number stays."""
+        """Round numbers and write them at element offsets; if an offset repeats, the last number is kept."""
         place = self._place(name)
         self.port.store_at(self, place, at, self.encoded(values, place.dtype))
 

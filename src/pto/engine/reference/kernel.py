@@ -93,8 +93,8 @@ class ReferenceKernel(Launchable):
         processes: bool = False,
     ) -> Launch:
         """Begin a launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
-        changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` has a list
-        of arguments for each rank.
+        changes no result. With `ranks` (see `World.run`) every rank has that many blocks, and `args` has a
+        list of arguments for each rank.
 
         Contiguous arrays are used in place. `subblocks` is the number of vector cores of a mixed kernel (by
         default 2; 1 if its FIFOs have no split and it does not use the number of its vector core).
@@ -223,5 +223,5 @@ def made(request: Request) -> ReferenceKernel:
 
 def remark() -> str:
     """Return the remark of this engine for `pto doctor`."""
-    how = "C++" if elements.has_compiled() else "Python, which is slower: no native module"
+    how = "C++" if elements.has_compiled() else "Python, which is slower: missing native module"
     return f"; element conversions in {how}"

@@ -48,7 +48,7 @@ def tload(i: Instr) -> None:
 @executor("prefetch")
 def tprefetch(i: Instr) -> None:
     dst, src = i.tile("dst"), i.arg("src")
-    # Both sides are addressed with the row pitch of dst; strides and layout of the view do not count.
+    # Both sides are addressed with the row pitch of dst; strides and layout of the view are ignored.
     flat = View(src.buffer, src.offset, dst.valid, (dst.cols, 1), src.dtype, "ND", src.name)
     found = copied(i, flat, dst.dtype, dst.valid)
     if dst.layout == "ND":
@@ -110,7 +110,7 @@ def _matrix_shape(layout: str, dims: tuple[int, ...], bits: int) -> Shape:
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:
-    """Return the layout that a tile implies for a view without one; None if the strides decide."""
+    """Return the layout that a tile implies for a view without one; None if the strides give the layout."""
     if view.layout or len(view.dims) < 3:
         return None
     scales = view.dtype == "f8e8m0" and tile.loc == "mat"

@@ -103,7 +103,7 @@ class Lower(Control):
     def scalar(self, op: Operation) -> None:
         try:
             evaluate = scalars.evaluator(op)
-        except BadMeaning as error:  # in a program without verification
+        except BadMeaning as error:  # only in a program that was not verified
             self.unsupported(op, f"cannot compute '{op.name}': {error}")
             return
         operands, results = [self.slot(v) for v in op.operands], [self.slot(r) for r in op.results]
@@ -260,7 +260,7 @@ class Lower(Control):
         """Return the pipe of an instruction."""
         return pipe_of(op, self.program.profile)
 
-    #: The input is a program, which has more rules than C++.
+    #: The input is a program; programs have more rules than C++.
     is_text = True
 
     def unasked(self, row: Row) -> Collection[str]:
@@ -269,8 +269,9 @@ class Lower(Control):
 
     def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
         """Return an executor that first checks the rules of a tile instruction that depend on run-time
-        values. With observers, a broken rule is kept and the run goes on: the rule is reported only if the
-        sanitizers report nothing."""
+        values. With observers, the run continues after a broken rule. That rule is reported only if the
+        sanitizers report nothing.
+        """
         row = op.row
         assert row is not None
         open_to = self.program.legal and row.set == "tile"

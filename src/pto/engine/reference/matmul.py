@@ -58,8 +58,9 @@ def dot(i: Instr, a: Array, b: Array) -> Array:
 
 
 def integer_dot(a: Array, b: Array) -> Array:
-    """Return the product of 8-bit integers in i32. Every partial sum is exact as a float, so the order is
-    free."""
+    """Return the product of 8-bit integers in i32. Every partial sum is exact as a float, so any order gives
+    the same result.
+    """
     size = 255**2 if a.dtype.kind == b.dtype.kind == "u" else 2**15
     wide = np.float32 if size * a.shape[1] <= 2**24 else np.float64
     return (a.astype(wide) @ b.astype(wide)).astype(np.int64).astype(np.int32)
@@ -68,7 +69,8 @@ def integer_dot(a: Array, b: Array) -> Array:
 def fused_dot(a: Array, b: Array) -> Array:
     """Return the f32 results of acc = fma(a[i, k], b[k, j], acc), k = 0, 1, .. from 0.
 
-    The operands are floats whose products are exact in a double: f32 numbers, or scaled short ones.
+    The operands are floats whose products are exact in a double: f32 numbers, or scaled numbers of a shorter
+    type.
     """
     short = [single_or_none(x) for x in (a, b)]
     if short[0] is not None and short[1] is not None:
@@ -77,7 +79,7 @@ def fused_dot(a: Array, b: Array) -> Array:
 
 
 def single_or_none(x: Array) -> Array | None:
-    """Return the same numbers in f32, None if f32 does not have them all."""
+    """Return the same numbers in f32; None if f32 cannot represent them all."""
     single = np.ascontiguousarray(x, np.float32)
     return single if x.dtype == np.float32 or bool(((single == x) | np.isnan(x)).all()) else None
 
@@ -149,7 +151,9 @@ def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
 
 def reduced(i: Instr, x: Array, control: int) -> Array:
     """Round f32 operands as HF32 mode or a control word requires. The simulator column keeps full precision,
-    unless bit 60 of the word is clear: then the word was set for this instruction, and TF32 replaces HF32."""
+    unless bit 60 of the word is clear. A clear bit means that the word was set for this instruction; TF32
+    then replaces HF32.
+    """
     simulated, explicit = i.isa == "cpu", not ctrl.bit(control, ctrl.OBEYED)
     tf32 = ctrl.bit(control, ctrl.TF32) and (explicit or not simulated)
     mode = i.registers.get("hf32")

@@ -38,7 +38,7 @@ _HALF, _BELOW_HALF, _BELOW_ELEMENT = np.array(1 << 28), np.array((1 << 28) - 1),
 _LEAST_NORMAL = np.array(2.0**-126)
 #: NumPy takes constants faster as arrays.
 _ZERO, _INFINITY = np.array(0.0), np.array(np.inf)
-#: Up to this number of elements, fewer calls are faster than cheaper ones.
+#: Up to this number of elements, a few expensive calls are faster than several cheap ones.
 _FEW = 512
 
 

@@ -67,8 +67,9 @@ def _scale_boxes(i: Instr) -> None:
 
 def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
     """Return the destination tiles, and the starts of their windows in the source. A cube core moves to the
-    buffers of its vector cores: to one of them, or half the rows or columns to each. A vector core moves to
-    the L1 of its cube core."""
+    buffer of one of its vector cores, or moves half the rows or columns to each of them. A vector core moves
+    to the L1 of its cube core.
+    """
     dst = i.tile("dst")
     cluster = i.core.cluster
     if dst.loc == "mat" and i.core.kind == "vector" and cluster is not None:
@@ -199,7 +200,7 @@ def _concat_counted(i: Instr, rows: int) -> None:
     src0, src1, dst = i.tile("src0"), i.tile("src1"), i.tile("dst")
     size = i.tile("src0Idx").bits // 8
     b0, b1 = (i.values(name, (rows, 1)) for name in ("src0Idx", "src1Idx"))
-    # Negative counts, and counts beyond a tile, are undefined by the ISA: here they are clipped.
+    # The ISA does not define negative counts and counts beyond a tile. They are clipped here.
     n0 = np.clip(b0.astype(np.int64) // size, 0, min(src0.cols, dst.cols))
     n1 = np.minimum(np.clip(b1.astype(np.int64) // size, 0, src1.cols), dst.cols - n0)
     width = int((n0 + n1).max(initial=0))

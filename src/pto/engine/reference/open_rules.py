@@ -30,7 +30,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class _Noting:
-    """An operand with the facts of the verifier, which notes each use of a fact that only a run has."""
+    """An operand with the facts of the verifier, which records each use of a fact that is known only at run
+    time.
+    """
 
     def __init__(self, arg: Any, notes: list[str]) -> None:
         self._arg, self._notes = arg, notes

@@ -57,7 +57,7 @@ def memref_store(i: Instr) -> None:
 
 
 def _place(view: View, indices: list[int]) -> Any:
-    """Return the offset of an element; there must be one index per dimension, inside the sizes."""
+    """Return the offset of an element. Raise unless there is one index per dimension, inside the sizes."""
     if len(indices or []) != len(view.dims) or not all(
         0 <= n < d for n, d in zip(indices, view.dims, strict=True)
     ):

@@ -66,7 +66,7 @@ def fold(row: Row) -> Execute:
             return
         else:
             last = fold_columns(x if axis == 0 else x.T, ufunc, steps)
-            # The step from the start value: adding 0 has an effect only on a sum of negative zeros.
+            # The step from the start value. Adding 0 changes only a sum of negative zeros.
             last = ufunc(last, last.dtype.type(ufunc.identity))
         i.store("dst", last[None, :] if axis == 0 else last[:, None])
 

@@ -88,7 +88,9 @@ def builder(algorithm: str) -> Callable[[Build], Build]:
 
 
 def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
-    """Register a function that makes the executors of all rows of a set whose expressions have this range."""
+    """Register a function that makes the executors of all rows of an instruction set whose expressions have
+    the range `over`.
+    """
 
     def register(function: Build) -> Build:
         _EXPRESSED[set, over] = function

@@ -39,7 +39,8 @@ def sort_blocks(i: Instr) -> None:
     keys = elements.decode(i.dtype("src"), i.bits("src"))
     order = block_order(rank(keys), index)
     made = records(np.take(i.raw("src"), order), np.take(index, order), i.dtype("dst"))
-    if i.isa != "cpu" and cols % BLOCK:  # hardware fills the last block with records that sort last
+    # hardware fills the last block with records that come last in the order
+    if i.isa != "cpu" and cols % BLOCK:
         lowest = np.full((rows, BLOCK - cols % BLOCK), _LOWEST[i.dtype("src")], f"u{i.tile('src').bits // 8}")
         rest = records(lowest.view(made.dtype), np.zeros(lowest.shape, np.uint32), i.dtype("dst"))
         made = np.concatenate([made, rest], axis=1)
@@ -154,6 +155,7 @@ def descending(values: Array) -> Array:
 
 
 def _ready(ranks: Array) -> Array:
-    """Return the running maximum of ranks: in a merge, no record leaves its list before those in front of it.
-    A sorted list does not change; an unsorted one merges as a merge record by record would."""
+    """Return the running maximum of ranks: in a merge, no record leaves its list before the records in front
+    of it. A sorted list does not change. An unsorted list gives the result of a merge record by record.
+    """
     return np.maximum.accumulate(ranks, ranks.ndim - 1)

@@ -172,7 +172,7 @@ def _wait(core: Core, op: Operation, key: Key) -> int | None:
 
 
 class PipeBarrier(QueueItem):
-    """Reports a barrier of one pipe; the queue has its items in order anyway."""
+    """Reports a barrier of one pipe; the queue keeps its items in order without it."""
 
     what = BARRIER
 
@@ -348,7 +348,9 @@ class Signal(QueueItem):
 
 
 class Arrival(Signal):
-    """The arrival of one of the cores of a kind in a block, or in all blocks; the last one signals all."""
+    """The arrival of a core at a meeting of all cores of its kind, in a block or in all blocks. The last
+    arrival signals all of them.
+    """
 
     __slots__ = ("id", "mode")
 

@@ -1,5 +1,5 @@
-"""Asynchronous transfers: those of a session run one after another, beside the pipes of the core, and under a
-schedule possibly as late as their wait.
+"""Asynchronous transfers, which run beside the pipes of the core. Transfers of a session run one after
+another. Under a schedule, a transfer may run as late as the wait for it.
 
 For observers a session is a pipe (SDMA0, ..). A transfer is ordered after the earlier events of the scalar
 unit that started it, and before the events after its wait. It has no other order.

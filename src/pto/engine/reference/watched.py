@@ -32,7 +32,7 @@ def watched(i: Instr, execute: Callable[[Instr], object]) -> Event:
 def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> Any:
     """Run an instruction, and report its events."""
     event: Event = i.event or watch.issue(watched(i, execute))
-    whole = not event.began  # else it is part of an item, which reports its start and end
+    whole = not event.began  # an instruction inside an item; the item reports its start and end
     if whole:
         watch.start(event)
     event.result = execute(i)
@@ -62,7 +62,7 @@ def again(event: Event, port: Port, args: Mapping[str, object] | None = None) ->
 
 
 def repeatable(op: Operation) -> bool:
-    """Return whether an instruction may run again: instructions that print run only once."""
+    """Return whether an instruction may run again; an instruction that prints may not."""
     return op.row is None or op.row.effect != "io"
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 class NamedSanitizer(NamedTuple):
     """A sanitizer that users select by name: its findings, its cost (as a multiple of a plain run), and its
-    classes, which are made with a `Reports`. If several report an instruction, the lower `turn` is first."""
+    classes, whose constructor takes a `Reports`. If several sanitizers report an instruction, the one with
+    the lower `turn` comes first.
+    """
 
     name: str
     finds: str
@@ -65,7 +67,7 @@ SANITIZERS = (
 )
 #: The sanitizer of task graphs; it has nothing to check in a single kernel.
 OF_GRAPHS = "tasks"
-#: A value instead of names, for calls of Python programs: findings of `tasks` are warnings.
+#: Stands for no names in calls of Python programs: the findings of `tasks` are warnings.
 WARN = "warn"
 #: Sanitizers without cost, which every selection includes.
 ALWAYS = ("granularity.Granularity",)
@@ -101,8 +103,9 @@ def parse_sample(text: int | str) -> int | None:
 
 
 class Sample:
-    """The checked blocks of a graph: of each kind the first ones, later ones each time that their number has
-    doubled, and the last block of the first task."""
+    """The checked blocks of a graph: the first blocks of each kind, another block each time that the number
+    of blocks has doubled, and the last block of the first task.
+    """
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
@@ -111,7 +114,7 @@ class Sample:
         self._counts: dict[str, list[int]] = {}
 
     def take(self, name: str, kind: Any, blocks: int = 1, whole: bool = False) -> list[int]:
-        """Return the blocks to check of the next task of a kernel: with `whole` all or none. `kind`
+        """Return the blocks to check of the next task of a kernel: with `whole`, all of them or none. `kind`
         distinguishes the uses of the kernel."""
         before = self._seen.get((name, kind), 0)
         self._seen[name, kind] = before + blocks
@@ -144,7 +147,7 @@ class Sample:
 
 
 def asked() -> frozenset[str]:
-    """Return the sanitizers that PTO_SANITIZE selects; none for `warn`."""
+    """Return the sanitizers that PTO_SANITIZE selects. `warn` selects none."""
     words = knobs.get("PTO_SANITIZE")
     return frozenset() if words == WARN else parse_names(words)
 
@@ -152,7 +155,7 @@ def asked() -> frozenset[str]:
 def parse_names(text: str | Sequence[str] | frozenset[str]) -> frozenset[str]:
     """Return the names of sanitizers in a comma-separated list; `all` stands for all of them."""
     if not isinstance(text, str | Sequence | frozenset):
-        raise ValueError(f"sanitize takes names, got {text!r}: expected {', '.join(NAMES)} or all")
+        raise ValueError(f"expected names of sanitizers ({', '.join(NAMES)}) or all, got {text!r}")
     words = [w.strip() for w in text.split(",")] if isinstance(text, str) else list(text)
     found: set[str] = set()
     for word in words:
@@ -187,7 +190,7 @@ def watching(
 
         reports = Reports()
         found += [made(reports) for made in _classes(names)]
-        found.append(reports)  # last: some find something when the launch ends
+        found.append(reports)  # last, because some sanitizers report when the launch ends
     if shadow is not None:
         if shadow != "f64":
             raise ValueError(f"unknown shadow {shadow!r}: expected f64")

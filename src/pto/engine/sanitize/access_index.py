@@ -15,7 +15,9 @@ _FIRST, _TIMES = 6, 4
 
 
 class Seen:
-    """The accesses to one buffer, by address; `latest` are the accesses of the last event, which may grow."""
+    """The accesses to one buffer, by address. `latest` are the accesses of the last event; their bounds may
+    still grow.
+    """
 
     __slots__ = ("_count", "_levels", "latest")
 

@@ -43,8 +43,9 @@ class Side:
 
 
 def how_to_order(program: AdviceProgram, old: Side, new: Side, event: int | None, again: bool = False) -> str:
-    """Return help for two accesses, if `new` has to come after `old`; `event` is a free id for a flag. For
-    accesses on different cores, `again` means that `old` waited for an earlier execution of `new`."""
+    """Return help for two accesses, if `new` has to come after `old`; `event` is a free id for a flag.
+    `again` is for accesses on different cores: `old` waited for an earlier execution of `new`.
+    """
     if old.core != new.core:
         return _between_cores(program, old, new, again)
     here = program.module.line(new.op)
@@ -81,7 +82,7 @@ def _drained(met: CommonBlock, flag: str) -> str:
 
 def _between_cores(program: AdviceProgram, old: Side, new: Side, again: bool) -> str:
     if old.is_cube == new.is_cube:
-        return "no flag orders the two vector cores: give each its own part, by pto.get_subblock_idx"
+        return "cannot order the two vector cores by a flag: give each its own part, by pto.get_subblock_idx"
     module = program.module
     there, line = module.line(old.op, last=True), module.line(new.op)
     apart = program.profile.behaviour.core_semaphores
@@ -144,7 +145,7 @@ def _quoted(lines: list[str]) -> str:
     return " and ".join(f"'{line}'" for line in lines)
 
 
-#: Part of the help for a wait that comes after the access.
+#: Part of the help for a wait that stands after the access.
 LATE = "waits for it too late"
 
 
@@ -213,7 +214,9 @@ def wait_for(program: AdviceProgram, flag: tuple[str, str, int], set_by: Operati
 
 
 def _wait_between(program: AdviceProgram, flag: tuple[str, str, int], met: CommonBlock) -> str:
-    """Return the line of a wait for a flag between the statements that set and need it; empty without one."""
+    """Return the line of a wait for a flag between the statement that sets the flag and the statement that
+    needs it; empty if there is none.
+    """
     for op in program.module.walk():
         if _about(op, flag) != "wait":
             continue
@@ -228,7 +231,8 @@ def _wait_between(program: AdviceProgram, flag: tuple[str, str, int], met: Commo
 def _late_wait(
     places: list[tuple[BlockStatement, str]], met: CommonBlock, here: list[BlockStatement]
 ) -> tuple[str, str] | None:
-    """Return the line of a wait for a flag that comes after an access, and the line that it should precede.
+    """Return the line of a wait for a flag that comes after an access, and the line that the wait should
+    precede.
 
     The wait stands in a block around the access, and no set comes between them.
     """
@@ -245,8 +249,9 @@ def _late_wait(
 def _id_of(
     program: AdviceProgram, flag: tuple[str, str, int], set_by: Operation, here: list[BlockStatement]
 ) -> tuple[str, bool]:
-    """Return the text of a flag's id for a wait beside an access, empty if it is not available there, and
-    whether the id is known only at run time."""
+    """Return the text of a flag's id for a wait beside an access, and whether the id is known only at run
+    time. The text is empty if the id is not available at the access.
+    """
     if expression := expression_of_id(set_by):
         return (expression if _beside(set_by, program, here) else ""), True
     if set_by.row is not None and set_by.row.name == "set_flag_dyn":
@@ -262,7 +267,9 @@ def _beside(op: Operation, program: AdviceProgram, here: list[BlockStatement]) -
 
 
 def _about(op: Operation, flag: tuple[str, str, int]) -> str:
-    """Return `set` or `wait` if an operation does this to a flag, or may do it by a run-time id; else ''."""
+    """Return `set` or `wait` if an operation sets or waits for a flag, or may do so with a run-time id; else
+    ''.
+    """
     if op.row is None or op.row.order not in ("set", "wait"):
         return ""
     pipes = (f"PIPE_{flag[0]}", f"PIPE_{flag[1]}")
@@ -276,7 +283,8 @@ def _about(op: Operation, flag: tuple[str, str, int]) -> str:
 
 def free_event(module: Module, source: str, target: str, taken: Set[int]) -> int | None:
     """Return an event id between two pipes that neither instructions nor other advice (`taken`) use. Run-time
-    ids are probably low, so a program with them gets a high id."""
+    ids are usually low, so a program with run-time ids gets a high id.
+    """
     used = set(taken)
     dynamic = False
     for op in module.walk():

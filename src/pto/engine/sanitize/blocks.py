@@ -18,8 +18,8 @@ from .race_access import ADDS, APART, SETS, Touch, hazard
 from .reports import Reports, bytes_of
 from .signal_order import Signals
 
-#: Rows of the table of a buffer: two writers and two readers for each byte, of different blocks, so that a
-#: new access meets at least one of another block.
+#: Rows of the table of a buffer. Each byte has two writers and two readers, of different blocks, so that a
+#: new access is compared with at least one access of another block.
 _WRITERS, _READERS = (0, 1), (2, 3)
 
 
@@ -61,7 +61,8 @@ class BlockMap:
 
     def _too_early(self, reader: int, cells: _Cells, where: Array) -> bool:
         """Return True if a read of another rank's data came before any data: no other block had written
-        these bytes, so the read lacks a wait. Otherwise it waited, and the next write comes too soon."""
+        these bytes, so the read lacks a wait. Otherwise the read did wait, and the next write comes too soon.
+        """
         writers = np.stack([cells.get(row)[where] for row in _WRITERS])
         others = (self.block[writers] != self.block[reader]) & (writers < reader)
         return not (others & (writers != 0)).any()
@@ -80,8 +81,9 @@ class BlockMap:
         return number
 
     def _unordered(self, new: Touch, found: Array) -> Array | None:
-        """Return a mask of the accesses `found` that are of other blocks and not ordered before the new one;
-        None if there are none."""
+        """Return a mask of those accesses in `found` that belong to other blocks and are not ordered before
+        the new access; None if there are none.
+        """
         if _uniform(found):
             one = found[:1, :1]
             return None if self._unordered_each(new, one) is None else np.ones(found.shape, bool)
@@ -98,8 +100,9 @@ class BlockMap:
     def _remember(
         self, new: Touch, cells: _Cells, row: int, number: int, where: Array | None
     ) -> Array | None:
-        """Put the new access into the cells where it replaces the old entry: an empty one, an access of its
-        own block, or one that it is ordered after. Return a mask of the other cells; None if there are none.
+        """Put the new access into the cells where it replaces the old entry: an empty entry, an access of the
+        same block, or an access that is ordered before the new one. Return a mask of the other cells; None if
+        there are none.
         """
         found = cells.get(row)
         if not found.any():
@@ -139,8 +142,9 @@ class BlockMap:
         return self.sequence[found] <= limits[self.block[found], agent]
 
     def _report(self, new: Touch, number: int, wrote: bool, low: int, high: int, early: bool = False) -> None:
-        """Report an access that races with an earlier one, or the earlier one, if it is a read that is too
-        `early`."""
+        """Report an access that races with an earlier one. If the earlier access is a read that came too
+        `early`, report that read.
+        """
         op, index = self.ops[number], int(self.block[number])
         assert op is not None
         kind = hazard(new.write, wrote)
@@ -206,7 +210,7 @@ class BlockMap:
 
 
 def _may_meet(one: int) -> Array:
-    """Return which kinds of atomic accesses (an array by kind) may meet one of this kind without an order."""
+    """Return, by kind, whether atomic accesses need no order with an access of this kind."""
     fine = np.ones(SETS + 1, bool)
     fine[APART] = False
     fine[{ADDS: SETS, SETS: ADDS}.get(one, APART)] = False

@@ -77,8 +77,8 @@ class Bounds(Sanitizer):
             event.op,
             "PTO-E2211",
             f"index {value} in {where}%{name} ({operand}) leaves %{whole}, {extent}",
-            help="the instruction does not check indices: keep them inside, or, if it has an attribute for "
-            "indices outside, set that",
+            help="the instruction does not check indices: keep them inside, or, set its attribute for such "
+            "indices, if it has one",
         )
         count = int(np.size(inside) - np.count_nonzero(inside))
         if count > 1:
@@ -137,7 +137,7 @@ class Bounds(Sanitizer):
             f"which has {extent}",
             expected=f"an end of at most {extent}",
             got=str(offset + size),
-            help="a partition starts at 0 or later"
+            help="expected a start of at least 0"
             if offset < 0
             else f"only {left} elements are left there: make the partition that small, with a dynamic "
             "valid region of the tile",

@@ -35,7 +35,7 @@ class Clock:
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
         self.count: list[int] = []
-        #: By agent: the token that it resumed with last. The same list again has nothing new.
+        #: By agent: the token that it resumed with last. The same list again adds nothing.
         self._resumed: list[Token | None] = []
         #: By core: the token that its scalar unit waited for. Later issues to all pipes are ordered after it.
         self.stalls: dict[WatchedCore, Token] = {}
@@ -43,7 +43,7 @@ class Clock:
         self.learned: dict[WatchedCore, list[dict[int, Token]]] = {}
 
     def copy(self) -> Clock:
-        """Return a clock with the same state, which goes on by itself. Proofs follow several paths."""
+        """Return an independent clock with the same state, for proofs, which follow several paths."""
         new = Clock(self.isa, self.block)
         new.agents = dict(self.agents)
         new._of = {core: dict(mine) for core, mine in self._of.items()}
@@ -54,7 +54,9 @@ class Clock:
         return new
 
     def agent(self, core: WatchedCore, pipe: str) -> int:
-        """Return the agent of a pipe; instructions of no pipe or of all pipes belong to the scalar unit."""
+        """Return the agent of a pipe; instructions without a pipe and instructions of all pipes belong to the
+        scalar unit.
+        """
         mine = self._of.get(core)
         if mine is None:
             mine = self._of[core] = {}
@@ -117,8 +119,9 @@ class Clock:
         self.stalls[core] = stalls
 
     def stalled(self, core: WatchedCore, pipe: str) -> Token | None:
-        """Return the token that an instruction which is issued now to a pipe is ordered after; None if the
-        pipe has already begun an instruction with the same token."""
+        """Return the token of the events that happen before an instruction which is issued to a pipe now.
+        Return None if the pipe has already begun an instruction with the same token.
+        """
         stalls = self.stalls.get(core)
         return stalls if stalls and stalls is not self._resumed[self.agent(core, pipe)] else None
 
@@ -139,7 +142,7 @@ class Clock:
     # -- other blocks ----------------------------------------------------------------------------------
 
     def learn(self, core: WatchedCore, tokens: dict[int, Token]) -> None:
-        """Order the later events of a core after `tokens` (by block); flags carry that on."""
+        """Order the later events of a core after `tokens` (by block). Flags pass this order on."""
         known = self.learned.setdefault(core, [])
         now = {block: list(token) for block, token in known[-1].items()} if known else {}
         for block, token in tokens.items():
@@ -153,7 +156,7 @@ class Clock:
         self.acquire_all(core, [0] * agent + [self.count[agent]])
 
     def others(self, know: Token) -> dict[int, Token]:
-        """Return the tokens of other blocks that are included in `know`."""
+        """Return the tokens of other blocks that `know` includes."""
         out: dict[int, Token] = {}
         for core, known in self.learned.items():
             agent = self.agents[core, GRID]

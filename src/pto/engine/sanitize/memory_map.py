@@ -126,7 +126,7 @@ class RecordedMap(MemoryMap):
         return found
 
     def _meets(self, core: str, loc: str, name: str, low: int, high: int) -> Life | None:
-        """Return the life of a pointer with the same name that shares these bytes; None for a tile."""
+        """Return the known life of a pointer with the same name that shares these bytes; None for a tile."""
         for life in self.lives.get(core, ()):
             if (life.name, life.loc) == (name, loc) and life.address < high and low < life.end:
                 return life if life.shape == f"{life.size} bytes" else None

@@ -32,8 +32,9 @@ MOST = 255
 
 
 class StorageContent:
-    """The contents of a storage: the bytes that it wrote (`mine`), and for each byte overwritten since then
-    the number of the rival that wrote it (`lost`)."""
+    """The contents of a storage: the bytes that it wrote (`mine`), and, for each byte that was overwritten
+    later, the number of the rival that wrote it (`lost`).
+    """
 
     __slots__ = (
         "by", "last", "lost", "mine", "pending", "read", "rivals", "some", "storage", "turn", "views",
@@ -100,7 +101,7 @@ class Overlap(Sanitizer):
             self._read(event, access, held)
 
     def finished(self, event: Event) -> None:
-        """Record the writes of an instruction at its end, because an instruction reads before it writes."""
+        """Record the writes of an instruction when it ends, because an instruction reads before it writes."""
         for access in event.accesses:
             if access.write and access.space != "gm" and not _delivered(event, access):
                 held = self._held(access)
@@ -235,7 +236,9 @@ def _introduce(known: dict[Storage, StorageContent], storage: Storage) -> Storag
 
 
 def _meant(access: Access, held: StorageContent) -> StorageContent:
-    """Unite a storage that was never written under its own name with the last writer of the same bytes."""
+    """Unite a storage that was never written under its own name with the storage that wrote the same bytes
+    last.
+    """
     twins = [rival for rival in held.rivals if rival.last is not None and rival.twin_of(held)]
     return _unite(access, max(twins, key=lambda twin: twin.turn), held) if twins else held
 
@@ -271,7 +274,7 @@ def _replace(all: list[StorageContent], old: StorageContent, new: StorageContent
 
 
 def _staged(op: Operation) -> bool:
-    """Return whether an instruction builds its whole result in scratch first, as merges of lists do."""
+    """Return whether an instruction builds its whole result in scratch first, as merges of lists build it."""
     return op.row is not None and op.row.algorithm == "merge" and op.get("tmp") is not None
 
 

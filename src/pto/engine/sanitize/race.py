@@ -44,7 +44,7 @@ Happened = tuple[int, int, Token]
 
 
 def _shadow(core: WatchedCore) -> str:
-    """Return the key of the accesses of a block among the shadows of a buffer."""
+    """Return the key under which a buffer keeps the accesses of a block."""
     return f"race {core.index}"
 
 
@@ -173,7 +173,7 @@ class Race(Sanitizer):
     def gave(self, event: Event, given: Given) -> None:
         core = self.cores[event.core]
         token: Any
-        if given.of:  # given together: join the tokens once
+        if given.of:  # several cores gave it together: join the tokens once
             if self._joined[0] is not given.of:
                 self._joined = given.of, joined([one.keeps["race"] for one in given.of])
             token = self._joined[1]
@@ -204,7 +204,7 @@ class Race(Sanitizer):
         self.signals.awaited(self.cores[core].clock, core, op, signal, wanted)
 
     def flag_for(self, old: Touch, new: Touch) -> tuple[Any, Operation] | None:
-        """Return a flag that is set after the old access and that the pipe of the new one could wait for."""
+        """Return a flag that is set after the old access and that the pipe of the new access may wait for."""
         pair = (old.pipe, new.pipe)
         for key, raised in self.cores[new.core].flags.items() if old.core is new.core else ():
             if key[:2] == pair:
@@ -289,7 +289,7 @@ class RaceChecker:
 
     def _report(self, new: Touch, old: Touch, seen: Seen, low: int, high: int) -> None:
         clock = new.clock
-        # One missing flag is one report: from here on both pipes count as ordered.
+        # Report a missing flag once: from here on, both pipes count as ordered.
         for know in (new.know, clock.know[new.agent]):
             join(know, old.know)
             learn_of(know, old.agent, old.sequence)
@@ -297,7 +297,7 @@ class RaceChecker:
         if old.core is not new.core and old.write != new.write:
             old, new, repeated = _sides(old, new, seen)
         elif old.core is new.core and old.issued > new.issued:
-            old, new = new, old  # report in program order, although a pipe that waited ran later
+            old, new = new, old  # report in program order; a pipe that waited runs its instructions later
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
         note = (_other_side(new, old), self.launch.span(old.op))
@@ -308,7 +308,7 @@ class RaceChecker:
         self.advised[key] = old.op
         help = self._help(key, new, old, repeated)
         if known is not None:
-            known.help = help  # the flag has to be set after the last of several
+            known.help = help  # the flag has to be set after the last of several accesses
             return
         apart = old.core is not new.core
         mine = f"PIPE_{new.pipe}" + (f" of {new.core.name}" if apart else "")
@@ -329,7 +329,9 @@ class RaceChecker:
         self.reports.add(key, d)
 
     def _help(self, key: object, new: Touch, old: Touch, repeated: bool) -> str:
-        """Return advice: only the wait if the flag is set already, else a flag that no other advice uses."""
+        """Return advice: only a wait if a suitable flag is set already, else a set and a wait with a flag
+        that no other advice uses.
+        """
         launch = self.launch
         self.waits.pop(key, None)
         pair = (old.pipe, new.pipe)
@@ -394,7 +396,8 @@ def _sharing(new: Touch, old: Touch) -> str:
 def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch, bool]:
     """Return a write and a read on different cores in their likely order, and whether the write repeats.
 
-    The read follows the write, unless it has waited for an earlier write: then the write comes too soon.
+    The read follows the write, unless the read has waited for an earlier write. In that case the write comes
+    too soon.
     """
     writer, reader = (a, b) if a.write else (b, a)
     earlier = [

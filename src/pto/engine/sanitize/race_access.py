@@ -130,8 +130,8 @@ def _steps(at: Array) -> bool:
     return flat.size == 1 or bool((flat[1:] - flat[:-1] == 1).all())
 
 
-#: Kinds of accesses: plain ones need an order. Atomic ones need none among each other, except that additions
-#: to a signal (ADDS) need an order with its sets (SETS).
+#: Kinds of accesses. Plain accesses need an order. Atomic accesses need no order with each other, but
+#: additions to a signal (ADDS) need an order with its sets (SETS).
 APART, ATOMIC, ADDS, SETS = 0, 1, 2, 3
 
 

@@ -1,7 +1,7 @@
 """Runs an instruction again with other values for undefined data, to see which results change.
 
-So instructions need no rules of their own, and undefined lanes without effect (not chosen by a select,
-dropped by a copy) are not reported.
+So instructions need no rules of their own. Undefined lanes without effect, such as lanes that a select does
+not choose, are not reported.
 """
 
 from __future__ import annotations

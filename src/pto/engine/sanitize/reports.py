@@ -66,8 +66,9 @@ class Reports(Watcher):
         return out
 
     def _merged(self) -> dict[Hashable, Diagnostic]:
-        """Return the problems with those of one flag merged into the first: a race, else a flag that is set
-        twice, else a flag that is left set."""
+        """Return the problems, with all problems of one flag merged into one: a race, else a flag that is set
+        twice, else a flag that is left set.
+        """
         leaders: dict[Hashable, Diagnostic] = {}
         out = dict(self.found)
         for code in _CAUSES:

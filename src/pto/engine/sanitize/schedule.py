@@ -33,12 +33,13 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = random.Random(seed)
-        self.together = self.random.choice((1, 1, 2, 3))  # blocks in flight
+        self.together = self.random.choice((1, 1, 2, 3))  # the number of blocks that are active at a time
         self.weights: dict[tuple[Core, str], float] = {}
         self.steps = 0
         self.progress = 0
         self.paces: dict[int, float] = {}  # by rank: some ranks run far ahead of others
-        self.stalled: dict[Core, int] = {}  # the progress at which a scalar unit could not go on
+        # the value of the progress counter at which a scalar unit could not continue
+        self.stalled: dict[Core, int] = {}
 
     def go(self, grid: Grid) -> bool:
         """Run the launch as far as possible; return whether it has ended."""
@@ -130,8 +131,9 @@ class Schedule:
 
 
 def _follows(later: object, earlier: object) -> bool:
-    """Return whether an instruction has to stay behind an earlier one, of which it reads exactly the result
-    of `CHAINED` or more bytes."""
+    """Return whether an instruction may not overtake an earlier one, because it reads exactly its result of
+    `CHAINED` or more bytes.
+    """
     if not (isinstance(later, Work) and isinstance(earlier, Work)):
         return True
     written = {

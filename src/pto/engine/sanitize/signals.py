@@ -17,7 +17,7 @@ from .signal_order import word_at, words_of
 #: A signal: its window, and the offset of its first byte.
 Cell = tuple[Buffer, int]
 
-#: Larger windows hold data; their contents before the launch are not kept.
+#: Larger windows hold data, so no copy of their initial contents is kept.
 _SIGNALS = 1 << 16
 
 
@@ -63,7 +63,8 @@ class SignalCheck(Sanitizer):
             d = core.diagnostic(
                 op,
                 "PTO-E2218",
-                f"waits for a signal of rank {buffer.rank}: a rank sees signals of its own window only",
+                f"waits for a signal of rank {buffer.rank}: a rank can wait only for signals in its own "
+                "window",
                 expected=f"a signal of rank {core.rank}",
                 got=f"byte {signal.offset} of {buffer.name}",
                 help="let the other rank write to a signal in the window of this one",
@@ -78,8 +79,8 @@ class SignalCheck(Sanitizer):
                 d = core.diagnostic(
                     op,
                     "PTO-E2215",
-                    f"goes on at once: the signal at {_named(cell)} holds {held} from before this launch",
-                    help="set it back to 0 when it has been waited for, or wait for one more in each launch",
+                    f"does not wait: the signal at {_named(cell)} holds {held} from before this launch",
+                    help="reset it to 0 after the wait, or wait for a larger number in each launch",
                 )
                 d.severity = "warning"
                 self.reports.add(("stale", op), d)

@@ -101,7 +101,7 @@ class Sync(Sanitizer):
                 self.raised[block][target[0], target[1]].popleft()
 
     def _between(self, first: Operation, second: Operation) -> str:
-        place = self._put(wait_between, first, second) or "wait for it between the two"
+        place = self._put(wait_between, first, second) or "wait for it between the two sets"
         return f"{place}, or use another event id"
 
     def launch_ended(self, result: LaunchResult) -> None:

@@ -1,7 +1,7 @@
 """Sanitizer undef: follows data that was never written or is padding, and all results computed from it.
 
 It reports the first observable use: a store to global memory, a branch, an address. A store to a tensor
-between tasks of a graph is no use: the tensor holds the undefined data for the tasks that read it.
+between tasks of a graph is not reported: the tensor passes the undefined data on to the tasks that read it.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Undef(Sanitizer):
         else:
             origin = _scalar_origin(event)
         found = dependence(event, self.loads, self.stores)
-        if found.address:  # reported once, here: its results count as defined
+        if found.address:  # report it once: results of a reported instruction count as defined
             undefined.report(event.core, event.op, origin, "an address depends on undefined data")
         elif found.result:
             event.undefined = origin

@@ -41,7 +41,7 @@ OUTSIDE = "outside its valid region"
 SCRATCH = "which is scratch of this instruction"
 PADDING = "which this instruction leaves unspecified"
 FREED = "which is given back to the producer here"
-#: Help for a pointer to unwritten data: for vector instructions, and for copies.
+#: Help for a pointer to unwritten data, for vector instructions and for copies.
 _UNWRITTEN_LANES = (
     "write what %{name} points to before it is read, or keep the lanes behind the end of the data out of the "
     "result: a mask of pto.plt, or pto.vsel"
@@ -126,7 +126,7 @@ class Origins:
 class ByteShadow(Protocol):
     """The undefined bytes of a buffer."""
 
-    #: True if a store of undefined data is no use of it: the buffer is on-chip, or a tensor between tasks.
+    #: True if a store of undefined data is not reported: the buffer is on-chip, or is a tensor between tasks.
     holds: bool
 
     def mask(self, region: Region) -> Array | None:
@@ -138,7 +138,7 @@ class ByteShadow(Protocol):
         ...
 
     def define(self, place: Place, where: Region | Array, taint: Array | None, origin: Origin | None) -> None:
-        """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
+        """Mark a written region, or element offsets, as defined, except for elements in `taint`."""
         ...
 
     def origin(self, byte: int) -> Origin | None:
@@ -216,7 +216,7 @@ class Shadow:
 
 
 def unwritten(buffer: Buffer, shadow: ByteShadow) -> None:
-    """Give global memory a shadow for a launch: it is not defined, or may hold undefined data."""
+    """Give global memory a shadow for a launch, because it is undefined or may hold undefined data."""
     buffer.shadows["undef"] = shadow
 
 
@@ -275,7 +275,7 @@ class Undefined:
     def define(
         self, place: Place, where: Region | Array, taint: Array | None = None, origin: Origin | None = None
     ) -> None:
-        """Mark a written region, or element offsets, as defined except for the elements of `taint`."""
+        """Mark a written region, or element offsets, as defined, except for elements in `taint`."""
         shadow = self.shadow(place.buffer)
         if shadow is not None:
             shadow.define(place, where, taint, origin)
@@ -296,7 +296,7 @@ class Undefined:
             element = place.element_at(int(where[first]))
         name = name_of(place)
         home = place.home if isinstance(place, Pointer) else None
-        if home is not None:  # the instruction has lanes, the message elements of the tile
+        if home is not None:  # the instruction counts lanes, the message counts elements of the tile
             byte = int(first_bytes(place, where)[first]) - home.low
             element, name = home.tile.element_at(byte * 8 // home.tile.bits) or element, f"%{home.name}"
         shadow = self.shadow(place.buffer)

@@ -52,7 +52,8 @@ class VecscopeHazards:
         self.count = 0  # accesses so far, over all intervals of the launch
         self.begin = 0
         self.ops: dict[Operation, int] = {}  # the instructions with accesses, numbered
-        #: For each byte, the numbers of its last access and of that instruction, by kind of access.
+        #: For each byte, the number of its last access and the number of the accessing instruction, by kind
+        #: of access.
         self.last: dict[str, Array] = {}
         self.by: dict[str, Array] = {}
         self.fences: dict[tuple[str, str], int] = {}
@@ -78,7 +79,8 @@ class VecscopeHazards:
                 op,
                 "PTO-E2207",
                 f"the store stream %{align.name} ends with {align.pending} bytes that are not in memory",
-                help="flush it before the vecscope ends: pto.vstas, pto.vstar or pto.vsta at its end",
+                help="flush it before the vecscope ends: pto.vstas, pto.vstar or pto.vsta at the end of the "
+                "stream",
             )
             self.reports.add(("stream", op), d)
 

@@ -1,4 +1,4 @@
-"""Single calls among records: the last one of a core, and its location in C++."""
+"""Single calls among records: the last call of a core, and its location in C++."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class TaskGrid(TracedGrid):
 
     @property
     def signalled(self) -> bool:
-        """True: a record after a wait shows that another task or chip has ended it."""
+        """Return True, because a record after a wait shows that another task or chip has ended the wait."""
         return True
 
     def make_core(self, *about: Any) -> Core:
@@ -373,7 +373,7 @@ class _Traced(CompiledKernel):
             raise DiagnosticError(result.diagnostics)
         params = [(p.name, t, v) for p, t, v in zip(self.args, self._types, values, strict=True)]
         module = RecordedProgram(recorder, self.name, self.profile, params).module
-        # flags are not checked: a recording may have the errors of the kernel
+        # flags are not checked: a recording may contain the errors of the kernel
         found = lowered(module, self.profile, Options(passes="never", flags="off")).diagnostics
         if has_errors(found):
             raise DiagnosticError(found)

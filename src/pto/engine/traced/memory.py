@@ -101,5 +101,5 @@ class TracedMemory:
         found = self._others.get(base)
         if found is None:
             data = np.zeros(2 << _ELSEWHERE, np.uint8)
-            found = self._others[base] = Buffer("memory of no argument", "gm", data, base)
+            found = self._others[base] = Buffer("memory outside of all arguments", "gm", data, base)
         return found, address - base

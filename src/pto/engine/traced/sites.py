@@ -265,7 +265,9 @@ class Sites:
         return site
 
     def _untold(self, key: tuple[int, ...], name: str) -> CallSite:
-        """Make the site of a call without a description. Loads of registers need none; other calls stop."""
+        """Make the site of a call without a description. Loads of registers need no description; other calls
+        are refused.
+        """
         row = find_row("trap")
         assert row is not None
         call = self._places.call(key[1 : 1 + FRAMES], (name.partition(" ")[0],))
@@ -274,7 +276,7 @@ class Sites:
         if not _LOADS.match(name):
 
             def step(core: Any) -> None:
-                message = f"cannot observe {name}: its effect on memory is not known"
+                message = f"cannot observe {name}: its effect on memory is unknown"
                 help = "run it without --sanitize, or leave this kernel out"
                 raise RunError(Diagnostic("PTO-E2003", message, call.span, help=help))
 

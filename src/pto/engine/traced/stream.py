@@ -1,8 +1,8 @@
 """The records of the cores of a traced kernel, read while the kernel runs (pto/core/trace.hpp).
 
 The kernel runs on a separate thread, on copies of its arguments, and decides control flow. It waits when it
-is far ahead, unless the reader waits for another core. So a kernel without end takes no more memory than one
-that ends.
+is far ahead, unless the reader waits for another core. So an endless kernel needs no more memory than other
+kernels.
 """
 
 from __future__ import annotations

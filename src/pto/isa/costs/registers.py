@@ -20,9 +20,10 @@ UNITS, LOADS, STORES = 2, 2, 1
 
 
 class RegisterCost(NamedTuple):
-    """An instruction: cycles until it is done, until a dependent instruction may start, and of occupying its
-    unit, each for 32-bit and for narrower elements; `first_only` if only the first unit can execute it; and
-    its evidence."""
+    """An instruction: the cycles until it is done, until a dependent instruction may start, and while it
+    occupies its unit. Each has a value for 32-bit and one for narrower elements. `first_only` is True if only
+    the first unit can execute the instruction.
+    """
 
     latency: tuple[int, int]
     forward: tuple[int, int]

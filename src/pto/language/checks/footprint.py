@@ -92,7 +92,7 @@ class Footprint(Watcher):
 
     @contextmanager
     def claimed(self, claims: list[tuple[Claim, int]]) -> Iterator[None]:
-        """Resume a postponed task under the claims that held when it was submitted."""
+        """Run a postponed task under the claims that were active when the task was submitted."""
         parties = [(c, c.party) for c in self.claims]
         for claim, party in claims:
             claim.party = party
@@ -105,7 +105,7 @@ class Footprint(Watcher):
 
     @contextmanager
     def with_claims(self, claims: list[Claim]) -> Iterator[None]:
-        """Replace the present claims inside the `with` statement, for example by those of another rank."""
+        """Replace the active claims inside the `with` statement, for example by those of another rank."""
         now, self.claims = self.claims, claims
         try:
             yield
@@ -129,7 +129,9 @@ class Footprint(Watcher):
                 memory.undefined.undefined[part] = 0
 
     def filled(self, array: Array) -> None:
-        """Record that all of an array is written, without an event; stored undefined data stays undefined."""
+        """Record that a whole array is written, without an event. Undefined data that was stored stays
+        undefined.
+        """
         for memory, part in self._parts(array):
             memory.written[part] = True
             if memory.undefined is not None:
@@ -147,7 +149,7 @@ class Footprint(Watcher):
                     help=f"let a task write it first: pass '{memory.name}' to it as pl.Out",
                 ))  # fmt: skip
             else:
-                d = Diagnostic("PTO-E2203", f"{element} is read, which is undefined", span)
+                d = Diagnostic("PTO-E2203", f"cannot read {element}: its value is undefined", span)
                 way(origin, d)
                 self.diagnostics.append(d)
 
@@ -235,6 +237,6 @@ class Footprint(Watcher):
                     f"the first is {memory.element(first * item)}",
                     spans.get(memory.name),
                     "warning",
-                    help="what they hold after the run is undefined: write them, or pass pl.InOut",
+                    help="write all elements, or pass pl.InOut: other elements are undefined after the run",
                 )
             )

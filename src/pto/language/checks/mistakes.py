@@ -46,10 +46,10 @@ def check(program: Program) -> list[Diagnostic]:
 
 
 def _lost(entry: Function) -> list[Diagnostic]:
-    """Warn about an array that the body returns and no argument holds: a call returns None."""
+    """Warn about an array that the body returns although no argument holds it: a call returns None."""
     params = {p.value for p in entry.params}
     made = [v for v in entry.returns if isinstance(v.type, TensorType) and root(v) not in params]
-    help = "y: pl.Out[pl.Tensor] is a parameter for the result, and y[:] = .. writes it"
+    help = "add a parameter for the result, y: pl.Out[pl.Tensor], and write it with y[:] = .."
     message = f"the result of {entry.name} is discarded: a call returns None"
     return [Diagnostic(UNWRITTEN, message, entry.loc, "warning", help=help)] if made else []
 
@@ -71,7 +71,7 @@ def unordered(program: Program) -> list[Diagnostic]:
                 f"{e.later.callee.name} overwrites {names}, which an earlier task may still use",
                 e.later.op.loc,
                 "warning",
-                help="write to a new pl.create_tensor(..): tasks wait only for writers of their inputs",
+                help="write to a new pl.create_tensor(..): a task waits only for the writers of its inputs",
             ),
         )
         first.notes.append((f"{e.earlier.callee.name} uses it", e.earlier.op.loc))
@@ -99,8 +99,9 @@ def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
 
 
 def _of_several(program: Program) -> set[tuple[str, str]]:
-    """Return the parameters that the members of a group share: every member takes all of them, and one
-    writes."""
+    """Return the parameters that the members of a group share: every member takes all of them, and one member
+    writes.
+    """
     found: set[tuple[str, str]] = set()
     for group in program.functions.values():
         calls = [op for op in group.walk() if op.name == "call"] if group.kind == "group" else []

@@ -1,4 +1,4 @@
-"""Detect reductions that count padding, by computing with it as the rows of the operators specify.
+"""Detect reductions that count padding: compute with the padding as the rows of the operators specify.
 
     t = pl.fillpad(pl.load(..., valid_shape=[m, n]), pl.PadValue.min)     -inf, beside any numbers
     e = pl.exp(pl.sub(t, 2.0))                                            0, beside any numbers
@@ -62,7 +62,7 @@ def _fold(name: str) -> str | None:
         return None
     if not row.expr and row.algorithm.startswith(
         "index of extreme"
-    ):  # by the rule of the corresponding extreme
+    ):  # by the rule of the corresponding maximum or minimum
         row = known[name.replace("arg", "")].row
     return str(row.expr) if row.expr else None
 

@@ -87,7 +87,7 @@ class _Kept(Serial):
 
 
 def met(hazards: Iterable[Any], compiled: Any, values: list[Any]) -> list[Any]:
-    """Return the hazards of a run whose tasks touch the same bytes; `values` are as before the run."""
+    """Return the hazards of a run whose tasks touch the same bytes; `values` are those before the run."""
     hazards = list(hazards)
     wanted = {t for h in hazards if h.kind in _OF_TWO for t in (h.earlier, h.later)}
     if not wanted:

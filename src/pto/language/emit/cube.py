@@ -40,7 +40,7 @@ def matmul_bias(e: OperatorEmitter, op: Op) -> None:
 
 
 def matmul_acc(e: OperatorEmitter, op: Op) -> None:
-    """Accumulate in place: hardware has no other form."""
+    """Accumulate in place, because hardware has no other form."""
     acc = e.values[op.args["acc"]]
     target = e.targets.pop(op.result, None)
     if target is not None and target is not acc:
@@ -78,7 +78,7 @@ _OF_MX = {
 
 
 def move(e: OperatorEmitter, op: Op) -> None:
-    """Copy a tile to another memory; from Mat, copy the part of the destination's shape."""
+    """Copy a tile to another memory. From Mat, copy a part with the shape of the destination."""
     source, target = e.values[op.args["tile"]], e.result(op.result)
     assert isinstance(source.type, TileBufType) and isinstance(target.type, TileBufType)
     whole = (source.type.rows, source.type.cols) == (target.type.rows, target.type.cols)

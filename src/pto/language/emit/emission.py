@@ -89,10 +89,10 @@ class Emission:
         self.loc: Span | None = None
 
     def op(self, op: Op) -> None:
-        raise NotImplementedError  # see Emitter
+        raise NotImplementedError  # implemented by `Emitter`
 
     def block(self, block: Block) -> None:
-        raise NotImplementedError  # see Micros
+        raise NotImplementedError  # implemented by `Micros`
 
     def place(self, span: Span | None) -> None:
         self.loc = span
@@ -135,7 +135,7 @@ class Emission:
         if type.text == "i1":
             return self.constant(int(bool(value)), type)
         number, (least, most) = int(value), bounds(type.text)
-        if not least <= number <= most - least:  # neither a signed nor an unsigned spelling
+        if not least <= number <= most - least:  # neither a signed nor an unsigned number of this type
             number = int(fit(type.text)(number))
         return self.constant(number, type)
 
@@ -270,7 +270,7 @@ class Emission:
             row = self._plus(self._times(row, n), o)
             if rows != 1 and _known(n) != _known(size):
                 fail(UNSUPPORTED, "cannot use a window of columns whose rows are not contiguous", self.loc,
-                     help="take it page by page")  # fmt: skip
+                     help="use the window of one page at a time")  # fmt: skip
             rows = self._times(rows, size)
         return [row, at[-1]], [rows, extent[-1]]
 
@@ -321,7 +321,7 @@ class Emission:
                 UNSUPPORTED,
                 f"cannot copy a tile in {source.type.loc}, and its old value is still used",
                 span,
-                help="use its old value before the new one is computed, or store it",
+                help="move uses of the old value before the new one is computed, or store it",
             )
         self.build.op("pto.tmov", src=source, dst=target)
 

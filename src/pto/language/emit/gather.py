@@ -120,7 +120,7 @@ class Gathers(OperatorEmitter):
         self._found(op, dst)
 
     def _found(self, op: Op, dst: PtoValue) -> None:
-        """Return a result that is part of a tile; copy it if the result has a tile of its own."""
+        """Return a result that is part of a tile; copy the part if the result has its own tile."""
         t: Any = dst.type
         seen = self.seen(dst, t.rows, t.cols, self.valid(op.result.type))
         target = self.targets.pop(op.result, None)
@@ -314,7 +314,7 @@ class Gathers(OperatorEmitter):
         if turned and not dst.type.transposed:
             fail(UNSUPPORTED, "cannot gather a row into a column of a row-major tile", op.loc, got=dst.type,
                  expected="pl.create_l1(shape, dtype, transpose=True), for a product",
-                 help="gather rows, and transpose the tile")  # fmt: skip
+                 help="gather rows and transpose the tile")  # fmt: skip
         valid = two_dimensions(a["valid_shape"] or a["shapes"])
         window = self.window(a["src"], a["src_offset"], a["valid_shape"] or a["shapes"], turned)
         shape = two_dimensions(a["shapes"])

@@ -262,14 +262,15 @@ class Emitter(Micros, Systems, Gathers):
             result.name = op.results[i].name
 
     def op_yield(self, op: Op) -> None:
-        pass  # the operation that holds the block hands values on
+        pass  # the operation that contains the block hands values on
 
     def _initial(self, value: Number, result: Value) -> PtoValue:
         return self.number(0 if value is None else value, result.type.dtype)
 
     def _arms(self, op: Op, i: int, r: Value) -> None:
-        """Choose the tile of a value that both branches set: the wanted one, the tile of a branch that leaves
-        it unchanged and does not use it again, or a new one."""
+        """Choose the tile of a value that both branches set: the requested tile, the tile of a branch that
+        leaves the tile unchanged and does not use it again, or a new tile.
+        """
         target = self.targets.pop(r, None)
         if target is None:
             for block in op.blocks:

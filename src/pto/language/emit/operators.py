@@ -35,7 +35,7 @@ def is_column(type: Type) -> bool:
 
 
 def _elements(op: Op, row: Row) -> list[Value]:
-    """Return the tiles that an operation computes with, without masks of any packing."""
+    """Return the tiles that an operation computes with; leave out packed and unpacked masks."""
     masks = row.packed.split()
     return [v for n, v in op.args.items() if is_tile(v) and v.type.dtype != BOOL and n not in masks]
 
@@ -51,7 +51,7 @@ class OperatorEmitter(Emission):
         return two_dimensions(type.extent)
 
     def settled(self, value: Value) -> PtoValue:
-        """Return a tile in its own contiguous memory, row after row."""
+        """Return the tile itself, or a copy of it in contiguous memory, row after row."""
         tile = self.values[value]
         if not is_window(tile):
             return tile
@@ -91,7 +91,7 @@ class OperatorEmitter(Emission):
         return self.seen(row, 1, t.rows, (1, self.valid(type)[0]))
 
     def compact(self, tile: PtoValue, type: TileType) -> PtoValue:
-        """Copy the column of a wider tile to a tile of its own, as the maximum of one element per row."""
+        """Copy the column of a wider tile to its own tile, by a row maximum over one element per row."""
         dst = self.alloc(type.replace(space="vec"), "column")
         source = self.seen(tile, tile.type.rows, tile.type.cols, self.valid(type))  # type: ignore[attr-defined]
         operands = self.scratch_for(find_row("pto.trowmax"), type)
@@ -123,7 +123,7 @@ class OperatorEmitter(Emission):
         operands[name] = self.alloc(wanted, "scratch")
 
     def turned(self, row: Row, op: Op) -> bool:
-        """Return True if an instruction works on columns, which it gets as rows."""
+        """Return True if an instruction gets its columns as rows."""
         return bool(row.expr) and row.over in ("", "parts") and is_column(op.results[0].type)
 
     # ---- instructions ----
@@ -249,7 +249,9 @@ class OperatorEmitter(Emission):
     # ---- folds of columns ----
 
     def fold_of_column(self, op: Op, row: Row) -> bool:
-        """Emit a fold of a column: along the column, as a fold of a row; across it, nothing."""
+        """Emit a fold of a column. Along the column it is the fold of a row; across the column there is
+        nothing to do.
+        """
         x = next(v for v in op.args.values() if is_tile(v))
         if not is_column(x.type):
             return False
@@ -487,14 +489,14 @@ class OperatorEmitter(Emission):
             b = self.as_row(self.values[rhs], rhs.type) if turned else self.values[rhs]
             b = self.seen_as(b, rhs.type, a.type.rows, a.type.cols, self.valid(lhs.type), turned)  # type: ignore[attr-defined]
             self.build.op("pto.tmax", src0=a, src1=b, dst=larger)
-        # a <= b: the larger one is b; a >= b: it is a; the others are negations
+        # a <= b if the larger one is b; a >= b if it is a; other comparisons are negations
         first, second = {"ne": (a, b), "le": (larger, b), "gt": (larger, b)}.get(mode, (larger, a))
         dst = self.result(op.result)
         eq = {"cmpMode": EnumAttr("cmp", "eq")}
         t: Any = dst.type
         dst = self.seen(
             dst, t.rows, t.cols, (self.mask_rows(lhs.type), t.cols)
-        )  # all bits are set, for `opposite`
+        )  # sets all bits, for `opposite`
         if is_scalar(rhs) and second is b:
             self.build.op("pto.tcmps", None, eq, src=first, scalar=second, dst=dst)
         else:

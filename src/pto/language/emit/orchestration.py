@@ -85,10 +85,11 @@ class _Writer:
         self.cluster = ""
         self.names: dict[Value, str] = {}
         self.taken = {"rt", "args", "kSource"}
-        # of a window that dropped dimensions: those it has of the descriptor
+        # for a window with dropped dimensions: the dimensions of the descriptor that it has
         self.axes: dict[Value, list[int]] = {}
         self.ranks: dict[Value, int] = {}  # and the rank of the descriptor
-        self.hoisted: dict[Value, None] = {}  # declared at the top: used after the block that sets them
+        # declared at the top, because they are used after the block that sets them
+        self.hoisted: dict[Value, None] = {}
         self.numbers: dict[str, int] = {}
         self.arguments = ""
         self.count = 0
@@ -248,7 +249,7 @@ class _Writer:
         self.line("}")
 
     def _keeps(self, block: Block) -> bool:
-        """Return True if tensors of a block are used after it."""
+        """Return True if tensors of a block are used after the block."""
         handed = any(isinstance(v, Value) and isinstance(v.type, TensorType) for v in block.yielded)
         return handed or any(r in self.hoisted for o in block.walk() for r in o.results)
 

@@ -1,8 +1,8 @@
 """Static task graph of an orchestration: dependencies between calls, and conflicts without one.
 
-Dependencies are those of the task runtime: a task waits for every earlier task that writes a tensor it takes
-as `in` or `inout`. An `out` waits for no task, unless it is `ordered`, and no task waits for readers. So a
-task that overwrites a tensor needs some other order after the earlier readers.
+Dependencies are those of the task runtime: a task waits for every earlier task that writes one of its `in` or
+`inout` tensors. An `out` tensor makes a task wait only if it is `ordered`, and no task waits for readers. So
+a task that overwrites a tensor needs another order after the earlier readers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class WindowBox(Record):
 
 
 class GraphAccess(Record):
-    """An access of a task to a storage. `all`: the task uses the whole window in every run, not a part."""
+    """An access of a task to a storage. `all` means that the task uses the whole window in every run, and not
+    a part.
+    """
 
     storage: Value
     box: WindowBox
@@ -124,8 +126,9 @@ def _around(op: Op) -> Iterator[Op]:
 def storages(
     value: Value, seen: frozenset[Value] = frozenset(), through: frozenset[Op] = frozenset()
 ) -> dict[Value, frozenset[Op]]:
-    """Return the storages that a tensor may be a part of, several if loops or branches choose; for each, the
-    loops that carry it between iterations."""
+    """Return the storages that a tensor may be a part of, each with the loops that carry it between
+    iterations. There are several if loops or branches choose.
+    """
     value = _viewed(value)
     if value in seen:
         return {}
@@ -196,8 +199,9 @@ def overlap(a: WindowBox, b: WindowBox) -> bool | None:
 
 
 class Edge(Record):
-    """A relation between two calls. `kind`: waits or overwrites. `again`: the loop of whose earlier
-    iterations the first call is, if not the same iteration. `certain`: it holds in every run."""
+    """A relation between two calls. `kind`: waits or overwrites. If the first call belongs to an earlier
+    iteration, `again` is the loop. `certain` means that the relation holds in every run.
+    """
 
     earlier: Site
     later: Site
@@ -264,8 +268,9 @@ Relation = tuple["Site", str, "Op | None", bool]
 
 
 def _relations(later: Site, users: list[Site], storage: Value) -> Iterator[Relation]:
-    """Yield a call's relations to others through one storage: to earlier calls back to one that waits for all
-    before it, and to calls of earlier iterations of the enclosing loop."""
+    """Yield the relations of a call to others through one storage: to earlier calls, up to the last call that
+    waits for all before it, and to calls of earlier iterations of the enclosing loop.
+    """
     reads = all(b.direction != OUT for b in later.accesses if b.storage is storage)
     for earlier in reversed(users):
         if earlier.number < later.number and not _apart(earlier.op, later.op):
@@ -315,8 +320,9 @@ def _apart(one: Op, other: Op) -> bool:
 
 
 def _kind(first: str, second: str) -> str:
-    """Return the runtime's ordering of two accesses to the same memory. An `out` looks up no writers, and no
-    task waits for a reader."""
+    """Return the runtime's ordering of two accesses to the same memory. An `out` does not wait for writers,
+    and no task waits for a reader.
+    """
     if second == OUT or (first == IN and second == INOUT):
         return "overwrites"
     return "" if first == IN else "waits"
@@ -326,7 +332,7 @@ def _shared(a: GraphAccess, b: GraphAccess, loop: Op | None) -> bool | None:
     if loop is None:
         return overlap(a.box, b.box)
     made = a.storage.op
-    if made is not None and loop in _around(made):  # each iteration has its own
+    if made is not None and loop in _around(made):  # each iteration has its own storage
         return overlap(a.box, b.box) if loop in b.through and loop not in a.through else False
     if not _varies(a.box) and not _varies(b.box):
         return overlap(a.box, b.box)
@@ -338,8 +344,9 @@ def _varies(box: WindowBox) -> bool:
 
 
 def _turns(a: WindowBox, b: WindowBox, loop: Op) -> bool | None:
-    """Return False if the windows of different iterations are disjoint since they move with the counter; None
-    if that is unknown."""
+    """Return False if the windows of different iterations are disjoint because they move with the counter;
+    None if that is unknown.
+    """
     if loop.name != "for" or a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):
         return None
     counter = loop.blocks[0].args[0]

@@ -48,7 +48,8 @@ def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | 
     name = f"<orchestration {function.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     names: dict[str, Any] = {"f32": lambda x: ctypes.c_float(x).value}
-    # Names are identifiers (`_name`, `Writer.name`), everything else is of the tables here or a `repr`.
+    # Safe to compile: names are identifiers (`_name`, `Writer.name`), and all other text comes from tables in
+    # this file or from `repr`.
     exec(compile(text, name, "exec"), names)
     return names[_name(function)], places
 
@@ -60,11 +61,12 @@ class _CallWriter(Writer):
         self.auto_scope = function.attrs.get("auto_scope", True)
         self.windows = _windows(function)
         self.ordered = ordered(function)
-        self.asks = False  # True if the driver reads elements on its behalf
+        self.asks = False  # True if the driver reads elements for this part
 
     def in_turns(self, parts: Apart) -> None:
-        """Write the parts of the ranks as generators, which ask for elements and are resumed by their
-        driver."""
+        """Write the parts of the ranks as generators. A generator yields a request for an element, and its
+        driver resumes it.
+        """
         for op in parts.first:
             self.op(op)
         self.asks = True
@@ -97,8 +99,7 @@ class _CallWriter(Writer):
         return f"list({self.arg(arg)})" if array else self.arg(arg)
 
     def scoped(self, block: Any) -> None:
-        """Write a body in a scope of its own if it submits tasks and the function does not manage its
-        scopes."""
+        """Write a body in its own scope if it submits tasks and the function does not manage its scopes."""
         if self.auto_scope and any(o.name == "call" for o in block.walk()):
             self.line("with rt.scope():")
             self.inner(block)
@@ -239,7 +240,7 @@ class _CallWriter(Writer):
         word = "manual_scope" if manual else kind
         self.line(f"with rt.{word}():")
         before, self.auto_scope = self.auto_scope, self.auto_scope and not manual
-        self.inner(op.blocks[0])  # of a manual scope, which has no nested scopes
+        self.inner(op.blocks[0])  # a manual scope has no nested scopes
         self.auto_scope = before
 
     def _array_create(self, op: Op) -> None:
@@ -273,7 +274,9 @@ def _windows(function: Function) -> set[Value]:
 
 
 def untracked(args: dict[str, Any]) -> list[int]:
-    """Return the arguments of a task that order nothing: those that it names, and windows of them."""
+    """Return the arguments of a task that add no dependencies: those that the task names, and windows of
+    them.
+    """
     given = args["args"]
     found: set[int] = set()
     for named in args.get("no_dep_args") or ():

@@ -4,8 +4,9 @@
     def verify(y: pl.Tensor[[128, 128], pl.FP32]):
         assert numpy.isfinite(y).all()
 
-Such a function is not read. Its task calls it with arrays on the memory of its tensors, torch tensors if the
-program was called with some. A function whose body is `...` is bound when the program is prepared.
+Such a function is not read. Its task calls the function with arrays on the memory of its tensors; with torch
+tensors if the program was called with any. A function whose body is `...` is bound when the program is
+prepared.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def as_torch(array: Any) -> Any:
 class AlonePython:
     """A Python task in runs of one task after another."""
 
-    unseen = True  # it emits no events
+    unseen = True  # a Python task emits no events
     moves = 0
 
     def __init__(self, function: Function, bound: Call | None, torch: Callable[[], bool]) -> None:

@@ -1,7 +1,6 @@
-"""The sequential runtime: run tasks one after another on an engine, which defines a program's meaning.
-
-Sanitizers run here. `Serial` has the interface that orchestrations expect of a runtime. A tensor is an array
-and a window of it.
+"""The sequential runtime: run tasks one after another on an engine. Its results define the meaning of a
+program, and sanitizers run here. `Serial` has the interface that orchestrations expect of a runtime. A tensor
+is an array and a window of it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class SerialTensor:
         of: tuple[str, Span | None] | None = None,
     ) -> None:
         self.root = root
-        self.of = of  # of a window: the name of its tensor, and the location of the slice
+        self.of = of  # for a window: the name of its tensor, and the location of the slice
         self.flat = flat  # the array, flattened
         self.box = box  # its offsets and extents in the array if it is a box
         self.offset = offset
@@ -89,7 +88,7 @@ class SharedWindows:
     def __init__(self, reset: bool) -> None:
         self.reset = reset
         self.arrays: list[Array] = []
-        self.made = 0  # number of arrays made because none could be shared
+        self.made = 0  # the number of arrays that were made because no array could be shared
         self._next = 0
 
     def begin(self) -> None:
@@ -107,8 +106,9 @@ class SharedWindows:
 
 
 class Chain:
-    """Consecutive calls of a rank by the host: tasks with windows wait for all such tasks of the call before.
-    `join(tasks)` gives a task that waits for several."""
+    """Consecutive calls of a rank by the host. Tasks with windows wait for all tasks with windows of the
+    previous call. `join(tasks)` gives a task that waits for several.
+    """
 
     def __init__(self, join: Callable[[list[int]], Any]) -> None:
         self.join = join
@@ -164,8 +164,9 @@ class Serial:
         return self.wrap(array)
 
     def check_windows(self, args: Sequence[object], place: Span | None) -> None:
-        """Reject tensors of a task that exceed the array they are windows of. Rows may exceed the end: the
-        engine reports an access there. Other dimensions would wrap to the next row."""
+        """Reject window arguments that exceed their array. Rows may exceed the end, because the engine
+        reports an access there. Other dimensions would wrap to the next row.
+        """
         for x in args:
             if not isinstance(x, SerialTensor) or x.box is None:
                 continue
@@ -217,8 +218,9 @@ class Serial:
         return x.flat[n].item()
 
     def together(self, *ranks: Generator[Any, Any, None]) -> None:
-        """Run the orchestrators of several ranks interleaved, each up to its next read of an element: by
-        then, the others have submitted the tasks that its own may wait for."""
+        """Run the orchestrators of several ranks interleaved, each up to its next read of an element. Then
+        the other ranks have submitted the tasks that its tasks may wait for.
+        """
         waiting: deque[tuple[Any, Any, list[Any]]] = deque((rank, None, []) for rank in ranks)
         while waiting:
             rank, wanted, claims = waiting.popleft()
@@ -246,7 +248,7 @@ class Serial:
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at] if self.places else None
         self.check_windows(args, place)
-        options.pop("ordered", None)  # tasks run one after another
+        options.pop("ordered", None)  # not needed: tasks run one after another
         memory = [a.memory() if isinstance(a, SerialTensor) else a for a in args]
         self.count += 1
         if predicate is not None and not self._holds(*predicate):
@@ -256,7 +258,8 @@ class Serial:
                 self.launch(kernel, memory, {**options, "place": place})
         else:
             self.launch(kernel, memory, {**options, "place": place})
-        if self.footprint is not None and getattr(kernel, "unseen", False):  # it may have written all of it
+        # the task may have written all of the tensor
+        if self.footprint is not None and getattr(kernel, "unseen", False):
             for array in memory:
                 if hasattr(array, "nbytes"):
                     self.footprint.wrote(array)
@@ -266,7 +269,7 @@ class Serial:
         return COMPARISONS[word](self.read(x, index), number)
 
     def task_dummy(self, deps: Sequence[object]) -> int | None:
-        """Submit a task that runs nothing; return no task if there are deps and none of them is a task."""
+        """Submit a task without a kernel. Return None if there are deps and none of them is a task."""
         if deps and not any(d is not None for d in flat(deps)):
             return None
         self.count += 1

@@ -1,7 +1,8 @@
 """Orchestrations on the task runtime: tasks run on its cores, ordered by their reads and writes.
 
 `Tasks` has the interface that orchestrations expect, like `Serial`. Every tensor is a window of an array; a
-task gets it as a window of a runtime tensor, so that tasks on different parts of an array do not wait.
+task gets it as a window of a runtime tensor, so that tasks on different parts of an array do not wait for
+each other.
 """
 
 from __future__ import annotations

@@ -13,5 +13,7 @@ def interpreter(what: str) -> Any:
     """Return the current interpreter; raise if `what` is used outside a body."""
     found = current.get()
     if found is None:
-        raise TypeError(f"{what} belongs in a function of the language: decorate it with @pl.jit")
+        raise TypeError(
+            f"cannot use {what} outside of a function of the language: decorate the function with @pl.jit"
+        )
     return found

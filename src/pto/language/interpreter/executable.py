@@ -1,4 +1,4 @@
-"""Rewrite functions for `interpret` where Python's semantics differ from a program's.
+"""Rewrite functions for `interpret` where the semantics of Python differ from those of a program.
 
 - A number that a loop carries, or that an if sets in both branches, has a type from there on, as in the
   program.
@@ -75,7 +75,7 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: Mapping[str, obj
         except ValueError:
             pass
     scope.update(names)
-    exec(compiled, scope)  # the tree of a function in the user's Python file, which is code already
+    exec(compiled, scope)  # the tree comes from the user's Python file, which has been executed already
     made = scope[tree.name]
     made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return made

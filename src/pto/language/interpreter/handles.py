@@ -1,7 +1,8 @@
 """Values of names while a body runs as ordinary Python: typed numbers, and arrays.
 
 Numbers are Python's `int` and `float` with an element type, and wrap or round as that type does. Arrays hold
-a NumPy array of their whole shape; elements outside the valid region are poison, so that a use of them shows.
+a NumPy array of their whole shape; elements outside the valid region are poison, so that a use of them shows
+in the results.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ _MEANINGS = {"bitand": "bit_and", "bitor": "bit_or", "bitxor": "bit_xor", "inver
 
 
 def _float(name: str, v: list[float]) -> float:
-    """Compute in float32, which narrower types also compute in; the caller rounds the result."""
+    """Compute in float32, also for narrower types; the caller rounds the result."""
     a = np.float32(v[0])
     b = np.float32(v[1]) if len(v) > 1 else a
     with np.errstate(all="ignore"):
@@ -221,7 +222,7 @@ def poison(shape: Any, dtype: DataType) -> Data:
 class Held:
     """A tensor or a tile. `data` is a view of its storage; `memory` is True for global memory."""
 
-    __array_ufunc__ = None  # NumPy scalars leave operators to this class
+    __array_ufunc__ = None  # makes NumPy scalars leave operators to this class
     __hash__ = object.__hash__
 
     def __init__(

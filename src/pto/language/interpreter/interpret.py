@@ -68,7 +68,7 @@ from .handles import (
 )
 
 _NEW = Operator("[]", expressions.with_new)
-#: Bytes of an operand that the cube is sure to take in one step.
+#: The cube takes an operand of up to this number of bytes in one step.
 _ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[2])
 
@@ -137,7 +137,7 @@ class Interpreter:
     def call(self, declared: Declared, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         """Call one function of the language from another."""
         kwargs.pop("config", None)
-        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # attributes order tasks only
+        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # attributes only order tasks
         try:
             found = declared.signature.bind(*args, **kwargs)
         except TypeError as e:
@@ -150,7 +150,7 @@ class Interpreter:
             if declared.kind == "inline" and len(said.shape or ()) == getattr(
                 getattr(shown, "type", None), "rank", -1
             ):
-                said = said.replace(shape=None)  # the extents are those of the argument
+                said = said.replace(shape=None)  # the argument decides the extents
             self.checked(
                 lambda said=said, name=name, shown=shown: check_argument(declared, name, said, shown, None)
             )
@@ -719,7 +719,7 @@ class Interpreter:
             return work()
         except Problem as problem:
             found, kept = [problem.diagnostic], True
-        except DiagnosticError as e:  # of a kernel that may be cached from another location
+        except DiagnosticError as e:  # the kernel may come from the cache, with another location
             found, kept = e.diagnostics, False
         for d in found:
             d.span = d.span if kept and d.span is not None else _Here(Block(), self).place
@@ -727,7 +727,7 @@ class Interpreter:
 
 
 class _Here:
-    """The current location in the user's function, in the form that operators expect of a reader."""
+    """The current location in the user's function, with the interface that operators expect."""
 
     def __init__(self, block: Block, it: Interpreter) -> None:
         self.build = Build(block, it.profile)

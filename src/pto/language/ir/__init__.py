@@ -81,8 +81,9 @@ class TensorType(ShapedType):
 
 
 class DistributedTensorType(TensorType):
-    """A window that every rank has. It exists only in texts that are read to be printed; once ranks are
-    known, the window of a rank is an ordinary tensor."""
+    """A window that every rank has. It exists only in texts that are read in order to print them. Once ranks
+    are known, the window of a rank is an ordinary tensor.
+    """
 
 
 class HandleType(Type):
@@ -101,9 +102,9 @@ class TileType(ShapedType):
 
     shape: tuple[int, ...] = ()
     space: str = ""
-    transposed: bool = False  # of a tile in Mat: stored transposed
-    flat: bool = False  # of a row in Mat: without boxes, as Bias needs it
-    scales: str = ""  # of scales in Mat: the memory of the cube that they are for
+    transposed: bool = False  # for a tile in Mat: stored transposed
+    flat: bool = False  # for a row in Mat: without boxes, as Bias needs it
+    scales: str = ""  # for scales in Mat: their destination in the memories of the cube
 
 
 class VectorType(Type):
@@ -136,11 +137,11 @@ class Value:
 
     def __init__(self, type: Type, name: str = "", owner: Op | Block | None = None, index: int = 0) -> None:
         self.type: Any = type
-        self.begins: Value | None = None  # of an argument of a loop: its value in the first iteration
+        self.begins: Value | None = None  # for an argument of a loop: its value in the first iteration
         self.name = name
         self.owner = owner
         self.index = index
-        self.told = False  # of a text: the element type depends on an annotation
+        self.told = False  # only in texts: the element type depends on an annotation
 
     @property
     def op(self) -> Op | None:
@@ -281,7 +282,7 @@ class Program:
 
     @property
     def profile(self) -> Profile:
-        """Return the target, which every program has that is lowered."""
+        """Return the target; every program that is being lowered has one."""
         assert self.target is not None
         return self.target
 

@@ -56,12 +56,12 @@ class BufferUse(Record):
 
 
 class RankBuffer:
-    """Memory that the ranks of a group have: those that the host gives its windows to. The first window
+    """Memory of the ranks of a group: the ranks to which the host gives its windows. The first window
     decides the shape and type of its tensor. `use` is known if the program was read before."""
 
     def __init__(self, size: int, use: BufferUse) -> None:
-        self.size = size  # bytes per rank
-        self.group = use.devices  # of ranks 0, 1, .. of the group
+        self.size = size  # bytes on each rank
+        self.group = use.devices  # devices of the ranks 0, 1, .. of the group
         self.shape = use.shape
         self.members: set[int] = set()  # the devices that got a window so far
         self.asked: tuple[int, ...] | None = None  # see `BufferUse.shape`
@@ -89,18 +89,18 @@ class Build:
         self.in_core = False
         self.said: Annotation | None = None  # the annotated type of the name that the result is assigned to
         self.split: SplitMode | None = None  # the split mode of vector work in the current region
-        self.shards: dict[Dim, Dim] = {}  # the extent of data in a half, by half, and in the whole
+        self.shards: dict[Dim, Dim] = {}  # extents of the valid region: of the whole, by the extent in a half
         self.exact = False  # annotations are complete: nothing is inferred
         self.attributes: set[str] = set()  # attributes of the function, as far as declared
         self.world = 1  # the number of ranks
         # the rank that the host calls, and the number of that call
         self.dispatch: tuple[int, int] | None = None
         self.dispatches: dict[int, int] = {}  # the number of calls of each rank
-        self.windows: list[TensorWindow] = []  # of the host: one per buffer
-        self.buffers: list[RankBuffer] = []  # of the program, in order
-        self.uses: Sequence[BufferUse] = ()  # of the buffers, if the program was read before
-        self.ranks: dict[Value, WindowRanks] = {}  # windows of several ranks: the rank of each
-        self.touched: list[Value] = []  # those windows that operators were given, in order
+        self.windows: list[TensorWindow] = []  # windows of the host: one per buffer
+        self.buffers: list[RankBuffer] = []  # buffers of the program, in order
+        self.uses: Sequence[BufferUse] = ()  # uses of the buffers, if the program was read before
+        self.ranks: dict[Value, WindowRanks] = {}  # ranks of windows that several ranks have
+        self.touched: list[Value] = []  # these windows in the order in which operators used them
         self.limits: dict[Value, int] = {}  # upper bounds of extents of parameters
         self._numbers: list[dict[Hashable, Value]] = [{}]  # operations on numbers, per open block
 
@@ -170,7 +170,7 @@ class Build:
         if found is None or not 0 <= found <= 64:
             self.fail(TYPE, "expected a constant whole exponent for the power of a number",
                       expected="0 to 64",
-                      got=_shown(given), help="pl.pow, pl.sqrt and pl.exp are there for arrays")  # fmt: skip
+                      got=_shown(given), help="use pl.pow, pl.sqrt and pl.exp on arrays")  # fmt: skip
         return int(found)
 
     def new_scalar(self, name: str, args: Sequence[Number], dtype: DataType | None = None) -> Value:
@@ -266,8 +266,7 @@ class Build:
         return [n for n in found if n is not None]
 
     def most(self, tensor: Value, axis: int) -> int | None:
-        """Return an upper bound of an extent; for a window of dynamic extent, the bound of the tensor it is a
-        window of."""
+        """Return an upper bound of an extent; for a window of dynamic extent, the bound of its tensor."""
         extent = tensor.type.shape[axis]
         known = index.known(extent)
         if known is not None or extent in self.limits:

@@ -3,7 +3,7 @@
 `affine` writes an integer scalar as a sum of multiples of unknowns. Two scalars with the same sum are equal,
 so `x[r : r + 16]` has 16 rows for every r.
 
-Typed numbers wrap as in a run. Constants wrap exactly, and a conversion keeps the sum only if the new type
+Typed numbers wrap as in a run. Constants wrap exactly. A conversion keeps the sum only if the new type
 contains all numbers of the old type. Sums and products with unknowns are assumed not to wrap, except for
 differences of unsigned numbers, which wrap below 0.
 """

@@ -39,7 +39,7 @@ from .writer import BEFORE, BETWEEN, Writer
 
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
-#: Facts of functions that are written by other means than `pl.func_attr`.
+#: Facts of functions that the text does not express with `pl.func_attr`.
 _UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host", "python",
            "body", "results")  # fmt: skip
 #: Words that only `pto.language.distributed` has.
@@ -371,7 +371,9 @@ class _Printer(Writer):
 
 
 def _surprising(op: Op) -> bool:
-    """Return True if a result has elements that its arguments neither have nor name, as a narrowing move."""
+    """Return True if a result has elements that its arguments neither have nor name, for example, after a
+    narrowing move.
+    """
     given = [v.type.dtype for v in values_in(op.args)] + [
         a for a in op.args.values() if isinstance(a, DataType)
     ]

@@ -33,7 +33,7 @@ class NothingDefined(DiagnosticError, ValueError):
 class NotPython(DiagnosticError, SyntaxError):
     """A text that Python cannot read. Programs for pypto expect a SyntaxError."""
 
-    __str__ = Exception.__str__  # that of SyntaxError does not survive a copy
+    __str__ = Exception.__str__  # the text of a SyntaxError does not survive a copy
 
 
 def _names(text: str, name: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
     diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    language = sys.modules["pto.language"]  # a text need not import them
+    language = sys.modules["pto.language"]  # a text need not import these names
     names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language, "pld": distributed}
     try:
         code = compile(text, name, "exec")
@@ -51,7 +51,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
         span = source.at(min(line, source.lines), getattr(e, "offset", None) or 0)
         raise NotPython([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
     try:
-        exec(code, names)  # a Python file is code: `pl.parse` reads no other programs
+        exec(code, names)  # executes the file: `pl.parse` reads only Python programs
     except DiagnosticError:
         raise
     except Exception as e:

@@ -34,7 +34,8 @@ def block_of(dtype: DataType, extent: Sequence[Dim], most: Sequence[int | None] 
         if axis >= 0:
             known = index.known(extent[axis])
             size[axis] = min(room, known if known is not None else 64, limit or room)
-            if axis and rank > 2 and known:  # pages are cut evenly: the rest of a page is not a run of rows
+            # cut pages evenly, because the rest of a page is not a run of rows
+            if axis and rank > 2 and known:
                 size[axis] = next(n for n in range(size[axis], 0, -1) if known % n == 0)
             room = max(1, room // size[axis])
     return size

@@ -24,7 +24,9 @@ from .rows import result_type
 
 @cache
 def chain(source: str, target: str, isa: str) -> tuple[str, ...] | None:
-    """Return the chain of element types from one to another, including the last; None if there is none."""
+    """Return the chain of element types that leads from one to another, including the last; None if there is
+    none.
+    """
     found: dict[str, tuple[str, ...]] = {source: ()}
     front = [source]
     pairs = [c for combo in _tcvt().combos for c in combo.legal[isa]]
@@ -76,7 +78,7 @@ def cast(b: Build, x: Array | Number, target_type: DataType, mode: str | int = "
     steps = [target_type.isa] if b.exact else chain(x.type.dtype.isa, target_type.isa, isa)
     if steps is None:
         b.fail(TYPE, f"cannot convert {x.type.dtype.name} to {target_type.name}", "target_type",
-               expected="types that tcvt has on the target", got=target_type.name)  # fmt: skip
+               expected="use types that tcvt converts on the target", got=target_type.name)  # fmt: skip
     for step in steps:
         dtype = BY_ISA[step]
         x = b.op("cast", [result_type(x.type, dtype)], x=x, target_type=dtype, mode=mode)

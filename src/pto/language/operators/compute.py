@@ -64,7 +64,8 @@ def compared(b: Build, lhs: Array | Number, rhs: Array | Number, cmp_type: int |
 
 def _comparable(b: Build, x: Array | Number, signature: Signature) -> Array | Number:
     """Return an array that the target can compare: narrow elements are converted to FP32, which represents
-    all of them."""
+    all their values.
+    """
     legal = signature.row.dtypes.get(b.target.isa, ()) if b.target is not None else ()
     if not legal or not is_shaped(x) or x.type.dtype.isa in legal or x.type.dtype.bits > 16:
         return x
@@ -138,13 +139,13 @@ _SINE = (2.6057805e-06, -1.980741872742e-04, 8.33302513896e-03, -1.66666596611e-
 
 @operator
 def sin(b: Build, x: Array) -> Array:
-    """Return the sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
+    """Return the sine of FP32 elements. The error is about 1e-7 near 0, and exceeds 1e-5 beyond 6000."""
     return _wave(b, x, "sin")
 
 
 @operator
 def cos(b: Build, x: Array) -> Array:
-    """Return the cosine, of FP32."""
+    """Return the cosine of FP32 elements."""
     return _wave(b, x, "cos")
 
 
@@ -179,7 +180,7 @@ def _wave(b: Build, x: Array, name: str) -> Array:
 # ---- tanh, erf and gelu ----
 
 #: Odd functions as x P(x^2) / Q(x^2), with a relative error of 4e-7: the coefficients of P and of Q, highest
-#: power first, and the x from which the function is 1 in FP32.
+#: power first, and the x from which on the function is 1 in FP32.
 _TANH = (
     (1.335338506436301e-08, 2.0608242266462184e-05, 0.0034955418668687344, 0.1338098794221878, 1.0),
     (7.776057486807986e-07, 0.0003285555576439947, 0.025876810774207115, 0.4671430289745331, 1.0),

@@ -18,7 +18,7 @@ from ..interpreter.current import interpreter
 from ..ir import Dim, Value
 
 #: Parameters and results of operators in the words of users; `stub.py` makes the types of `pl` from them.
-#: Here all are values, if the call is right: an operator checks its arguments.
+#: Here all of them are `Value`s; an operator checks its arguments.
 Array: TypeAlias = Value  # a tensor or a tile
 Tensor: TypeAlias = Value
 Tile: TypeAlias = Value
@@ -33,9 +33,9 @@ Applied: TypeAlias = "Value | int | float | tuple[Value, ...]"
 
 
 class Operator:
-    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the only namespace with the operator.
-    # `anywhere`: the operator builds no operation and is a number outside of functions too, as in a
-    # decorator.
+    # `pl.NAME`. `level` (tensor, tile, system or array) is the only namespace with the operator; it is empty
+    # if all have it. `anywhere`: the operator builds no operation and is a number outside of functions too,
+    # as in a decorator.
 
     def __init__(self, name: str, function: Function, level: str = "", anywhere: bool = False) -> None:
         self.name = name
@@ -86,7 +86,9 @@ class Operator:
 
 
 class Operators(dict[str, Operator]):
-    """Operators by name. Those in `later` are made on first use, since a program uses few of hundreds."""
+    """Operators by name. Operators in `later` are made at their first use, because a program uses few of
+    hundreds.
+    """
 
     def __init__(self) -> None:
         super().__init__()

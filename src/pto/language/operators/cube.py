@@ -289,7 +289,7 @@ def _halves(b: Build, x: Array, name: str, mode: object, join: bool, lane_stride
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
         n = index.known(shape[axis])
-        if not b.exact or (n is not None and not n % 2):  # an annotation gives the other cases
+        if not b.exact or (n is not None and not n % 2):  # in all other cases an annotation gives the type
             what = "rows" if found is SplitMode.UP_DOWN else "columns"
             if n is None or (n % 2 and not join):
                 b.fail(SHAPE, f"cannot halve {_text(shape[axis])} {what}", "x", got=t)
@@ -311,8 +311,9 @@ def _halves(b: Build, x: Array, name: str, mode: object, join: bool, lane_stride
 
 
 def _of_lane(b: Build, valid: Dim, whole: int, what: str, t: ShapedType) -> Dim:
-    """Return the valid extent in the half of the executing lane. Halves divide the whole, so the data fills
-    the first lane first."""
+    """Return the valid extent in the half of the executing lane. Each lane has half of the whole tile, so
+    valid data fills the first lane first.
+    """
     half = whole // 2
     if index.known(valid) == whole:
         return half

@@ -31,8 +31,9 @@ def static_assert(b: Build, condition: object, message: str = "") -> None:
 
 @operator
 def assume(b: Build, condition: object) -> None:
-    """State a condition on extents and numbers of the call, such as `ROWS % 32 == 0`: proofs rely on it, and
-    a call that breaks it is refused."""
+    """State a condition on extents and numbers of the call, such as `ROWS % 32 == 0`: proofs rely on the
+    condition, and a call that breaks it is refused.
+    """
     if isinstance(condition, bool):
         if not condition:
             b.fail(ARGUMENTS, "the assumption does not hold", "condition")
@@ -49,7 +50,7 @@ def assume(b: Build, condition: object) -> None:
 
 
 def _condition(x: object) -> str:
-    """Return the text of a number of the caller; empty for another one."""
+    """Return the text of a number that the caller decides; empty for other numbers."""
     if not isinstance(x, Value):
         return str(x) if isinstance(x, int) else ""
     op = x.op

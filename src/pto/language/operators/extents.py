@@ -24,7 +24,7 @@ def has_known_extents(value: Value) -> bool:
 
 
 def _window(value: Value) -> str:
-    """Return the load to write instead of a window with dynamic extents."""
+    """Return the load that should replace a window with dynamic extents."""
     assert value.op is not None
     starts: list[Dim] = value.op.args["offset"]
     sizes: list[Dim] = [_plain(n) for n in value.op.args["shape"]]

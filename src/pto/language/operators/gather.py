@@ -91,7 +91,7 @@ def gather(
         return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
     if kvalue is not None:
         if out_cols is None:
-            b.fail(ARGUMENTS, "missing 'out_cols': the room for indices per row", "out_cols")
+            b.fail(ARGUMENTS, "missing 'out_cols', the number of indices per row", "out_cols")
         return gather_compare.function(
             b,
             x,
@@ -297,8 +297,9 @@ def scatter_mask(b: Build, dst: Array, src: Array, mask_pattern: MaskPattern | i
 
 @operator
 def scatter_update(b: Build, x: Array, *args: object, **kwargs: object) -> Array:
-    """Return `x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
-    dim=)."""
+    """Return `x` with its row `index[k]` replaced by row k of `src`. Arguments are (x, dim, index, src), or
+    (x, index, src, dim=).
+    """
     given = dict(kwargs)
     rest = list(args)
     if rest and not is_shaped(rest[0]):
@@ -310,7 +311,7 @@ def scatter_update(b: Build, x: Array, *args: object, **kwargs: object) -> Array
     if given.get("dim", -2) != -2 or rest:
         b.fail(
             ARGUMENTS,
-            "unsupported dim: only rows are replaced, dim=-2",
+            "unsupported dim: only rows can be replaced (dim=-2)",
             expected="scatter_update(x, -2, index, src)",
         )
     t, i, s = (shaped_value(b, v, n).type for v, n in ((x, "x"), (rows, "index"), (src, "src")))

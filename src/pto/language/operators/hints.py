@@ -7,7 +7,7 @@ from ..problems import TYPE
 from .core import Array, operator
 from .memory import tensor_value
 
-#: Handles of prefetches, and the calls that make them.
+#: Handles of prefetches, and the operators that make them.
 _MADE_BY = {
     "context": "pl.prefetch.make_context()",
     "event": "pl.prefetch.async_prefetch(x, ctx)",
@@ -44,7 +44,7 @@ def session(b: Build, ctx: object) -> str:
 
 @operator(level="prefetch")
 def wait(b: Build, event: object, session_handle: object) -> bool:
-    """Return True: a prefetch is always done."""
+    """Return True, because a prefetch is always done."""
     _handle(b, event, "event", "event")
     _handle(b, session_handle, "session", "session_handle")
     return True

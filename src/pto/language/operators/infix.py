@@ -19,7 +19,7 @@ from .core import FUNCTIONS, Array, Operator
 from .rows import spread
 
 _X = TypeVar("_X", bound=Number)
-_BITS = DATA_TYPES["INT16"]  # every target has `and` and `or` for it
+_BITS = DATA_TYPES["INT16"]  # every target has `and` and `or` for this type
 _ARITHMETIC = {"add": ("+", "add"), "sub": ("-", "sub"), "mul": ("*", "mul"), "truediv": ("/", "div")}
 _LOGICAL = {"bitand": ("&", "and_"), "bitor": ("|", "or_"), "bitxor": ("^", "xor")}
 _COMPARED = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
@@ -35,7 +35,7 @@ def _numbers(b: Build, x: _X, other: Array | Number) -> _X:
     if not is_mask(x):
         return x
     if is_mask(other):
-        b.fail(TYPE, "expected a number or an array beside a mask, got a mask",
+        b.fail(TYPE, "expected a number or an array as the other operand of a mask, got a mask",
                help="masks have `&`, `|` and `^`; pl.where(mask, 1.0, 0.0) is an array")  # fmt: skip
     return FUNCTIONS["cast"](b, x, other.type.dtype if is_shaped(other) else FP32)
 
@@ -44,7 +44,7 @@ def _arithmetic(name: str, b: Build, lhs: Array | Number, rhs: Array | Number) -
     lhs, rhs = _numbers(b, lhs, rhs), _numbers(b, rhs, lhs)
     if name == "truediv" and not any(x.type.dtype.is_float for x in (lhs, rhs) if is_shaped(x)):
         lhs, rhs = (FUNCTIONS["cast"](b, x, FP32) if is_shaped(x) else x for x in (lhs, rhs))
-    if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
+    if name == "sub" and not is_shaped(lhs):  # no instruction subtracts an array from a number
         return FUNCTIONS["add"](b, FUNCTIONS["neg"](b, rhs), lhs)
     return FUNCTIONS[_ARITHMETIC[name][1]](b, lhs, rhs)
 
@@ -89,11 +89,12 @@ def assigned(b: Build, target: Value, sizes: list[Dim], dropped: list[int], valu
     if len(have) == len(wanted) and all(n in (1, m) for n, m in zip(have, wanted, strict=True)):
         return spread(b, array, shape, None)
     if len(have) > len(window) and [n for n in have if n != 1] == [n for n in window if n != 1]:
-        return FUNCTIONS["reshape"](b, array, wanted)  # a column in an array of one dimension
+        # a column that is assigned to an array of one dimension
+        return FUNCTIONS["reshape"](b, array, wanted)
     return array
 
 
-#: Operators by the name of their operation on numbers. Those of masks alone are in `OF_MASKS`.
+#: Operators by the name of their operation on numbers. Operators only for masks are in `OF_MASKS`.
 INFIX: dict[str, Operator] = {
     **{name: Operator(symbol, partial(_arithmetic, name)) for name, (symbol, _) in _ARITHMETIC.items()},
     **{name: Operator(symbol, partial(_logical, name)) for name, (symbol, _) in _LOGICAL.items()},

@@ -58,7 +58,9 @@ def shaped_value(b: Build, value: object, at: str) -> Value:
 
 
 def in_core(b: Build, what: str = "") -> None:
-    """Reject an operator of a core outside of one. A text is exempt: it is read again when it is lowered."""
+    """Reject an operator of a core outside of a core. A text is exempt, because it is read again when it is
+    lowered.
+    """
     if not b.in_core and not b.exact:
         b.fail(
             PLACE, f"cannot use {what or b.operator} in an orchestration: it runs on a core", help=TO_A_CORE
@@ -97,8 +99,9 @@ def cut_valid(
     b: Build, source: ShapedType, offsets: Sequence[Dim], shape: Sequence[Dim], wanted: Sequence[Dim] | None,
     clamp: bool = False,
 ) -> Dims | None:  # fmt: skip
-    """Return the valid region of a window: the requested one, cut at that of the source; with `clamp`, cut at
-    the end of the source."""
+    """Return the valid region of a window: the requested region, cut at the valid region of the source or,
+    with `clamp`, at the end of the source.
+    """
     if b.exact:
         return None if wanted is None else tuple(wanted)
     out: list[Dim] = []
@@ -153,12 +156,12 @@ def _room(b: Build, tensor: Value, sizes: Sequence[Dim]) -> list[Dim]:
     return [n if m is None else m for n, m in zip(sizes, most, strict=True)]
 
 
-#: Layouts of scales in memory: the memory of the cube that they are for, and the shape of their boxes.
+#: Layouts of scales in memory: their destination in the memories of the cube, and the shape of their boxes.
 SCALES = {"MX_A_ZZ": ("scale_left", (16, 2)), "MX_B_NN": ("scale_right", (2, 16))}
 
 
 def _scales(b: Build, t: TensorType, at: list[Dim], shape: list[int], memory: MemorySpace) -> str:
-    """Return the memory that scales are for; they are loaded to Mat in whole boxes."""
+    """Return the destination of scales in the cube's memories; scales are loaded to Mat in whole boxes."""
     space, box = SCALES[t.layout]
     known = [index.known(o) for o in at]
     if memory is not MemorySpace.Mat:
@@ -183,7 +186,7 @@ def store(
     in_core(b)
     if is_shaped(output_tensor) and isinstance(output_tensor.type, TileType) and is_tensor(tile):
         b.fail(TYPE, "arguments swapped", expected="pl.store(tile, offsets, tensor)",
-               help="the tile comes first")  # fmt: skip
+               help="give the tile first")  # fmt: skip
     t = tensor_value(b, output_tensor, "output_tensor").type
     s = shaped_value(b, tile, "tile").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
@@ -239,7 +242,9 @@ def _of_rank(b: Build, shape: Sequence[Dim], rank: int) -> tuple[Extents, int]:
 
 
 def _same_bits(b: Build, s: ShapedType, t: ShapedType, at: str) -> None:
-    """Reject a store of elements that the tensor's type of the same width would read as other numbers."""
+    """Reject a store of elements to a tensor of another type of the same width, which would read them as
+    other numbers.
+    """
     floats = s.dtype.is_float or t.dtype.is_float
     if s.dtype != t.dtype and s.dtype.bits == t.dtype.bits and floats and not b.exact:
         b.fail(TYPE, f"cannot store {s.dtype.name} in a tensor of {t.dtype.name}", at, expected=t.dtype.name,
@@ -347,7 +352,7 @@ def merged_part(b: Build, have: Sequence[tuple[Dim, Dim]], new: list[Dim]) -> li
 
 
 def _prefix(b: Build, length: Dim, new: list[Dim]) -> list[Dim] | None:
-    """Return the first elements of dimensions as a box; None if they are not one."""
+    """Return the first elements of dimensions as a box; None if they are not a box."""
     if len(new) == 1:
         return [length]
     n, inner = index.known(length), index.known(count(b, new[1:]))
@@ -384,7 +389,7 @@ def _alloc(level: str) -> None:
     def alloc(b: Build, memory: object, size: object) -> MemRef:
         return MemRef(memory, size)
 
-    alloc.__doc__ = "Name memory for tiles, beside their types. It is ignored, since the tools place tiles."
+    alloc.__doc__ = "Name memory for tiles, beside their types. It has no effect: the tools place tiles."
     operator(alloc, name="alloc", level=level)
 
 

@@ -154,8 +154,9 @@ def vcvt(
     b: Build, value: Register, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
     mask: Array | None = None,
 ) -> Register:  # fmt: skip
-    """Convert every lane to another element type. If two or four narrow lanes share a wide one, `part`
-    selects the one that is read or written; the others are 0."""
+    """Convert every lane to another element type. If two or four narrow lanes share a wide lane, `part`
+    selects the narrow lane that is read or written; the others are 0.
+    """
     in_core(b)
     t = _vector(b, value, "value")
     if not isinstance(dtype, DataType):

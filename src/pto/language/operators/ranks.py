@@ -39,7 +39,7 @@ _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimu
 
 
 def window_of(b: Build, window: TensorWindow, rank: int) -> Value:
-    """Return the window of a device, which has its rank in the group of the buffer."""
+    """Return the window of a device at its rank in the group of the buffer."""
     whole, rows, group = window.buffer.whole, window.shape[0], window.buffer.group
     assert whole is not None
     own = group.index(rank)
@@ -75,7 +75,7 @@ def alloc_window_buffer(
 
 @ranked("pld", shared)
 def window(b: Build, buf: object, shape: Extents, *, dtype: DataType) -> TensorWindow:
-    """View a buffer as a tensor: `device=r` of the call that takes it selects the rank."""
+    """View a buffer as a tensor. `device=r` of the call that takes the tensor selects the rank."""
     on_the_host(b)
     if not isinstance(buf, RankBuffer):
         b.fail(TYPE, "expected a buffer of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
@@ -92,7 +92,7 @@ def window(b: Build, buf: object, shape: Extents, *, dtype: DataType) -> TensorW
     t = buf.whole.type  # pyright: ignore[reportOptionalMemberAccess]
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
         b.fail(UNSUPPORTED, "unsupported second shape for windows of one buffer", "shape", got=list(sizes),
-               help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
+               help="give each window its own pld.alloc_window_buffer(..)")  # fmt: skip
     made = TensorWindow(buf, sizes, dtype)
     if not any(w.buffer is buf for w in b.windows):
         b.windows.append(made)
@@ -347,7 +347,8 @@ def _collective(function: Function) -> Operator:
                     if isinstance(a, TensorWindow):
                         a.buffer.members.add(rank)
                 local = [window_of(b, a, rank) if isinstance(a, TensorWindow) else a for a in args]
-                # all ranks synchronize: accesses of this rank to any window before and after are ordered
+                # all ranks synchronize, which orders earlier accesses of this rank to any window before later
+                # ones
                 rest = [
                     w
                     for w in b.windows
@@ -364,7 +365,7 @@ def _collective(function: Function) -> Operator:
 
 
 def _builtin(name: str, given: Args) -> str:
-    """Return the name of a collective of the host that has a folder of its own."""
+    """Return the name of a collective of the host that has its own folder."""
     ring = "_ring" if given.get("mode") == "ring" else ""
     op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
     more = {"allreduce": f"__{op.name.lower()}", "reduce_scatter": f"__{op.name.lower()}",
@@ -444,7 +445,7 @@ def allreduce(
     barrier.function(b, signal)
     for at, shape in _parts(r, 0, r.rows):
         whole = _combined(b, r, op, at, shape)
-        barrier.function(b, signal)  # all have read
+        barrier.function(b, signal)  # wait until all ranks have read
         FUNCTIONS["store"](b, whole, at, target)
     barrier.function(b, signal)
     return target
@@ -518,8 +519,8 @@ def all_to_all_v(
 ) -> Tensor:
     """Send block p of the input to rank p, where it becomes the block of the sending rank.
 
-    `send_counts[p, 0]` is the number of valid rows of block p, at most all; rank p receives it in
-    `recv_counts` at the number of the sender.
+    `send_counts[p, 0]` is the number of valid rows of block p, at most all of them. Rank p receives this
+    number in `recv_counts`, at the rank of the sender.
     """
     r, counts = _ranks(b, target, "target"), _ranks(b, recv_counts, "recv_counts")
     block = r.rows // r.count

@@ -304,7 +304,7 @@ def _legal(b: Build, signature: Signature, args: Args, types: list[ShapedType]) 
                 at,
                 expected=", ".join(legal),
                 got=dtype.name,
-                help=f"pl.cast(x, pl.{wide}) first, or another target",
+                help=f"apply pl.cast(x, pl.{wide}) first, or use another target",
             )
 
 
@@ -414,13 +414,13 @@ def spread(b: Build, x: Value, shape: Sequence[Dim], valid: Sequence[Dim] | None
     if index.same_dims(x.type.shape, shape):
         return x
     column = index.same_dims(x.type.shape[:-1], shape[:-1])
-    if not column and index.known(x.type.shape[-1]) == 1:  # one element: a row first
+    if not column and index.known(x.type.shape[-1]) == 1:  # one element: repeat it to a row first
         ones, of = [1] * (len(shape) - 1), -1 if index.known(shape[-1]) != 1 else -2
         x = spread(b, x, (*ones, shape[of]), None if valid is None else (*ones, valid[of]))
         if of == -2:
             return OPERATORS["reshape"].function(b, x, list(shape))
     if not column and index.known(x.type.shape[-2]) != 1:
-        help, dims = "use a loop over the first one: x[i]", _dims(x.type.shape)
+        help, dims = "use a loop over the first dimension: x[i]", _dims(x.type.shape)
         b.fail(SHAPE, f"cannot repeat {dims} along the dimensions before the last two", expected=_dims(shape),
                got=dims, help=help)  # fmt: skip
     t = array_type(x.type.dtype, shape, valid, isinstance(x.type, TileType))

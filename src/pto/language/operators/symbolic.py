@@ -1,4 +1,4 @@
-"""Operators of several ranks in a text that is read to be printed.
+"""Operators of several ranks in a text that is read only in order to print it.
 
 Such a text does not fix the number of ranks, or the rank of a function, so each operator stays one operation
 with the arguments of its call. `ranked` is the only place that decides this; the functions that it decorates

@@ -29,7 +29,9 @@ _barrier("bar_all", PipeType.ALL, "Let every pipe of the core wait for all earli
 
 @operator(level="system")
 def sync_src(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> None:
-    """Set a flag when a pipe has finished its work so far. A kernel with flags orders its pipes itself."""
+    """Set a flag when a pipe has finished its work so far. The tools add no flags to a kernel that sets
+    flags.
+    """
     _flag(b, "sync_src", set_pipe, wait_pipe, event_id)
 
 
@@ -101,7 +103,7 @@ def syncall(
     gm_workspace: Array | None = None,
     used_cores: Dim | None = None,
 ) -> None:
-    """Let no core continue before all have arrived."""
+    """Wait until all cores have arrived."""
     in_core(b)
     for at, given, words in (
         ("core_type", core_type, ("mix", "aiv_only", "aic_only")),

@@ -34,8 +34,9 @@ def element(b: Build, x: Value, value: object, at: str) -> object:
 
 @operator(name="create", level="array")
 def create(b: Build, extent: Dim, dtype: DataType) -> Numbers:
-    """Create numbers, truth values or tasks on the stack. Slots of tasks begin as no task; numbers are
-    uninitialized."""
+    """Create numbers, truth values or tasks on the stack. Task slots begin without a task; numbers are
+    uninitialized.
+    """
     n = index_of(extent) if is_scalar(extent) else None
     if n is None or n < 1:
         b.fail(ARGUMENTS, "expected a constant length of an array", "extent", got=repr(extent))
@@ -75,7 +76,7 @@ def copy(b: Build, x: Numbers) -> Numbers:
 
 @operator(name="task_dummy", level="system")
 def task_dummy(b: Build, deps: object = None) -> Scalar:
-    """Submit a task that runs nothing; a task that waits for it waits for all its `deps`."""
+    """Submit a task without a kernel; a task that waits for it waits for all its `deps`."""
     if b.in_core and not b.exact:
         b.fail(PLACE, "cannot submit a task from a core")
     return b.op("task_dummy", [ScalarType(TASK_ID)], deps=tasks_in(b, deps))

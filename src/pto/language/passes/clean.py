@@ -1,4 +1,4 @@
-"""Remove unused results, and values that loops and branches hand on without a reader."""
+"""Remove unused results, and values that loops and branches hand on although no operation reads them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def is_window(op: Op) -> bool:
 
 
 def _plain(op: Op) -> bool:
-    """Return True for a loop or if without effect; a region is a task in any case."""
+    """Return True for a loop or `if`; other operations with blocks are tasks."""
     return op.name in ("for", "if")
 
 

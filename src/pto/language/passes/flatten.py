@@ -219,7 +219,7 @@ class _Flatten(Rewriter):
                 "unsupported transpose of the last dimension",
                 op.loc,
                 got=x.type,
-                expected=f"axes {rank - 2} and {rank - 1}, or none of them the last",
+                expected=f"use axes {rank - 2} and {rank - 1}, or two axes before the last",
                 help="transpose in two steps",
             )
         source, t = self.of(x), self.type_of(op.result.type)

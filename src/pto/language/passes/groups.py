@@ -8,7 +8,8 @@ function:
         self.vector(out)
 
 Both get the parameters of the group, and on A2/A3 the memory of their FIFOs after all tensors. Vector
-functions that do not query their core number are written for whole tiles: one vector core does the work.
+functions that do not query the number of their vector core work on whole tiles; then one vector core does the
+work.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class _Member(Rewriter):
         return made
 
     def op_tpush_to_aiv(self, op: Op) -> None:
-        """Push all of a tile, including its invalid region, since a FIFO carries whole tiles."""
+        """Push the whole tile, including its invalid region, because a FIFO carries whole tiles."""
         made, tile = self.copy(op), op.args["tile"]
         while tile.op is not None and tile.op.name == "set_validshape":
             tile = tile.op.args["x"]

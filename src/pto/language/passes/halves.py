@@ -1,9 +1,9 @@
 """Choose the tiles of a mixed function that its two vector cores halve, and the dimension.
 
-Tiles from the cube are halved along the dimension that the author requested, and so are tiles for it. An
+Tiles from and to the cube are halved along the dimension that the author requested. An
 operator that works element by element, row by row or column by column halves all its operands and results; a
-row beside many rows goes to both. If an operation needs both halves (a sum across them, a transpose, an
-element), nothing is halved.
+single row beside many rows goes to both cores. If an operation needs both halves (a sum across them, a
+transpose, an element), nothing is halved.
 """
 
 from __future__ import annotations

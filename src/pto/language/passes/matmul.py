@@ -15,7 +15,7 @@
   so that sums are formed in the same order. An operand that is loaded for a product only is loaded block by
   block if Mat is too small.
 
-The blocks of a result are stored one by one; other uses of the result get it assembled in one tile.
+The blocks of a result are stored one by one; for other uses, the result is assembled in one tile.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Products(Sums, Rewriter):
         self.map(op.result, made)
 
     def _either(self, anew: Value, product: Value, acc: Value) -> Value:
-        """Select a product, or its sum with the accumulator, at run time."""
+        """Select the product, or its sum with the accumulator, at run time."""
         made = Op("if", {"cond": anew}, [product.type.replace(space="")], self.build.place)
         with self.build.into(made.add_block()):
             self.build.append("yield", [], {"values": [product]})
@@ -206,7 +206,7 @@ class Products(Sums, Rewriter):
     def _operands(self, op: Op) -> tuple[Factor, Factor]:
         a = op.args
         lhs, rhs = Factor(a["lhs"], a.get("a_trans", False)), Factor(a["rhs"], a.get("b_trans", False))
-        if rhs.value.type.rank == 1:  # the column of a product: the row of the transposed one
+        if rhs.value.type.rank == 1:  # the column of a product is the row of the transposed product
             return Factor(rhs.value, False), Factor(lhs.value, not lhs.turned)
         return lhs, rhs
 
@@ -497,8 +497,9 @@ class Products(Sums, Rewriter):
     # ---- results ----
 
     def _is_narrowing(self, op: Op) -> bool:
-        """Return True for a cast to the type that Acc is rounded to on its way to Mat, used by products
-        only."""
+        """Return True for a cast that only products use, to the type to which Acc is rounded on its way to
+        Mat.
+        """
         users = self.users.get(op.result, []) if op.name == "cast" else []
         narrow = bool(users) and op.args.get("mode") == "rint" and op.result.type.dtype.isa in ("f16", "bf16")
         return narrow and all(u.name in PRODUCTS or u.name == "tile.transpose_view" for u in users)

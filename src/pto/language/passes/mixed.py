@@ -4,9 +4,9 @@
     z = pl.exp(y)                    X_aiv: y = pl.tpop_from_aic(..); z = pl.exp(y); pl.tfree_to_aic(y)
 
 Both functions keep all loops and all numbers, so both push and pop in program order. A tile is popped where
-it crosses and freed after its last use. So a FIFO holds no more tiles than the program has alive at that
-point, and every slot that a core waits for becomes free. Tiles that are not alive at the same time share a
-FIFO.
+it goes to the other core, and freed after its last use. So a FIFO holds no more tiles than the program has
+alive at that point, and every slot that a core waits for becomes free. Tiles that are not alive at the same
+time share a FIFO.
 
 Work of the two vector cores:
 
@@ -62,7 +62,7 @@ from .rewrite import Rewriter, each_function, handed_on
 CUBE, VECTOR = "cube", "vector"
 _CONTROL = ("for", "while", "if", "region", "yield")
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
-#: FIFOs of a cluster: each uses two of sixteen flags.
+#: The most FIFOs of a cluster: each uses two of sixteen flags.
 _FIFOS = 8
 #: The operation that signals a write to other ranks.
 _TELLS = "system.notify"
@@ -174,7 +174,7 @@ class MixedFifo:
         self.uses: list[Crossing] = []
 
     def takes(self, c: Crossing) -> bool:
-        """Return True if the FIFO can carry this tile too."""
+        """Return True if the FIFO can also carry this tile."""
         same = (self.direction, self.split, self.whole) == (c.direction, c.split, c.whole)
         return same and not any(_meet(c, u) for u in self.uses)
 
@@ -224,8 +224,9 @@ class MixedPlan:
         self.fifos = self._fifos()
 
     def _side(self, op: Op) -> str:
-        """Return the core of an operation. Vector cores write tensors that both access, so they read elements
-        of them, too."""
+        """Return the core of an operation. Vector cores write tensors that both kinds of core access, so they
+        also read elements of these tensors.
+        """
         return VECTOR if op.name == "read" and root(op.args["x"]) in self.written else side(op)
 
     def _reads_back(self) -> bool:
@@ -234,8 +235,9 @@ class MixedPlan:
         return any(root(op.args["output_tensor"]) in loads for op in self.ops if op.name == "store")
 
     def _lost(self, core: str) -> set[Value]:
-        """Return numbers that a kind of core cannot compute: those read from tiles of the other, and their
-        dependents."""
+        """Return numbers that a kind of core cannot compute: numbers that are read from tiles of the other
+        kind, and numbers that depend on them.
+        """
         lost: set[Value] = set()
         before = -1
         while before != len(lost):
@@ -292,12 +294,13 @@ class MixedPlan:
             fail(UNSUPPORTED,
                  "cannot multiply a tile that vector cores computed and handed on to another "
                  "iteration, or out of a branch", op.loc,
-                 help="multiply it where it is computed")  # fmt: skip
+                 help="multiply the tile in the iteration or branch that computes it")  # fmt: skip
         return Crossing(op, split, None if kept else last, kept)
 
     def _half_of(self, op: Op) -> int:
-        """Return the split for a tile that both vector cores get whole: FIFOs carry halves, and their memory
-        has both. On A5, slots are on chip, each with its own half."""
+        """Return the split for a tile that both vector cores get whole. FIFOs carry halves, and a slot in
+        memory has both halves. On A5, slots are on chip, and each has only one half.
+        """
         if self.profile.isa == "a5":
             fail(UNSUPPORTED, "cannot give an unsplit tile to both vector cores on A5", op.loc,
                  expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT", got=op.args["x"].type,
@@ -307,7 +310,7 @@ class MixedPlan:
             if n is not None and not n % 2:
                 return _SPLIT[mode]
         fail(UNSUPPORTED, "cannot give a tile with odd rows and columns to both vector cores", op.loc,
-             expected="an even number of rows or columns", got=op.result.type)  # fmt: skip
+             expected="use an even number of rows or columns", got=op.result.type)  # fmt: skip
 
     @property
     def memory(self) -> int:
@@ -326,7 +329,7 @@ def _dense(c: Crossing) -> TileType:
 
 
 def _keeps(op: Op, names: set[Value]) -> bool:
-    """Return True if control flow hands a tile on, beyond testing it."""
+    """Return True if control flow hands a tile on, and does not only test it."""
     return any(v in names for v in values_in([op.args.get("values"), op.args.get("init_values")]))
 
 
@@ -336,7 +339,7 @@ def _meet(a: Crossing, b: Crossing) -> bool:
 
 
 def _within(inner: Crossing, outer: Crossing) -> bool:
-    """Return True if one tile is popped while the other is in its slot."""
+    """Return True if the inner tile is popped while the outer one is in its slot."""
     block, start, end = outer.span
     op: Any = inner.op
     while op is not None and op.parent is not block:
@@ -681,7 +684,7 @@ def _through_vector(function: Function) -> Function:
     cores."""
     ops = list(function.walk())
     if any(op.name.startswith("system.sync") for op in ops):
-        return function  # the author places the accesses
+        return function  # the author has placed the accesses
     if not {CUBE, VECTOR} <= {word for op in ops if op.name not in _CONTROL for word in side(op).split("->")}:
         return function
     touched: dict[Value, set[str]] = {}

@@ -121,7 +121,7 @@ class _Made:
 def _function(name: str, op: Op) -> _Made:
     block = op.blocks[0]
     needs = _outside(block, op)
-    # tasks of a rank are ordered by them
+    # windows order the tasks of a rank
     needs += [v for v in op.args.get("windows") or () if v not in needs]
     copier = _Inner(name, op)
     function = copier.function_made

@@ -60,7 +60,7 @@ class _Results(Rewriter):
             ))  # fmt: skip
             self.map(old, made[-1])
         args = {**self.of(op.args), "args": [*self.of(op.args["args"]), *made]}
-        rest = op.results[len(computed) :]  # the task
+        rest = op.results[len(computed) :]  # the result of the task
         call = Op("call", args, [r.type for r in rest], op.loc)
         self.build.block.append(call)
         for old, new in zip(rest, call.results, strict=True):

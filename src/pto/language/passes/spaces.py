@@ -120,8 +120,9 @@ class _Spaces(Rewriter):
         return super().copy(_with(op, args))
 
     def _product(self, op: Op, args: Mapping[str, object]) -> Op:
-        """Emit a product in Acc; a result that shares storage with a tile elsewhere is moved there. A sum
-        that begins elsewhere is added by the vector core."""
+        """Emit a product in Acc. If the result shares storage with a tile in another memory, move it there.
+        If a sum begins in another memory, the vector core adds it.
+        """
         acc = self.of(op.args.get("acc"))
         elsewhere = isinstance(acc, Value) and (acc.type.space != "acc" or survives(op.args["acc"], op))
         if elsewhere:
@@ -193,7 +194,7 @@ class _Spaces(Rewriter):
         )
 
     def op_slice(self, op: Op) -> None:
-        """Emit a window; a window of an accumulator needs a copy, since it cannot be named."""
+        """Emit a window; a window of an accumulator is a copy, because it cannot be an alias."""
         x = op.args["x"]
         if isinstance(x.type, TileType) and self.groups.space(op.result) != self.of(x).type.space:
             self._made(op, x=self._in(x, self.groups.space(op.result)))
@@ -203,8 +204,9 @@ class _Spaces(Rewriter):
     op_reshape = op_set_validshape = op_slice
 
     def op_aiv_shard(self, op: Op) -> None:
-        """Emit a crossing. An accumulator crosses whole, including its invalid region, and its consumer gets
-        the valid region."""
+        """Emit a move to the other kind of core. An accumulator moves whole, including its invalid region,
+        and its consumer gets the valid region.
+        """
         x = op.args["x"]
         while x.op is not None and x.op.name == "set_validshape":
             x = x.op.args["x"]
@@ -222,7 +224,7 @@ class _Spaces(Rewriter):
         return Rewriter.copy(self, _with(op, {**op.args, **args}))
 
     def op_yield(self, op: Op) -> None:
-        """Move the values that are handed on to the memory of their receivers."""
+        """Move values that are handed on to the memories of their receivers."""
         outer = op.parent.outer if op.parent is not None else None
         values = list(op.args["values"])
         if isinstance(outer, Op):
@@ -424,8 +426,9 @@ class _Groups:
         return ""
 
     def _written_by_vector(self, group: list[Value]) -> bool:
-        """Return True if vector cores assemble a tile: from tiles that are not products, or of a type that
-        Acc cannot be inserted as."""
+        """Return True if vector cores assemble a tile: from tiles that are not products, or in a type to
+        which Acc cannot be converted.
+        """
         sources = [
             op.args["source"]
             for m in group
@@ -443,7 +446,7 @@ class _Groups:
         return self.decided.get(self._find(v), "vec")
 
     def used_in_a_loop(self, v: Value) -> bool:
-        """Return True if a loop after a sum uses it in Vec: one move before the loop is enough."""
+        """Return True if a loop after a sum uses it in Vec, so that one move before the loop is enough."""
         home = v.op.parent if v.op is not None else None
         taken = (op for op, _ in self.users.get(v, ()) if op.name in _ALIASES or op.name not in _ANYWHERE)
         return any(op.name not in PRODUCTS and not _same_matrix(op) and _in_a_loop(op, home) for op in taken)

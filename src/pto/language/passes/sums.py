@@ -69,7 +69,7 @@ def find_sums(function: Function, products: Any) -> dict[Op, Sum]:
 
 
 def _groups(ops: list[Op]) -> list[set[Value]]:
-    """Return the tiles that each sum hands on."""
+    """Return the values of each sum: the tiles that its operations hand on."""
     group: dict[Value, set[Value]] = {}
 
     def join(values: list[Any]) -> None:

@@ -127,7 +127,7 @@ class _Tiles(Rewriter):
             return made
         cube = PRODUCTS.get(op.name, ())
         memory = _MEMORY.get(op.name, ())
-        if op.args.get("target_memory") is MemorySpace.Mat:  # of mgather: the cube reads memory
+        if op.args.get("target_memory") is MemorySpace.Mat:  # an mgather to Mat: the cube reads memory
             memory += ("idx",)
         args = {
             k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) and k not in memory else self.of(v)
@@ -221,7 +221,7 @@ class _Tiles(Rewriter):
         self._view(op)
 
     def _view(self, op: Op) -> None:
-        """Keep a window of memory; make a window of a tile a tile."""
+        """Keep a window of memory; turn a window of a tile into a tile."""
         x = op.args["x"]
         if (op.name != "slice" and is_memory(x) and _has_gaps(x.type)) or is_tile(self.values.get(x)):
             made = Op(

@@ -104,7 +104,7 @@ class _Region(Rewriter):
         self.values = outer.values
         self.windows: dict[Value, tuple[Value, list[WindowAxis]]] = {}
         inside, loops = _inside(region), {**_loops(region), **_blocks(region)}
-        # windows of all ranks: they order nothing and are passed whole
+        # windows of all ranks add no dependencies and are passed whole
         kept = region.args.get("windows") or ()
         for tensor, uses in _uses(region, inside).items():
             axes = _box(tensor, uses, loops, inside) if tensor not in kept else None
@@ -263,8 +263,9 @@ def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, S
 
 
 def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Value, int]]:
-    """Return the least and the greatest value of a number in loops, and its terms that all iterations
-    share."""
+    """Return the least and the greatest value of a number in loops, and the terms that are equal in all
+    iterations.
+    """
     low, terms = number
     high = low
     while True:
@@ -281,7 +282,7 @@ def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Val
 
 
 def _is_free(value: Value, inside: set[Value]) -> bool:
-    """Return True if the orchestrator has a number, or can compute it."""
+    """Return True if the orchestrator has the number or can compute it."""
     if value not in inside:
         return True
     op = value.op

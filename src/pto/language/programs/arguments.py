@@ -47,7 +47,8 @@ def is_array(value: Any) -> bool:
 def bound(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, Any]:
     """Return the arguments by parameter name."""
     if declared.kind == "inline":
-        raise refuse(f"cannot call {declared.name} from Python: @pl.jit.inline is inlined",
+        raise refuse(f"cannot call {declared.name} from Python: a function with @pl.jit.inline exists only "
+            "in its callers",
                      help="call it in a function with @pl.jit")  # fmt: skip
     try:
         found = declared.signature.bind(*args, **kwargs)
@@ -59,7 +60,7 @@ def bound(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, obj
 
 
 def _outputs(declared: Declared, given: int) -> str:
-    """Return a help text for callers that expect results to be returned: outputs are arguments."""
+    """Return a help text for callers that expect results to be returned, because outputs are arguments."""
     missing = list(declared.signature.parameters)[given:]
     written = [n for n in missing if n in declared.annotations and declared.annotations[n].direction != IN]
     return f"; pass an array for {' and '.join(written)}, which the call writes into" if written else ""
@@ -93,8 +94,8 @@ def with_extents(types: Sequence[object], given: Sequence[Any] | None, usual: in
 def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int], DynVar]:
     """Return a `DynVar` by parameter and dimension for dynamic extents that differ within a call.
 
-    A dynamic extent has one value per call. If the arrays disagree and the function's body does not use the
-    name, later arrays get extents of their own.
+    A dynamic extent has one value per call. If the arrays disagree and the body of the function does not use
+    the name, later arrays get separate extents.
     """
     known: dict[str, tuple[str, int]] = {}
     own: dict[tuple[str, int], DynVar] = {}
@@ -264,15 +265,16 @@ def _tensor(
 
 
 def _of_type(name: str, value: object, said: Annotation | None, wanted: str) -> str:
-    """Return a help text: how to convert an array to another element type. An output is not converted, since
-    the results would go to the copy."""
+    """Return a help text: how to convert an array to another element type. An output is not converted,
+    because the results would go to the copy.
+    """
     word = next((n for n, isa in NAMES.items() if wanted in (n, isa)), "")
     if not word:
         return ""
     library = type(value).__module__.partition(".")[0]
     dtype = _of_library(word, library)
     if said is not None and said.direction != IN:
-        return f"make it one of {dtype}: it is written in place"
+        return f"make an array of {dtype}: the call writes into it"
     return f"{name}.{'to' if library == 'torch' else 'astype'}({dtype})"
 
 

@@ -9,8 +9,8 @@
 
 Every configuration runs in virtual time on copies of the arguments. Configurations that are illegal, do not
 fit or end with an error are left out; the fastest of the others is used. The measurement is made once per
-key: the shapes and element types of the arrays that `key` names, and the values of numbers. `pto tune`
-searches larger spaces.
+key: the shapes and element types of the arrays that `key` names, and the values of the numbers that it names.
+`pto tune` searches larger spaces.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from .lower import LoweredProgram, lowered
 if TYPE_CHECKING:
     from .prove import ProgramProof
 
-#: Prefix of the package's own files: a warning points at a line of the user's.
+#: Prefix of the files of this package: a warning points at a line of the user.
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 
 
@@ -102,7 +102,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, object], config
             *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
         )
         known = None
-        with contextlib.suppress(TypeError):  # a list, which `specialised` rejects
+        with contextlib.suppress(TypeError):  # the arguments contain a list, which `specialised` rejects
             known = function._cache.get(function._quick.get(quick))
         if known is not None:
             known.launch(list(args), config)
@@ -134,7 +134,7 @@ def explain(function: Any, args: tuple[object, ...], kwargs: dict[str, object], 
 
 
 def _warn(done: LoweredProgram) -> None:
-    """Emit warnings at the user's line that asked for the program."""
+    """Emit warnings at the line of the user that called or compiled the program."""
     if done.diagnostics:
         import warnings
 

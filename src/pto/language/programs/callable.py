@@ -79,11 +79,11 @@ class CallableProgram:
 
     def __getitem__(self, name: str) -> CallableProgram:
         if name != self.name:
-            raise KeyError(f"{name!r}: there is {', '.join(self.orchestration_names)}")
+            raise KeyError(f"unknown orchestration {name!r}; expected {', '.join(self.orchestration_names)}")
         return self
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
-        """Run the program. Only those parts of `config` that control the records of a run apply here."""
+        """Run the program. Of `config`, only options for the records of a run have an effect."""
         outputs = self.output_indices
         if len(args) == len(self.params):
             program = self.made_for(args)
@@ -104,8 +104,9 @@ class CallableProgram:
         return found[0] if len(found) == 1 else tuple(found)
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
-        """Return the program for these arguments: this program, or a variant if arrays differ in an extent
-        that the parameters give one name."""
+        """Return the program for these arguments: this program, or a variant of it if two arrays differ in an
+        extent for which the parameters have one name.
+        """
         return self
 
     def _completed(self, values: list[Any]) -> list[Any]:

@@ -67,7 +67,7 @@ class RunResult:
 class Compiled(SavableProgram):
     """A program for given arguments: its kernels on an engine, and the function that submits them."""
 
-    # make a worker that runs the program; set by pto.compat.pypto.distributed
+    # makes a worker that runs the program; set by pto.compat.pypto.distributed
     prepare: ClassVar[Callable[..., Any]]
 
     def __init__(self, done: LoweredProgram, platform: str = "") -> None:
@@ -89,7 +89,7 @@ class Compiled(SavableProgram):
         self._torch = False  # True if the arguments of the last call were torch tensors
         #: Python functions by the name of the task that they replace.
         self.callbacks: Mapping[str, Any] = {}
-        #: Memory of ranks, if runs share it.
+        #: The memory of ranks, if runs share it.
         self.windows: SharedWindows | None = None
 
     def prepared(self, callbacks: Mapping[str, Any], windows: SharedWindows | None = None) -> Compiled:
@@ -225,15 +225,17 @@ class Compiled(SavableProgram):
         with told_in_words_of_the_language():
             done = run(orchestrate, **{"sanitize": (), **options})
         windows = with_windows(self.program.functions)
-        if windows and done.checked:  # signals order tasks of several ranks, and the graph knows none of them
+        # signals order tasks of several ranks, but the graph does not contain them
+        if windows and done.checked:
             done.hazards = hazards(done, self.program.functions)
-            done.leave_out(dict.fromkeys(windows, "ranks against each other"))
+            done.leave_out(dict.fromkeys(windows, "races between ranks"))
         return done
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
         """Save the program in a folder of the task runtime, for `pto runtime run FOLDER` and
         `Compiled.load(folder)`. With `samples`, the arguments of a call, the folder has a golden.py that
-        makes them (folder.py)."""
+        makes these arguments (folder.py).
+        """
         from .folder import save
 
         self.folder = save(self, folder, samples, dumps)
@@ -277,8 +279,9 @@ class Compiled(SavableProgram):
 
     def _unordered(self, values: list[Any]) -> list[Diagnostic]:
         """Run the program and return unordered accesses of its tasks, and of the cores of ranks to windows.
-        They are limited to accesses of the same bytes where a second run can determine them: not in programs
-        with windows, Python tasks or C++ kernels."""
+        If a second run can determine the bytes, return only accesses to the same bytes. It cannot in programs
+        with windows, Python tasks or C++ kernels.
+        """
         from ..checks.touched_bytes import met
         from ..graphs.tasks import with_windows
 
@@ -348,14 +351,14 @@ class Compiled(SavableProgram):
         """Return the kernel and its parameter indices if the program is one task on those parameters and
         nothing else."""
         if self.entry.kind != "orchestration":
-            if self.entry.attrs.get("symbols"):  # extents beyond those of the call
+            if self.entry.attrs.get("symbols"):  # the kernel needs extents in addition to those of the call
                 return None
             return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
         ops = self.entry.body.ops
         params = [p.value for p in self.entry.params]
         if len(ops) != 1 or ops[0].name != "call" or any(v not in params for v in ops[0].args["args"]):
             return None
-        if len(ops[0].args) > 2:  # blocks, deps and other options
+        if len(ops[0].args) > 2:  # the task has blocks, deps or other options
             return None
         kernel = self.kernels(None)[ops[0].args["callee"].name]
         return kernel, [params.index(v) for v in ops[0].args["args"]]
@@ -383,7 +386,7 @@ class Compiled(SavableProgram):
         def take(
             kernel: Any, args: list[Any], said: dict[str, Any], whole: bool
         ) -> tuple[list[int], list[Any]]:
-            """Return the blocks of a task to check, and the arrays that it may write."""
+            """Return the blocks of a task that are checked, and the arrays that the task may write."""
             blocks = said.get("blocks") or 1
             kind = (blocks, *(getattr(a, "size", None) for a in args))
             taken = sample.take(kernel.name, kind, blocks, whole)
@@ -441,7 +444,7 @@ class Compiled(SavableProgram):
             return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
 
         together = None
-        if with_windows(self.program.functions):  # only there, launches can stand aside
+        if with_windows(self.program.functions):  # only launches of these programs can be suspended
             engine = "reference"
             together = Together(
                 begin, ended, self.places, footprint, self.program.functions, self.lowered.world
@@ -513,7 +516,9 @@ class Compiled(SavableProgram):
 
 
 def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
-    """Return unordered accesses of a run's tasks, without those of windows of ranks, which signals order."""
+    """Return the unordered accesses of the tasks of a run, without accesses to windows of ranks, which
+    signals order.
+    """
 
     def is_window(h: Any) -> bool:
         later = functions.get(h.names[1])

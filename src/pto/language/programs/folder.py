@@ -99,7 +99,9 @@ def _stamp(root: Path) -> int:
 
 
 def keep(compiled: SavableProgram, root: Path, why: DiagnosticError) -> None:
-    """Record why a program cannot be written: it runs in this process; other processes report this."""
+    """Record why a program cannot be written. This process can still run it; other processes report the
+    reason.
+    """
     write_whole(root / _NOT_SAVED, render(why.diagnostics) + "\n")
     _live[root.resolve()] = compiled, _stamp(root)
 
@@ -373,7 +375,8 @@ class Saved(CallableProgram):
             )])  # fmt: skip
         self._meta = json.loads(meta.read_text(encoding="utf-8"))
         if self._meta.get("format") != _FORMAT:
-            raise DiagnosticError([Diagnostic("PTO-E2601", f"cannot load '{meta}': it is of another version",
+            raise DiagnosticError([Diagnostic("PTO-E2601", f"cannot load '{meta}': another version of pto "
+                "has written it",
                                               help="save the program again")])  # fmt: skip
         self.name: str = self._meta["name"]
         self.target: str = self._meta["target"]

@@ -119,8 +119,9 @@ class JitFunction:
     @_plainly
     def prove(self, *args: Any, assume: Any = (), timeout: float = 60.0, **kwargs: Any) -> Any:
         """Prove that no kernel of the program has an access outside memory, a flag error or a race, for all
-        extents and numbers; or show values that cause one. Arguments without an annotated type are needed,
-        the others may be missing. `assume` has conditions, e.g. ["ROWS % 32 == 0"]."""
+        extents and numbers; or show values that cause one. Arguments without an annotated type are required;
+        other arguments may be missing. `assume` has conditions, e.g. ["ROWS % 32 == 0"].
+        """
         from .call import proved
 
         return proved(self, args, kwargs, assume, timeout)

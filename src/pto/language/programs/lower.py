@@ -63,9 +63,11 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 def read(
     declared: Declared, types: list[Any], profile: Profile, world: int = 1
 ) -> tuple[Program, list[Diagnostic]]:
-    """Return the program of a function for a number of ranks, with warnings; raise its errors. A host that
-    gives windows of a buffer to some devices only makes a group of them: then the program is read again, and
-    ranks are those of the group. The same holds for windows that parameters take in another shape."""
+    """Return the program of a function for a number of ranks, with warnings; raise its errors. If a host
+    gives windows of a buffer only to some devices, these devices form a group: then the program is read
+    again, with the ranks of the group. The program is also read again if parameters take windows in another
+    shape.
+    """
     unit = _read(declared, types, profile, world, ())
     if uses := unit.buffer_uses():
         unit = _read(declared, types, profile, world, uses)
@@ -210,7 +212,7 @@ def lowered(
 
 
 def texts(done: LoweredProgram) -> Iterator[tuple[str, str]]:
-    """Yield the program as Python text after each stage, lowered once more."""
+    """Lower the program again, and yield its Python text after each stage."""
     if done.source is None:
         return
     program, _ = read(*done.source, done.profile, done.world)

@@ -63,7 +63,7 @@ def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
     arrays = [np.ascontiguousarray(whole(env[v])).reshape(-1) for v in values if is_shaped(v)]
     scalars = [env[v] for v in values if not is_shaped(v)]
     found(*arrays, *(o.reshape(-1) for o in outs), *scalars, *extents)
-    if not op.results:  # it changes its operands
+    if not op.results:  # the operator changes its operands
         for v, array in zip((v for v in values if is_shaped(v)), arrays, strict=True):
             held = env[v]
             if not np.shares_memory(held.data, array):
@@ -91,7 +91,7 @@ def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any
 
 
 def _symbolic(type: Type, extents: dict[int, int]) -> Type:
-    """Return a type whose valid extents are run-time values, `("n", i)`, where they differ from the shape."""
+    """Return a type in which valid extents that differ from the shape are run-time values, `("n", i)`."""
     if not isinstance(type, TensorType | TileType):
         return type
     valid: Any = type.valid
@@ -190,7 +190,7 @@ def _operand(function: Function, array: Value, t: Any) -> Value:
             "drop_dims": None,
         }
         return function.body.append(Op("slice", window, [t], None)).result
-    if t.space == "acc":  # a sum that a vector instruction reads: moving it changes no number
+    if t.space == "acc":  # a vector instruction reads a sum; a move of the sum changes no number
         t = t.replace(space="vec")
     space = t.space if t.space in ("vec", "mat") else "vec" if not t.space else "mat"
     args = {"tensor": array, "offsets": [0] * rank, "shapes": list(t.shape), "valid_shape": valid,

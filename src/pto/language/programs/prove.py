@@ -45,8 +45,8 @@ from .callable import zeros
 if TYPE_CHECKING:
     from .compiled import Compiled
 
-_PATHS = 16  # most launches of one kernel
-_MOST_ELEMENTS = 1 << 26  # of an array of a run
+_PATHS = 16  # the most launches of one kernel
+_MOST_ELEMENTS = 1 << 26  # the most elements of an array of a run
 
 
 @dataclass
@@ -55,9 +55,9 @@ class ProgramProof:
 
     name: str
     proofs: dict[str, list[Proof]] = field(default_factory=dict)
-    #: Errors of a run with values for which a window leaves its tensor.
+    #: Errors of a run with values that make a window leave its tensor.
     refuted: list[Diagnostic] = field(default_factory=list)
-    #: Parts of the orchestration that are not followed: no kernel is proved without them.
+    #: Parts of the orchestration that cannot be followed; if there are any, no kernel is proved.
     unknown: list[Diagnostic] = field(default_factory=list)
 
     @property
@@ -91,7 +91,7 @@ def prove_program(
     for name, launches in tasks.launches.items():
         module = done.modules.get(name)
         if module is None:
-            found.unknown.append(_note(f"'{name}' is no kernel of this program", entry.loc))
+            found.unknown.append(_note(f"unknown kernel '{name}' of this program", entry.loc))
             continue
         for launch in launches:
             proof = prove(
@@ -219,7 +219,7 @@ class _Tasks:
             del self.facts[before:]
 
     def _slice(self, op: Op) -> None:
-        """The window stays in its tensor."""
+        """Check that the window stays in its tensor."""
         x = op.args["x"].type
         assert isinstance(x, TensorType)
         for d, (n, at, of) in enumerate(zip(op.args["shape"], op.args["offset"], x.shape, strict=False)):

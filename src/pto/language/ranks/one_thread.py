@@ -1,8 +1,8 @@
 """Tasks of several ranks in one thread: a task that waits for a signal is suspended until the signal arrives.
 
 `Together` is `Serial` for programs whose tasks wait for each other. A task begins when its dependencies have
-finished: tasks that share its tensors, except for windows of all ranks, which order nothing, and `deps`. It
-runs until it waits, then the next task begins. Tasks that still wait at the end are deadlocked.
+finished: its `deps`, and tasks that share its tensors (windows of all ranks do not count). The task runs
+until it waits; then the next task begins. Tasks that still wait at the end are deadlocked.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Together(Serial):
     def _test(
         self, task: LaunchedTask, x: SerialTensor, index: Sequence[int], word: str, number: int
     ) -> None:
-        """Skip a task unless an element compares, tested once its dependencies have finished."""
+        """Skip a task if a comparison of an element is false after the dependencies of the task."""
         at = x.at(index)
         if not self._manual and id(x.root) not in self._untracked:
             self._use(task, SerialTensor(x.root, x.flat, at, [1], [1]), False)
@@ -194,7 +194,9 @@ class Together(Serial):
         self.waiting.remove(task)
 
     def finish(self, wanted: set[LaunchedTask] | None = None) -> None:
-        """Finish tasks: `wanted` and their dependencies, or all. A task that still waits is deadlocked."""
+        """Finish tasks: `wanted` and their dependencies, or all. Report a task that still waits as
+        deadlocked.
+        """
         for task in list(self.waiting):
             needed = wanted is None or task in _all_before(wanted)
             if needed and not task.over and all(b.over for b in task.before):

@@ -1,9 +1,9 @@
 """Happens-before order of tasks of several ranks, and races on the bytes of their windows.
 
 A task is ordered after the tasks that it depends on, and after the earlier work of a task whose signal it has
-waited for. Within a task, a signal is sent after earlier work, and later work follows a wait (`pld.system`);
-the sanitizer `race` checks the order within a task. `recorded_order` applies the same rules to each core of a
-task.
+waited for. Within a task, a signal is ordered after earlier work, and later work is ordered after a wait
+(`pld.system`); the sanitizer `race` checks the order within a task. `recorded_order` applies the same rules
+to each core of a task.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _WRITERS, _READERS = (0, 1), (2, 3)
 
 
 class TaskClock:
-    """Work that is ordered before a task: its last part by task number, since notifications of a task end its
-    parts, and a bit for each task that is over."""
+    """Work that is ordered before a task: the last such part of each task, by task number, and a bit for each
+    task that is over. Each notification of a task ends a part of it.
+    """
 
     __slots__ = ("over", "parts")
 
@@ -195,18 +196,18 @@ class Order:
             RANKS,
             f"race between ranks: {new.task} {does} {which}, which {old.task} {did}, in either order",
             new.op.loc,
-            help="let one of them notify when it is done with it, and the other wait for that: "
+            help="let one task notify after its access, and the other task wait for that: "
             "pld.system.notify and pld.system.wait, or pld.tensor.barrier between the two",
         )
         found.notes += [
             (f"{old.task} {did} it here", old.op.loc),
-            (f"{old.task} is submitted here", old.task.place),
+            (f"{old.task} was submitted here", old.task.place),
             (f"{new.task} is submitted here", new.task.place),
         ]
         if (early := self._notice(old.task, new.task)) is not None:
             notifier, op = early
             found.notes.insert(
-                1, (f"{notifier} notifies here; no order puts the access of {old.task} before that", op.loc)
+                1, (f"{notifier} notifies here; the access of {old.task} is not ordered before that", op.loc)
             )
             found.help = (
                 "let each core notify after its own accesses, and the other rank wait for all of them, "
@@ -236,7 +237,7 @@ class _Looks(Watcher):
 
     def finished(self, event: Event) -> None:
         if event.op.row is not None and event.op.row.family == "signal":
-            return  # signals are shared by all
+            return  # all tasks may access signals
         for access in event.accesses:
             if access.space == "gm":
                 at = np.asarray(access.bytes(), np.int64)

@@ -1,8 +1,8 @@
 """Races on the windows of ranks, from the records of a run on the task runtime.
 
 The runtime records the accesses of each core to windows, and the flags, barriers and FIFO slots that order
-the cores of a task, with numbers: a core that is ordered after another one has higher numbers. From them and
-the dependencies of the tasks follows which accesses are ordered in every run. A core executes its
+the cores of a task, with numbers: a core that is ordered after another one has higher numbers. These numbers
+and the dependencies of the tasks determine which accesses are ordered in every run. A core executes its
 instructions one after another here; the sanitizer `race` checks the order of its pipes.
 """
 
@@ -102,7 +102,7 @@ def races(
 ) -> list[Diagnostic]:
     """Return a warning for each pair of operations that access a window in either order. `uses` are the
     records by number, `windows` names and arrays of the windows of all ranks, `modules` the programs of
-    kernels by number. Without all of the programs nothing is compared."""
+    kernels by number. If a program is missing, return no warnings."""
     if any(modules[k] is None for k in {use.kernel for use in uses}):
         return []
     replay = _Replay(uses, edges, windows, modules, tasks, world)

@@ -25,8 +25,9 @@ class Apart:
 
 
 def apart(function: Function) -> Apart | None:
-    """Return the parts of the ranks. Return None if there is only one, if no orchestrator waits, or if the
-    order of the parts matters."""
+    """Return the parts of the ranks. Return None if there is only one part, if no orchestrator waits, or if
+    the order of the parts affects the result.
+    """
     ops = [op for op in function.body.ops if op.name != "yield"]
     whose: dict[Op, int | None] = {}
     for op in ops:
@@ -67,7 +68,7 @@ def _rank(call: Op) -> int | None:
 
 
 def _held(op: Op) -> bool:
-    """Return True if an element is read inside a manual scope, which covers the tasks submitted there."""
+    """Return True if an element is read inside a manual scope, whose tasks must stay together."""
     holds = op.name == "region" and not (
         op.args["kind"] == "scope" and op.args.get("mode") in (None, ScopeMode.AUTO)
     )

@@ -49,7 +49,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
     outs = ([], [])
     names: list[str] = []
     types: list[Type] = []
-    cut: list[tuple[str, Any, int]] = []  # arrays with a dynamic valid region
+    cut: list[tuple[str, Any, int]] = []  # arrays whose valid region is dynamic after the branches
     for name in dict.fromkeys([*yields, *liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
         one = ends[0].get(name)
         two = ends[1].get(name)
@@ -59,8 +59,8 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
                 f.names[name] = one
             elif missing:
                 there = two if name not in ends[0] else one
-                known = isinstance(there, Value) and is_memory(there)  # memory exists after either branch
-                f.names[name] = there if known else Unbound("is set in one branch only", f.span(node))
+                known = isinstance(there, Value) and is_memory(there)  # memory exists after both branches
+                f.names[name] = there if known else Unbound("is set only in one branch", f.span(node))
             continue
         if one is POISON or two is POISON:
             f.names[name] = POISON
@@ -100,7 +100,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
 
 
 def _both_held(f: Frame, blocks: list[Block], one: object, two: object) -> tuple[Any, Any]:
-    """Load a window of a tensor whose name is a value in the other branch."""
+    """Load a window of a tensor if its name is a value in the other branch."""
     if not f.build.in_core or not (is_shaped(one) and is_shaped(two)) or is_memory(one) == is_memory(two):
         return one, two
     first, second = (held(f, b, v) if is_memory(v) else v for b, v in zip(blocks, (one, two), strict=True))

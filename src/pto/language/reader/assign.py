@@ -80,8 +80,9 @@ def _write_window(f: Frame, target: ast.Subscript, value: object) -> None:
 
 
 def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
-    """Reject an array whose valid region does not fill the window that it is assigned to, as far as that is
-    constant."""
+    """Reject an array whose valid region does not fill the window that it is assigned to; check only constant
+    extents.
+    """
     if any(index.known(n) not in (None, 1) for n in sizes[: max(0, len(sizes) - value.type.rank)]):
         fail(
             TYPE,

@@ -74,7 +74,7 @@ def read_entry(unit: ProgramReader, declared: Declared, given: list[Any]) -> Fun
             number = sum(isinstance(p.value.type, TensorType) for p in function.params) - 1
             for axis, d in enumerate(arg.shape):
                 if isinstance(d, DynVar):
-                    # the tensor and dimension that give it
+                    # by extent: the tensor and the dimension that give it
                     function.attrs["symbols"].setdefault(d.name, (number, axis))
         elif isinstance(arg, ScalarType):
             bound[name] = function.param(arg, name, IN)
@@ -114,8 +114,9 @@ def read_exactly(unit: ProgramReader, declared: list[Declared]) -> None:
 
 
 def _promised(declared: Declared, of: Function) -> Function:
-    """Return a function of an exact text with its annotated results, for callers of a body that does not show
-    them: one that is still being read, or is in Python."""
+    """Return a function of an exact text with its annotated results, for callers of a function whose body is
+    still being read, or is in Python.
+    """
     types = of.attrs["results"] = [written_type(said) for said in declared.results or ()]
     function = Function(of.name, of.kind, of.loc)
     function.params, function.returns = of.params, [Value(t) for t in types]
@@ -190,7 +191,7 @@ def _function(declared: Declared) -> Function:
     return function
 
 
-#: What only an orchestration does, and what both it and cores do.
+#: Operations only of orchestrations, and operations of orchestrations and cores.
 def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
     if not isinstance(d, DynVar):
         return d
@@ -221,7 +222,7 @@ def _read(
     symbols: dict[DynVar, Any], ranks: dict[Value, WindowRanks] | None = None,
     limits: dict[Value, int] | None = None,
 ) -> None:  # fmt: skip
-    """Read the body of a function whose parameters exist."""
+    """Read the body of a function whose parameters have been made."""
     file, node = file_of(declared.function)
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
@@ -545,7 +546,8 @@ def _specialised(
         inner[name] = function.param(
             type, name, INOUT if remote else said.direction if said is not None else IN
         )
-    function.attrs["windows"] = {name for n in ranks for name in (n, f"{n}_of_all")}  # others write them, too
+    # other ranks write these windows, too
+    function.attrs["windows"] = {name for n in ranks for name in (n, f"{n}_of_all")}
     whose = {inner[n]: r.replace(whole=inner.pop(f"{n}_of_all")) for n, r in ranks.items()}
     for n, value in enumerate(symbols.values()):
         value.name = f"n{n}"
@@ -627,7 +629,7 @@ def _param_type(value: Any, said: Annotation | None) -> Type:
 
 
 def _key(declared: Declared, name: str, value: Any) -> Any:
-    """Return the key of an argument: everything that affects how the function is read."""
+    """Return the key of an argument: all facts about it that affect the reading of the function."""
     type = _param_type(value, declared.annotations.get(name))
     if isinstance(type, TensorType):
         dims = tuple(index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.shape)

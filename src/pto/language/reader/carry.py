@@ -88,8 +88,9 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
 
 
 def _begins_empty(arg: Value, now: object) -> bool:
-    """Return True if a carried value began as empty memory of the same shape: its valid region is then that
-    of an iteration's result."""
+    """Return True if a carried value began as empty memory of the same shape; then it gets the valid region
+    of the result of an iteration.
+    """
     made = arg.begins.owner if arg.begins is not None else None
     assert isinstance(arg.owner, Block)
     if not isinstance(made, Op) or made.name not in _EMPTY or made.args.get("init_value") is not None:

@@ -76,7 +76,7 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
             help=instead_of(node.attr) or "shape, valid_shape and dtype",
         )
     if owner is f.names.get("self") and node.attr in getattr(owner, "methods", {}):
-        return owner.methods[node.attr]  # regardless of attributes of the program class
+        return owner.methods[node.attr]  # methods hide attributes of the program class
     try:
         return getattr(owner, node.attr)
     except AttributeError:
@@ -349,7 +349,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     args: list[Any] = []
     for part in node.args:
         if isinstance(part, ast.Name) and part.id not in f.names and _asks_for_memory(target):
-            continue  # memory of a name that a text need not declare
+            continue  # memory of a name that need not be declared in a text
         if isinstance(part, ast.Starred):
             args.extend(_items(f, part.value, list | tuple))
         else:
@@ -410,7 +410,7 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: Sequence[object], kwargs:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as e:
         fail(ARGUMENTS, f"{op.full_name}: {e}", f.span(node), expected=f"{op.full_name}{op.signature}")
-    anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # these check their place themselves
+    anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # these operators check their own position
     if not f.build.in_core and any(is_shaped(a) for a in bound.args) and not anywhere:
         in_core(f.build, op.full_name)
     for name, value in bound.arguments.items():

@@ -16,7 +16,7 @@ from .source import PythonFile
 
 
 class _Poison:
-    """The placeholder for a value that could not be read; its uses report nothing more."""
+    """The placeholder for a value that could not be read; no further problem is reported for its uses."""
 
     def __repr__(self) -> str:
         return "<unread>"
@@ -35,7 +35,7 @@ class Unbound:
 
 
 class Quiet(Exception):
-    """Raised for a use of a value that could not be read, which has been reported."""
+    """Raised for a use of a value that could not be read; that problem has been reported."""
 
 
 #: Problems that may depend on the arguments of a call.
@@ -57,15 +57,17 @@ class ProgramReader:
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
         self.submit: Callable[..., Any]  # reads a call by pl.submit
         self.exact: dict[Declared, Function] | None = (
-            None  # functions of a text that says all there is to say
+            None  # functions of a text in which all types are annotated
         )
         self.loops = 0  # number of loops whose jumps were rewritten
-        self.active: list[Declared] = []  # functions that are being read: none may call itself
+        self.active: list[Declared] = []  # functions that are being read; recursion is rejected
         #: Calls that led to the current function, as notes.
         self.callers: list[Callable[[], tuple[str, Span | None]]] = []
 
     def buffer_uses(self) -> list[BufferUse]:
-        """Return the uses of the buffers; empty if the reader could not have known better."""
+        """Return the uses of the buffers, for a second reading; empty if a second reading would change
+        nothing.
+        """
         found = [BufferUse(tuple(sorted(b.members)) or b.group, b.asked) for b in self.buffers]
         return found if any(len(u.devices) < self.world or u.shape is not None for u in found) else []
 

@@ -13,7 +13,7 @@ from .frame import Frame
 #: Counterparts of an index that is an array, or of a comparison of arrays.
 _GATHERED = "a loop: out[i] = x[index[i]]; pl.gather(x, dim=-1, index=i) for elements of a row"
 _COUNTED = "a loop: out[0, x[0, i]] += 1; or pl.row_sum((x == value) * 1.0)"
-BY_ARRAYS = f"pl.where(mask, a, b) selects by element; rows by number are {_GATHERED}"
+BY_ARRAYS = f"pl.where(mask, a, b) selects by element; for rows by number use {_GATHERED}"
 #: Names of other libraries, and their counterparts.
 ELSEWHERE = {
     "T": "pl.transpose(x, 0, 1), or b_trans=True of pl.matmul",

@@ -103,7 +103,7 @@ class Structured:
 
 
 def _goes_on_in_body(node: ast.stmt) -> bool:
-    """Return True if only the first branch continues: names that it alone sets stay set."""
+    """Return True if only the first branch continues. Names that only this branch sets then stay set."""
     if not isinstance(node, ast.If) or not node.orelse or Jumps(node.body).first is not None:
         return False
     return isinstance(node.orelse[-1], ast.Break | ast.Continue)

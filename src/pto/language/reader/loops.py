@@ -215,7 +215,8 @@ def _explicit(
 
 def _joined(f: Frame, op: Op, block: Block, arg: Value, init: object, now: object) -> Any:
     """Return the task that a parallel loop hands on. Its iterations do not wait for each other: each begins
-    with the loop's initial value, and a wait for the result waits for all of them."""
+    with the initial value of the loop, and a wait for the result waits for all iterations.
+    """
     if op.args.get("kind") != "parallel" or not is_task(arg.type) or f.unit.exact is not None:
         return now  # a printed program already has the operation
     substitute(block, arg, init)
@@ -373,7 +374,7 @@ def _after_loop(
     f: Frame, node: ast.For | ast.While, before: Mapping[str, object], changed: dict[str, Value],
     explicit: bool, args: list[tuple[str, object, Value | None]], yielded: Sequence[object] | None,
 ) -> None:  # fmt: skip
-    """Set the names after a loop: its results; names that it sets and does not give cannot be read."""
+    """Set the names after a loop: its results; other names that it sets cannot be read."""
     inside = dict(f.names)
     f.names.clear()
     f.names.update(before)
@@ -396,7 +397,7 @@ def _after_loop(
         elif isinstance(value, Value) and is_memory(value):
             f.names[name] = value
         elif not (explicit and name in f.names):
-            f.names[name] = Unbound("is set in the loop only", f.span(node))
+            f.names[name] = Unbound("is set only in the loop", f.span(node))
 
 
 def _fresh(
@@ -405,8 +406,9 @@ def _fresh(
     before: Mapping[str, object],
     args: list[tuple[str, object, Value | None]],
 ) -> list[tuple[str, Value]]:
-    """Return names that a loop first sets and that are read after it, with the values of the last
-    iteration."""
+    """Return names that have no value before a loop and are read after it, with their values in the last
+    iteration.
+    """
     carried = {name for name, value, _ in args if value is not None or _is_task_now(f.names.get(name))}
     found: list[tuple[str, Value]] = []
     for name in liveness.assigned(node.body):

@@ -30,7 +30,7 @@ def read_with(f: Frame, node: ast.With) -> None:
     item = node.items[0]
     region = value_of(f, item.context_expr)
     if not isinstance(region, ControlRegion):
-        got = f"pl.{region.__name__}, without a call" if callable(region) else shown(region)
+        got = f"write pl.{region.__name__} without a call" if callable(region) else shown(region)
         fail(SYNTAX, "expected a region of the language", f.span(item.context_expr), got=got,
              help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
     _read_region(f, node, region, node.body, item.optional_vars)
@@ -151,7 +151,7 @@ def _read_region(
     if not counter:
         _check_blocks(f, region, block, place)
     check_predicate(f, region.options, (v for o in block.walk() for v in o.operands()), place)
-    if core:  # signals order accesses to windows
+    if core:  # windows are not ordered by tasks, but by signals
         wholes = {r.whole for r in f.build.ranks.values()}
         taken = dict.fromkeys(v for o in block.walk() for v in o.operands() if isinstance(v.type, TensorType))
         used = [v for v in taken if v in wholes]

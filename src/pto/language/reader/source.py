@@ -108,7 +108,9 @@ def file_of(function: Callable[..., object]) -> tuple[PythonFile, ast.FunctionDe
 
 
 def surroundings(function: Callable[..., object], enclosing: Mapping[str, object]) -> Callable[[str], Any]:
-    """Return what finds a name that a function sees from where it is written; it raises KeyError."""
+    """Return a function that looks up a name as the given function sees it; it raises KeyError for unknown
+    names.
+    """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
     def find(name: str) -> Any:

@@ -41,7 +41,7 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
         return
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
-    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # the others keep their types
+    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # other values keep their types
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
         if made:
             written = written_type(said)

@@ -127,7 +127,7 @@ def _written(op: Op) -> Iterator[Value]:
 
 
 def _comes_after(task: object, writer: Op) -> bool:
-    """Return True if a wait for a task implies a wait for another; unknown cases count as True."""
+    """Return True if a task is known, or may be assumed, to start after another one has finished."""
     op = task.op if isinstance(task, Value) else None
     if op is None or op is writer or op.name not in ("call", "region", "task_dummy"):
         return isinstance(task, Value)

@@ -1,4 +1,4 @@
-"""Accumulators that must be one tile: hardware adds a product to the destination, whatever `acc_in` is.
+"""Accumulators that must be one tile: hardware adds a product to the destination and ignores `acc_in`.
 
     %c1 = pto.tmatmul.acc %c0, %a, %b     # adds to the bytes of %c1: they have to be those of %c0
 
@@ -15,7 +15,7 @@ from ..liveness import Liveness
 
 
 def accumulated(op: Operation) -> Value | None:
-    """Return the accumulator of an instruction, if hardware takes it to be the destination."""
+    """Return the accumulator of an instruction if hardware expects the destination there; else None."""
     return op.get(op.row.accumulates) if op.row is not None and op.row.accumulates else None
 
 

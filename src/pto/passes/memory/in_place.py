@@ -40,8 +40,9 @@ def merge(
 
 
 def _in_the_way(a: AllocatedStorage, b: AllocatedStorage, allowed: set[int]) -> bool:
-    """Return True if two storages need separate bytes; a callee's storages always stay clear of the
-    caller's."""
+    """Return True if two storages need separate bytes; storages of a callee always need other bytes than
+    those of the caller.
+    """
     return (
         _meet(a.spans, b.spans, allowed) or _meet(a.below, b.spans, set()) or _meet(a.spans, b.below, set())
     )
@@ -84,7 +85,7 @@ def _pairs(live: Liveness, op: Operation, step: int, isa: str) -> list[tuple[int
 
 
 def _alone(live: Liveness, value: Value) -> int:
-    """Return the one storage that a value covers, or -1."""
+    """Return the only storage that a value covers, or -1."""
     mask = live.aliases.of(value)
     if not mask or mask & (mask - 1):
         return -1

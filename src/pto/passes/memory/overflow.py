@@ -57,7 +57,7 @@ def warn_of_sharing(ctx: PassContext, plan: MemoryPlan) -> None:
             f"flags of '@{function.name}' may not order their uses",
             at=tile.value,
             severity="warning",
-            help="use --enable-insert-sync without flags of your own, or place the tiles by hand (level3)",
+            help="remove your flags and use --enable-insert-sync, or place the tiles by hand (level3)",
         )
         d.notes.append(("a flag set by hand", ctx.span(flag)))
 
@@ -70,10 +70,10 @@ def warn_of_accumulator(ctx: PassContext, op: Operation) -> None:
     ctx.report(
         op,
         "PTO-E0705",
-        f"{name} and dst have to be one tile, but %{source.name} and %{target.name} cannot share bytes",
+        f"cannot use %{source.name} as {name} of %{target.name}: the two tiles cannot share bytes",
         at=source,
         severity="warning",
-        expected=f"{name} that is not needed any more, of the type of dst",
+        expected=f"a tile for {name} that has the type of dst and is not used later",
         got=f"%{source.name}, which is used later, or has another type",
         help="accumulate into the tile itself, or copy it first; engines on the CPU follow the text",
     )
@@ -94,7 +94,7 @@ class _Overflow:
         live = space.live
         self.op = live.steps[step] if step < len(live.steps) else self.there[0].op
         self.line = self.line_of(self.op)
-        #: Bytes at the worst step: the target's own scratch, and bytes that two tiles share.
+        #: Bytes at the worst step: scratch of the target itself, and bytes that two tiles share.
         self.hidden = sum(h.size for h in space.hidden if _at(h.spans, step))
         together = sum(s.footprint for s in self.there) + self.hidden
         self.twice = 0 if live.calls else together - self.peak

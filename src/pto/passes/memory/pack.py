@@ -79,8 +79,9 @@ def load(items: Sequence[Item]) -> tuple[int, int]:
 def place(
     items: Sequence[Item], clash: Sequence[int], order: Sequence[int], capacity: int, best: bool = False
 ) -> tuple[list[int], int]:
-    """Return addresses, chosen in order, each the lowest free one (or the tightest gap), and the item that
-    did not fit, or -1."""
+    """Choose addresses in order, each the lowest free one (or the tightest gap). Return them and the item
+    that did not fit, or -1.
+    """
     found = [-1] * len(items)
     placed = 0
     for n, item in enumerate(items):

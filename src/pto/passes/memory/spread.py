@@ -29,7 +29,7 @@ _TRANSFER, _OTHER, _LOOP = 256, 128, 4
 #: Passes over all items that move each item to a better address.
 _SWEEPS = 3
 
-#: More than all waits together: the items must not share.
+#: More than all waits together, for items that must not share bytes.
 _NEVER = 1 << 40
 
 
@@ -41,7 +41,7 @@ class Waits:
     ) -> None:
         group = {used[n].bit: g for g, members in enumerate(groups) for n in members}
         mine = sum(1 << bit for bit in group)
-        #: By group: the first step and its pipe, and the last step on each pipe.
+        #: By group: the first step with its pipe, and the last step on each pipe.
         self._first: list[tuple[int, str]] = [(-1, "")] * len(groups)
         self._last: list[dict[str, int]] = [{} for _ in groups]
         self._loops: dict[int, tuple[int, int]] = {}
@@ -70,7 +70,7 @@ class Waits:
 
     def cost(self, a: int, b: int) -> int:
         if self._ranges[a] != self._ranges[b] or not self._last[a] or not self._last[b]:
-            return 1  # in different functions, or used by the other end of a FIFO
+            return 1  # the groups are in different functions, or the other end of a FIFO uses one
         if self._first[b] < self._first[a]:
             a, b = b, a
         start, end = self._first[a][0], max(self._last[b].values())

@@ -2,10 +2,10 @@
 
 If two tiles share bytes, the second one waits for the first. Sharing is tried in the order of its cost, see
 `SHARING`: none if there is room; then tiles that only computation accesses; then also tiles of transfers in
-different loops, or in none; then all tiles with disjoint lifetimes. If lifetimes leave no room, a tile may
-also be used while another one is empty between two of its values, and results may be written in place of an
-operand. The chosen plan uses the whole buffer: few tiles are placed by waits (see `spread_memory`); with many
-tiles, bytes stay unused for as many steps as there is room for.
+different loops, or in none; then all tiles with disjoint lifetimes. If there is still no room, a tile may
+also use the bytes of another one while that one is empty between two of its values, and results may be
+written in place of an operand. The chosen plan uses the whole buffer. Few tiles are placed so that waits are
+short (see `spread`). With many tiles, shared bytes stay unused for as many steps as possible.
 """
 
 from __future__ import annotations
@@ -196,7 +196,9 @@ class Planner:
         return None
 
     def load(self, items: list[Item], groups: Groups) -> tuple[int, int]:
-        """Return the most bytes in use at one step, with the live bytes of callers, and the step."""
+        """Return the largest number of bytes in use at one step, including the live bytes of callers, and
+        that step.
+        """
         if not self.live.calls:
             return load(items)
         most = (0, 0)
@@ -211,7 +213,7 @@ class Planner:
         return most
 
     def _kept(self, items: list[Item], groups: Groups) -> dict[Operation, int]:
-        """Return the most live bytes of the callers of a function while it runs."""
+        """Return the largest number of live bytes of the callers of a function while it runs."""
         live = self.live
         where: list[tuple[Operation, int, Operation]] = []  # caller, its live bytes, callee
         for step, callee in live.calls:

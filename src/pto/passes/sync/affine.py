@@ -3,7 +3,8 @@
 These forms compare addresses and window offsets: `(i + 1) * 64` and `i * 64` differ by 64 for every `i`, and
 in the next iteration of the loop over `i` by one more step.
 
-A form is the number that the engines compute, under one assumption. Integers wrap to their type:
+A form is the number that the engines compute, under one assumption about wrapping. Integers wrap to their
+type:
 
 * Constants wrap exactly, and so does a form whose range wraps as a whole.
 * A sum, product or left shift, or a cast from index to a narrower integer, is a form if no known end of its
@@ -208,7 +209,7 @@ class Forms:
         return self._symbol(op, forms, least, most)
 
     def _extreme(self, op: Operation, a: Affine, b: Affine) -> Affine | None:
-        """Return the smaller or the larger of two numbers: one of them if their ranges decide."""
+        """Return the smaller or larger of two numbers; one of them if their ranges decide."""
         if op.name.endswith("ui") and (a.range[0] < 0 or b.range[0] < 0):
             return None
         smaller = "min" in op.name
@@ -306,8 +307,9 @@ _FEW = 4
 
 
 def separate(now: Affine, front: Affine, size: int, other: int) -> bool:
-    """Return True if ranges of `size` and `other` at two forms never overlap. Try all values of a symbol that
-    has few: `i % 2` and `1 - i % 2` are disjoint, although both are 0 or 1."""
+    """Return True if ranges of `size` and `other` at two forms never overlap. If a symbol has few values, try
+    all of them: `i % 2` and `1 - i % 2` are disjoint, although both are 0 or 1.
+    """
     apart = now.plus(front, -1)
     few = next((s for s in apart.terms if s.high - s.low < _FEW), None)
     if few is None:
@@ -322,8 +324,9 @@ def separate(now: Affine, front: Affine, size: int, other: int) -> bool:
 
 
 def difference(now: Affine, front: Affine, loop: Operation | None) -> Range:
-    """Return the range of `now - front`. `front` belongs to an earlier iteration of `loop`; None: to the same
-    iteration of all loops."""
+    """Return the range of `now - front`. `front` belongs to an earlier iteration of `loop` or, if `loop` is
+    None, to the same iteration of all loops.
+    """
     if loop is None:
         if now.terms == front.terms:
             apart = now.constant - front.constant

@@ -31,7 +31,7 @@ class Box:
         self.offsets = offsets
         self.sizes = sizes
         self.scope = scope
-        #: True if it is the same window in all iterations.
+        #: True if the window is the same in all iterations.
         self.fixed = not any(o.terms for o in offsets) and not repeats(scope)
 
     def apart(self, front: Box, loop: Operation | None) -> bool:
@@ -72,7 +72,7 @@ class BytePlace:
         self.high = high
         self.count, self.chunk, self.pitch = pattern or (1, high - low, 0)
         self.box = box
-        self.exact = exact  # False: upper bound
+        self.exact = exact  # False if the place is an upper bound
         self.key = (
             space, root, low, high, pattern,
             (box.frame, tuple(o.key for o in box.offsets), box.sizes) if box is not None else None,

@@ -24,8 +24,8 @@ _MOST_WORK = 4000
 class Repeat:
     """Analyses the body of a loop twice and places flags for the second pass.
 
-    Flags count where they were needed, not where they were moved to. The second pass has two states at once:
-    without and with the flags for tiles in UB or L1.
+    Flags take effect where they were needed, and not where they were moved to. The second pass has two states
+    at the same time: without and with the flags for tiles in UB or L1.
     """
 
     def __init__(self, program: CoreProgram, hazards: Hazards, flags: Flags, loop: Step, body: Seq) -> None:
@@ -119,7 +119,7 @@ class Repeat:
             self._after[step.number] = ways[0].token(pipe)
         for flag in step.sets:
             assert isinstance(flag, Flag)
-            # in the next iteration of its loop, a wait finds the flag of this one
+            # in the next iteration of its loop, a wait gets the flag of this iteration
             key = flag if flag.loop is None else (flag, flag.loop)
             for know in ways:
                 know.flags[key] = know.token(flag.src)
@@ -164,7 +164,7 @@ class Repeat:
         src, dst = self._pipe[front.number], self._pipe[step.number]
         loop: Step | None = self.loop
         if set_at.at < wait_at.at:
-            # the flag would be set again before its wait: wait before the next set, or take the set of this
+            # the flag would be set again before its wait, so wait before the next set, or use the set of this
             # iteration
             if set_at is front:
                 wait_at = step = front
@@ -194,7 +194,7 @@ class Repeat:
 
 
 def _iterated(know: Know, loop: Step) -> None:
-    """Make flags set in an iteration available to the next, and after the loop."""
+    """Make flags that an iteration sets available in the next iteration and after the loop."""
     for key in [k for k in know.flags if isinstance(k, tuple) and k[1] is loop]:
         know.flags[key[0]] = know.flags.pop(key)
 

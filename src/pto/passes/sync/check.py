@@ -6,8 +6,8 @@ checks hazards within an iteration. For hazards between iterations every loop bo
 with earlier iterations are covered, too: an instruction that is known to be complete implies the earlier ones
 of its pipe, and completed instructions stay completed.
 
-The check also finds the barriers of a pipe that are needed: a barrier counts once a hazard needs it, and then
-the last barrier before the hazard.
+The check also finds the barriers of a pipe that are needed: a barrier counts only if a hazard needs it, and
+for a hazard the last barrier before it counts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ class Unbalanced(Exception):
 
 class Lazy(Know):
     """The state of pipes, with barriers applied on demand. For each pipe that overlaps its own instructions:
-    the instructions that may be unfinished with all barriers applied, and the barriers that would complete
-    the others."""
+    the instructions that may be unfinished after all barriers, and the barriers that would complete the other
+    instructions.
+    """
 
     __slots__ = ("before", "left", "pending")
 
@@ -70,7 +71,7 @@ class Lazy(Know):
 
     def join(self, other: Know) -> None:
         assert isinstance(other, Lazy)
-        # on a branch that does not change a flag, the flag has its state from before the branch
+        # a flag that a branch does not change keeps its state from before the branch
         for flag in self.flags.keys() ^ other.flags.keys():
             self.flags.setdefault(flag, self.before)
             other.flags.setdefault(flag, self.before)

@@ -32,7 +32,7 @@ class FlagEmitter:
         steps = self.program.root.steps
         if not steps:
             return
-        # in the order of their waits, as for ids
+        # in the order of their waits, as for the choice of ids
         for flag in sorted((f for f in self.flags if f.loop is not None), key=lambda f: f.wait_at.begin):
             self._primes.setdefault(flag.prime_at, []).append(flag)
         for flag in self._primes.get(None, ()):

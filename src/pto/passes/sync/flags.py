@@ -43,7 +43,7 @@ class Wait:
 
 
 class Barrier:
-    """A barrier of a pipe, or of all (-1). `served` is the instruction that needs it."""
+    """A barrier of a pipe, or of all (-1). `served` is the instruction that needs the barrier."""
 
     __slots__ = ("pipe", "served")
 

@@ -24,7 +24,7 @@ _MEMORY = (TileBufType, ConvTileType, ViewType, MemRefType, PtrType)
 class PlaceAccess(NamedTuple):
     place: BytePlace
     write: bool
-    #: Whether it has to follow earlier conflicts, and whether later conflicts have to follow it.
+    #: True if an instruction has to follow earlier conflicts; True if later conflicts have to follow it.
     follows: bool = True
     leads: bool = True
 
@@ -118,7 +118,7 @@ class Hazards:
         index: Value | None = None
 
         op = step.op
-        if op.regions:  # a vecscope
+        if op.regions:  # accesses inside a vecscope
             for inner in op.walk():
                 if inner.row is not None and inner.row.effect == "memory":
                     for declared, value in inner.named():
@@ -153,7 +153,8 @@ class Hazards:
 
     def _fifo(self, step: Step, add: object) -> None:
         """Add the accesses of a FIFO instruction. A FIFO never overwrites a slot before it is freed: a pop
-        waits for readers of earlier entries only if it copies, and a free waits for all readers."""
+        waits for readers of earlier entries only if it copies its slot, and a free waits for all readers.
+        """
         op = step.op
         assert callable(add) and op.row is not None
         if op.row.fifo == "pop":

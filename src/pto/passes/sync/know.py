@@ -63,7 +63,9 @@ class Know:
         return token[0] | self.issued >> token[1] << token[1]
 
     def acquire(self, pipe: int, missing: int) -> None:
-        """Mark all but `missing` as complete for the pipe; a stalled scalar unit stalls all issue."""
+        """Mark all but `missing` as complete for the pipe; a wait of the scalar unit delays all later
+        instructions.
+        """
         for n in range(len(self.unknown)) if pipe == self.scalar else (pipe,):
             self.settle(n, self.of(n) & missing)
 
@@ -88,7 +90,7 @@ class Know:
     # -- paths -----------------------------------------------------------------------------------------
 
     def join(self, other: Know) -> None:
-        """Join another path: an instruction is unfinished if it is so on one of the paths."""
+        """Join another path: an instruction is unfinished if it is unfinished on one of the paths."""
         self.now = max(self.now, other.now)
         issued = self.issued | other.issued
         for n in range(len(self.unknown)):
@@ -110,7 +112,7 @@ class Know:
         self.issued, self.now = total.issued, total.now
 
     def next_iteration(self) -> None:
-        """Start the next iteration: from here on only instructions issued so far count."""
+        """Start the next iteration: from here on, only instructions that have been issued before count."""
         for n in range(len(self.unknown)):
             self.settle(n, self.of(n))
         self.flags = {flag: (self.missing(token), 0) for flag, token in self.flags.items()}

@@ -96,7 +96,7 @@ class CoreProgram:
         self._working = working  # functions that use pipes
         self._numbers: dict[str, int] = {}
         self.root = Seq(None)
-        self.elements = 0  # as PTOAS counts them
+        self.elements = 0  # number of elements, as PTOAS counts them
         #: Stands for the pipes of called functions: only barriers of all pipes complete their instructions.
         self.outside = -1
         region = function.regions[0]
@@ -260,7 +260,7 @@ class CoreProgram:
         assert op.row is not None
         if op.row.fifo == "free":
             return free_pipe(op, self.profile, self.core)
-        if op.row.fifo == "push" and on_view(op):  # commits writes of the core's pipe to the FIFO
+        if op.row.fifo == "push" and on_view(op):  # publishes the writes of the core's pipe to the FIFO
             return "FIX" if self.core == "cube" else "MTE3"
         return pipe_of(op, self.profile)
 

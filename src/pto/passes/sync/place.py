@@ -153,7 +153,7 @@ class Placement:
         set_at, wait_at = lifted(front, step)
         src, dst = self._pipe[front.number], self._pipe[step.number]
         token = self._after[front.number] if set_at is front else self._ends[set_at].token(src)
-        # of two flags before the same step, the one set later implies more
+        # if two flags are waited for before the same step, the flag that is set later orders more
         old = standing(wait_at, src, dst)
         if old is not None and old.set_at.at >= set_at.at:
             self.flags.connect(old, None, step)

@@ -113,7 +113,7 @@ class Places:
         return self._anywhere(type)
 
     def _joined(self, value: Value, sources: list[Value]) -> tuple[BytePlace, ...]:
-        """Return all places that may reach a value, through all operations that pass them on."""
+        """Return all places that may reach a value, through all operations that hand them on."""
         found: dict[BytePlace, None] = {}
         seen = {value, *sources}
         todo = list(sources)
@@ -337,7 +337,7 @@ def _given(value: Value) -> bool:
 
 
 def _sources(value: Value) -> list[Value]:
-    """Return the candidates of a value that a loop, branch or selection passes on."""
+    """Return the candidates for a value that a loop, branch or selection hands on."""
     op, index = value.op, value.index
     if op is not None:
         if op.name == "arith.select":

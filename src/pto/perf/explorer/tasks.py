@@ -44,7 +44,7 @@ _LIMITS = {
 
 _OF_THE_HOST = "Times were measured on the host that ran the virtual cores; cores waited for its processors."
 #: Waits before and after a task.
-_WAITS = ("dispatched, not started", "ended, not seen yet")
+_WAITS = ("dispatched, not started", "ended, but not seen yet")
 #: Fields of a task that its card shows.
 _ABOUT = ("thread", "scheduler", "scope", "cluster", "block", "site")
 _PHASE_COLOURS = {
@@ -204,7 +204,7 @@ class _Page:
 
     @property
     def _ends(self) -> Array:
-        """Times at which tasks ended; a task that has not ended is drawn up to the end of the run."""
+        """Times at which tasks ended. A task that has not ended is drawn up to the end of the run."""
         import numpy as np
 
         t = self.records.tasks

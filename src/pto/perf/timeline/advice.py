@@ -50,7 +50,7 @@ class _Candidate(NamedTuple):
     text: str
     lines: tuple[int, ...]
     worth: float  # cycles of waiting at the instruction
-    orders: bool  # True if it must not remove any order, because it adds no memory
+    orders: bool  # True if the change must not remove any order, because it adds no memory
     change: Callable[[Trace], Trace]
     file: str = ""
 
@@ -115,7 +115,7 @@ def _waited(timeline: Measures) -> dict[int, float]:
 
 
 class _Streams:
-    """Events of every core and of every pipe, in order."""
+    """The events of each core, and of each pipe, in order."""
 
     def __init__(self, trace: Trace) -> None:
         self.cores: dict[int, list[int]] = defaultdict(list)

@@ -81,8 +81,9 @@ class Columns:
 
     @cached_property
     def _streams(self) -> tuple[Array, Array, Array]:
-        """Work by pipe of a core, in order; for each event, the time when all previous events of its pipe
-        were done (-1 for the first); and a mask of first events."""
+        """Return the work by pipe of a core, in order; for each event, the time when all previous events of
+        its pipe were done (-1 for the first event); and a mask of first events.
+        """
         at = np.flatnonzero(self.work)
         at = at[np.argsort(self.lane[at], kind="stable")]
         lanes = self.lane[at]
@@ -97,8 +98,9 @@ class Columns:
 
     @cached_property
     def busy(self) -> tuple[Array, Array, Array]:
-        """By pipe of a core with work: its lane, busy cycles, instructions. The start-up of an instruction
-        may overlap the end of another."""
+        """Return the lane, busy cycles and number of instructions of each pipe with work. The start-up of an
+        instruction may overlap the end of another.
+        """
         at, before, _ = self._streams
         spent = np.maximum(0.0, self.done[at] - np.maximum(self.start[at], before))
         lanes, index, count = np.unique(self.lane[at], return_inverse=True, return_counts=True)
@@ -183,6 +185,6 @@ class Columns:
         waiting, place = waiting[inside], place[inside]
         same = self.lane[at[place]] == self.lane[waiting]
         waiting, place = waiting[same], place[same]
-        order = np.lexsort((waiting, self.free[waiting], place))  # the latest is last
+        order = np.lexsort((waiting, self.free[waiting], place))  # the latest event is last
         found[place[order]] = waiting[order]
         return found

@@ -36,8 +36,8 @@ class Stall(NamedTuple):
     pipe: str
     site: TraceSite  # the waiting instruction
     of: TraceSite | None  # the instruction that it waited for
-    cycles: float  # of all cores
-    worst: float  # of one core
+    cycles: float  # cycles of all cores
+    worst: float  # largest cycles of one core
     times: int
 
 
@@ -263,7 +263,9 @@ class Measures:
         return list(zip(event, low, high, [REASONS[w] for w in why], of, strict=True))
 
     def stalls(self) -> list[Stall]:
-        """Return idle time of pipes between their first and last event, the longest of one core first."""
+        """Return the idle times of pipes between their first and last event; the longest time of one core
+        comes first.
+        """
         trace, g, columns = self.trace, self.columns.gaps, self.columns
         givers = np.where(g.of >= 0, columns.site[np.maximum(g.of, 0)], -1)
         kinds = np.stack([g.why.astype(np.int64), columns.pipe[g.event], columns.site[g.event], givers])
@@ -298,7 +300,7 @@ class Measures:
     def causes_of(self, cores: Iterable[int]) -> dict[str, float]:
         """Return idle cycles of the pipes of some cores by root cause. If a pipe waits for a flag of an idle
         pipe, the cause is the wait of that pipe. So flags between pipes do not hide a full FIFO at the start
-        of the chain. A flag is the cause if its pipe is working."""
+        of the chain. A flag itself is the cause if the pipe that sets it is working."""
         trace, wanted = self.trace, set(cores)
         found: dict[str, float] = defaultdict(float)
         for e, low, high, reason, of in self.gaps:

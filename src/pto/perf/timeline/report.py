@@ -51,7 +51,7 @@ def reason(stall: Stall) -> str:
         sim.CROSS: f"cross-core: signal{of}",
         sim.GRID: "grid barrier",
         sim.BANDWIDTH: "bandwidth of global memory",
-        sim.ISSUE: "issue: the scalar unit",
+        sim.ISSUE: "issue: the scalar unit has not issued it yet",
         sim.QUEUE: "issue: the queue of the pipe is full",
         sim.ORDER: "the previous instruction: no flag orders the pipes",
         sim.UNIT: f"unit flag{of}",

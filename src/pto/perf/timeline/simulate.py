@@ -26,7 +26,7 @@ PIPE, ISSUE, QUEUE, FLAG, TOKEN, BARRIER_, EMPTY, FULL, CROSS, GRID, LAUNCH, BLO
     "pipe", "issue", "queue", "flag", "token", "barrier", "FIFO empty", "FIFO full", "cross-core",
     "grid barrier", "launch", "block", "unit flag", "order", "transfer",
 )  # fmt: skip
-#: A reason to take longer, not to start later.
+#: A reason why an event takes longer, not why it starts later.
 BANDWIDTH = "bandwidth"
 
 #: Kind of wait, with the names of `engine/watch.py` -> reason.
@@ -73,7 +73,7 @@ class _SimulatedCore:
         self.time = 0.0  # time of the scalar unit
         self.turned = -1  # the last event that the scalar unit waited for
         self.undone = 0
-        self.last_done, self.last_event = 0.0, -1  # latest completion so far
+        self.last_done, self.last_event = 0.0, -1  # latest completion so far, and its event
         self.blocked = False  # True if the scalar unit waits
         self.pipes: dict[int, _Pipe] = {}
 

@@ -64,7 +64,9 @@ def _onto(i: Instr) -> bool:
 
 
 def _left(i: Instr, lhs: Pointer, m: int, k: int) -> matrix.Matrix:
-    """Return the left operand; a single row is a vector of consecutive elements, unless `disable_gemv`."""
+    """Return the left operand; a single row is a vector of consecutive elements, unless `disable_gemv` is
+    set.
+    """
     if m == 1 and not i.attr("disable_gemv"):
         return matrix.plain(lhs, k, 1)
     return matrix.left(i, lhs, m, k)

@@ -193,8 +193,9 @@ def mte_l1_l0b(i: Instr) -> None:
 
 def _squares(i: Instr, source: Pointer, rows: int, cols: int) -> Shape:
     """Return the size that the hardware transposes. On A5 it consists of whole squares, so an operand of
-    narrow elements has further lines, in L1 and in its buffer. A product that counts fewer fractals of lines
-    reads them instead of the next elements of k."""
+    narrow elements has additional lines, in L1 and in its buffer. A product that counts fewer fractals of
+    lines reads these additional lines instead of the next elements of k.
+    """
     if i.isa == "a2a3":
         return rows, cols
     square = max(matrix.M0, matrix.block(source.dtype))

@@ -36,7 +36,7 @@ def issue(core: Core, i: Instr, execute: Any) -> None:
 
 
 def phased(op: Operation) -> bool:
-    """Return whether an instruction on tiles passes its accumulator on by unit flags."""
+    """Return whether an instruction on tiles hands over its accumulator by unit flags."""
     names = [n for n in ("phase", "stPhase") if op.row is not None and n in op.row.attr_index]
     return any(op.attr(n) is not None and str(op.attr(n)) != "unspecified" for n in names)
 

@@ -133,7 +133,9 @@ def _odd(x: Array) -> Array:
 
 
 def _low_bits(x: Array, rounding: str, bits: int) -> Array:
-    """Round numbers to integral ones, modulo 2**bits. NaN and -inf give 0, +inf gives all ones."""
+    """Round numbers to integral ones, modulo 2**bits. NaN and -inf give 0; +inf gives a number with all bits
+    set.
+    """
     if x.dtype == np.float32 and bits <= 32:
         # numbers outside i64 become its least number; the low 32 bits of such a large f32 are 0, too
         found = elements.encode("i64", x, rounding)

@@ -135,7 +135,7 @@ def put_raw(i: Instr, name: str, codes: Array, on: Array | None = None) -> None:
 
 
 def put_image(i: Instr, mask: str, found: Array, size: int = 0) -> None:
-    """Write the 256 bits of a result mask, which was made for elements of `size` bytes."""
+    """Write the 256 bits of a result mask for elements of `size` bytes."""
     i.args[mask].granule = size
     found = found.astype(np.uint8, copy=False)
     if i.port.plain:

@@ -47,7 +47,7 @@ class PointerGrid(Pointer):
 
 class Mode(NamedTuple):
     """Items of `width` bytes on a grid, at a multiple of `align` bytes. A load widens every item to `slot`
-    bytes, and the rest of the register becomes 0; a store takes items out of lanes of `slot` bytes."""
+    bytes, and the rest of the register becomes 0; a store takes each item from a lane of `slot` bytes."""
 
     width: int
     rows: int
@@ -144,7 +144,7 @@ def inside(i: Instr, at: Pointer) -> None:
 
 
 def legal(i: Instr, at: Pointer, align: int) -> None:
-    """Stop if an effective address is not legal, even if all lanes are off."""
+    """Stop if an effective address is illegal. The address is checked even if all lanes are off."""
     aligned(i, at, align)
     inside(i, at)
 

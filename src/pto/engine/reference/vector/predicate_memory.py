@@ -1,8 +1,8 @@
 """Loads and stores of masks: the 256 bits of a mask as 32 bytes, least significant bit first.
 
 US reads half as many bits and doubles each, DS reads twice as many and drops every other one, PK writes every
-other one. Both semantics use these bytes, because the modes cannot be executed as the manual describes them.
-Only an unaligned stream of masks has one bit per lane.
+other one. Both presets of `semantics` use these bytes, because the modes cannot be executed as the manual
+describes them. Only an unaligned stream of masks has one bit per lane.
 """
 
 from __future__ import annotations
