@@ -232,7 +232,7 @@ MALFORMED: dict[str, tuple[str, str]] = {
     "arith.constant": ("", "results"), "cf.br": ("", "successors"), "func.call": ("", "callee"),
     "pto.section.cube": ("", "1 regions"), "func.func": ("", "1 regions"), "pto.tadd": ("", "operands"),
     "scf.index_switch": ("", "operands"), "affine.apply": ("", "results"), "memref.subview": ("", "operands"),
-    "cf.cond_br": ("{ptobc.successors = array<i64: 9, 9>}", "bad branch targets"),
+    "cf.cond_br": ("{ptobc.successors = array<i64: 9, 9>}", "invalid branch targets"),
     "pto.barrier": ("{pipe = 3}", "cannot be 3"), "scf.execute_region": ("", "regions"),
     "scf.yield": ("{operandSegmentSizes = array<i32: 1>}", "into groups"),
     "pto.tsync": ("{operandSegmentSizes = array<i32: -1>}", "into groups"),

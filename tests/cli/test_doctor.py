@@ -79,7 +79,7 @@ def test_the_engine_runs_a_kernel() -> None:
 
 def test_the_engine_does_without_the_native_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pto.engine.elements._native", None)
-    assert doctor._engine(REFERENCE)().endswith("in Python, which is slower: no native module")
+    assert doctor._engine(REFERENCE)().endswith("in Python, which is slower: missing native module")
 
 
 def test_a_native_module_without_an_element_type(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -451,7 +451,7 @@ def test_launches_that_cannot_be(tool_folder: Path) -> None:
 
         def check(arguments: dict[str, Any], why: str) -> None:
             assert why in c.refused("launch", arguments)
-            assert "no program is launched" in c.refused("stepIn", {})
+            assert "no program has been launched" in c.refused("stepIn", {})
 
         each(check, [
             ({}, "expected the path of a kernel in 'program'"), ({"program": "none.pto"}, "PTO-E0001"),
@@ -504,11 +504,11 @@ def test_bytes_that_are_no_messages() -> None:
         assert bool(rest) == goes_on
 
     each(check, [
-        (framed(b"{nonsense"), "no JSON", True), (framed(b"[1]"), "no object but list", True),
+        (framed(b"{nonsense"), "as JSON", True), (framed(b"[1]"), "JSON object, got list", True),
         (b"Content-Length: x\r\n\r\n", "without a length", True), (b"Other: 1\r\n\r\n", "without Content-Length", True),
-        (b"Content-Length: 99999999999\r\n\r\n", "are the most", False), (framed(b"\xff\xfe"), "no JSON", True),
-        (framed(b"[" * 100000), "no JSON", True), (framed(asked(1, "frobnicate")), "unknown request", True),
-        (framed(asked(1, 3)), "a number and a command", True), (framed(asked(1, "threads", [1])), "to be an object", True),
+        (b"Content-Length: 99999999999\r\n\r\n", "are the most", False), (framed(b"\xff\xfe"), "as JSON", True),
+        (framed(b"[" * 100000), "as JSON", True), (framed(asked(1, "frobnicate")), "unknown request", True),
+        (framed(asked(1, 3)), "a number and a command", True), (framed(asked(1, "threads", [1])), "expected an object", True),
         (framed(asked(1, "setBreakpoints", {"source": {"path": "x"}, "breakpoints": [3]})), "with a line", True),
         (b"x" * 20000 + b"\r\n", "headers of more", False),
     ])  # fmt: skip

@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said() -> None:
             Expression(text).compute(read)
 
     each(check, [
-        ("", "empty"), ("1 +", "the end"), ("(1", "expected '\\)'"), ("1 2", "nothing more"), ("#", "no meaning"),
+        ("", "empty"), ("1 +", "the end"), ("(1", "expected '\\)'"), ("1 2", "after the expression"), ("#", "cannot use"),
         ("%t[", "an index"), ("%t[1.5]", "whole number"), ("%t[1", "expected '\\]'"), ("1 / 0", "by zero"),
         ("1 % 0", "by zero"), ("%none", "no %none"), ("and", "a name or a number"),
         ("(" * (DEEPEST + 1) + "1", "nested"), ("1" * (LONGEST + 1), "characters"),

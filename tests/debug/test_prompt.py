@@ -191,7 +191,7 @@ def test_what_is_wrong_with_options(folder: Path, capsys: pytest.CaptureFixture[
         assert why in capsys.readouterr().err
 
     each(check, [
-        (["--break", "99"], "error[PTO-E2016]: no operation at line 99 of loop.pto or behind it"),
+        (["--break", "99"], "error[PTO-E2016]: no operation at line 99 of loop.pto or after it"),
         (["--watch", "%t +"], "error[PTO-E2016]: watch '%t +'"),
         (["--command-file", "none"], "error[PTO-E0001]: cannot read 'none'"),
         (["--break", "4", "--engine", "native"], "error[PTO-E2403]: engine native has no --debug"),

@@ -104,7 +104,7 @@ def test_a_rank_that_is_stopped_or_late(program: str) -> None:
     done = ranks(2, "--timeout", "2", program, "--", "late")
     assert done.returncode == 1
     assert (
-        "not done after 2 s: rank 0 waits for the others at a barrier of the host, rank 1 was at work"
+        "not finished after 2 s: rank 0 waits for the others at a barrier of the host, rank 1 was at work"
         in done.stderr
     )
 

@@ -208,7 +208,7 @@ def test_what_is_refused(capsys: Any) -> None:
         ("PTO-E3003", "three rows"),
         ("PTO-E3001", "unsupported jump in pl.unroll"),
         ("PTO-E3001", "unsupported jump in pl.parallel"),
-        ("PTO-E3002", "cannot read 'z': it is set in one branch only"),
+        ("PTO-E3002", "cannot read 'z': it is set only in one branch"),
     ]
     assert capsys.readouterr().out.rpartition(": rows")[2] == " 24 a: Tensor[[24, 64], FP32]\n"
 

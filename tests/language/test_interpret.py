@@ -313,5 +313,5 @@ def test_problems_are_those_of_reading() -> None:
         assert told[0] == told[1]
         if hasattr(kernel.declared.function.__code__, "co_positions"):  # else lines are all that is known
             assert str(read.value) == str(executed.value)
-    with pytest.raises(TypeError, match=r"decorate it with @pl\.jit"):
+    with pytest.raises(TypeError, match=r"decorate the function with @pl\.jit"):
         pl.add(a, a)

@@ -354,7 +354,7 @@ def test_e3005_shapes_that_do_not_broadcast() -> None:
 
     stack = np.zeros((2, 16, 64), np.float32)
     assert told(leading, stack, stack[0], stack) == [
-        ("PTO-E3005", "x + bias", "use a loop over the first one: x[i]")
+        ("PTO-E3005", "x + bias", "use a loop over the first dimension: x[i]")
     ]
 
 
@@ -423,7 +423,7 @@ def test_e3007_calls() -> None:
         k(X)
     for call in (again, again.run, again.interpret, again.lower):
         with pytest.raises(
-            pto.DiagnosticError, match=r"cannot call again from Python: @pl.jit.inline is inlined"
+            pto.DiagnosticError, match=r"cannot call again from Python: a function with @pl.jit.inline exists only in its callers"
         ):
             call(X)
     with pytest.raises(TypeError, match="got JitFunction; call it, or its `run`"):
@@ -454,7 +454,7 @@ def test_e3007_calls() -> None:
         ((X, X[:5]), "got: 64 in 'x' and 5 in 'out'"),
         ((X[:, :5], X), r"expected: \[N, 64\]\n  got: \[64, 5\]"),
         ((X.astype(np.float64), X), r"help: x.astype\(numpy.float32\)"),
-        ((X, X.astype(np.float16)), "help: make it one of numpy.float32: it is written in place"),
+        ((X, X.astype(np.float16)), "help: make an array of numpy.float32: the call writes into it"),
         ((X[0], X), r"expected: \[N, 64\]\n  got: \[64\]"),
         ((X[::2], X[::2]), r"expected contiguous memory for 'x'\n  help: numpy.ascontiguousarray\(x\)"),
         ((X[:32].copy(), X[::2]), r"expected contiguous memory for 'out'\n  help: .*; out\[...\] = c"),
@@ -850,7 +850,7 @@ def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None
     assert found_in(decides, X, X.copy()) == [("PTO-E2203", 4)]
     result = half.run(X, X.copy(), sanitize="all")
     assert "tload reads element (0, 32) of %t, which no task has written before" in str(result)
-    assert "in the task that is submitted here" in str(result)
+    assert "in the task that was submitted here" in str(result)
 
 
 def test_later_stages_speak_the_language() -> None:
@@ -866,7 +866,7 @@ def test_later_stages_speak_the_language() -> None:
         with pl.at():
             out[:] = pl.full([1024, 64], pl.FP32, 0.0)[0:64, :] + x
 
-    assert told(narrow, X, X.astype(np.float16))[0][2].endswith("do not convert: pl.cast(x, dtype) does")
+    assert told(narrow, X, X.astype(np.float16))[0][2].endswith("loads and stores do not convert")
     assert {h for c, _, h in told(large) if c == "SA-0352"} == {
         "work on parts: for r in pl.range(0, x.shape[0], 16), with x[r : r + 16]"
     }
@@ -973,7 +973,7 @@ def test_tracebacks_are_short() -> None:
 
 
 def test_outside_of_a_program() -> None:
-    with pytest.raises(TypeError, match=r"pl.add belongs in a function"):
+    with pytest.raises(TypeError, match=r"cannot use pl.add outside of a function"):
         pl.add(X, X)
 
 

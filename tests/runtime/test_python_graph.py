@@ -135,7 +135,7 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
 
     runtime.run(build, runtime="host_build_graph")
     assert np.array_equal(out[1], -10 * X) and not out[::2].any()
-    message = "expected a contiguous array for parameter 0 of kernel twice: a task gets its address only"
+    message = "expected a contiguous array for parameter 0 of kernel twice: a task gets only its address"
     assert _refused(lambda rt: rt.add_task(times, np.zeros(128, np.float32)[::2], out[0], 1)) == message
 
 

@@ -50,7 +50,7 @@ def test_a_race_names_task_kernel_and_line(folder: Path, capsys: pytest.CaptureF
         said = rf"{at.name}/.*/mul\.cpp:\d+:5: error\[PTO-E2201\]: TADD: .*PIPE_V.* in task \d+ \(mul\)"
         assert re.search(said, shown), shown
         calls = r"dag\.cpp:17 in binary, called at \S*dag\.cpp:\d+ in aicpu_orchestration_entry"
-        assert re.search(rf"note: task \d+ is submitted at \S*{calls}", shown), shown
+        assert re.search(rf"note: task \d+ was submitted at \S*{calls}", shown), shown
         at.rename(moved)
 
 

@@ -331,7 +331,7 @@ def test_wrong_uses(folder: Path) -> None:
         pto.kernel(str(folder / "missing.so"))
     with pytest.raises(ValueError, match="engine 'cpp', 'traced' only"):
         pto.kernel(two, "first", engine="reference")
-    with pytest.raises(TypeError, match=r"kernel takes a module, a program as a path or text, .* got int"):
+    with pytest.raises(TypeError, match=r"expected a module, a program as a path or text, .* got int"):
         pto.kernel(1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="checked=True is for engine 'cpp'"):
         pto.kernel(pto.parse("func.func @k() { return }"), checked=True)

@@ -473,8 +473,8 @@ def test_numbers_without_a_spelling_are_refused_when_they_are_known() -> None:
     k = kernel(parse(_NUMBERS), engine="cpp")
     assert not k.run(16, 32, 16).diagnostics
     for at, bad, what in (
-        (0, 8, "where 'm_start' is no multiple of 16"),
-        (2, 12, "where 'len_burst' and 'src_gap' are no whole blocks of 8"),
+        (0, 8, "where 'm_start' is not a multiple of 16"),
+        (2, 12, "where 'len_burst' and 'src_gap' are not multiples of 8"),
     ):
         numbers = [16, 32, 16]
         numbers[at] = bad
