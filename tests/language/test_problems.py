@@ -423,7 +423,8 @@ def test_e3007_calls() -> None:
         k(X)
     for call in (again, again.run, again.interpret, again.lower):
         with pytest.raises(
-            pto.DiagnosticError, match=r"cannot call again from Python: a function with @pl.jit.inline exists only in its callers"
+            pto.DiagnosticError,
+            match=r"cannot call again from Python: a function with @pl.jit.inline exists only in its callers",
         ):
             call(X)
     with pytest.raises(TypeError, match="got JitFunction; call it, or its `run`"):
