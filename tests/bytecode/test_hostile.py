@@ -259,7 +259,7 @@ def test_e1214_constant_of_another_type() -> None:
 
 def test_e1214_function_of_another_type() -> None:
     data = make(blocks=b"\x01\x01\x02\x01" + RETURN, types=b"\0\1\2", type_count=1, strings=("i32",))
-    refused(data, "PTO-E1214", "not those of")
+    refused(data, "PTO-E1214", "differ from those of")
 
 
 def test_e1215_long_texts_named_often() -> None:

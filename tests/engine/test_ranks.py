@@ -84,7 +84,7 @@ def test_windows_lie_at_the_same_place_of_every_rank() -> None:
     [
         (lambda: pto.ranks(0), "1 to 64 ranks"),
         (lambda: pto.ranks(65), "1 to 64 ranks"),
-        (lambda: pto.ranks(2, window_bytes=4096).window((64, 64)), "ask for more with window_bytes"),
+        (lambda: pto.ranks(2, window_bytes=4096).window((64, 64)), "pass a larger window_bytes"),
         (lambda: pto.ranks(2).window(4, "f33"), "unknown element type 'f33'"),
         (lambda: pto.ranks(2).run(None, [[1]]), "expected arguments for 2 ranks, got them for 1"),  # type: ignore[arg-type]
     ],

@@ -125,7 +125,7 @@ def test_python() -> None:
     with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp', 'traced' only"):
         pto.kernel("k.cpp", engine="twin")
     with pytest.raises(
-        ValueError, match="unknown engine 'other'; one of native, reference, cpp, traced, twin"
+        ValueError, match="unknown engine 'other'; expected one of native, reference, cpp, traced, twin"
     ):
         pto.kernel(pto.parse(PUT), engine="other")
 

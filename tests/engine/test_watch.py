@@ -156,7 +156,7 @@ def test_who_wants_only_some_events_is_told_of_those() -> None:
     barriers = Barriers()
     assert pto.kernel(pto.parse(text), engine="reference").run(watchers=[barriers], sanitize="all").ok
     assert barriers.seen == [BARRIER] * 2
-    with pytest.raises(ValueError, match=r"watchers takes objects of pto\.Watcher"):
+    with pytest.raises(ValueError, match=r"expected objects of pto\.Watcher"):
         pto.kernel(pto.parse(text), engine="reference").run(watchers=[print])
 
 

@@ -895,7 +895,7 @@ def test_later_stages_speak_the_language() -> None:
     for function, rows, sanitize, code, help in (
         (undefined, 64, "all", "PTO-E2203", "write 't' before it is read, for example by pl.load or pl.full"),
         (undefined, 64, "all", "PTO-E2203", "pl.fillpad(x, pl.PadValue.zero)"),
-        (windowed, 40, "all", "PTO-E2204", "load no more, valid_shape="),
+        (windowed, 40, "all", "PTO-E2204", "load no more: valid_shape="),
         (ragged, 40, "all", "PTO-E2101", "pl.load(.., valid_shape=["),
         (ragged, 40, "", "PTO-E2101", "pl.load(.., valid_shape=["),
     ):

@@ -79,7 +79,7 @@ def test_e2407_names_that_are_no_symbols(tmp_path: Path, capsys: pytest.CaptureF
     for name in ("a.b", "a$b"):
         source.write_text(PROGRAM.replace("@k", f"@{name}"))
         assert ptoas.main([str(source), "-o", str(tmp_path / "k.so")]) == 1
-        assert f"error[PTO-E2407]: kernel '@{name}' cannot be a symbol" in capsys.readouterr().err
+        assert f"error[PTO-E2407]: kernel '@{name}' cannot become a symbol" in capsys.readouterr().err
 
 
 def test_files_that_are_no_objects_of_this_machine(

@@ -154,8 +154,8 @@ class World:
         size = int(np.prod(dims, dtype=object)) * array_of(found.name).itemsize
         if made.offset + size > self.stride:
             raise ValueError(
-                f"cannot place windows of {made.offset + size} bytes: a rank has {self.stride} bytes for "
-                "them; pass a larger window_bytes"
+                f"cannot place windows of {made.offset + size} bytes in the {self.stride} bytes of a rank: "
+                "pass a larger window_bytes"
             )
         self.used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
         self.windows.append(made)

@@ -161,7 +161,7 @@ def test_e2403_options_of_the_reference_engine(scale: Any, options: Any) -> None
 
 
 def test_an_unknown_engine() -> None:
-    with pytest.raises(ValueError, match="unknown engine 'c'; one of native, reference, cpp"):
+    with pytest.raises(ValueError, match="unknown engine 'c'; expected one of native, reference, cpp"):
         pto.kernel(pto.parse(SCALE), engine="c")
 
 

@@ -107,7 +107,7 @@ def test_a_limit_of_time_ends_an_endless_loop(engine: str) -> None:
 @pytest.mark.parametrize("timeout", [0, -1, True, "1", float("nan"), float("inf")])
 def test_a_limit_of_time_is_a_number(timeout: Any) -> None:
     k = pto.kernel(pto.parse(program("")), engine="native")
-    with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+    with pytest.raises(ValueError, match="expected a number of seconds above 0 for timeout"):
         k.run(np.zeros(1, np.int64), timeout=timeout)
 
 

@@ -163,7 +163,7 @@ def test_register_after_its_vecscope() -> None:
         pto.parse(text)
     found = caught.value.diagnostics
     assert [d.code for d in found] == ["PTO-E0201", "PTO-E0201"]
-    assert all("out of a vecscope only memory leads" in d.help for d in found)
+    assert all("out of a vecscope, store it to memory" in d.help for d in found)
 
 
 def test_flag_in_vecscope() -> None:

@@ -400,7 +400,7 @@ class Compiled(SavableProgram):
             left.task = kernel.name
             if self.is_graph:
                 for found in left.diagnostics:
-                    found.notes.append(("in the task that is submitted here", said.get("place")))
+                    found.notes.append(("in the task that was submitted here", said.get("place")))
             result.launches.append(left)
             if options["sanitize"] and said["checked"]:
                 result.unchecked.update(

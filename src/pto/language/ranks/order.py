@@ -202,7 +202,7 @@ class Order:
         found.notes += [
             (f"{old.task} {did} it here", old.op.loc),
             (f"{old.task} was submitted here", old.task.place),
-            (f"{new.task} is submitted here", new.task.place),
+            (f"{new.task} was submitted here", new.task.place),
         ]
         if (early := self._notice(old.task, new.task)) is not None:
             notifier, op = early
