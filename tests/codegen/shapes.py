@@ -13,10 +13,17 @@ import pto
 from pto.isa.row import Row
 from pto.witness.plan import Plan, dtype_choices, forms, plans_of
 
+#: Variables of values that the passes add have names.
+_VARIABLE = r"(?:v\d+|c\d+_\w+|pipe)"
+
 
 def emit(program: str, target: str = "a3", **options: Any) -> str:
-    """The C++ of a program, from its text."""
-    return pto.emit_cpp(pto.parse(program), target=target, **options)
+    """The C++ of a program, from its text, with variables v1, v2, ... and without source locations."""
+    module = pto.parse(program)
+    for op in module.walk():
+        for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
+            value.name = ""
+    return re.sub(r"  // <\w+>:\d+$", "", pto.emit_cpp(module, target=target, **options), flags=re.M)
 
 
 def body(text: str, name: str = "k") -> str:
@@ -50,14 +57,14 @@ def _regex(pattern: str, bound: dict[str, str]) -> str:
         out.append(re.escape(pattern[at : m.start()]))
         name = m[1]
         if not name:
-            out.append(r"v\d+\b")
+            out.append(rf"{_VARIABLE}\b")
         elif name in bound:
             out.append(re.escape(bound[name]) + r"\b")
         elif name in named:
             out.append(rf"(?P={name})\b")
         else:
             named.add(name)
-            out.append(rf"(?P<{name}>v\d+)\b")
+            out.append(rf"(?P<{name}>{_VARIABLE})\b")
         at = m.end()
     out.append(re.escape(pattern[at:]))
     return "".join(out).replace(r"\ ...\ ", ".*?").replace(r"\.\.\.", ".*?")

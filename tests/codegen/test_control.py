@@ -41,7 +41,7 @@ WHILE = """\
 def test_a_while_loop_in_a_vector_kernel() -> None:
     """Constants in reverse order of the source after the planned addresses, then guard, mask lines and labels."""
     text = function(WHILE, "", " attributes {pto.kernel_kind = #pto.kernel_kind<vector>}")
-    constants = re.findall(r"const (\w+) v\d+ = (.*);", text)
+    constants = re.findall(r"const (\w+) \w+ = (.*);", text)
     assert constants == [("int64_t", "0"), ("int32_t", "32"), ("float", "10.0f"), ("float", "1.0f"),
                          ("bool", "false"), ("bool", "true"), ("int32_t", "4"), ("int32_t", "2"), ("int32_t", "1"),
                          ("int32_t", "0")]  # fmt: skip

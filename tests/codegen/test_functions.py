@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -269,6 +270,24 @@ func.func @k(%p: !pto.ptr<f32, ub>, %n: i64) {
 def test_names_that_are_no_identifiers() -> None:
     text = emit('func.func @"a-b"() {\n  return\n}\nfunc.func @int() {\n  return\n}\n')
     assert "void a_b() {" in text and "void f_int() {" in text
+
+
+def test_names_and_lines_of_the_program(tmp_path: Path) -> None:
+    """Variables have the names of their values, unless such a name means something else in C++."""
+    names = {
+        "acc": "acc", "a.b": "a_b", "N": "N", "EOF": "EOF_", "linux": "linux_", "int": "int_", "T": "T_",
+        "TADD": "TADD_", "element": "element", "v7": "v1", "_x": "v2", "0": "v3", "f": "f_",
+    }  # fmt: skip
+    arguments = ", ".join(f"%{name}: i32" for name in names)
+    path = tmp_path / "a\n#error\\.pto"
+    text = f"func.func @f({arguments}) {{\n  %a_b = arith.addi %acc, %N : i32\n  %y = arith.muli %a_b, %a_b : i32\n"
+    text += '  pto.print ins("%d", %y : i32)\n  return\n}\n'
+    path.write_text(text)
+    lines = pto.emit_cpp(pto.parse(path)).splitlines()
+    (head,) = [line for line in lines if "void f(" in line]
+    assert re.findall(r"int32_t (\w+)", head) == list(names.values())
+    assert head.endswith("  // a\\n#error\\.pto:1"), head
+    assert any(line.startswith("  int32_t a_b_ = ") and line.endswith(".pto:2") for line in lines), lines
 
 
 def test_names_that_become_the_same() -> None:

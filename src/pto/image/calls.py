@@ -154,6 +154,7 @@ class Recorder(CppFunction):
         self.crossing = set()
         self.memref_tiles = set()
         self.bare, self.tile_types, self.views, self.pitch, self.pipes = {}, {}, {}, {}, {}
+        self.names = {}
         self.offsets, self.hoisted, self._helpers, self._constants = set(), [], {}, {}
         self.tail = None
         self._depth = 0

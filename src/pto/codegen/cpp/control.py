@@ -119,7 +119,7 @@ def _for(f: CppFunction, op: Operation) -> None:
             f.name(argument, _variable(f, result, init))
             _same_tile(f, result, argument)
     iv = block.args[0]
-    token = f.token()
+    token = f.token(iv.name)
     type = f.types(iv.type)
     if f.unit.checked and constant_of(step) is None:
         f.line(f"pto::detail::check_step({f.text(step)});")

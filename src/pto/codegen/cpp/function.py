@@ -1,8 +1,9 @@
 """Emission of one function: values and their names, constants, statements and guards.
 
 A pure scalar value with a single use in its own block is folded into that use; every other value is a
-variable. In the body a variable is a token (`\\x01` and a number); it gets its name v1, v2, ... at the end in
-order of appearance, so that constants that the emitter finds in the middle of the body get the first names.
+variable. In the body a variable is a token (`\\x01` and a number). At the end it gets the name of its value
+in the program, or else v1, v2, ... in order of appearance, so that constants found in the middle of the body
+count first.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ class CppFunction:
         self._labels = 0
         self.tail: Operation | None = None
         self._numbers = 0
+        self.names: dict[str, str] = {}  # number of a token -> its name in the program
         self._constants: dict[tuple[str, str], tuple[str, Span | None, bool]] = {}
         self.offsets: set[str] = set()  # constants that are planned addresses
         self._helpers: dict[tuple[str, str], str] = {}
@@ -180,9 +182,11 @@ class CppFunction:
                     count[value] += 1
         self.count, self.where = count, where
 
-    def token(self) -> str:
-        """Return a fresh variable."""
+    def token(self, name: str = "") -> str:
+        """Return a fresh variable; `name` is a wish."""
         self._numbers += 1
+        if name:
+            self.names[str(self._numbers)] = name
         return f"\x01{self._numbers}"
 
     def text(self, value: Value) -> str:
@@ -426,6 +430,9 @@ class CppFunction:
         """Return the lines of the function with their source locations, variables still as tokens."""
         head = self.signature()
         self.unit.guard(self.op, self.parts.body, self)
+        for value, (text, _) in self.known.items():
+            if (m := _TOKEN.fullmatch(text)) is not None:
+                self.names.setdefault(m[1], value.name)
         lines = [head + " {"]
         marks = [self.op.loc]
         used = set(_TOKEN.findall("\n".join(self.lines)))

@@ -5,16 +5,18 @@ The assembler and `pto.emit_cpp` call `emit` after the passes.
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
 from importlib import import_module
 
-from ...diag import DiagnosticError, Span, has_errors
+from ...diag import DiagnosticError, Span, has_errors, visible
 from ...ir.core import Module
 from ...isa.profiles import Profile
 from . import control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
 from .function import CppFunction, Parts
 from .prologue import prologue
-from .spelling import string
+from .spelling import string, variable
 from .unit import Unit
 
 PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
@@ -22,6 +24,7 @@ PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memre
 _RARE = {"vector": "vectors", "predicate": "vectors", "micro": "vectors", "cube": "cube", "comm": "comm",
          "dma-copy": "dma"}  # fmt: skip
 _TOKEN = re.compile("\x01(\\d+)")
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def emit(
@@ -72,7 +75,7 @@ def _text(unit: Unit) -> tuple[str, list[Span | None]]:
     for func in unit.ordered():
         function = CppFunction(unit, func, PARTS)
         if not func.regions[0].blocks:
-            parts.append(_named(function.signature() + ";") + "\n")
+            parts.append(_named(function.signature() + ";", {}) + "\n")
             places += [None, None]
             continue
         lines, marks = function.emit()
@@ -81,10 +84,24 @@ def _text(unit: Unit) -> tuple[str, list[Span | None]]:
         places.append(None)  # blank lines between functions
         if unit.line_directives:
             lines = _with_lines(lines, marks)
-        parts.append(_named("\n".join(lines)) + "\n")
+        parts.append(_named("\n".join(lines), function.names) + "\n")
     body = "\n".join(parts)
     head = prologue(body, unit.profile.name) + "\n"
+    if not unit.checked and not unit.line_directives:
+        body = _with_comments(body, places)
     return head + body, [None] * head.count("\n") + places
+
+
+def _with_comments(body: str, places: list[Span | None]) -> str:
+    """Add the location in the program to each line that follows a line of another location."""
+    out = body.split("\n")
+    before = None
+    for n, (text, place) in enumerate(zip(out, places, strict=False)):
+        here = place and (place.source.name, place.line)
+        if place is not None and here != before and text and text.lstrip()[:1] != "#":
+            out[n] = f"{text}  // {visible(os.path.basename(place.source.name))}:{place.line}"
+        before = here or before
+    return "\n".join(out)
 
 
 def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
@@ -102,16 +119,15 @@ def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:
     return out
 
 
-class _ValueNames(dict[str, str]):
-    """Names v1, v2, ... in order of appearance."""
-
-    def __missing__(self, number: str) -> str:
-        name = self[number] = f"v{len(self) + 1}"
-        return name
-
-
-def _named(text: str) -> str:
-    names = _ValueNames()
+def _named(text: str, wanted: Mapping[str, str]) -> str:
+    """Return a text with names of variables: those that are `wanted` by number, if they are free."""
     parts = _TOKEN.split(text)  # every second part is a number
+    words = set(_WORD.findall(" ".join(parts[::2])))
+    names: dict[str, str] = {}
+    for number in dict.fromkeys(parts[1::2]):
+        names[number] = variable(wanted.get(number, ""), words)
+        words.add(names[number])
+    unnamed = (number for number, name in names.items() if not name)
+    names.update((number, f"v{n}") for n, number in enumerate(list(unnamed), 1))
     parts[1::2] = [names[number] for number in parts[1::2]]
     return "".join(parts)

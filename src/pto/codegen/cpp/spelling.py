@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Container
 
 from ...ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
 from ...ir.types import (
@@ -236,6 +237,24 @@ def identifier(name: str) -> str:
     if not plain or plain[0].isdigit() or plain in _KEYWORDS or re.fullmatch(r"v\d+", plain):
         plain = f"f_{plain}"
     return plain
+
+
+#: Macros of C and of compilers with names that a program may have.
+_MACROS = frozenset(
+    "I alloca assert complex errno fpclassify i386 isfinite isgreater isinf isless isnan isnormal "
+    "isunordered linux major makedev minor offsetof setjmp signbit stderr stdin stdout unix".split()
+)
+_LONGEST_NAME = 40
+
+
+def variable(name: str, taken: Container[str]) -> str:
+    """Return the name of a variable for a value. A name that is taken or could be a macro gets `_` at its
+    end. Return an empty string for a number, and if both names are taken."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:_LONGEST_NAME]
+    if not plain[:1].isalpha() or re.fullmatch(r"v\d+", plain):
+        return ""
+    macro = plain in _MACROS or (len(plain) > 1 and plain.isupper())
+    return next((n for n in (plain, f"{plain}_")[macro:] if n not in taken and n not in _KEYWORDS), "")
 
 
 def string(text: str) -> str:
