@@ -505,6 +505,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto prove": ("pto.cli.main", "prove"),
     "pto fmt": ("pto.cli.main", "fmt"),
     "pto lsp": ("pto.cli.main", "lsp"),
+    "pto explore": ("pto.cli.main", "explore"),
     "pto completion": ("pto.cli.main", "completion"),
     "pto isa": ("pto.cli.main", "isa"),
     "pto explain": ("pto.cli.main", "explain"),

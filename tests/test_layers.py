@@ -37,13 +37,14 @@ SEES = {
     "image": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program",
     "objects": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program image",
     "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects",
+    "explore": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine checking lsp",
     "host": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
     "proof": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
     "runtime": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
     "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime",
     "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
     "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
-    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine host proof runtime language compat tune checking lsp",
+    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine host proof runtime language compat tune checking lsp explore",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "wire", "signals", "trials", "knobs", "cache")

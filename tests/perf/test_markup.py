@@ -25,11 +25,13 @@ from tests.perf.test_timeline import _LOOP, program, timed
 from pto.cli import ptoas
 from pto.cli.main import main
 from pto.compat.report_page import page as report
-from pto.diag import visible
+from pto.diag import Diagnostic, Source, visible
+from pto.explore import page as explore
+from pto.explore.stages import Sheet, Stages
 from pto.perf import messages, swimlane_json, task_graph, trace
 from pto.perf.explorer import kernel, memory, tasks
 from pto.perf.explorer.kernel import Cpp, Recorded
-from pto.perf.explorer.page import _SCRIPTS
+from pto.perf.explorer.page import _SCRIPTS, scripts
 from pto.perf.files import packaged
 from pto.perf.markup import document, escaped, script_json
 from pto.perf.records import Records
@@ -124,6 +126,15 @@ def kernel_page(name: str) -> str:
     return kernel.html(one, name, other, Recorded(cpp=Cpp(name, [(name, 1)], name)))
 
 
+def program_page(name: str) -> str:
+    found = Diagnostic("PTO-E0101" + name, name, Source(name, name).at(1), "error", name, name, name)
+    seen = Stages((Sheet(name, name, (1,), note=name), Sheet("C++", name, (1,))), [found])
+    return explore.page(
+        name,
+        {**explore.staged(seen, name), "launch": {"page": kernel_page(name), "note": name, "findings": []}},
+    )
+
+
 def report_page(name: str) -> str:
     row = {
         "file": name, "test": name, "outcome": name, "reason": name, "seconds": 1.5, "cpu": 1.0, "phases": {name: 1.0}, "parsed": True, "lowered": False,
@@ -145,6 +156,7 @@ def search(name: str, several: int) -> tuple[str, Space, list[Outcome]]:
 PAGES: dict[str, Callable[[str], str]] = {
     "memory": memory_page,
     "kernel": kernel_page,
+    "program": program_page,
     "tasks": lambda name: tasks.html(records(name), name),
     "tasks with words": lambda name: tasks.html(records(name), name, name),
     "report": report_page,
@@ -160,6 +172,10 @@ PICTURES: dict[str, Callable[[str], str]] = {
 }  # fmt: skip
 
 
+def _digest(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
 def check_page(hostile: str, plain: str) -> None:
     """A page has the elements and attributes that it has with harmless names, and its policy is in force."""
     found, usual = Parsed(hostile), Parsed(plain)
@@ -172,8 +188,10 @@ def check_page(hostile: str, plain: str) -> None:
     assert set(rules) - {"script-src", "require-trusted-types-for", "trusted-types"} == {
         "default-src", "base-uri", "form-action", "style-src"}  # fmt: skip
     run = [text for kind, text in found.scripts if kind not in ("application/json", "text/plain")]
-    hashes = [f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in run]
-    assert rules.get("script-src", "").split() == hashes and len(hashes) <= 1
+    hashes = [_digest(text) for text in run]
+    allowed = rules.get("script-src", "").split()
+    assert allowed[: len(hashes)] == hashes and len(hashes) <= 1
+    assert set(allowed[len(hashes) :]) <= {_digest(scripts())}, "of the pages inside the page"
     assert rules.get("require-trusted-types-for") == ("'script'" if run else None)
     for kind, text in found.scripts:
         if kind == "application/json":

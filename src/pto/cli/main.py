@@ -25,6 +25,7 @@ VERBS = {
     "fix": "insert the flags and barriers that sanitizers suggest",
     "fmt": "format programs; the form, aliases and comments stay",
     "lsp": "serve editors: diagnostics, pages, completion (Language Server Protocol)",
+    "explore": "show a program in a browser: passes, C++, image, timeline, memory; edit and see",
     "cost": "show what instructions cost on a machine; fit the cost model to measurements",
     "isa": "print instructions of the instruction table",
     "explain": "explain a diagnostic code and how to fix the problem",

@@ -33,16 +33,24 @@ def script_json(data: Any) -> str:
     return _ACTING.sub(lambda m: "\\" + visible(chr(int(m[1], 16))) if m[1] else m[0], text)
 
 
-def document(title: str, body: str, style: str, script: str = "", view: str = "") -> str:
-    """Return a page from a title (text), a body (markup), a style sheet and a module; `view` names its
-    view."""
+def document(
+    title: str,
+    body: str,
+    style: str,
+    script: str = "",
+    view: str = "",
+    frames: str = "",
+    served: bool = False,
+) -> str:
+    """Return a page from a title (text), a body (markup), a style sheet and a module; `view` names its view.
+    `frames` is the script of pages inside the page. A `served` page may call its server."""
     attributes = f' data-view="{escaped(view)}"' if view else ""
     return f"""\
 <!DOCTYPE html>
 <html lang="en"{attributes}>
 <head>
 <meta charset="utf-8"/>
-<meta http-equiv="Content-Security-Policy" content="{_policy(script)}"/>
+<meta http-equiv="Content-Security-Policy" content="{_policy(script, frames, served)}"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>{escaped(title)}</title>
 <style>
@@ -57,11 +65,17 @@ def document(title: str, body: str, style: str, script: str = "", view: str = ""
 """
 
 
-def _policy(script: str) -> str:
+def _policy(script: str, frames: str, served: bool) -> str:
     """Return the Content Security Policy of a page. Trusted types allow the script to parse markup only
     through its own policy, `pto`."""
     rules = ["default-src 'none'", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'"]
     if script:
-        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-        rules += [f"script-src 'sha256-{digest}'", "require-trusted-types-for 'script'", "trusted-types pto"]
+        allowed = " ".join(_digest(text) for text in (script, frames) if text)
+        rules += [f"script-src {allowed}", "require-trusted-types-for 'script'", "trusted-types pto"]
+    if served:
+        rules.append("connect-src 'self'")
     return "; ".join(rules)
+
+
+def _digest(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

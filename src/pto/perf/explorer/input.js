@@ -130,5 +130,13 @@ if (VIEW === "tasks") taskPage();
 drawSource();
 if (VIEW !== "tasks") beside(), totals();
 setMemory(memoryOpen);
+if (parent !== window) {  // inside the page of `pto explore`, which has the source and the theme
+  root.dataset.inside = "yes";
+  addEventListener("message", ev => {
+    if (ev.source !== parent) return;
+    if (ev.data.theme && root.dataset.theme !== ev.data.theme) $("theme").click();
+    if (ev.data.line && lit?.line !== ev.data.line) choose(runs[0], Object.keys(runs[0].sources)[0], ev.data.line);
+  });
+}
 root.dataset.ready = "yes";
 window.explorer = {runs, rows, state: () => ({from, to, range, picked, core}), pick, zoom, busyUntil, us, spacesOf, memoryRows: () => memoryRows, px, show: (a, b) => { from = ticksOf(a), to = ticksOf(b), clamp(), draw(); }};  // for tests

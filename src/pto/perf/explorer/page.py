@@ -78,8 +78,12 @@ def page(
 {parts}"""
     head = f"{title}: {', '.join(filter(None, (heading.lower(), times)))}"
     styles = packaged("explorer/base.css") + packaged("explorer/explorer.css") + style
-    scripts = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
-    return document(head, body, styles, scripts, view)
+    return document(head, body, styles, scripts(), view)
+
+
+def scripts() -> str:
+    """Return the script of every page of a timeline."""
+    return "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
 
 
 def loaded(path: str) -> dict[str, Any]:
