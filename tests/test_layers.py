@@ -13,7 +13,8 @@ import pto
 
 #: Floor -> the floors that its modules may import, anywhere in them. A floor is a folder or file of src/pto.
 SEES = {
-    "diag": "",
+    "shown": "",
+    "diag": "shown",
     "files": "",
     "wire": "diag",
     "signals": "",
@@ -21,33 +22,34 @@ SEES = {
     "isa": "diag",
     "knobs": "diag isa",
     "cache": "diag files knobs isa",
-    "perf": "diag files knobs isa",
-    "ir": "diag knobs isa",
+    "perf": "shown diag files knobs isa",
+    "ir": "shown diag knobs isa",
     "asm": "diag knobs isa ir",
     "bytecode": "diag knobs isa ir asm",
     "reading": "diag knobs isa ir asm bytecode",
     "verifier": "diag knobs isa ir",
     "witness": "diag knobs isa ir asm",
-    "passes": "diag knobs isa ir perf",
-    "driver": "diag knobs isa ir verifier perf passes",
-    "codegen": "diag knobs isa ir verifier perf passes driver",
+    "passes": "shown diag knobs isa ir perf",
+    "driver": "shown diag knobs isa ir verifier perf passes",
+    "codegen": "shown diag knobs isa ir verifier perf passes driver",
     "checking": "diag knobs isa ir asm bytecode reading verifier perf passes driver codegen",
     "lsp": "diag knobs isa ir asm bytecode reading verifier perf passes driver codegen checking",
     "program": "diag isa ir",
-    "image": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program",
-    "objects": "diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program image",
-    "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects",
-    "explore": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine checking lsp",
-    "host": "diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
-    "proof": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
-    "runtime": "diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
-    "language": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime",
-    "tune": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
-    "compat": "diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
-    "cli": "diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine host proof runtime language compat tune checking lsp explore",
+    "image": "shown diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program",
+    "objects": "shown diag knobs isa ir asm bytecode verifier witness perf passes driver codegen program image",
+    "engine": "shown diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects",
+    "explore": "shown diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine checking lsp",
+    "host": "shown diag files wire signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
+    "proof": "shown diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
+    "runtime": "shown diag files signals knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine",
+    "language": "shown diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime",
+    "tune": "shown diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
+    "compat": "shown diag files signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine proof runtime language",
+    "display": "shown diag knobs isa ir asm bytecode reading verifier perf passes driver codegen checking lsp",
+    "cli": "shown diag files wire signals trials knobs cache isa ir asm bytecode reading verifier witness perf passes driver codegen program image objects engine host proof runtime language compat tune checking lsp explore display",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
-BESIDE = ("diag", "files", "wire", "signals", "trials", "knobs", "cache")
+BESIDE = ("shown", "diag", "files", "wire", "signals", "trials", "knobs", "cache")
 #: Circles that are there still. Add none; remove those that are gone.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
+from .shown import Shown
+
 
 class Source:
     """A text and its name in reports."""
@@ -135,7 +137,7 @@ class Span:
         return hash((id(self.source), self.start, self.end))
 
 
-class Diagnostic:
+class Diagnostic(Shown):
     """One problem. `severity` is error, warning or note; `notes` are further messages with their source
     locations."""
 

@@ -24,6 +24,7 @@ from .ir.packed_tiles import logical_tiles
 from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
+from .shown import Shown
 from .verifier import verify
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Lowered", "Options", "complete", "lowered", "refuse_illegal", "verified"]
 
 
-class Lowered(Record):
+class Lowered(Shown, Record):
     """Result of the steps for a program, up to the first step with errors."""
 
     module: Module  # the given module if no pass ran on a copy
@@ -42,6 +43,10 @@ class Lowered(Record):
     manual: bool = True  # True if the author placed the tiles
     plan: MemoryPlan | None = None  # result of memory planning
     times: Mapping[str, float] = {}  # seconds of each step, if requested
+
+    def __repr__(self) -> str:
+        found = f", {len(self.diagnostics)} diagnostics" if self.diagnostics else ""
+        return f"<Lowered {self.module!r} for {self.profile.name}{found}>"
 
     @property
     def ok(self) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..shown import Shown
 
 
-class LaunchResult:
+class LaunchResult(Shown):
     """The diagnostics of a launch, sanitizer reports among them, and its pictures."""
 
     def __init__(self, engine: str = "") -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from ..diag import Source, Span
 from ..isa import scalars
 from ..isa.row import Operand, Row
+from ..shown import Shown
 from .attrs import Attribute
 from .types import ScalarType, Type
 
@@ -247,7 +248,7 @@ def _defined_elsewhere(function: Operation, functions: Sequence[Operation]) -> O
     return None
 
 
-class Module:
+class Module(Shown):
     """A whole program. `source` is its own text, though operations may come from others; `implicit` means
     that its functions had no `module` around them."""
 
@@ -257,6 +258,10 @@ class Module:
         self.op = op
         self.source = source
         self.implicit = implicit
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"@{f.attr('sym_name')}" for f in self.functions)
+        return f"<Module {names or 'without functions'}>"
 
     @property
     def body(self) -> Block:

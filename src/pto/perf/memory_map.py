@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..isa.profiles import LOCATIONS, Profile
+from ..shown import Shown
 
 #: Maximum number of values per tile; all later values count as one.
 MOST_VALUES = 1 << 14
@@ -161,7 +162,7 @@ class TileOverlap:
         return f"{names} share bytes {self.low}..{self.high} while both are in use ({when}{often})"
 
 
-class MemoryMap:
+class MemoryMap(Shown):
     """Lifetimes of the tiles of the first block, by core and buffer."""
 
     def __init__(self, profile: Profile) -> None:
@@ -220,6 +221,10 @@ class MemoryMap:
                         older, newer = (a, b) if a.first <= b.first else (b, a)
                         found.append(TileOverlap(older, newer, spans))
         return found
+
+    def __repr__(self) -> str:
+        buffers = sum(len(self.buffers(core)) for core in self.lives)
+        return f"<MemoryMap of {self.profile.name}: {buffers} buffers of {len(self.lives)} cores>"
 
     # -- as text ---------------------------------------------------------------------------------------
 

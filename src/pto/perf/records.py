@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
+from ..shown import Shown
 from . import swimlane_tables
 from .arrays import read_npz
 from .files import cannot_write
@@ -34,7 +35,7 @@ FORMAT = "pto-runtime-records"
 VERSION = 1
 
 
-class Records:
+class Records(Shown):
     """Records of one run. The arrays have the columns of `FIELDS`; `names` maps func_id to the name of a
     kernel, `sites` are `file:line` of the submissions, and `stats` has all other counts of the engine."""
 

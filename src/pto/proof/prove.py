@@ -9,12 +9,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ..diag import Diagnostic, DiagnosticError, render
+from ..diag import Diagnostic, DiagnosticError
 from ..engine.launch import kernel as launched
 from ..engine.reference.kernel import ReferenceKernel
 from ..ir.assumptions import Assumption, assumptions_of
 from ..ir.core import Module, Operation
 from ..ir.types import MemRefType, PtrType, ViewType
+from ..shown import Shown
 from .blocks import across
 from .context import LARGEST, MOST_BLOCKS, Launch, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
@@ -43,7 +44,7 @@ class Verdict:
 
 
 @dataclass
-class Proof:
+class Proof(Shown):
     """Verdicts on a kernel, and everything that they assume."""
 
     name: str
@@ -91,10 +92,11 @@ class Proof:
             for (_, why), (d, props) in found.items()
         ]
 
-    def __str__(self) -> str:
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Return the reports of counterexamples, and the reasons of unknown properties."""
         reports = [v.counterexample.report for v in self.verdicts.values() if v.counterexample is not None]
-        shown = [*reports, *self.notes]
-        return "\n".join([*self.lines, *([render(shown)] if shown else [])])
+        return [*reports, *self.notes]
 
     def __getitem__(self, prop: str) -> Verdict:
         return self.verdicts[prop]

@@ -12,6 +12,7 @@ from ..diag import Diagnostic, did_you_mean, has_errors
 from ..engine import journal
 from ..engine.sanitize import OF_GRAPHS, asked, checks, parse_names
 from ..perf.hazards import Hazard, as_errors, hazards_of, problems, unordered
+from ..shown import Shown
 from . import recorded
 from .extension import extension
 from .failures import RunFailure, raise_failure
@@ -31,15 +32,19 @@ _EVERYWHERE = frozenset(("shards", "poison", "stall_seconds"))
 _RINGS = frozenset(("task_window", "heap", "dep_pool", "tensormap_pool"))
 
 
-class Ran:
+class Ran(Shown):
     """The result of a run. `hazards` are unordered accesses, if the run was checked for them."""
 
     records: Records  # tasks, edges, phases and counters; empty unless the run was recorded
     hazards: list[Hazard]
+    diagnostics: list[Diagnostic]  # reports of the sanitizers
 
     def __init__(self, stats: dict[str, Any], recorded: bool) -> None:
         self.stats = stats
         self._recorded = recorded
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.summary().partition(chr(10))[0].strip()}>"
 
     def summary(self) -> str:
         """Return a table for the terminal."""
@@ -120,7 +125,7 @@ class Run(Ran):
         self.checked = sanitize
 
     @cached_property
-    def diagnostics(self) -> list[Diagnostic]:
+    def diagnostics(self) -> list[Diagnostic]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Reports of the sanitizers."""
         watch, found = self._runtime._watch, []
         if watch is not None:

@@ -15,6 +15,7 @@ from .. import elements
 from ..binding import Binding, bound
 from ..entry import Launchable, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
+from ..progress import in_notebook
 from ..result import LaunchResult
 from ..watch import Watcher
 from .control import Unsupported
@@ -68,7 +69,8 @@ class ReferenceKernel(Launchable):
 
     def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         """Run one launch to its end; the options are those of `begin`."""
-        return self.begin(*args, **options).end()
+        with in_notebook(options) as given:
+            return self.begin(*args, **given).end()
 
     def begin(
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...isa.dtypes import DTYPES
+from ...shown import Shown
 from ..access import Access, Place, start_of
 from ..elements import Array, code_dtype, decode
 from ..memory import Buffer, array_of
@@ -40,7 +41,7 @@ def mantissa_bits(dtype: str) -> int:
     return DTYPES[dtype].man or 2
 
 
-class Shadow(Watcher):
+class Shadow(Shown, Watcher):
     """The twins of a launch, the histogram of errors in units of the last place, and the first departure."""
 
     registers = True
@@ -204,6 +205,9 @@ class Shadow(Watcher):
         at = _bytes(place, where)
         for n in range(max(8, DTYPES[place.dtype].bits) // 8):
             tags[at + n] = 0
+
+    def __repr__(self) -> str:
+        return f"<Shadow of {', '.join(self.histogram) or 'no results'}>"
 
     def text(self) -> str:
         """Return the histogram as a table."""

@@ -30,6 +30,7 @@ from ..cpp.nesting import blocks_around
 from ..cpp.places import LibraryPlaces, stands_inside
 from ..entry import check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
+from ..progress import in_notebook
 from ..ranks import RankContext
 from ..reference import interval
 from ..reference.code import Code, Step
@@ -273,7 +274,8 @@ class _Traced(CompiledKernel):
 
     def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
         """Run one launch to its end; the options are those of the reference engine."""
-        return self.begin(*args, **options).end()
+        with in_notebook(options) as given:
+            return self.begin(*args, **given).end()
 
     def begin(
         self,

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ... import knobs
-from ...diag import Diagnostic, DiagnosticError, has_errors, render
+from ...diag import Diagnostic, DiagnosticError, has_errors
 from ...engine import journal
 from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, summary
 from ...ir.assumptions import Assumption
 from ...perf.hazards import as_errors, problems
+from ...shown import Shown
 from ..advice import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from ..graphs.orchestrate import orchestration
 from ..graphs.serial import Serial, SerialTensor, SharedWindows
@@ -27,7 +28,7 @@ from .lower import LoweredProgram, lowered
 _DEADLOCK = "PTO-E2104"
 
 
-class RunResult:
+class RunResult(Shown):
     """The result of a run: its findings, and the result of each launch."""
 
     def __init__(self) -> None:
@@ -58,10 +59,6 @@ class RunResult:
         found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
         checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
         return f"<RunResult {found}, {len(self.launches)} tasks{checked}>"
-
-    def __str__(self) -> str:
-        checked = f", {summary(self.checked, self.unchecked)}" if self.checked else ""
-        return render(self.diagnostics) or f"ok{checked}"
 
 
 class Compiled(SavableProgram):

@@ -12,6 +12,7 @@ from itertools import pairwise
 from ...ir.core import Module, Operation, Value
 from ...ir.types import TileBufType
 from ...isa.profiles import LOCATIONS, Profile
+from ...shown import Shown
 from ..aliases import AllocatedStorage
 from ..edit import function_name
 from ..liveness import Liveness, Spans, joined
@@ -142,13 +143,16 @@ class FunctionPlan:
         self.spaces: dict[str, BufferSpace] = {}
 
 
-class MemoryPlan:
+class MemoryPlan(Shown):
     """The result of memory planning, by function and buffer."""
 
     def __init__(self, module: Module, profile: Profile) -> None:
         self.module = module
         self.profile = profile
         self.functions: dict[str, FunctionPlan] = {}
+
+    def __repr__(self) -> str:
+        return f"<MemoryPlan of {', '.join('@' + name for name in self.functions) or 'no function'}>"
 
     def add(self, planner: Planner) -> None:
         """Add the addresses of a buffer."""

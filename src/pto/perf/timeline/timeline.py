@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...shown import Shown
 from .measures import Measures, PipeUse, Stall
 from .trace import SCALAR
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..memory_map import MemoryMap
 
 
-class Timeline(Measures):
+class Timeline(Shown, Measures):
     """Times of a launch on a machine."""
 
     def __repr__(self) -> str:
