@@ -118,6 +118,27 @@ def test_roles(arguments: str) -> None:
         runtime.kernel(lambda *x: None, arguments)
 
 
+def test_blocks_that_poll_let_others_run(tmp_path: Path) -> None:
+    """Blocks on one thread meet at a counter; each of them polls it with TTEST."""
+    source = tmp_path / "meet.cpp"
+    source.write_text("""\
+#include <pto/pto-inst.hpp>
+#include "tensor.h"
+extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
+  auto* data = reinterpret_cast<TensorData*>(args[0]);
+  pto::comm::Signal count(reinterpret_cast<int32_t*>(data->buffer.addr) + data->start_offset);
+  pto::comm::TNOTIFY(count, 1, pto::comm::NotifyOp::AtomicAdd);
+  while (!pto::comm::TTEST(count, 4, pto::comm::WaitCmp::GE)) {}
+}
+""")
+    count = np.zeros(8, np.int32)
+    meet = runtime.kernel(str(source), "inout")
+    for way in ({"threads": 1}, {"seed": 1}):
+        count[:] = 0
+        runtime.run(lambda rt: rt.submit(meet, count, blocks=4), **way)
+        assert count[0] == 4
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_e2624_a_core_that_waits_for_nobody(tmp_path: Path, threads: int) -> None:
     source = tmp_path / "waits.cpp"
