@@ -31,11 +31,10 @@ from ..engine.rows import FILL, GUARD, Array, Case
 
 INCLUDE = Path(__file__).parents[2] / "native/include"
 COMPILER = shutil.which("g++") or shutil.which("clang++")
+#: Makes inline variables of two libraries distinct: else the sizes and the core of the first target are those of all.
+OWN = ("-fno-gnu-unique",) if COMPILER and "clang" not in COMPILER else ()
 #: Compiled quickly: engine/cpp/test_rows.py has every row optimised.
-FLAGS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-ffp-contract=off"]
-if COMPILER and "clang" not in COMPILER:
-    # Inline variables of two libraries are distinct. Else the sizes and the core of the first target are those of all.
-    FLAGS.append("-fno-gnu-unique")
+FLAGS = ("-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-ffp-contract=off", *OWN)
 DEFINES = {"cpu": (), "a2a3": ("-DPTO_NPU_ARCH_A2A3",), "a5": ("-DPTO_NPU_ARCH_A5",)}
 
 ELEMENTS = {

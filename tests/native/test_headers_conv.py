@@ -16,7 +16,7 @@ from pto.engine.memory import ConvFields
 from ..engine.rows import Array
 from ..engine.test_convolution import FIELDS, PAIRS, transposed, unfolded
 from ..engine.test_load_store import CONV, TENSORS, WALKS, strides_of
-from .instructions import COMPILER, INCLUDE
+from .instructions import COMPILER, FLAGS, INCLUDE
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -35,18 +35,8 @@ def lib(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("conv")
     source, made = folder / "conv.cpp", folder / "conv.so"
     source.write_text(HEAD + unfoldings() + layouts() + fractals() + tensors() + convolutions() + COMPACT)
-    level = "-O1" if EVERY else "-O0"
-    command = [
-        COMPILER,
-        "-std=c++20",
-        level,
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        f"-I{INCLUDE}",
-    ]
+    level = ["-O1"] if EVERY else []
+    command = [COMPILER, *FLAGS, *level, f"-I{INCLUDE}"]
     done = compiled(command, source, made)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(made))

@@ -25,7 +25,7 @@ from pto.witness.plan import Plan, plans
 
 from ..engine import numpy_twins
 from ..engine.rows import Array, Case, mixed_codes, random_codes
-from .instructions import COMPILER, ELEMENTS, INCLUDE, Unit, difference, flat
+from .instructions import COMPILER, ELEMENTS, INCLUDE, OWN, Unit, difference, flat
 
 HEADERS = Path(__file__).parent / "headers"
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
@@ -81,7 +81,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Any:
         )
     tiles, library = folder / "tiles.inc", folder / "core.so"
     tiles.write_text("\n".join(lines))
-    flags = ("-Werror", "-O0", "-shared", "-fPIC", f"-I{folder}", *FAST)
+    flags = ("-Werror", "-O0", "-shared", "-fPIC", *OWN, f"-I{folder}", *FAST)
     done = compiled(HEADERS / "core.cpp", library, *flags, reads=[tiles])
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(library))

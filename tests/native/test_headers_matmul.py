@@ -18,7 +18,7 @@ from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
 from ..engine.rows import Array, Case, mixed_codes, random_codes, some_plans
-from .instructions import COMPILER, DEFINES, ELEMENTS, INCLUDE, Unit, complaints, difference
+from .instructions import COMPILER, DEFINES, ELEMENTS, FLAGS, INCLUDE, Unit, complaints, difference
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -168,18 +168,7 @@ def library(folder: Path, *flags: str) -> ctypes.CDLL:
     source = folder / "direct.cpp"
     source.write_text(DIRECT)
     made = folder / f"direct{len(list(folder.iterdir()))}.so"
-    command = [
-        COMPILER,
-        "-std=c++20",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Werror",
-        "-shared",
-        "-fPIC",
-        *flags,
-        f"-I{INCLUDE}",
-    ]
+    command = [COMPILER, *FLAGS, "-O2", *flags, f"-I{INCLUDE}"]
     done = compiled(command, source, made)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(made))
@@ -197,7 +186,7 @@ def matrix(rng: np.random.Generator, rows: int, cols: int) -> Array:
 def test_a_chain_of_fused_steps_bit_for_bit(machine: tuple[str, ...], tmp_path: Path) -> None:
     """Also where the machine has none."""
     # Without contraction: the steps are fused because they say so.
-    lib = library(tmp_path, *machine, "-ffp-contract=off")
+    lib = library(tmp_path, *machine)
     rng = np.random.default_rng(1)
     for m, n, k in SHAPES:
         a, b = matrix(rng, m, k), matrix(rng, k, n)
@@ -209,7 +198,7 @@ def test_a_chain_of_fused_steps_bit_for_bit(machine: tuple[str, ...], tmp_path: 
 
 
 def test_integers_are_exact_at_any_depth(tmp_path: Path) -> None:
-    lib = library(tmp_path, "-march=native", "-ffp-contract=off")
+    lib = library(tmp_path, "-march=native")
     rng = np.random.default_rng(3)
     for m, n, k in (*SHAPES, (3, 40, 4000)):
         a, b = (rng.integers(200, 256, shape, np.uint8) for shape in ((m, k), (k, n)))
