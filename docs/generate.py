@@ -131,7 +131,7 @@ def _syntax(page: describe.Page) -> list[str]:
         if form != "pto" and lines == page.syntax["pto"]:
             same.append(form)
         else:
-            out += [fence(lines, title=f"{form}: {describe.FORMS[form]}"), ""]
+            out += [fence(lines, "mlir", f"{form}: {describe.FORMS[form]}"), ""]
     if same:
         out += [f"The {' and '.join(same)} form{'s have' if len(same) > 1 else ' has'} the same text.", ""]
     return out

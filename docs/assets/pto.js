@@ -16,11 +16,15 @@ function score([, title, kind, names, text], query, typed) {
   if (start.length) return 500 + 100 * Math.max(...start) + rank;
   if (lower.some(n => n.includes(query))) return 400 + rank;
   const head = title.toLowerCase();
-  if (words.every(w => head.includes(w))) return 300 + rank + words.length / (head.length + 1);
+  const code = kind === "diagnostic" ? 1 : 0; // whose titles have the words of everything
+  if (words.every(w => head.includes(w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
   const all = `${head} ${lower.join(" ")} ${text.toLowerCase()}`;
   if (!words.every(w => all.includes(w))) return 0;
-  const titled = words.filter(w => head.includes(w)).length;
-  return 100 + 20 * titled + (all.includes(query) ? 10 : 0) + rank;
+  const begins = (text, w) => ` ${text.replace(/[^a-z0-9_]/g, " ")}`.includes(` ${w}`);
+  const titled = words.filter(w => begins(head, w)).length;
+  const whole = words.filter(w => begins(all, w)).length / words.length;
+  const brief = 10 / Math.log2(8 + text.length);
+  return 100 + 20 * titled + 20 * whole + (all.includes(query) ? 15 : 0) + brief - 25 * code + rank;
 }
 
 /** Return the best records, best first. */

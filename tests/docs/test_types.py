@@ -17,7 +17,7 @@ import pytest
 from tests.docs.test_snippets import ROOT, blocks
 
 TYPED = Path(__file__).parent / "typed"
-PAGES = ("README.md", "docs/tutorial.md", "docs/tutorial-manual.md", "docs/python*.md", "docs/language-*.md")
+PAGES = ("README.md", "docs/tutorial.md", "docs/tutorial-manual.md", "docs/python*.md", "docs/language-*.md", "docs/from-*.md", "docs/index.md")
 
 
 def checker(name: str) -> list[str]:
