@@ -17,7 +17,7 @@ IDEAS = {
     "compat": "names of others", "host": "whole programs",
     "checking": "what pto check says", "lsp": "editors",
     "display": "print, notebooks", "explore": "a page of a program",
-    "tune": "searches", "proof": "for all parameters",
+    "tune": "searches", "program": "control flow", "proof": "for all parameters",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66
 
