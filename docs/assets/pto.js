@@ -107,7 +107,7 @@ function addSearch(base) {
   });
   box.addEventListener("submit", async event => {
     event.preventDefault();
-    await show();
+    if (list.hidden) await show();
     list.children[chosen]?.querySelector("a")?.click();
     close();
   });

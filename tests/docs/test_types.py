@@ -17,7 +17,15 @@ import pytest
 from tests.docs.test_snippets import ROOT, blocks
 
 TYPED = Path(__file__).parent / "typed"
-PAGES = ("README.md", "docs/tutorial.md", "docs/tutorial-manual.md", "docs/python*.md", "docs/language-*.md", "docs/from-*.md", "docs/index.md")
+PAGES = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/tutorial-manual.md",
+    "docs/python*.md",
+    "docs/language-*.md",
+    "docs/from-*.md",
+    "docs/index.md",
+)
 
 
 def checker(name: str) -> list[str]:
