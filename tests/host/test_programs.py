@@ -21,7 +21,7 @@ from pto.cli.main import main
 from pto.diag import render
 from pto.engine.cpp import compiler as compilers
 from pto.host import launch
-from pto.host.checks import Checks
+from pto.host.checks import RankChecks
 from pto.host.trace import HostProgram
 
 HERE = Path(__file__).parent
@@ -218,12 +218,12 @@ def test_e2424_damaged_bytes(checked: str) -> None:
         launch.run([checked, "good"], 2, None, traces=[one.fileno(), other.fileno()])
         whole = Path(f"/proc/self/fd/{one.fileno()}").read_bytes()
 
-        def check(text: bytes) -> Checks:
+        def check(text: bytes) -> RankChecks:
             one.seek(0)
             one.truncate(0)
             one.write(text)
             one.flush()
-            checks = Checks(HostProgram(checked), frozenset(["oob"]), [one.fileno(), other.fileno()])
+            checks = RankChecks(HostProgram(checked), frozenset(["oob"]), [one.fileno(), other.fileno()])
             found = checks.run()
             assert {d.code for d in found} <= {"PTO-E2424"}, render(found)
             cut = [u for u in checks.unchecked if "because its trace ends in the middle of a message" in u]

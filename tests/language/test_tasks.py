@@ -329,14 +329,14 @@ def test_tasks_get_windows() -> None:
 def boxes(function: Any, values: list[Any], which: int) -> list[Any]:
     """The windows of an array that tasks get, in the order of their submission: what edges are made from."""
 
-    class Told(Serial):
+    class BlockTrace(Serial):
         def submit(self, kernel: Any, *args: Any, at: int = 0, **options: Any) -> int:
             found.extend(a.box for a in args if isinstance(a, SerialTensor) and a.root is values[which])
             return 0
 
     found: list[Any] = []
     made = function.compile(*values)
-    made._begin(Told(lambda *_: None, made.places), made.kernels("reference"), values)
+    made._begin(BlockTrace(lambda *_: None, made.places), made.kernels("reference"), values)
     return found
 
 

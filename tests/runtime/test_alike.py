@@ -13,7 +13,7 @@ from pto.cli.main import main
 from pto.engine.region import Region, blocked
 from pto.engine.traced.contents import by_contents
 from pto.runtime import task_traces as hearing
-from pto.runtime.equal_tasks import Alike, ByteUse, TaskAccess, Told
+from pto.runtime.equal_tasks import BlockTrace, ByteUse, KnownFindings, TaskAccess
 from pto.runtime.task_sanitizers import _Uses
 from pto.runtime.task_traces import TaskArray
 from pto.runtime.written_bytes import Written
@@ -81,12 +81,12 @@ def region(base: int, rows: int, cols: int, stride: int, bits: int = 32) -> Regi
     return Region(base, blocked(0, rows, 1, stride, 1), blocked(0, cols, 1, 1, 1), bits)
 
 
-def told(address: int, size: int, *places: int) -> Told:
-    return Told(b"key", [TaskArray(address, size, "a", None)], [np.array(places, np.uint64)])
+def told(address: int, size: int, *places: int) -> BlockTrace:
+    return BlockTrace(b"key", [TaskArray(address, size, "a", None)], [np.array(places, np.uint64)])
 
 
 def test_others_stay_within_their_own_arrays() -> None:
-    alike = Alike()
+    alike = KnownFindings()
     alike.keep(told(0x10000, 4096, 512), [], [TaskAccess(False, 0, 512, region(512, 4, 64, 128))])
     assert alike.find(told(0x90000, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 4096, 2048), None) is not None
@@ -96,7 +96,7 @@ def test_others_stay_within_their_own_arrays() -> None:
 
 
 def test_others_read_what_was_written() -> None:
-    alike, written = Alike(), Written()
+    alike, written = KnownFindings(), Written()
     read, write = region(512, 4, 64, 128), region(4096, 4, 64, 128)
     alike.keep(
         told(0x10000, 8192, 512), [], [TaskAccess(False, 0, 512, read), TaskAccess(True, 0, 512, write)]
@@ -111,16 +111,16 @@ def test_others_read_what_was_written() -> None:
 
 def test_places_of_an_array_that_is_only_read_may_lie_anywhere() -> None:
     accesses = [TaskAccess(False, 0, at, region(at, 4, 64, 64)) for at in (512, 2048)]
-    alike = Alike()
+    alike = KnownFindings()
     alike.keep(told(0x10000, 8192, 512, 2048), [], accesses)
     assert alike.find(told(0x90000, 8192, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 8192, 4096, 7680), None) is None  # behind the end
     assert alike.find(told(0x90000, 8192, 4096, 8), None) is None  # not aligned as it was
-    twice = Alike()  # a page that the first one has twice
+    twice = KnownFindings()  # a page that the first one has twice
     twice.keep(told(0x10000, 8192, 512, 512), [], accesses[:1])
     assert twice.find(told(0x90000, 8192, 1024, 4096), None) is not None
     assert twice.find(told(0x90000, 8192, 1024, 7680), None) is None
-    alike = Alike()
+    alike = KnownFindings()
     alike.keep(told(0x10000, 8192, 512, 2048), [], [*accesses[:1], accesses[1]._replace(write=True)])
     assert alike.find(told(0x90000, 8192, 4096, 0), None) is None
     assert alike.find(told(0x90000, 8192, 1024, 2560), None) is not None

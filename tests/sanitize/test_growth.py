@@ -12,7 +12,7 @@ from tests.counting import calls
 import pto
 from pto.engine.access import Access
 from pto.engine.region import Region, blocked
-from pto.engine.sanitize.access_index import Seen
+from pto.engine.sanitize.access_index import AccessIndex
 from pto.engine.sanitize.clock import Clock
 from pto.engine.sanitize.race import RaceChecker
 from pto.engine.sanitize.race_access import Touch
@@ -63,7 +63,7 @@ def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: py
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, new: Touch, seen: Seen) -> None:
+    def counting(self: RaceChecker, new: Touch, seen: AccessIndex) -> None:
         lengths.append(len(seen))
         compare(self, new, seen)
 
@@ -115,7 +115,7 @@ def test_a_long_vecscope_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> 
     lengths: list[int] = []
     compare = RaceChecker._compare
 
-    def counting(self: RaceChecker, new: Touch, seen: Seen) -> None:
+    def counting(self: RaceChecker, new: Touch, seen: AccessIndex) -> None:
         lengths.append(len(seen))
         compare(self, new, seen)
 
@@ -227,11 +227,11 @@ func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {
 
 def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How much sanitizers keep at the end of a loop of so many iterations: accesses, origins, lengths of ways back."""
-    accesses: set[Seen] = set()
+    accesses: set[AccessIndex] = set()
     watching: list[Undef] = []
-    started, add = Undef.launch_started, Seen.add
+    started, add = Undef.launch_started, AccessIndex.add
 
-    def adding(self: Seen, new: Touch) -> None:
+    def adding(self: AccessIndex, new: Touch) -> None:
         accesses.add(self)
         add(self, new)
 
@@ -239,7 +239,7 @@ def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str,
         watching.append(self)
         started(self, launch)
 
-    monkeypatch.setattr(Seen, "add", adding)
+    monkeypatch.setattr(AccessIndex, "add", adding)
     monkeypatch.setattr(Undef, "launch_started", starting)
     x, y = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
     pto.kernel(pto.parse(program), engine="reference").run(x, y, times, sanitize="all")

@@ -30,7 +30,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..host.checks import Checks
+    from ..host.checks import RankChecks
     from ..host.launch import RanksOutcome
     from ..isa.profiles import Profile
 
@@ -128,7 +128,7 @@ def _run(options: Namespace, own: list[str]) -> int:
 def _checked(options: Namespace, command: list[str]) -> tuple[RanksOutcome, list[Diagnostic], str]:
     """Run a program and check its ranks. Return the outcome, the findings, and the verdict as text."""
     from ..host import launch
-    from ..host.checks import Checks
+    from ..host.checks import RankChecks
     from ..host.meeting import placed
     from ..host.trace import HostProgram
 
@@ -141,12 +141,12 @@ def _checked(options: Namespace, command: list[str]) -> tuple[RanksOutcome, list
     with contextlib.ExitStack() as files:
         traces = [files.enter_context(tempfile.TemporaryFile()).fileno() for _ in range(options.ranks or 1)]
         done = launch.run(command, options.ranks, options.timeout, traces=traces)
-        checks = Checks(program, options.sanitize, traces)
+        checks = RankChecks(program, options.sanitize, traces)
         problems = checks.run()
     return done, problems, _verdict(checks, len(traces), problems)
 
 
-def _verdict(checks: Checks, ranks: int, problems: Sequence[Diagnostic]) -> str:
+def _verdict(checks: RankChecks, ranks: int, problems: Sequence[Diagnostic]) -> str:
     found = f"{len(problems)} finding{'s'[: len(problems) != 1]}" if problems else "nothing found"
     names = ", ".join(sorted(checks.names))
     lines = [

@@ -7,7 +7,7 @@ launch. Windows persist from launch to launch, with the writes of hosts in betwe
 
 A launch may wait for an event outside the launches that are executed with it: for a launch of another number,
 or for the host. From there on, ranks are executed one by one, and every wait ends if the rank continued.
-Checks that need the contents of windows or the order of ranks are skipped (`Checks.unchecked`).
+Checks that need the contents of windows or the order of ranks are skipped (`RankChecks.unchecked`).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _RanksGrid(TracedGrid):
         core.begin(CoreRecords(words), self.sites[code.name])
 
 
-class Checks:
+class RankChecks:
     """Sanitizers of the launches of all ranks: the problems that they find, and the checks that were
     skipped."""
 

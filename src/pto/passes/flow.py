@@ -61,7 +61,7 @@ class Node:
         self.required, self.replaced, self.written, self.renewed = required, replaced, written, renewed
 
 
-class Flow:
+class StorageFlow:
     """The steps of functions that call each other."""
 
     def __init__(self, aliases: Aliases, kinds: dict[str, str], least: bool) -> None:
@@ -94,7 +94,7 @@ class Flow:
 class _Builder:
     """Builds the control flow graph of the steps of one function."""
 
-    def __init__(self, into: Flow, function: Operation) -> None:
+    def __init__(self, into: StorageFlow, function: Operation) -> None:
         self.into = into
         self.aliases = into.aliases
         self.nodes: list[Node] = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ..ir.core import Operation
 from .aliases import Aliases
-from .flow import Flow, Node
+from .flow import Node, StorageFlow
 
 Spans = list[tuple[int, int]]
 
@@ -30,7 +30,7 @@ class Liveness:
         self._least = least
         for storage in aliases.storages:
             storage.spans, storage.below = [], []
-        flow = Flow(aliases, kinds or {}, least)
+        flow = StorageFlow(aliases, kinds or {}, least)
         self.steps, self.reads, self.writes = flow.steps, flow.reads, flow.writes
         self.loops, self.calls, self.hidden, self.ranges = flow.loops, flow.calls, flow.hidden, flow.ranges
         #: Storages live after each step, and storages occupied at it.

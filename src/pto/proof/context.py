@@ -63,7 +63,7 @@ class Parameters:
 
 
 @dataclass
-class Launch:
+class LaunchFacts:
     """The values that a caller gives to a kernel, and facts about them. None stands for an array, and for a
     number without restrictions.
     """
@@ -76,7 +76,7 @@ class Launch:
 class ProofContext:
     def __init__(
         self, kernel: ReferenceKernel, solver: Solver, findings: ProofFindings, given: Parameters,
-        launch: Launch | None = None,
+        launch: LaunchFacts | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.solver, self.findings = kernel, solver, findings
         self.given, self.launch = given, launch

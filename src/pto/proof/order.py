@@ -25,7 +25,7 @@ from .values import MEMORY, meet
 _HELD, _FREE = "held", "free"
 
 
-class Order:
+class AccessOrder:
     """The order of one core."""
 
     def __init__(self, context: ProofContext, core: Any) -> None:

@@ -17,7 +17,7 @@ from ..ir.core import Module, Operation
 from ..ir.types import MemRefType, PtrType, ViewType
 from ..shown import Shown
 from .blocks import across
-from .context import LARGEST, MOST_BLOCKS, Launch, Parameters, ProofContext
+from .context import LARGEST, MOST_BLOCKS, LaunchFacts, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
 from .finite import decide
 from .replay import Counterexample, confirmed
@@ -117,7 +117,7 @@ def prove(
     properties: Iterable[str] = EVERY,
     timeout: float = 60.0,
     parameters: Parameters | None = None,
-    launch: Launch | None = None,
+    launch: LaunchFacts | None = None,
 ) -> Proof:
     """Prove properties of a kernel for all values of its parameters, or find values that break them. With
     `launch`, its arguments have values in terms of the `parameters` of its caller."""

@@ -21,7 +21,7 @@ from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
 from . import descriptors, extents
 from .context import ProofContext, WalkedCore
 from .findings import ACCESSES, CannotFollow, Reason
-from .order import Order, ids
+from .order import AccessOrder, ids
 from .rules import TooMany, violations
 from .scalars import NoTerm, compute
 from .state import CountedLoop, PlainCore, State, TermAccess, key_of
@@ -42,7 +42,7 @@ class ProofWalk(WalkedCore):
         super().__init__(context, kind)
         self.function = function
         self.core: Any = PlainCore(kind)
-        self.order = Order(context, self.core)
+        self.order = AccessOrder(context, self.core)
         #: Tiles that instructions may change: they belong to the state of a loop.
         self._changing = any(_changes_tile(op) for op in context.module.walk())
 

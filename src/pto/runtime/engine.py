@@ -19,7 +19,7 @@ from .tensors import values_of
 
 if TYPE_CHECKING:
     from ..engine.native.task import NativeTask
-    from .task_traces import Hearing
+    from .task_traces import TraceCollector
     from .virtual import Virtual
 
 
@@ -48,7 +48,7 @@ class TaskEngine:
         self._programs: set[int] = set()  # numbers of the kernels in PTO
         self.sources: dict[int, str] = {}  # sources of kernels, if the caller sets them
         self._libraries: dict[int, str] = {}  # libraries of kernels in C++
-        self.hearing: Hearing | None = None  # traces of C++ kernels, if requested
+        self.hearing: TraceCollector | None = None  # traces of C++ kernels, if requested
         self.hazards: list[Hazard] = []
         self.unseen = 0  # number of tasks with unknown memory accesses
         self.given: list[tuple[int, int]] = []  # address and size of the tensors of the caller

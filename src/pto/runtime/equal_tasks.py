@@ -40,7 +40,7 @@ def rename(words: Any, at: list[int]) -> None:
         words[at] = rank[same]
 
 
-class Told(NamedTuple):
+class BlockTrace(NamedTuple):
     """The trace of a block, and the positions of its data."""
 
     key: bytes
@@ -71,7 +71,7 @@ class Findings(NamedTuple):
     rigid: frozenset[int]
     places: list[Any]
 
-    def moves(self, told: Told) -> list[dict[int | None, list[int]]] | None:
+    def moves(self, told: BlockTrace) -> list[dict[int | None, list[int]]] | None:
         """Return, by array and position, the distances to the same position in another block, one per traced
         occurrence. Return None if the blocks have other differences.
         """
@@ -109,7 +109,7 @@ def spans_of(accesses: Sequence[TaskAccess]) -> dict[tuple[int, int | None, bool
     return spans
 
 
-class Alike:
+class KnownFindings:
     """Findings of executed blocks, by their traces."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Alike:
         self._layouts: Layouts = {}
         self._by_contents: dict[int, bool] = {}
 
-    def told(self, cores: Block) -> Told | None:
+    def told(self, cores: Block) -> BlockTrace | None:
         """Return the trace of a block; None if the trace does not determine what the block does."""
         arrays = arrays_of(cores)
         order = sorted(range(len(arrays)), key=lambda n: arrays[n].address)
@@ -157,7 +157,7 @@ class Alike:
             all_words[here] = 0
         for part in (all_words, at, which):
             digest.update(part.tobytes())
-        return Told(digest.digest(), arrays, offsets)
+        return BlockTrace(digest.digest(), arrays, offsets)
 
     def _decides(self, form: int) -> bool:
         found = self._by_contents.get(form)
@@ -166,7 +166,7 @@ class Alike:
             found = self._by_contents[form] = by_contents(name)
         return found
 
-    def find(self, told: Told, defined: Defined | None) -> tuple[Findings, list[ByteUse]] | None:
+    def find(self, told: BlockTrace, defined: Defined | None) -> tuple[Findings, list[ByteUse]] | None:
         """Return the findings that hold for a block, and the bytes that it touches; None if the block has to
         be executed."""
         for found in self._known.get(told.key, ()):
@@ -175,7 +175,7 @@ class Alike:
                 return found, uses
         return None
 
-    def _uses(self, found: Findings, told: Told, defined: Defined | None) -> list[ByteUse] | None:
+    def _uses(self, found: Findings, told: BlockTrace, defined: Defined | None) -> list[ByteUse] | None:
         """Return the bytes that a block touches if it behaves like a known block. Return None if it does not,
         or if that is unknown.
         """
@@ -199,7 +199,7 @@ class Alike:
                     return None
         return uses
 
-    def keep(self, told: Told, problems: list[Any], accesses: list[TaskAccess]) -> None:
+    def keep(self, told: BlockTrace, problems: list[Any], accesses: list[TaskAccess]) -> None:
         """Keep the findings of a block, unless they depended on contents of memory."""
         # keep the first of equal accesses
         accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..engine.native.task import NativeTask
     from .compile import CompiledJob, Job
     from .program import RuntimeProgram
-    from .task_traces import Hearing
+    from .task_traces import TraceCollector
 
 #: Roles of parameters. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
@@ -250,7 +250,7 @@ def add(
     kernel: Kernel,
     runtime: str,
     traced: bool = False,
-    hearing: Hearing | None = None,
+    hearing: TraceCollector | None = None,
 ) -> str:
     """Add a kernel to those of a runtime; compile it if needed, or raise. Return the path of its library, if
     it has one. `hearing` gets the traces of a kernel that is `traced`."""

@@ -25,7 +25,7 @@ from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder, KernelEntry
 from .golden import Arguments
 from .memory import TensorMemory
 from .task_sanitizers import Watch
-from .task_traces import Hearing
+from .task_traces import TraceCollector
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
@@ -129,7 +129,7 @@ def _silent(level: str, text: str) -> None:
 
 def add_kernels(
     engine: Any, kernels: Sequence[KernelEntry], made_for: Callable[[KernelEntry], CompiledJob],
-    hearing: Hearing | None,
+    hearing: TraceCollector | None,
 ) -> None:  # fmt: skip
     """Add the kernels of a folder to an engine; `hearing` gets the traces of those that are traced."""
     for k in kernels:
@@ -319,12 +319,12 @@ class Runner:
             if hearing is not None:
                 hearing.stop()
 
-    def _hearing(self) -> Hearing | None:
+    def _hearing(self) -> TraceCollector | None:
         """Return the object that gets traces of C++ kernels, if any are needed."""
         virtual, sanitize = self.options.virtual_time, self.options.sanitize
         if not sanitize and (virtual is None or not any(m.job.traced for m in self.libraries.values())):
             return None
-        return Hearing(PROFILES[PLATFORMS[self.options.platform]], contents=bool(sanitize))
+        return TraceCollector(PROFILES[PLATFORMS[self.options.platform]], contents=bool(sanitize))
 
     def _threads(self) -> Sequence[Diagnostic]:
         """Return a warning if a device has fewer AICPU threads."""

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from ..engine.sanitize import Checks
     from .task_sanitizers import Watch
-    from .task_traces import Hearing
+    from .task_traces import TraceCollector
     from .virtual import Virtual
 
     Array = np.ndarray[Any, Any]
@@ -87,7 +87,7 @@ class Session:
         # element types of kernels that are programs; "" for a number
         self._elements: dict[int, list[str]] = {}
         self._virtual = virtual  # durations of kernels in virtual time
-        self._hearing: Hearing | None = None  # traces of C++ kernels, if requested
+        self._hearing: TraceCollector | None = None  # traces of C++ kernels, if requested
         #: The sanitizers of the kernels, and the kernels that they cannot check, with the reason.
         self._watch: Watch | None = None
         self._unwatched: dict[str, str] = {}
@@ -98,21 +98,21 @@ class Session:
         if virtual is not None:
             virtual.begin(self._run, self._hears(virtual))
 
-    def _hears(self, virtual: Virtual) -> Hearing | None:
+    def _hears(self, virtual: Virtual) -> TraceCollector | None:
         if not virtual.compute:
             return None
         from ..isa.profiles import DEFAULT, PROFILES
-        from .task_traces import Hearing
+        from .task_traces import TraceCollector
 
-        self._hearing = Hearing(PROFILES[DEFAULT], contents=False)
+        self._hearing = TraceCollector(PROFILES[DEFAULT], contents=False)
         return self._hearing
 
     def _observe(self, checks: Checks) -> None:
         from ..isa.profiles import DEFAULT, PROFILES
         from .task_sanitizers import Watch
-        from .task_traces import Hearing
+        from .task_traces import TraceCollector
 
-        self._hearing = Hearing(PROFILES[DEFAULT])
+        self._hearing = TraceCollector(PROFILES[DEFAULT])
         self._watch = Watch(self._hearing, checks)
         self._watch.begin(None)
         self._watch.outside(())

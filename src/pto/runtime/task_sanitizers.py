@@ -21,8 +21,8 @@ from ..engine.sanitize.undefined_bytes import unwritten
 from ..engine.watch import Event, Watcher
 from ..perf.hazards import Hazard
 from ..reading import read
-from .equal_tasks import Alike, ByteUse, TaskAccess, spans_of
-from .task_traces import Block, Execution, Hearing, TaskArray, arrays_of
+from .equal_tasks import ByteUse, KnownFindings, TaskAccess, spans_of
+from .task_traces import Block, Execution, TaskArray, TraceCollector, arrays_of
 from .written_bytes import Defined, TaskShadow, Written
 
 
@@ -105,11 +105,11 @@ POISON = 0xFF
 class Watch:
     """The problems of the kernels of a run."""
 
-    def __init__(self, hearing: Hearing, checks: Checks) -> None:
+    def __init__(self, hearing: TraceCollector, checks: Checks) -> None:
         self._hearing = hearing
         self._names = checks.names
         self._strict = checks.strict_undef
-        self._alike = Alike()
+        self._alike = KnownFindings()
         self._sample = Sample(checks.sample)
         #: Tasks with blocks beyond the sample.
         self._skipped: set[int] = set()

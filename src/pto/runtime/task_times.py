@@ -19,7 +19,7 @@ from ..diag import DiagnosticError
 from ..engine.traced.types import Layouts, names
 from .durations import Guess, Guessed, guess_of
 from .equal_tasks import rename
-from .task_traces import Block, Execution, Hearing
+from .task_traces import Block, Execution, TraceCollector
 
 if TYPE_CHECKING:
     from ..perf.timeline.timeline import Timeline
@@ -34,14 +34,14 @@ class Timed:
         self._known: dict[bytes, tuple[float, Guess]] = {}
         self._of_run: dict[tuple[int, int], float] = {}
         self._layouts: Layouts = {}
-        self.hearing: Hearing | None = None
+        self.hearing: TraceCollector | None = None
 
     @property
     def simulated(self) -> int:
         """The number of different blocks."""
         return len(self._known)
 
-    def listen(self, hearing: Hearing) -> None:
+    def listen(self, hearing: TraceCollector) -> None:
         """Begin a run."""
         self.hearing = hearing
         self._of_run.clear()
@@ -66,7 +66,7 @@ class Timed:
         self._guessed.note(name, guess)
         return us
 
-    def _timeline(self, hearing: Hearing, cores: Block, block: int) -> Timeline:
+    def _timeline(self, hearing: TraceCollector, cores: Block, block: int) -> Timeline:
         from ..engine.sanitize import recorder, watching
 
         recording = recorder(self._machine or True, hearing.profile, True)

@@ -58,7 +58,7 @@ def _bytes_at(address: int, size: int) -> Any:
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
-class ToldCore:
+class CoreTrace:
     """The trace of one core of a task."""
 
     def __init__(self, library: str, arrays: list[TaskArray], copies: list[TaskArray]) -> None:
@@ -106,10 +106,10 @@ MOST_HELD = 256 << 20
 _LATER = 64
 
 #: A block of a task: cores by kind and sub-block.
-Block = Mapping[tuple[int, int], ToldCore]
+Block = Mapping[tuple[int, int], CoreTrace]
 
 
-class Hearing:
+class TraceCollector:
     """The traces of the tasks of a run, kept until `take`."""
 
     def __init__(self, profile: Profile, contents: bool = True) -> None:
@@ -118,7 +118,7 @@ class Hearing:
         self._contents = contents
         self._lock = threading.Lock()
         #: By task and block, in the order of their starts.
-        self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
+        self.told: dict[tuple[int, int], dict[tuple[int, int], CoreTrace]] = {}
         self.kernels: dict[str, str] = {}  # names by library
         self.programs: dict[str, Launchable] = {}  # kernels that are programs, by library
         self._libraries: list[ctypes.CDLL] = []
@@ -134,7 +134,7 @@ class Hearing:
         self._large: dict[tuple[int, int], Any] = {}
         self._programs: dict[Any, tuple[TracedMemory, Any, Any, Any]] = {}
         #: The core whose last call ended the run.
-        self._failed: ToldCore | None = None
+        self._failed: CoreTrace | None = None
 
     def hear(
         self, path: str, name: str, files: Sequence[str] = (), program: Launchable | None = None
@@ -160,7 +160,7 @@ class Hearing:
                 if mine is None:
                     others = {(a.address, a.size): a for c in cores.values() for a in c.arrays}
                     made = [self._array(arrays[i], i, fresh, others) for i in range(count)]
-                    mine = cores[key] = ToldCore(path, [a for a, _ in made], [a for a, new in made if new])
+                    mine = cores[key] = CoreTrace(path, [a for a, _ in made], [a for a, new in made if new])
                     self._begun += 1
                 if n:
                     mine.parts.append(ctypes.string_at(words, 8 * n))
@@ -271,7 +271,7 @@ class Hearing:
 class Execution:
     """The execution of a block of a task on the reference engine."""
 
-    def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
+    def __init__(self, hearing: TraceCollector, cores: Block, block: int) -> None:
         self._hearing, self._cores, self._block = hearing, cores, block
         self._gm = GlobalMemory()
         self._held: list[Copied] = []

@@ -18,7 +18,7 @@ from .tensors import refuse
 
 if TYPE_CHECKING:
     from .task_times import Timed
-    from .task_traces import Hearing
+    from .task_traces import TraceCollector
 
 
 class Virtual:
@@ -54,7 +54,7 @@ class Virtual:
         """Return True if a C++ kernel has to be traced, because no table has its duration."""
         return self.compute and self._listen and not self.durations.has(func_id, name)
 
-    def begin(self, run: Any, hearing: Hearing | None) -> None:
+    def begin(self, run: Any, hearing: TraceCollector | None) -> None:
         """Begin a run with traces."""
         self._guessed.clear()
         self.durations.attach(run)

@@ -33,7 +33,7 @@ from ...runtime.failures import RunFailure
 from ...runtime.golden import GoldenTensor as HostTensor
 from ...runtime.memory import TensorMemory
 from ...runtime.task_sanitizers import Watch
-from ...runtime.task_traces import Hearing
+from ...runtime.task_traces import TraceCollector
 from .buffers import AddressSpace, Tensor
 from .callables import ChipCallable
 from .directions import ArgDirection
@@ -108,7 +108,7 @@ class Chip:
         if company is not None:
             options.update(company=company, member=member)
         engine = TaskEngine(options)
-        hearing = Hearing(PROFILES[PLATFORMS[target.source.platform]])
+        hearing = TraceCollector(PROFILES[PLATFORMS[target.source.platform]])
         watch = Watch(hearing, checks(names)) if names else None
         made = target.compiled(watch is not None)
         for (number, core), library in zip(target.children, made[1:], strict=True):

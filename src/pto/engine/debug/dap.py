@@ -27,7 +27,7 @@ from . import values
 from .commands import shown_line
 from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
-from .inspection import Looking
+from .inspection import Inspector
 from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
 from .requests import Arguments, RefusedRequest, arg, handlers, request
 from .session import GRACE, DebugSession, Stops
@@ -107,7 +107,7 @@ class Adapter:
         self._wanted: dict[str, list[dict[str, Any]]] = {}
         self._functions: list[Breakpoint] = []
         self._logs: dict[Breakpoint, str] = {}
-        self._looking = Looking(self._standing, self._to_client)
+        self._looking = Inspector(self._standing, self._to_client)
         self._handlers = {**handlers(self), **handlers(self._looking)}
 
     # -- the loop --------------------------------------------------------------------------------------

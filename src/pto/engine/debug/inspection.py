@@ -31,7 +31,7 @@ MOST_BYTES = 1 << 20
 Children = Callable[[int, int, bool], list[dict[str, Any]]]
 
 
-class Looking:
+class Inspector:
     """Answers the read-only requests. `standing` returns the session and its stop, `line` a line in the count
     of the client."""
 

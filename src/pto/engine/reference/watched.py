@@ -84,7 +84,7 @@ def _signal(watch: Watchers, i: Instr, result: object) -> None:
         watch.tell("awaited", i.core, i.op, i.args["signal"], i.args["cmpValue"])
 
 
-class Telling(Port):
+class ReportingPort(Port):
     """Access to memory of an observed launch, which reports everything except loads and stores."""
 
     def __init__(self, watch: Watchers) -> None:
@@ -100,7 +100,7 @@ class Telling(Port):
         self._watch.tell("other_granularity", i.event, mask, size)
 
 
-class Recording(Telling):
+class RecordingPort(ReportingPort):
     """Access to memory of an observed launch, which reports loads and stores, too."""
 
     def __init__(self, watch: Watchers) -> None:
@@ -166,5 +166,5 @@ def port_of(watch: Watchers | None) -> Port:
     if watch is None:
         return Plain()
     if watch.memory:
-        return Recording(watch)
-    return Telling(watch) if watch.of("other_granularity") else Plain()
+        return RecordingPort(watch)
+    return ReportingPort(watch) if watch.of("other_granularity") else Plain()

@@ -14,7 +14,7 @@ from .race_access import Touch
 _FIRST, _TIMES = 6, 4
 
 
-class Seen:
+class AccessIndex:
     """The accesses to one buffer, by address. `latest` are the accesses of the last event; their bounds may
     still grow.
     """

@@ -77,7 +77,7 @@ class Bounds(Sanitizer):
             event.op,
             "PTO-E2211",
             f"index {value} in {where}%{name} ({operand}) leaves %{whole}, {extent}",
-            help="the instruction does not check indices: keep them inside, or, set its attribute for such "
+            help="the instruction does not check indices: keep them inside, or set its attribute for such "
             "indices, if it has one",
         )
         count = int(np.size(inside) - np.count_nonzero(inside))

@@ -19,7 +19,7 @@ from ..elements import Array
 from ..memory import View
 from ..result import LaunchResult
 from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
-from .access_index import Seen
+from .access_index import AccessIndex
 from .advice import LATE, Side, flag_between, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
 from .clock import Clock, Token, join, joined, knows, learn_of, meet
@@ -234,9 +234,9 @@ class RaceChecker:
         """Record an access, and report its races with earlier accesses."""
         core = self.race.cores[event.core]
         buffer = access.place.buffer
-        seen: Seen | None = buffer.shadows.get(core.shadow)
+        seen: AccessIndex | None = buffer.shadows.get(core.shadow)
         if seen is None:
-            seen = buffer.shadows[core.shadow] = Seen()
+            seen = buffer.shadows[core.shadow] = AccessIndex()
         elif _again(event, access, seen):
             return
         atomic = self._atomic.get(event.op)
@@ -253,7 +253,7 @@ class RaceChecker:
         if not _joined(new, seen):
             seen.add(new)
 
-    def _compare(self, new: Touch, seen: Seen) -> None:
+    def _compare(self, new: Touch, seen: AccessIndex) -> None:
         met = seen.meeting(new.low, new.high)
         know, agent, sequence, write = new.know, new.agent, new.sequence, new.write
         # the latest first: an access ordered after it is often ordered after the earlier ones, too
@@ -287,7 +287,7 @@ class RaceChecker:
             and new.high - new.low >= CHAINED
         )  # fmt: skip
 
-    def _report(self, new: Touch, old: Touch, seen: Seen, low: int, high: int) -> None:
+    def _report(self, new: Touch, old: Touch, seen: AccessIndex, low: int, high: int) -> None:
         clock = new.clock
         # Report a missing flag once: from here on, both pipes count as ordered.
         for know in (new.know, clock.know[new.agent]):
@@ -354,7 +354,7 @@ class RaceChecker:
         return sharing + how_to_order(launch, first, second, event, repeated)
 
 
-def _again(event: Event, access: Access, seen: Seen) -> bool:
+def _again(event: Event, access: Access, seen: AccessIndex) -> bool:
     """Return whether an instruction repeats its last access, because one operand is given twice."""
     last = seen.latest[-1] if seen.latest else None
     return (
@@ -363,7 +363,7 @@ def _again(event: Event, access: Access, seen: Seen) -> bool:
     )  # fmt: skip
 
 
-def _joined(new: Touch, seen: Seen) -> bool:
+def _joined(new: Touch, seen: AccessIndex) -> bool:
     """Add the bytes of an access to a recent one of the same event and operation, if possible. All
     instructions of a vecscope are one event, which would otherwise keep one access per iteration."""
     latest = seen.latest
@@ -393,7 +393,7 @@ def _sharing(new: Touch, old: Touch) -> str:
     )
 
 
-def _sides(a: Touch, b: Touch, seen: Seen) -> tuple[Touch, Touch, bool]:
+def _sides(a: Touch, b: Touch, seen: AccessIndex) -> tuple[Touch, Touch, bool]:
     """Return a write and a read on different cores in their likely order, and whether the write repeats.
 
     The read follows the write, unless the read has waited for an earlier write. In that case the write comes

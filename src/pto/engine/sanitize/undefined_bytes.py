@@ -1,9 +1,9 @@
 """The undefined bytes of buffers, and their origins.
 
-Every on-chip buffer has a `Shadow`: two arrays of its size. In one, an undefined byte is 0xFF. The other has
-for each byte the number of an origin: why it is undefined, and the origin that it was computed from. A shadow
-also has a set of regions that are known as defined, because a loop comes back to the same regions. Only
-`define` can make bytes undefined again, and then clears the set.
+Every on-chip buffer has an `UndefinedShadow`: two arrays of its size. In one, an undefined byte is 0xFF. The
+other has for each byte the number of an origin: why it is undefined, and the origin that it was computed
+from. A shadow also has a set of regions that are known as defined, because a loop comes back to the same
+regions. Only `define` can make bytes undefined again, and then clears the set.
 
 Global memory counts as defined, except for tensors of a graph, whose shadow outlives a launch (`unwritten`).
 """
@@ -146,7 +146,7 @@ class ByteShadow(Protocol):
         ...
 
 
-class Shadow:
+class UndefinedShadow:
     """The undefined bytes of a buffer, as arrays."""
 
     __slots__ = ("holds", "known", "numbers", "origins", "undefined")
@@ -158,10 +158,10 @@ class Shadow:
         self.known: set[Any] | None = set()
         self.holds = True
 
-    def part(self, where: slice, holds: bool) -> Shadow:
+    def part(self, where: slice, holds: bool) -> UndefinedShadow:
         """Return the shadow of a part, on the same arrays. It remembers no regions, because other parts
         change the arrays, too."""
-        found = Shadow(self.undefined[where], self.numbers[where], self.origins)
+        found = UndefinedShadow(self.undefined[where], self.numbers[where], self.origins)
         found.known, found.holds = None, holds
         return found
 
@@ -243,7 +243,7 @@ class Undefined:
             undefined, numbers = np.empty(size, np.uint8), np.empty(size, np.uint8)
             undefined.fill(0xFF)  # faster than `np.full` for registers
             numbers.fill(NEVER)
-            made = Shadow(undefined, numbers, self.origins)
+            made = UndefinedShadow(undefined, numbers, self.origins)
             if found is not None:
                 undefined[: found.undefined.size], numbers[: found.numbers.size] = (
                     found.undefined,

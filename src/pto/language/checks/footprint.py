@@ -16,7 +16,7 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...engine.access import Access
-from ...engine.sanitize.undefined_bytes import Origins, Shadow, unwritten, way
+from ...engine.sanitize.undefined_bytes import Origins, UndefinedShadow, unwritten, way
 from ...engine.watch import Event, WatchedLaunch, Watcher
 from ..problems import CLAIM, HOLES
 
@@ -34,10 +34,10 @@ class RunArray:
         self.address: int = array.__array_interface__["data"][0]
         self.written = np.zeros(array.nbytes, bool)
         #: The undefined bytes of a tensor that the program makes.
-        self.undefined: Shadow | None = None
+        self.undefined: UndefinedShadow | None = None
         if made:
             fresh = np.full(array.nbytes, 0xFF, np.uint8)
-            self.undefined = Shadow(fresh, np.zeros(array.nbytes, np.uint8), Origins())
+            self.undefined = UndefinedShadow(fresh, np.zeros(array.nbytes, np.uint8), Origins())
 
     def element(self, byte: int) -> str:
         """Return the element with a byte, as an index expression."""

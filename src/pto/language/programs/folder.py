@@ -419,12 +419,12 @@ class Saved(CallableProgram):
         from ...runtime.runner import add_kernels
         from ...runtime.runs import Replayed
         from ...runtime.task_sanitizers import Watch
-        from ...runtime.task_traces import Hearing
+        from ...runtime.task_traces import TraceCollector
 
         arrays = self._arrays(values)
         config = self.config
         names = parse_names(options.pop("sanitize", None) or ())
-        hearing = Hearing(PROFILES[self.target]) if names else None
+        hearing = TraceCollector(PROFILES[self.target]) if names else None
         watched = checks(names, options.pop("strict_undef", None), options.pop("sample", None))
         watch = Watch(hearing, watched) if hearing is not None else None
         recorded = any([options.pop("record", False), options.pop("profiling", False)])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...diag import Diagnostic, DiagnosticError, render
 from ...ir.assumptions import Assumption
 from ...isa.scalars import bounds
-from ...proof.context import LARGEST, Launch, Parameters
+from ...proof.context import LARGEST, LaunchFacts, Parameters
 from ...proof.findings import EVERY
 from ...proof.prove import PROVED, REFUTED, UNKNOWN, Proof, parameters_for, prove, together
 from ...proof.solver import Model, Solver
@@ -121,7 +121,7 @@ class _Tasks:
         self.solver = Solver(float("inf"))
         self.env: dict[Value, Any] = {}
         self.facts: list[Truth] = []
-        self.launches: dict[str, list[Launch]] = {}
+        self.launches: dict[str, list[LaunchFacts]] = {}
         self.names = 0
 
     def run(self, entry: Function) -> None:
@@ -129,7 +129,7 @@ class _Tasks:
             if isinstance(value.type, ScalarType):
                 self.env[value] = self.parameter(value)
         if entry.kind != "orchestration":  # a kernel of its own
-            self.launches[entry.name] = [Launch([self.env.get(v) for v in entry.body.args], [])]
+            self.launches[entry.name] = [LaunchFacts([self.env.get(v) for v in entry.body.args], [])]
             return
         self.block(entry.body.ops)
 
@@ -278,7 +278,7 @@ class _Tasks:
         elif blocks is None or callee.kind not in ("incore", "aic", "aiv", "mixed"):
             self.found.unknown.append(_note(f"the task '{callee.name}' is not followed", op.loc))
         else:
-            launches.append(Launch(values, list(self.facts), blocks))
+            launches.append(LaunchFacts(values, list(self.facts), blocks))
 
 
 def _type(dtype: Any) -> str:

@@ -21,7 +21,7 @@ def settle(trace: Trace, isa: str) -> None:
         trace.in_order = False
 
 
-class _Core:
+class _CorePipes:
     """Pipes of a core: `known[p][q]` is the number of instructions of pipe q that happen before the next
     instruction of p."""
 
@@ -35,7 +35,7 @@ def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
     """Return pairs of sites that access the same bytes without an order, at least one of them writing."""
     width = len(trace.pipes)
     loose = [name in OVERLAPPING_PIPES.get(isa, frozenset()) for name in trace.pipes]
-    cores: dict[int, _Core] = {}
+    cores: dict[int, _CorePipes] = {}
     given: dict[int, list[int]] = {}
     wanted = {giver for waits in trace.waits.values() for giver, _ in waits}
     found: set[tuple[int, int]] = set()
@@ -44,7 +44,7 @@ def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
             continue
         core = cores.get(trace.core[e])
         if core is None:
-            core = cores[trace.core[e]] = _Core(width)
+            core = cores[trace.core[e]] = _CorePipes(width)
         p = trace.pipe[e]
         known = core.known[p]
         for giver, _ in trace.waits.get(e, ()):
@@ -74,7 +74,7 @@ def unordered(trace: Trace, isa: str) -> set[tuple[int, int]]:
     return found
 
 
-def _learn(core: _Core, p: int, snapshot: list[int] | None) -> None:
+def _learn(core: _CorePipes, p: int, snapshot: list[int] | None) -> None:
     if snapshot is None:
         return
     targets = core.known if not p else [core.known[p]]  # order of the scalar unit holds for all later issues
@@ -85,7 +85,7 @@ def _learn(core: _Core, p: int, snapshot: list[int] | None) -> None:
 
 
 def _meet(
-    trace: Trace, core: _Core, e: int, p: int, loose: list[bool], touched: tuple[Range, ...],
+    trace: Trace, core: _CorePipes, e: int, p: int, loose: list[bool], touched: tuple[Range, ...],
     found: set[tuple[int, int]],
 ) -> None:  # fmt: skip
     known = core.known[p]
