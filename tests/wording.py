@@ -13,7 +13,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 _OPENING = re.compile(r"(What|Whether|How|Where|Who|Whose|Which|When)\b(?!.*\?)")
-_FACT = re.compile(r"(a |an |the )?\S+ (is|are) (no|none)\b|(nobody|whoever|somebody)\b", re.I)
+_FACT = re.compile(r"\b(is|are) no (?!longer|more|other|such)|\b(nobody|whoever|somebody)\b", re.I)
 _REPORTS = ("fail", "report", "refuse", "warn", "Diagnostic")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -27,8 +27,9 @@ def problems(path: Path) -> Iterator[tuple[int, str]]:
                 yield getattr(node, "lineno", 1), f"begin with a verb or a noun: {doc.partition(chr(10))[0]}"
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            for text in filter(None, map(_text, node.args if name in _REPORTS else ())):
-                if " " in text and _FACT.match(text):
+            is_message = name in _REPORTS or name.endswith("Error")
+            for text in filter(None, map(_text, node.args if is_message else ())):
+                if " " in text and _FACT.search(text):
                     yield (
                         node.lineno,
                         f"write 'cannot ..: reason', 'expected .., got ..' or 'unknown ..': {text}",
@@ -44,7 +45,8 @@ def _text(node: ast.expr) -> str:
 def main() -> int:
     found = [
         f"{path.relative_to(_ROOT)}:{line}: {text}"
-        for path in sorted((_ROOT / "src").rglob("*.py"))
+        for folder in ("src", "tests", "bench")
+        for path in sorted((_ROOT / folder).rglob("*.py"))
         for line, text in problems(path)
     ]
     print("\n".join(found), end="\n" if found else "")

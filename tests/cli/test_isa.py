@@ -210,7 +210,7 @@ def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.Capture
 #: Sampled of those with a program: of the assembler, of runs, of the sanitizers.
 @pytest.mark.parametrize("code", ["SA-0066", "PTO-E0803", "PTO-E2012", "PTO-E2101", "PTO-E2201"])
 def test_explain_shows_a_program(code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What it shows is run: the error is at a line of the program, and the change mends it."""
+    """The shown program is run: the error is at one of its lines, and the change mends it."""
     assert main(["explain", code, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     lines = shown["program"].splitlines()

@@ -46,7 +46,7 @@ def reports(name: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["basedpyright", "mypy"])
 def test_programs_and_mistakes(name: str, tmp_path: Path) -> None:
-    """What users write is accepted, and each mistake is reported at its line."""
+    """Programs of users are accepted, and each mistake is reported at its line."""
     pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
     for page in pages:
         parts = [b.text for b in blocks(page.read_text()) if b.language == "python"]

@@ -179,7 +179,7 @@ def test_a_tile_of_two_slots(tile: str, how: str) -> None:
             "valid_row operand must be absent",
         ),
         ("vec, 16x64xf32, count=2", "", "expected a tile and a count"),
-        ("count=2", "count=\u00b2", "is no number"),
+        ("count=2", "count=\u00b2", "expected a number"),
         ("outs(%t : !tile)", "outs(%mb : !mb)", "operand 'dst' must be an on-chip tile"),
         ("%mb[%k] : !mb", "%t0[%k] : !tile", "operand 'source' must be a tile of several slots"),
         ("%mb[%k]", "%mb[%at]", "operand 'slot' must be an index"),

@@ -240,7 +240,7 @@ def in_blocks(x: pl.Tensor, y: pl.Out[pl.Tensor]):
 
 
 def test_a_sample_of_the_blocks_of_a_task() -> None:
-    """Of a task with many blocks, the sample and the last block run under watch; all others run as without."""
+    """The sample and the last block of a task with many blocks run under watch; all other blocks run without."""
     x, y = np.arange(448, dtype=np.float32).reshape(7, 64), np.zeros((7, 64), np.float32)
     for sample, left in ((1, 3), (2, 3), (5, 1), (7, 0)):
         run = in_blocks.run(x, y, sanitize="undef", sample=sample)

@@ -120,7 +120,7 @@ def kernel(name: str, built: Built) -> Emitted:
 
 
 def difference(name: str, built: Built) -> str:
-    """Where the reports of a program and of its C++ differ; empty where they do not."""
+    """Return the differences between the reports of a program and of its C++; empty if there are none."""
     program = load(name)
     mine, _ = program.launch(kernel(name, built), sanitize="all")
     other, _ = program.run(sanitize="all")

@@ -34,7 +34,7 @@ class FakeCore:
         return self.runs(pipe)[:2]
 
     def knows(self, pipe: str, event: tuple[int, int]) -> bool:
-        """Whether the next instruction of a pipe comes after an event."""
+        """Return True if the next instruction of a pipe is ordered after an event."""
         return knows(self.runs(pipe)[2], *event)
 
 

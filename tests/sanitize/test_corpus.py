@@ -52,7 +52,7 @@ def errors(result: Any) -> list[Diagnostic]:
 
 
 def as_stated(program: Program, found: list[Diagnostic], sanitizers: tuple[str, ...]) -> bool:
-    """Whether exactly the reports are there that the program states for some sanitizers."""
+    """Return True if the reports are exactly those that the program states for some sanitizers."""
     wanted = [c for c in program.checks if c.sanitizer in (*sanitizers, "run")]
     places = Counter((c.code, c.line, c.others) for c in wanted)
     return places == Counter(found_at(d) for d in found) and all(
@@ -81,7 +81,7 @@ def test_the_bug_is_found(name: str) -> None:
 
 @for_each(some(NAMES, 2))
 def test_each_sanitizer_alone_finds_its_own(name: str) -> None:
-    """Messages show no absurd addresses: tiles that nobody placed are named, not located."""
+    """Messages show no meaningless addresses: tiles without an address are shown by name."""
     bad = load(f"{name}.bad")
     for sanitizer in sorted({c.sanitizer for c in bad.checks} - {"run"}):
         found = errors(bad.run(sanitize=sanitizer)[0])

@@ -76,7 +76,7 @@ def kernels(file: str) -> dict[str, Written]:
 
 
 def _in_helper(file: str, number: int) -> bool:
-    """Whether a line stands in a function that is no kernel: what is found there is of the next one."""
+    """Return True if a line is in a function that is not a kernel: its reports belong to the next kernel."""
     lines = text_of(file, "bad").splitlines()[: number - 1]
     head = next(line for line in reversed(lines) if line.startswith(("AICORE", "__global__", "#define")))
     return not head.startswith("__global__")

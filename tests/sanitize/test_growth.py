@@ -226,7 +226,9 @@ func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>, %n: index) {
 
 
 def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How much sanitizers keep at the end of a loop of so many iterations: accesses, origins, lengths of ways back."""
+    """Return the data of sanitizers at the end of a loop of that many iterations: accesses, origins, lengths
+    of ways back.
+    """
     accesses: set[AccessIndex] = set()
     watching: list[Undef] = []
     started, add = Undef.launch_started, AccessIndex.add

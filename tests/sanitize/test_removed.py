@@ -1,4 +1,4 @@
-"""Whoever removes one flag or one barrier from a correct C++ kernel is told so.
+"""The removal of one flag or one barrier from a correct C++ kernel is reported.
 
 Flags change nothing in the kernel's own run, so what a kernel without one would tell is what it tells without that
 call; nothing has to be compiled again.

@@ -1,5 +1,6 @@
-"""Whoever removes a line with a flag or a barrier from a C++ example is told so: the text without it is compiled, and
-run as users run it. `make emitted` removes every one."""
+"""The removal of a line with a flag or a barrier from a C++ example is reported. The text without the line is
+compiled, and run as users run it. `make emitted` removes every one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How problems are kept and how memory is named in their messages."""
+"""Tests of the list of problems, and of the names of memory in messages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_placed_tiles_are_located(ub: Buffer) -> None:
 
 
 def test_other_tiles_are_named(ub: Buffer) -> None:
-    """What nobody placed lies behind the capacity, at addresses that mean nothing to the program."""
+    """Tiles without an address lie after the capacity, at addresses that mean nothing to the program."""
     there = tile(ub, 1536)
     assert bytes_of(there, 1536, 2048) == "%t (UB)"
     assert bytes_of(there, 1600, 1664) == "bytes 64..128 of %t (UB)"

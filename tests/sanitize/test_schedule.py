@@ -121,7 +121,7 @@ def test_a_stuck_program_is_stuck_in_every_order(name: str) -> None:
     "name", ["loop_war_v_mte2", "fifo_wrap_after_free", "cross_core_a5", "blocks_read_sum"]
 )
 def test_sanitizers_and_schedules_go_together(name: str) -> None:
-    """What is ordered does not depend on the order things happen in."""
+    """The order of events does not depend on the schedule."""
     for seed in range(10):
         good, _ = load(f"{name}.good").run(schedule=seed, sanitize="all")
         assert good.ok, (seed, good.diagnostics)

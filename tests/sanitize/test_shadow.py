@@ -115,7 +115,7 @@ def test_a_new_load_ends_an_old_error() -> None:
 
 
 def test_bits_start_anew() -> None:
-    """What is computed from bit patterns has no twin: the shadow takes it as it is."""
+    """Results that are computed from bit patterns have no twin: the shadow takes them unchanged."""
     bits = "!pto.tile_buf<vec, 8x16xi16>"
     lines = [
         op("tadds", scalar="%one"),

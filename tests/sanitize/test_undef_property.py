@@ -123,7 +123,7 @@ def data(dtype: str) -> Array:
 
 
 def oracle(dtype: str, steps: list[Step]) -> dict[str, Array]:
-    """Which lanes of each tile are undefined at the end."""
+    """Return the undefined lanes of each tile at the end."""
     x = data(dtype)
     values = {t: np.zeros((ROWS, COLS), DTYPES[dtype]) for t in TILES}
     taints = {t: np.ones((ROWS, COLS), bool) for t in TILES}

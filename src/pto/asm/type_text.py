@@ -207,7 +207,7 @@ def _int(text: str, part: tuple[int, int]) -> int:
         raise TypeTextError(f"number {text[:12]}... is too large", part, code="PTO-E0104")
     if not text.isascii():  # a digit of another script, or superscript
         raise TypeTextError(
-            f"'{text}' is no number", part, "write it with the digits 0 to 9", code="PTO-E0104"
+            f"expected a number, got '{text}'", part, "write it with the digits 0 to 9", code="PTO-E0104"
         )
     return int(text)
 

@@ -47,7 +47,7 @@ GIVES: dict[str, str] = {
     "element": "an element of the type, still as a number",
     "f16": "a number of f16",
     "f32": "a number of f32",
-    "f64": "a number of f64, which rounds once more where it is stored",
+    "f64": "a number of f64, which is rounded once more when it is stored",
 }
 
 _LIST = (

@@ -52,7 +52,7 @@ class TaskEngine:
         self.hazards: list[Hazard] = []
         self.unseen = 0  # number of tasks with unknown memory accesses
         self.given: list[tuple[int, int]] = []  # address and size of the tensors of the caller
-        self.sites: list[str] = []  # of the submission of each task, if callers are kept
+        self.sites: list[str] = []  # source location of the submission of each task, if callers are kept
         self.blank_reads: list[tuple[int, int, str]] = []  # see `Watch.problems`
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:

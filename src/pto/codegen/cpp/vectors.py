@@ -31,7 +31,7 @@ def dtype_of(value: Value) -> str:
 
 
 def bits_of(value: Value) -> int:
-    """Return the bits of a lane, or of the unit of a pointer: 4-bit elements come in pairs."""
+    """Return the bits of a lane, or of the unit of a pointer, which is a pair of 4-bit elements."""
     return int(value.type.bits)  # type: ignore[attr-defined]
 
 
@@ -445,7 +445,9 @@ def _vscatter(f: CppFunction, op: Operation) -> None:
 
 @handles("pto.vsld", "pto.vsst")
 def _strided(f: CppFunction, op: Operation) -> None:
-    """Emit a gather or scatter with computed offsets: items of w bits, k items apart; 64-bit ones halved."""
+    """Emit a gather or scatter with computed offsets: items of w bits, k items apart; 64-bit items are
+    halved.
+    """
     loads = op.name == "pto.vsld"
     pointer = op.group("source" if loads else "dest")[0]
     value = op.results[0] if loads else op.group("value")[0]

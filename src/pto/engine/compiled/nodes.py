@@ -46,9 +46,10 @@ class Far:
             ])  # fmt: skip
 
     def map(self, file: int, stride: int) -> tuple[int, Any]:
-        """Map the windows of a new world; a file has those of this node. Return the number of the world,
-        which is the same in all processes that make the same worlds, and its memory, freed after its last
-        use."""
+        """Map the windows of a new world; `file` has the windows of this node. Return the number of the
+        world, which is the same in all processes that make the same worlds, and its memory, freed after its
+        last use.
+        """
         self._worlds += 1
         at = _host().pto_nodes_map(self._nodes, self._worlds, file, stride)
         os.close(file)

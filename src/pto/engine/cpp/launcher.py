@@ -32,9 +32,10 @@ class LaunchEntry(Record):
     cube: str = ""  # function of the cube core; with `vector`: a mixed kernel
     vector: str = ""
     mix: str = ""  # function for any kind of core
-    longest: str = ""  # for C++ of users: the one of these functions with most arguments
+    longest: str = ""  # for C++ of users: among these functions, the one with most arguments
     args: tuple[str, ...] = ()  # names of the arguments, for messages
-    types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users: the library has them
+    # their types in the program; empty for C++ of users, whose library has the types
+    types: tuple[str, ...] = ()
     subblocks: int = SUBBLOCKS  # default number of vector cores of a mixed kernel
 
     @property

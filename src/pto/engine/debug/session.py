@@ -364,7 +364,7 @@ class DebugSession:
 
     @property
     def _one_each(self) -> bool:
-        """Return True if every line has at most one operation: steps of lines then step operations."""
+        """Return True if every line has at most one operation: a step by line is then a step by operation."""
         if self.module is None:
             return False
         seen: set[tuple[str, int]] = set()
@@ -377,7 +377,7 @@ class DebugSession:
         return True
 
     def _search(self, before: int, way: str, core: Core) -> int:
-        """Return the last moment before `before` where a way to go on would have stopped, or 0."""
+        """Return the last moment before `before` at which `way` would have stopped, or 0."""
         stop = self.stop
         assert stop is not None
         here = self.order(way, core)

@@ -133,7 +133,7 @@ class ValueMatrix:
             return range(s.start, s.start + 1)
         start, stop = s.start or 0, size if s.stop is None else s.stop
         if not 0 <= start <= stop:
-            raise ExpressionError(f"{what}s {start}:{stop} are no range")
+            raise ExpressionError(f"expected a range of {what}s, got {start}:{stop}")
         return range(min(start, size), min(stop, size))
 
     def element(self, slices: Sequence[Slice]) -> tuple[int, int]:

@@ -264,7 +264,7 @@ def reader(value: Value, profile: Profile, by_rows: bool) -> Read:
         return _view(value)
     if type.kind == "group":
         return _group(value)
-    if isinstance(type, ShapedType) and type.name == "vector":  # numbers that an instruction sets
+    if isinstance(type, ShapedType) and type.name == "vector":  # a vector of numbers that an instruction sets
         codes = ARRAY_DTYPES[str(type.dtype)]
         return lambda core, at: bytes_at(at, 4 * codes.itemsize).view(codes)
     return _both(type, value.name)[0]

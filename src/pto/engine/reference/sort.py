@@ -34,7 +34,7 @@ def sort_blocks(i: Instr) -> None:
     rows, cols = i.valid("src")
     if not rows or not cols:
         return
-    one_row = i.valid("idx")[0] == 1  # of indices, for all rows
+    one_row = i.valid("idx")[0] == 1  # one row of indices serves all rows
     index = np.broadcast_to(i.bits("idx", (1 if one_row else rows, cols)), (rows, cols))
     keys = elements.decode(i.dtype("src"), i.bits("src"))
     order = block_order(rank(keys), index)

@@ -37,8 +37,9 @@ def requests(i: Instr, count: int, size: int) -> Array:
 
 
 def _based(i: Instr, base: Pointer, align: int, on: Array) -> None:
-    """Stop if a base is not aligned, or lies before its buffer and a request is on. Accesses after the end of
-    the buffer are checked when they are made."""
+    """Stop if a base is not aligned, or if a request is on and the base lies before its buffer. Accesses
+    after the end of the buffer are checked when they are made.
+    """
     aligned(i, base, align)
     if base.offset < 0 and np.count_nonzero(on):
         inside(i, base)
