@@ -1,4 +1,4 @@
-"""What `print` and notebooks show of public objects."""
+"""Texts of public objects in `print` and notebooks."""
 
 from __future__ import annotations
 
