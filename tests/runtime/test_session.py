@@ -133,7 +133,8 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
 """)
     count = np.zeros(8, np.int32)
     meet = runtime.kernel(str(source), "inout")
-    for way in ({"threads": 1}, {"seed": 1}):
+    ways: list[dict[str, Any]] = [{"threads": 1}, {"seed": 1}]
+    for way in ways:
         count[:] = 0
         runtime.run(lambda rt: rt.submit(meet, count, blocks=4), **way)
         assert count[0] == 4
