@@ -102,12 +102,12 @@ def test_a_script_that_needs_a_platform_and_its_checkout(tmp_path: Path) -> None
     (tmp_path / "checkout" / "helpers" / "__init__.py").write_text("")
     file = tmp_path / "checkout" / "part" / "main.py"
     file.parent.mkdir()
-    for device, given in (("", None), (", required=True", "0-7")):
+    for device, given in (("", None), (", required=True", "0-7"), (", type=int, required=True", 0)):
         file.write_text(
             "import argparse, helpers\n"
             "p = argparse.ArgumentParser()\n"
             'p.add_argument("-p", "--platform",\n    required=True, choices=["a2a3"])\n'
-            f'p.add_argument("-d", "--device"{device})\n'
+            f'p.add_argument("--device"{device})\n'
             'if __name__ == "__main__":\n'
             f"    assert p.parse_args().device == {given!r}\n"
         )

@@ -34,7 +34,7 @@ _TEST = re.compile(r"^\s*def test_", re.M)
 #: Scene tests as a script, and another script that requires the option --platform, or --device.
 _SCENE = re.compile(r"\.run_module\(__name__\)")
 _PLATFORM = re.compile(r"""["']--platform["'][^()]*required=True""")
-_DEVICE = re.compile(r"""["']--device["'][^()]*required=True""")
+_DEVICE = re.compile(r"""["']--device["']([^()]*)required=True""")
 #: Files of the root of a checkout.
 _ROOTS = (".git", "pyproject.toml")
 #: Maximum number of restarts of a test file after a test has killed the process.
@@ -268,10 +268,14 @@ def _required(file: Path, options: _Options) -> list[str]:
     """Return the options that a script requires: platform and devices."""
     text = file.read_text(encoding="utf-8", errors="replace")
     found: list[str] = []
+    device = _DEVICE.search(text)
     if _SCENE.search(text) or _PLATFORM.search(text):
-        found += ["-p", options.platform]
-    if _SCENE.search(text) or _DEVICE.search(text):
-        found += ["-d", options.devices]
+        found += ["--platform", options.platform]
+    if _SCENE.search(text):
+        found += ["--device", options.devices]
+    elif device:
+        only_one = "type=int" in device[1]
+        found += ["--device", re.split("[-,]", options.devices)[0] if only_one else options.devices]
     return found
 
 
