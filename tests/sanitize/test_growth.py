@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -321,3 +324,29 @@ def test_a_loop_finds_out_once_what_does_not_change() -> None:
     few, many = (calls(lambda n=n: kernel.run(x, y, n, sanitize="all")) for n in (20, 60))
     assert (many - few) / 40 < 1000  # 1100 where every instruction found its regions and flags out anew
     assert (y == 2).all()
+
+
+LARGE = """
+import resource
+import numpy as np
+import pto.language as pl
+
+@pl.jit
+def rows(x: pl.Tensor, y: pl.InOut[pl.Tensor]):
+    for i in pl.parallel(4):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.load(x, [i, 0], [1, 64]), [i, 0], y)
+
+x = np.ones((1 << 15, 256), np.float32)
+y = np.zeros_like(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert rows.run(x, y, sanitize="all").ok
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 // x.nbytes)
+"""
+
+
+def test_large_arrays_take_memory_where_tasks_access_them(tmp_path: Path) -> None:
+    """Tables with a number for each byte are empty pages elsewhere."""
+    (tmp_path / "rows.py").write_text(LARGE)
+    done = subprocess.run([sys.executable, tmp_path / "rows.py"], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 8, "times the size of an array"

@@ -21,7 +21,8 @@ from ...engine.watch import Event, WatchedLaunch, Watcher
 from ..problems import CLAIM, HOLES
 
 Array = Any
-_NOBODY, _SEVERAL = -1, -2
+#: Marks of a byte, besides party + _FIRST. A new table is zeros, so that only pages in use take memory.
+_NOBODY, _SEVERAL, _FIRST = range(3)
 
 
 class RunArray:
@@ -52,8 +53,8 @@ class Claim:
         self.what = what  # "iteration" or "block"
         self.span = span
         self.party = 0
-        # the writing party and the reading party of each byte
-        self.touched: dict[RunArray, tuple[Array, Array]] = {}
+        #: The mark of the writer and that of the reader of each byte.
+        self.touched: dict[RunArray, tuple[Array, ...]] = {}
         self.found = False
 
 
@@ -187,9 +188,9 @@ class Footprint(Watcher):
 
     def _check(self, claim: Claim, memory: RunArray, at: Array | slice, write: bool, event: Event) -> None:
         if memory not in claim.touched:
-            claim.touched[memory] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
+            claim.touched[memory] = tuple(np.zeros((2, memory.written.size), np.int32))
         wrote, read = claim.touched[memory]
-        me = claim.party
+        me = claim.party + _FIRST
         others = (wrote[at] != _NOBODY) & (wrote[at] != me)
         if write:
             others |= (read[at] != _NOBODY) & (read[at] != me)
@@ -207,9 +208,9 @@ class Footprint(Watcher):
         self, claim: Claim, memory: RunArray, byte: int, write: bool, writer: int, reader: int, event: Event
     ) -> None:
         did = "writes" if write else "reads"
-        other = writer if writer not in (_NOBODY, claim.party) else reader
+        other = writer if writer not in (_NOBODY, claim.party + _FIRST) else reader
         how = "writes" if other == writer else "reads"
-        who = f"{claim.what} {other}" if other >= 0 else "another"
+        who = f"{claim.what} {other - _FIRST}" if other >= _FIRST else "another"
         found = Diagnostic(
             CLAIM,
             f"{claim.what} {claim.party} {did} {memory.element(byte)}, which {who} {how}",
