@@ -100,7 +100,14 @@ def _result_page(result: Any) -> str:
         drawn = frame(result.timeline.html(result.task, None, result.memory_map))
     elif result.memory_map is not None:
         drawn = html(result.memory_map)
-    return plain(repr(result)[1:-1]) + diagnostics(result.diagnostics) + drawn
+    return plain(repr(result)[1:-1].removeprefix("LaunchResult ")) + diagnostics(result.diagnostics) + drawn
+
+
+def _checked(result: Any) -> str:
+    from .engine.sanitize import summary
+
+    done = "ok" if result.ok else f"{len(result.diagnostics)} diagnostics"
+    return f"{done}, {summary(result.checked, result.unchecked)}" if result.checked else done
 
 
 def _map_page(map: Any) -> str:
@@ -134,7 +141,10 @@ _TABLE: dict[str, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
         lambda done: diagnostics(done.diagnostics) + program(_module(done.module)),
     ),
     "diag.Diagnostic": (lambda d: render([d]), lambda d: diagnostics([d])),
-    "engine.result.LaunchResult": (lambda r: _lines(repr(r)[1:-1], render(r.diagnostics)), _result_page),
+    "engine.result.LaunchResult": (
+        lambda r: _lines(repr(r)[1:-1].removeprefix("LaunchResult "), render(r.diagnostics)),
+        _result_page,
+    ),
     "perf.timeline.timeline.Timeline": (lambda t: t.text(), lambda t: frame(t.html())),
     "perf.memory_map.MemoryMap": (lambda map: map.text(), _map_page),
     "engine.sanitize.shadow.Shadow": (lambda s: s.text(), lambda s: plain(s.text())),
@@ -144,8 +154,8 @@ _TABLE: dict[str, tuple[Callable[[Any], str], Callable[[Any], str]]] = {
         lambda proof: plain(_lines(*proof.lines)) + diagnostics(proof.diagnostics),
     ),
     "language.programs.compiled.RunResult": (
-        lambda r: _lines(repr(r)[1:-1], render(r.diagnostics)),
-        lambda r: plain(repr(r)[1:-1]) + diagnostics(r.diagnostics) + "".join(map(html, r.launches[:1])),
+        lambda r: render(r.diagnostics) or _checked(r),
+        lambda r: diagnostics(r.diagnostics) + plain(_checked(r)) + "".join(map(html, r.launches[:1])),
     ),
     "perf.records.Records": (_summary, _lanes),
     "runtime.runs.Ran": (lambda run: _lines(render(run.diagnostics), run.summary()), _run_page),

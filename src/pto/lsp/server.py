@@ -78,15 +78,22 @@ class PtoServer(LanguageServer):
         self._kept += 1
         if self._kept > _MOST_KEPT:
             self._clean()
-        found = Document(to_fs_path(uri) or uri, text, version, encoding, self._checked)
+        path = to_fs_path(uri) or uri
+        check = self._checked_python if is_python(uri) else self._checked
+        found = Document(path, text, version, encoding, check)
         self._documents[uri] = found
         self._ended = time.perf_counter()
         self._seconds = self._ended - start
         return found
 
-    def _checked(self, source: Source) -> Checked:
+    def _checked_python(self, source: Source) -> Checked:
+        from .python import check_python  # costly, and not needed for programs
+
+        return self._checked(source, check_python)
+
+    def _checked(self, source: Source, check: Check | None = None) -> Checked:
         try:
-            return self._check(source)
+            return (check or self._check)(source)
         except Exception as e:
             self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Error, traceback.format_exc()))
             problem = Diagnostic(
@@ -200,15 +207,35 @@ def make_server(check: Check) -> PtoServer:
     logging.getLogger("pygls").addHandler(logging.NullHandler())
     server = PtoServer(check)
     for method, options, handler in _HANDLERS:
-        server.feature(method, options)(_bound(server, handler))
+        server.feature(method, options)(_bound(server, method, handler))
     gc.collect()
     gc.freeze()  # exempt the loaded modules from garbage collection
     gc.disable()  # memory is released between checks, not during them
     return server
 
 
-def _bound(server: PtoServer, handler: Handler) -> Callable[[Any], Any]:
+#: Requests that are answered for Python files, too; others have an editor's own server for Python.
+_OF_PYTHON = (
+    lsp.TEXT_DOCUMENT_DID_OPEN, lsp.TEXT_DOCUMENT_DID_CHANGE, lsp.TEXT_DOCUMENT_DID_CLOSE,
+    lsp.TEXT_DOCUMENT_HOVER, lsp.TEXT_DOCUMENT_INLAY_HINT,
+)  # fmt: skip
+
+
+_NOTHING: dict[str, Any] = {
+    lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL: lsp.SemanticTokens([]),
+    lsp.TEXT_DOCUMENT_COMPLETION: lsp.CompletionList(is_incomplete=False, items=[]),
+}
+
+
+def is_python(uri: str) -> bool:
+    return uri.endswith((".py", ".pyi"))
+
+
+def _bound(server: PtoServer, method: str, handler: Handler) -> Callable[[Any], Any]:
     def answer(params: Any) -> Any:
+        document = getattr(params, "text_document", None)
+        if document is not None and method not in _OF_PYTHON and is_python(document.uri):
+            return _NOTHING.get(method)  # the answer without a result
         return handler(server, params)
 
     return answer
@@ -243,7 +270,12 @@ def _closed(server: PtoServer, params: lsp.DidCloseTextDocumentParams) -> None:
 @_answers(lsp.TEXT_DOCUMENT_HOVER)
 def _hover(server: PtoServer, params: lsp.HoverParams) -> lsp.Hover | None:
     document, offset = _at(server, params)
-    found = pages.hover(document, offset)
+    if is_python(document.path):
+        from . import python
+
+        found = python.hover(document, offset)
+    else:
+        found = pages.hover(document, offset)
     if found is None:
         return None
     text, start, end = found
@@ -398,8 +430,17 @@ def _hints(server: PtoServer, params: lsp.InlayHintParams) -> list[lsp.InlayHint
             lsp.Position(*document.place(h.offset)), h.text, tooltip=h.doc, padding_left=not h.before,
             padding_right=h.before,
         )
-        for h in hints.hints(document, start, end)
+        for h in _hints_of(document, start, end)
     ]  # fmt: skip
+
+
+def _hints_of(document: Document, start: int, end: int) -> list[hints.Hint]:
+    if is_python(document.path):
+        from .python import CheckedPython
+
+        checked = document.checked
+        return checked.read.hints if isinstance(checked, CheckedPython) else []
+    return hints.hints(document, start, end)
 
 
 @_answers(lsp.TEXT_DOCUMENT_FORMATTING)

@@ -6,7 +6,7 @@ import ast
 import linecache
 import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from ...diag import Source, Span
@@ -57,7 +57,7 @@ class PythonFile:
         return start + column
 
 
-@cache
+@lru_cache(64)  # an editor has a text for each change
 def _file(name: str, text: str) -> PythonFile:
     return PythonFile(name, text)
 
