@@ -1,7 +1,7 @@
 """Type checkers accept what users write: README, tutorial, the pages on Python, the examples, and a script.
 
-basedpyright checks all of them in its standard mode, as pyright does. mypy, where it is installed, checks
-them, too. Both report the mistakes of `typed/mistakes.py`.
+basedpyright checks all of them in its standard mode, as pyright does; `make matrix` has mypy check them, too. Both
+report the mistakes of `typed/mistakes.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.test_snippets import ROOT, blocks
+from tests.sampling import matrix
 
 TYPED = Path(__file__).parent / "typed"
 PAGES = (
@@ -44,7 +45,7 @@ def reports(name: str, folder: Path) -> list[str]:
     return [line for line in done.stdout.splitlines() if " error: " in line or ": error:" in line]
 
 
-@pytest.mark.parametrize("name", ["basedpyright", "mypy"])
+@pytest.mark.parametrize("name", ["basedpyright", pytest.param("mypy", marks=matrix)])
 def test_programs_and_mistakes(name: str, tmp_path: Path) -> None:
     """Programs of users are accepted, and each mistake is reported at its line."""
     pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]
