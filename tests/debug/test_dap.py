@@ -506,7 +506,7 @@ def test_bytes_that_are_no_messages() -> None:
     each(check, [
         (framed(b"{nonsense"), "as JSON", True), (framed(b"[1]"), "JSON object, got list", True),
         (b"Content-Length: x\r\n\r\n", "without a length", True), (b"Other: 1\r\n\r\n", "without Content-Length", True),
-        (b"Content-Length: 99999999999\r\n\r\n", "are the most", False), (framed(b"\xff\xfe"), "as JSON", True),
+        (b"Content-Length: 99999999999\r\n\r\n", "at most", False), (framed(b"\xff\xfe"), "as JSON", True),
         (framed(b"[" * 100000), "as JSON", True), (framed(asked(1, "frobnicate")), "unknown request", True),
         (framed(asked(1, 3)), "a number and a command", True), (framed(asked(1, "threads", [1])), "expected an object", True),
         (framed(asked(1, "setBreakpoints", {"source": {"path": "x"}, "breakpoints": [3]})), "with a line", True),

@@ -444,7 +444,7 @@ class View:
             return packed
         lack = 5 - len(self.dims)
         if lack < 0:
-            raise ValueError(f"a view of {len(self.dims)} dimensions, 5 are the most")
+            raise ValueError(f"expected a view of at most 5 dimensions, got {len(self.dims)}")
         first = self.dims[0] * self.strides[0] if self.dims else 1
         return (1,) * lack + self.dims, (first,) * lack + self.strides
 

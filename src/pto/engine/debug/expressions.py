@@ -64,7 +64,7 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
-            raise ExpressionError(f"an expression of {len(text)} characters, {LONGEST} are the most")
+            raise ExpressionError(f"expected an expression of at most {LONGEST} characters, got {len(text)}")
         self.text = text.strip()
         self._tokens = _tokens(self.text)
         self._at = 0

@@ -165,7 +165,9 @@ class ValueMatrix:
             low, high = place.region(1, 1, row, col).bounds
             return place.buffer, low, high
         if isinstance(place, Register):
-            raise ExpressionError("a register is written once: break at the line that makes it")
+            raise ExpressionError(
+                "cannot watch a register, which is written only once: break at the line that makes it"
+            )
         strides = place.strides if isinstance(place, View) else (1,)
         at = int(self._offsets(range(row, row + 1), range(col, col + 1), strides)[0, 0]) * self.bits
         low = place.offset + at // 8
@@ -310,7 +312,7 @@ def table(
     elif len(rows) * len(cols) > MOST:
         cols = cols[:MOST]
         rows = rows[: max(1, MOST // max(1, len(cols)))]
-        more = [f"  .. {MOST} elements are the most at a time"]
+        more = [f"  .. at most {MOST} elements are shown"]
     if not rows or not cols:
         return [head + (": empty" if not more else "")]
     cells = texts(matrix, rows, cols, hex)

@@ -36,7 +36,7 @@ def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
         )
     size = int(text)
     if size > LARGEST:
-        return Bad(f"a message of {size} bytes, {LARGEST} are the most", last=True)
+        return Bad(f"expected a message of at most {LARGEST} bytes, got {size}", last=True)
     body = stream.read(size)
     if len(body) < size:
         return Bad(f"the stream ended within a message: {len(body)} of {size} bytes", last=True)

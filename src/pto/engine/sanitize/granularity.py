@@ -14,7 +14,7 @@ class Granularity(Sanitizer):
         d = event.core.diagnostic(
             event.op,
             "PTO-E2208",
-            f"%{mask.name} was made for elements of {8 * mask.granule} bits, and these have {8 * size}",
+            f"%{mask.name} was made for elements of {8 * mask.granule} bits, but is used for {8 * size} bits",
             expected=f"a mask of granularity b{8 * size}",
             got=f"b{8 * mask.granule}",
             help="make the mask for this width, or change it with pbitcast, ppack or punpack",

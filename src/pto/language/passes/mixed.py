@@ -304,7 +304,7 @@ class MixedPlan:
         if self.profile.isa == "a5":
             fail(UNSUPPORTED, "cannot give an unsplit tile to both vector cores on A5", op.loc,
                  expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT", got=op.args["x"].type,
-                 help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
+                 help="or store it, call pl.system.syncall(), and load it in every lane")  # fmt: skip
         rows, cols = (index.known(n) for n in op.result.type.shape[-2:])
         for n, mode in ((rows, SplitMode.UP_DOWN), (cols, SplitMode.LEFT_RIGHT)):
             if n is not None and not n % 2:
