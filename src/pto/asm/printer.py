@@ -129,7 +129,9 @@ class Printer(FormatWriter):
         return self.region(op.regions[row.regions.index(item.name)])
 
     def _find_destinations(self, func: Operation) -> None:
-        """Find tiles that one operation writes first, in the block of their allocation: SSA results."""
+        """Find the tiles that can be SSA results: an operation in the block of their allocation writes them
+        first.
+        """
         for op in func.walk():
             for value in op.operands:
                 self._first_use.setdefault(value, op)

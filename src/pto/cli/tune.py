@@ -111,7 +111,7 @@ def _run(o: Any, problems: list[Diagnostic]) -> None:
         outcomes = search(program, space, results, o.jobs or os.cpu_count() or 1, bar.step)
     finally:
         bar.end()
-    print("\n".join(_told(outcomes, space.left_out, o.top)))
+    print("\n".join(_result_lines(outcomes, space.left_out, o.top)))
     if o.plot:
         picture.write(o.plot, os.path.basename(o.input), space, outcomes)
     best = outcomes[0] if outcomes else None
@@ -135,7 +135,7 @@ def _arguments(texts: Sequence[str]) -> list[Any]:
     return [a.values[0] for a in found]
 
 
-def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
+def _result_lines(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
     """Return the lines of the table, and the number of skipped choices by reason."""
     from ..trials import TIMED
 

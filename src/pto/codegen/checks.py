@@ -469,7 +469,7 @@ def _element_types(check: Check) -> Iterator[Assertion]:
     for name in row.dtype_of:
         if name not in check.classes:
             continue
-        for on, legal in _alike({isa: frozenset(found) for isa, found in row.dtypes.items()}):
+        for on, legal in _grouped({isa: frozenset(found) for isa, found in row.dtypes.items()}):
             shown = "/".join(t for t in row.dtypes[on[0]])
             message = f"the element type of {name} is not supported ({shown}); fix: {_FIX['dtype']}"
             others = _elsewhere(row.dtypes, on) - legal
@@ -484,7 +484,7 @@ def _element_types(check: Check) -> Iterator[Assertion]:
             yield Assertion(condition, "PTO-E0602", f"the element type of {name} needs another target", on)
 
 
-def _alike(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _grouped(values: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the groups of columns that have the same value."""
     for value in dict.fromkeys(values[isa] for isa in ISAS if isa in values):
         yield tuple(isa for isa in ISAS if values.get(isa) == value), value
@@ -522,7 +522,7 @@ def _combinations(check: Check, combos: Combos) -> Iterator[Assertion]:
     )
     message = f"the element types of {_and(names)} are no legal combination; fix: {fix}"
     code = combos.code or check.row.dtype_code
-    for on, found in _alike(legal):
+    for on, found in _grouped(legal):
         rule = Rule(expr="True", on=on, when=combos.when)
         others = _elsewhere(legal, on) - found
         if code or not others:

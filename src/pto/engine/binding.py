@@ -129,9 +129,9 @@ class Binding:
         if function.loc is not None:
             named = function.loc.find(f"%{param.name}") if param is not None else None
             span = named or function.loc.head
-        return Diagnostic(code, self._told(message), span, **facts)
+        return Diagnostic(code, self._with_rank(message), span, **facts)
 
-    def _told(self, message: str) -> str:
+    def _with_rank(self, message: str) -> str:
         """Add the rank to a message if there are several ranks."""
         return f"{message} (rank {self.rank})" if self._windows is not None else message
 

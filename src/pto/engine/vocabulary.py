@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..diag import Diagnostic
 from ..ir.core import Operation
-from ..ir.multi_tiles import told_as
+from ..ir.multi_tiles import name_in_messages
 
 
 class Words:
@@ -19,7 +19,7 @@ class Words:
 
     def operation(self, op: Operation) -> str:
         """Return the name of an operation."""
-        return told_as(op)
+        return name_in_messages(op)
 
     def call(self, op: Operation) -> str:
         """Return the text of an operation for a line about current work."""

@@ -7,7 +7,7 @@ import re
 from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
-from .multi_tiles import told_as
+from .multi_tiles import name_in_messages
 from .nesting import BlockStatement, nesting
 
 #: A type of tiles in text, up to its parts; or an alias of such a type.
@@ -40,7 +40,7 @@ class Context:
     ) -> Diagnostic:  # fmt: skip
         """Record a problem of `op`, at a span or at the operand or word in `at`."""
         span = at if isinstance(at, Span) else self.span(op, at, skip)
-        d = Diagnostic(code, f"{told_as(op)}: {message}", span, severity, expected, got, help)
+        d = Diagnostic(code, f"{name_in_messages(op)}: {message}", span, severity, expected, got, help)
         self.diagnostics.append(d)
         return d
 

@@ -71,7 +71,7 @@ def _single(type: FunctionType) -> FunctionType:
     return type.replace(inputs=inputs, results=results)
 
 
-def told_as(op: Operation) -> str:
+def name_in_messages(op: Operation) -> str:
     """Return the name of an operation for messages: that of the source, if the operation replaces it."""
     if op.name in _MADE and op.source is not None:
         found = _WRITTEN.search(op.source.text[op.start : op.end])

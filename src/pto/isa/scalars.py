@@ -219,7 +219,7 @@ def function(
         return None
     given = meaning.moved(expressions[0])
     if given and all(t == results[0] for n, t in zip(operands, types, strict=True) if n in given):
-        # for all values, including tiles and pointers
+        # the function works on all values, including tiles and pointers
         return meaning.function(expressions[0], operands, TRUTHS)
     bits = width(types[0])
     if not bits or (folding and bits > FOLDED) or None in map(width, types):

@@ -41,7 +41,7 @@ _INSTRUCTION = re.compile(r"\bpto\.(t[a-z0-9_]+)\b")
 _OPERATORS = {"tload": "load", "tstore": "store", "tcvt": "cast", "tmov": "move", "texpands": "full"}
 
 
-def in_words_of_the_language(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def in_language_terms(found: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return the diagnostics without duplicates; those with a Python location get help in Python terms."""
     kept: dict[object, Diagnostic] = {}
     for d in found:
@@ -60,12 +60,12 @@ def once_per_place(found: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 @contextmanager
-def told_in_words_of_the_language() -> Iterator[None]:
+def help_in_language_terms() -> Iterator[None]:
     """Translate the help texts of errors that are raised inside the `with` statement."""
     try:
         yield
     except DiagnosticError as e:
-        raise DiagnosticError(in_words_of_the_language(e.diagnostics)) from None
+        raise DiagnosticError(in_language_terms(e.diagnostics)) from None
 
 
 def _general(d: Diagnostic) -> str:

@@ -150,8 +150,8 @@ def prove(
         for prop, found_by_run in decide(context, open_ones, started + timeout).items():
             verdicts[prop] = Verdict(prop, PROVED if found_by_run is None else REFUTED, [], found_by_run)
     return Proof(
-        found.name, verdicts, _told(context, given), monotonic() - started, solver.questions, context.states,
-        solver.seconds, context,
+        found.name, verdicts, _assumptions_text(context, given), monotonic() - started, solver.questions,
+        context.states, solver.seconds, context,
     )  # fmt: skip
 
 
@@ -247,7 +247,7 @@ def _diagnostic(context: ProofContext, prop: str, reason: Reason) -> Diagnostic:
     return Diagnostic("PTO-E2442", f"{prop} not proved: {name}{reason.why}", span, "note")
 
 
-def _told(context: ProofContext, given: list[Assumption]) -> list[str]:
+def _assumptions_text(context: ProofContext, given: list[Assumption]) -> list[str]:
     """Return the assumptions of a proof as text."""
     said = [one.text for one in given]
     for name, (low, high) in context.ranges.items():

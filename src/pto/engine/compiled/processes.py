@@ -55,7 +55,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], object]) -> LaunchOu
                 _rank(call, host, file, _alone(host, rank), there)
             there.close()
             processes[here] = process
-        return _heard(processes, write)
+        return _received(processes, write)
     finally:
         for process in processes.values():
             _end(process)
@@ -132,7 +132,7 @@ def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Laun
     return LaunchOutcome(status, text, mark, range(first, last), rank)
 
 
-def _heard(processes: dict[Connection, int], write: Callable[[str], object]) -> LaunchOutcome:
+def _received(processes: dict[Connection, int], write: Callable[[str], object]) -> LaunchOutcome:
     """Receive outcomes until all ranks have ended or one has failed; return that of the launch."""
     ranks = {pipe: rank for rank, pipe in enumerate(processes)}
     left = set(processes)

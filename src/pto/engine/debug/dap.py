@@ -244,9 +244,9 @@ class Adapter:
             return
         if isinstance(posted, BaseException) or posted is None:
             raise posted if isinstance(posted, Exception) else RuntimeError(repr(posted))
-        self._told(session.came(posted))
+        self._report_stop(session.came(posted))
 
-    def _told(self, stop: Stop) -> None:
+    def _report_stop(self, stop: Stop) -> None:
         """Report a stop to the client; log points are only written."""
         self._looking.forget()
         session = self.session
@@ -558,11 +558,11 @@ class Adapter:
 
         def go() -> None:
             try:
-                self._told(session.back(way, core))
+                self._report_stop(session.back(way, core))
             except PointError as e:
                 self._output(f"{e}\n", "stderr")
                 if session.stop is not None:
-                    self._told(session.stop)
+                    self._report_stop(session.stop)
 
         return {}, go
 

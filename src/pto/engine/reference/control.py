@@ -243,7 +243,7 @@ class Control(Flow):
         self.emit(op, again)
 
     def vecscope(self, op: Operation) -> None:
-        """Emit the steps of a vecscope as one item of pipe V. Inside of one, a loop is a plain loop."""
+        """Emit the steps of a vecscope as one item of pipe V. A loop inside is an ordinary loop."""
         loop = op.name == "scf.for"
         if loop and self.inside:
             self.flow(op)
@@ -367,6 +367,6 @@ _HANDLERS: dict[str, Callable[[Control, Operation], None]] = {
     "func.call": Control.call,
     "pto.vecscope": Control.vecscope,
     "pto.strict_vecscope": Control.vecscope,
-    "scf.for": Control.vecscope,  # with LOWERED_VECSCOPE
+    "scf.for": Control.vecscope,  # loops with the mark LOWERED_VECSCOPE
     **dict.fromkeys(SECTIONS, Control.section),
 }

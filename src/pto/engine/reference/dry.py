@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
-from ...ir.multi_tiles import told_as
+from ...ir.multi_tiles import name_in_messages
 from ..memory import MemoryFault, Tile, View
 from .instr import Instr
 from .load_store import global_side, inferred_layout, laid_out, loaded
@@ -39,7 +39,8 @@ def depends_on_data(module: Module) -> Diagnostic | None:
         if _reads(op):
             return Diagnostic(
                 "PTO-E2408",
-                f"{told_as(op)}: a dry run computes no data, but this instruction reads a scalar from memory",
+                f"{name_in_messages(op)}: a dry run computes no data, but this instruction reads a scalar "
+                "from memory",
                 op.loc.head if op.loc is not None else None,
                 help="run it with its data: leave out dry",
             )

@@ -82,7 +82,7 @@ def asked(
     def ask(args: Mapping[str, object]) -> None:
         if _idle(args):
             return
-        key = tuple([_told(args.get(name)) for name in names])
+        key = tuple([_open_facts(args.get(name)) for name in names])
         if key in passed:
             return
         env = {**known, **{name: _met(known[name], args[name]) for name in names if name in args}}
@@ -161,14 +161,14 @@ def _met(arg: object, value: object) -> Args | _Met:
     return _Met(arg, value)
 
 
-def _told(value: object) -> Any:
+def _open_facts(value: object) -> Any:
     """Return the part of a value that open rules depend on."""
     if isinstance(value, Tile):
         return value.valid
     if isinstance(value, View):
         return value.dims
     if isinstance(value, list):
-        return tuple([_told(one) for one in value])  # type: ignore[reportUnknownVariableType]
+        return tuple([_open_facts(one) for one in value])  # type: ignore[reportUnknownVariableType]
     return value if isinstance(value, int) else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
-from ...ir.multi_tiles import told_as
+from ...ir.multi_tiles import name_in_messages
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, core_buffers
 from ..registers import SPECIAL, Register
@@ -97,5 +97,5 @@ class CoreState:
 
     def diagnostic(self, op: Operation, code: str, message: str, **facts: Any) -> Diagnostic:
         where = ", ".join(part for part in (self.where(), self.indices(op)) if part)
-        text = f"{told_as(op)}: {message}" + (f" ({where})" if where else "")
+        text = f"{name_in_messages(op)}: {message}" + (f" ({where})" if where else "")
         return Diagnostic(code, text, self.grid.span(op), **facts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...diag import Diagnostic
 from ...ir.core import Operation
-from ...ir.multi_tiles import told_as
+from ...ir.multi_tiles import name_in_messages
 from ..elements import Array
 from ..memory import Buffer
 from ..watch import SESSION, WatchedLaunch
@@ -181,7 +181,7 @@ class BlockMap:
         if apart and early and told is None:
             mine = self._named(new.core.index)
             text = f"RAW race between ranks: reads {what}, which {mine} writes, in either order ({other})"
-            d = Diagnostic(code, f"{told_as(op)}: {text}", self.launch.span(op), help=help)
+            d = Diagnostic(code, f"{name_in_messages(op)}: {text}", self.launch.span(op), help=help)
             d.notes.append((f"{mine} writes them here", self.launch.span(new.op)))
         else:
             d = new.core.diagnostic(new.op, code, text, help=help)

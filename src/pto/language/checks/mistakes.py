@@ -120,7 +120,7 @@ def _directions(function: Function, others: set[tuple[str, str]]) -> list[Diagno
     for value, write, op in accesses(function):
         if write:
             first_write.setdefault(value, op)
-        elif value not in first_write and not _told_before(value, op):
+        elif value not in first_write and not _reads_declaration_only(value, op):
             first_read.setdefault(value, op)
     out: list[Diagnostic] = []
     params: list[Param] = []
@@ -147,7 +147,7 @@ def _directions(function: Function, others: set[tuple[str, str]]) -> list[Diagno
     return out
 
 
-def _told_before(value: Value, op: Op) -> bool:
+def _reads_declaration_only(value: Value, op: Op) -> bool:
     """Return True if a call reads a tensor only by its declaration: the parameter is an undeclared output."""
     if op.name != "call":
         return False

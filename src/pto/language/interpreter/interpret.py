@@ -20,7 +20,7 @@ import numpy as np
 
 from ...diag import DiagnosticError, Span
 from ...isa.profiles import Profile
-from ..advice import in_words_of_the_language
+from ..advice import in_language_terms
 from ..control import ControlRegion, Loop, Submission, While
 from ..declare import Declared
 from ..dtypes import BOOL, FP32, INDEX, TASK_ID
@@ -723,7 +723,7 @@ class Interpreter:
             found, kept = e.diagnostics, False
         for d in found:
             d.span = d.span if kept and d.span is not None else _Here(Block(), self).place
-        raise DiagnosticError(in_words_of_the_language(found)) from None
+        raise DiagnosticError(in_language_terms(found)) from None
 
 
 class _Here:

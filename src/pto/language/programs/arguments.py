@@ -187,7 +187,7 @@ class RuntimeNumber:
 RUNTIME = RuntimeNumber()
 
 
-def said_types(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Any]:
+def annotated_types(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Any]:
     """Return the types of a program that is compiled without arguments, from the parameters' annotations.
     Numbers that are given are constants; calls pass the others."""
     try:

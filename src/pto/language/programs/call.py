@@ -87,7 +87,7 @@ def _lowered(
 def _types(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> list[Any]:
     """Return the types of the arguments; for missing arguments, the annotated types of the parameters."""
     if len(args) + len(kwargs) < len(function.declared.signature.parameters):
-        return arguments.said_types(function.declared, args, kwargs)
+        return arguments.annotated_types(function.declared, args, kwargs)
     return arguments.types_of(function.declared, arguments.bound(function.declared, args, kwargs))
 
 

@@ -17,7 +17,7 @@ from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, sum
 from ...ir.assumptions import Assumption
 from ...perf.hazards import as_errors, problems
 from ...shown import Shown
-from ..advice import in_words_of_the_language, once_per_place, told_in_words_of_the_language
+from ..advice import help_in_language_terms, in_language_terms, once_per_place
 from ..graphs.orchestrate import orchestration
 from ..graphs.serial import Serial, SerialTensor, SharedWindows
 from ..ir import ASSUMED, IN, OUT, Function, TensorType, Value
@@ -219,7 +219,7 @@ class Compiled(SavableProgram):
             with session.scope():
                 self._begin(rt, kernels, values)
 
-        with told_in_words_of_the_language():
+        with help_in_language_terms():
             done = run(orchestrate, **{"sanitize": (), **options})
         windows = with_windows(self.program.functions)
         # signals order tasks of several ranks, but the graph does not contain them
@@ -335,7 +335,7 @@ class Compiled(SavableProgram):
         if self.is_graph:
             self.execute(values)
             return
-        with told_in_words_of_the_language():
+        with help_in_language_terms():
             if self._alone is not None:
                 kernel, order = self._alone
                 given = self._given(values)
@@ -448,7 +448,7 @@ class Compiled(SavableProgram):
             )
         rt = together or Serial(launch, self.places, footprint)
         rt.windows = self.windows
-        with told_in_words_of_the_language(), contextlib.suppress(_Stop):
+        with help_in_language_terms(), contextlib.suppress(_Stop):
             self._submit(rt, values, engine)
             if together is not None:
                 together.finish()
@@ -460,7 +460,7 @@ class Compiled(SavableProgram):
         result.unchecked.update(sample.left())
         if together is not None:
             result.diagnostics += together.order.diagnostics
-        result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
+        result.diagnostics = once_per_place(in_language_terms(result.diagnostics))
         if before is not None:
             try:
                 known = {(d.code, d.span) for d in result.diagnostics}
@@ -491,7 +491,7 @@ class Compiled(SavableProgram):
 
     def submit_to(self, rt: Serial, values: list[Any]) -> None:
         """Run the orchestration on a runtime of tasks."""
-        with told_in_words_of_the_language():
+        with help_in_language_terms():
             self._submit(rt, values, None)
 
     def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:

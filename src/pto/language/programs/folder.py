@@ -32,7 +32,7 @@ from ...files import write_whole
 from ...isa.profiles import PROFILES
 from ...isa.record import Record
 from ...perf.hazards import as_errors, problems
-from ..advice import told_in_words_of_the_language
+from ..advice import help_in_language_terms
 from ..dtypes import BY_ISA
 from ..emit.orchestration import TaskKernel, orchestration_cpp
 from ..graphs.tasks import core_of
@@ -447,7 +447,7 @@ class Saved(CallableProgram):
         words += self._numbers(values)
         words += [arrays[p].shape[axis] for p, axis in self._meta["symbols"].values()]
         try:
-            with told_in_words_of_the_language():
+            with help_in_language_terms():
                 records = engine.run_orchestration(orchestration.path, _ENTRY, words)
         except RunFailure as e:
             if hearing is not None:

@@ -17,7 +17,7 @@ from ...diag import Diagnostic, DiagnosticError, has_errors
 from ...engine import journal
 from ...ir.core import Module
 from ...isa.profiles import PROFILES, Profile
-from ..advice import in_words_of_the_language
+from ..advice import in_language_terms
 from ..checks.mistakes import check, unordered
 from ..declare import Declared
 from ..emit.incore import emit, parts_of
@@ -170,7 +170,7 @@ class LoweredProgram:
         for module in self.modules.values():
             found += [d for d in driver.lowered(module).diagnostics if d.severity == "error"]
         if found:
-            raise DiagnosticError(in_words_of_the_language(found))
+            raise DiagnosticError(in_language_terms(found))
         return self
 
     def as_pto(self) -> str:

@@ -1,8 +1,8 @@
 """Proofs of the kernels of a program, for all values that its orchestration gives them.
 
 The orchestration is followed once with symbols: extents are parameters, the counter of a loop is any number
-of its range, and a number that is not followed is any number of its type. Each task is a launch of its kernel
-with these values; `proof` then proves the kernel.
+of its range, and a number that cannot be followed is any number of its type. Each task is a launch of its
+kernel with these values; `proof` then proves the kernel.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _BYTES = (DATA_TYPES["UINT8"], DATA_TYPES["INT8"])
 def _assign(f: Frame, node: ast.Assign) -> None:
     value = _assigned_value(f, node.value, node.targets[0])
     if f.unit.exact is not None and isinstance(value, tuple) and value and _unnamed(node.targets[0]):
-        _nobody_asks(value[-1])
+        _drop_unused_task(value[-1])
     for target in node.targets:
         bind(f, target, value)
 
@@ -91,7 +91,7 @@ def _augmented(f: Frame, node: ast.AugAssign) -> None:
 def _expression(f: Frame, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant):
         return  # a docstring
-    if _for_those_who_execute(f, node.value):
+    if _is_for_execution_only(f, node.value):
         return
     if is_yield(node.value):
         values = yielded(f, node.value)
@@ -106,7 +106,7 @@ def _expression(f: Frame, node: ast.Expr) -> None:
     value = value_of(f, node.value)
     if f.unit.exact is not None:
         task = value[-1] if isinstance(value, tuple) and value else value
-        _nobody_asks(task)
+        _drop_unused_task(task)
 
 
 def _unnamed(target: ast.expr) -> bool:
@@ -114,14 +114,14 @@ def _unnamed(target: ast.expr) -> bool:
     return isinstance(last, ast.Name) and last.id == "_"
 
 
-def _nobody_asks(task: object) -> None:
+def _drop_unused_task(task: object) -> None:
     """Drop the task result of a submission, because no name takes it."""
     if isinstance(task, Value) and task.type.dtype == TASK_ID and task.op is not None:
         if task.op.name == "call" and task in task.op.results:
             task.op.results.remove(task)
 
 
-def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
+def _is_for_execution_only(f: Frame, node: ast.expr) -> bool:
     """Return True for `print` and `breakpoint`, which only executed bodies run (interpret.py)."""
     name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
     return name in ("print", "breakpoint") and name not in f.names
