@@ -166,10 +166,8 @@ inline void pop_entry(pto_generic& call, detail::Core& core) {
   if (pop.takes_part && copies && pipe.cons.isFree) fifo.release(part.index, part.lane, entry.split);
 }
 
-inline void generic_call(char* frame, const uint32_t* at) {
-  detail::Core& core = detail::core();
-  if (core.deferred != nullptr && core.deferred->count > 0) detail::settle_deferred(*core.deferred, true);
-  pto_generic call;
+/// Describe a core and a call of it for the host.
+inline void describe(pto_generic& call, char* frame, const uint32_t* at, const detail::Core& core) {
   call.frame = frame;
   call.at = at;
   std::memcpy(call.spaces, core.space, sizeof call.spaces);
@@ -190,12 +188,19 @@ inline void generic_call(char* frame, const uint32_t* at) {
   call.cube_memory = cluster != nullptr ? memory_of(cluster->cube, TileType::Mat) : nullptr;
   call.ctrl = core.ctrl;
   call.hf32 = core.hf32;
-  call.squeeze = &core.squeeze;
+  call.squeeze = const_cast<detail::SqueezeRegisters*>(&core.squeeze);
   call.quant_scalar = core.quant_pre;
   call.quant_vector = core.fpc;
   call.again = 0;
   call.touched[0] = call.touched[1] = 0;
   call.text[0] = 0;
+}
+
+inline void generic_call(char* frame, const uint32_t* at) {
+  detail::Core& core = detail::core();
+  if (core.deferred != nullptr && core.deferred->count > 0) detail::settle_deferred(*core.deferred, true);
+  pto_generic call;
+  describe(call, frame, at, core);
   ask_host(call, core);
   if (call.outcome == kPerformed) [[likely]]
     return;

@@ -6,6 +6,7 @@
 #include "generic.hpp"
 #include "pto/launch.hpp"
 #include "quick.hpp"
+#include "screen.hpp"
 #include "time_limit.hpp"
 #include "values.hpp"
 #include "vm.hpp"
@@ -522,7 +523,8 @@ constexpr struct {
             {"vm.forget", forget_tile},    {"vm.lent", lend_view},
             {"vm.lend", lend_entry},       {"vm.rows", rows_of_tile},
             {"vm.back", back_to_tile},     {"vm.lent!", lend_no_view},
-            {"vm.lend!", lend_no_entry},   PTO_VM_VALUES};
+            {"vm.lend!", lend_no_entry},   PTO_VM_VALUES,
+            PTO_VM_SCREEN};
 
 // --- launches -----------------------------------------------------------------------------------------------
 

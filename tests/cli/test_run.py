@@ -226,7 +226,7 @@ def test_quiet_says_nothing(capsys: Capture) -> None:
 def test_the_summary_says_what_was_checked(capsys: Capture) -> None:
     assert run("flagged.pto", "--blocks", "1", "--sanitize", "race,undef", "--", "@x.npy", "f32:4x64") == 0
     assert (
-        "(1 block, target a2a3, engine reference, checked for race, undef: nothing found, "
+        "(1 block, target a2a3, engine native, checked for race, undef: nothing found, "
         in capsys.readouterr().out
     )
 
@@ -529,7 +529,7 @@ def test_processes_are_those_of_ranks(capsys: Capture) -> None:
     assert main(["run", *HELLO, "--processes", "--", *WINDOWS, "i32:1x8"]) == 0
     assert "2 ranks of 1 block" in capsys.readouterr().out
     assert main(["run", *HELLO, "--processes", "--sanitize", "all", "--", *WINDOWS, "i32:1x8"]) == 1
-    assert "has no --processes" in (said := capsys.readouterr().err) or "has no --sanitize" in said
+    assert "has no --processes" in (said := capsys.readouterr().err) or "has no sanitize for ranks" in said
     with pytest.raises(SystemExit):
         main(["run", HELLO[0], "--processes"])
     assert "--processes needs --ranks N" in capsys.readouterr().err

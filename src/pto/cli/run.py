@@ -331,6 +331,8 @@ def _kernel(options: Namespace) -> Launchable:
             raise DiagnosticError(problems)
         return making.make(engine, _request(options, module, target(options, module)))
 
+    if options.sanitize:  # reports need the text; the run reports flags that block it
+        return making.first(engines, make, (*making.ELSEWHERE, "PTO-E0803"))
     return making.first(engines, lambda e: making.of_text(e, source, facts, lambda: make(e)))
 
 
@@ -471,7 +473,8 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
         took = f"{time.perf_counter() - ready.started:.3f} s"
-        tell(f"@{visible(k.name)}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
+        how = f"target {k.profile.name}, engine {result.engine}{checks}"
+        tell(f"@{visible(k.name)}: ok ({blocks}, {how}, {took})")
     return result.diagnostics
 
 

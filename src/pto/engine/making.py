@@ -37,14 +37,17 @@ def of_text(
     return named(engine.remembers)(source, options, make) if engine.remembers else make()
 
 
-def first(engines: Sequence[Engine], make: Callable[[Engine], Launchable]) -> Launchable:
+def first(
+    engines: Sequence[Engine], make: Callable[[Engine], Launchable], elsewhere: Sequence[str] = ELSEWHERE
+) -> Launchable:
     """Return the kernel of the first engine that does not refuse the program; the next ones take launches
-    with options that it lacks. All engines compute the same, so no message is needed."""
+    with options that it lacks. All engines compute the same, so no message is needed. `elsewhere` are the
+    codes with which an engine refuses a program that another engine may run."""
     for n, engine in enumerate(engines):
         try:
             made = make(engine)
         except DiagnosticError as e:
-            if engine is engines[-1] or not _lacks(e):
+            if engine is engines[-1] or not _lacks(e, elsewhere):
                 raise
             continue
         made.others = {e.name: once(partial(make, e)) for e in engines[n + 1 :]}
@@ -52,6 +55,6 @@ def first(engines: Sequence[Engine], make: Callable[[Engine], Launchable]) -> La
     raise AssertionError("some engine takes every kind of input")
 
 
-def _lacks(error: DiagnosticError) -> bool:
+def _lacks(error: DiagnosticError, elsewhere: Sequence[str]) -> bool:
     """Check whether an engine only lacks something, and nothing is wrong with the program."""
-    return all(d.code in ELSEWHERE for d in error.diagnostics if d.severity == "error")
+    return all(d.code in elsewhere for d in error.diagnostics if d.severity == "error")

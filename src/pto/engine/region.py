@@ -185,6 +185,11 @@ class Region:
         at = self.rows.offsets[:, None] + self.cols.offsets[None, :]
         store_at(data, self.base, at, self.bits, values, self.nibble)
 
+    @property
+    def whole_bytes(self) -> bool:
+        """Return True if 4-bit elements fill whole bytes."""
+        return self._pairs() is not None
+
     def _pairs(self) -> Region | None:
         """Return a region of 4-bit elements as one of bytes, if it has whole bytes."""
         if self.bits != 4 or self.nibble or not self.rows.size or not self.cols.size:

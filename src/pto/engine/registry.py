@@ -32,6 +32,8 @@ INPUTS = {
 
 #: Inputs that contain the program they were made of.
 HOLDING = ("image", "object")
+#: Options of every launch.
+COMMON = ("blocks", "out", "progress")
 #: Options without effect on results: an engine may lack them.
 ONLY_FASTER = ("threads",)
 
@@ -103,7 +105,7 @@ ENGINES: dict[str, Engine] = {
             "on the virtual machine of the package",
             "pto.engine.native.engine:made",
             takes=("module", "image", "object"),
-            options=("subblocks", "threads", "max_steps", "timeout", "ranks", "processes"),
+            options=("subblocks", "threads", "sanitize", "max_steps", "timeout", "ranks", "processes"),
             remembers="pto.engine.native.engine:remembered",
             remark="pto.engine.native.packs:remark",
             instead={"checked": "the virtual machine always checks accesses and indices"},

@@ -103,16 +103,17 @@ def lowered_image(
     profile: Profile,
     roles: Iterable[tuple[str, Operation]],
     origins: Origins | None = None,
+    lower: Callable[[Unit, str, dict[str, int]], Lowering] | None = None,
 ) -> Image:
     """Return the image of a kernel in manual form; `roles` are its kinds of core with the function of each.
-    `origins` receives the operations of the calls."""
+    `origins` receives the operations of the calls. `lower` makes the lowering of each function."""
     program.load(module)
     unit = Unit(module, profile, index_type="int64_t", checked=True)
     calls: dict[str, int] = {}
     problems: list[Diagnostic] = []
     codes = []
     for kind, function in roles:
-        lowering = Lowering(unit, kind, calls)
+        lowering = (lower or Lowering)(unit, kind, calls)
         codes.append(lowering.code_of(function))
         problems += lowering.problems
         if origins is not None:
@@ -124,6 +125,9 @@ def lowered_image(
 
 class Lowering(Flow):
     """The lowering of one function for one kind of core."""
+
+    #: True if copies without an observable effect are elided.
+    elides = True
 
     def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
         super().__init__()
@@ -158,10 +162,11 @@ class Lowering(Flow):
         try:
             for value in function.regions[0].blocks[0].args:
                 arguments.append((self.slot(value), int(isinstance(value.type, ViewType | MemRefType))))
-            self.lives = lives(function, self.kind)
+            if self.elides:
+                self.lives = lives(function, self.kind)
+                self.loans = loans(function, self.kind)
             if self.lives is not None:
                 self.call("vm.owe", 1)
-            self.loans = loans(function, self.kind)
             self.homes = {t: self.room(_TILE) for op, t in self.loans.items() if op.name == "pto.tload"}
             self.body(function, [])
         except NoCall as e:

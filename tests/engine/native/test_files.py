@@ -135,15 +135,16 @@ def test_the_tools(
         status, said = run("pto", "run", path, "--entry", "count", "--", "i32:1=n.npy", "7")
         assert status == 0 and said.startswith("7 sums\n@count: ok (1 block, target cpu")
         assert np.load("n.npy").tolist() == [7]
-    for named in (["--engine", "reference"], []):  # the program in the file, where another engine is needed
+    for engine in ("reference", "native"):  # the program in the file
+        named = ["--engine", "reference"] if engine == "reference" else []
         status, said = run(
             "pto", "run", "k.elf", *named, "--sanitize", "all", "--entry", "@turn", "--", "f32:16x8"
         )
-        assert status == 0 and "engine reference, checked for" in said
+        assert status == 0 and f"engine {engine}, checked for" in said
     expected = {
         ("pto", "run", "k.elf", "--", "i32:1", "7"): "PTO-E2001]: several functions could be run",
         ("pto", "run", "k.elf", "--entry", "cont", "--", "i32:1"): "did you mean 'count'?",
-        ("pto", "run", "k.elf", "--engine", "native", "--entry", "turn", "--sanitize", "all"): "engine native has no --sanitize",
+        ("pto", "run", "k.elf", "--engine", "native", "--entry", "turn", "--shadow", "f64"): "engine native has no --shadow",
         ("pto", "run", "k.elf", "--arch", "a5", "--entry", "turn"): "PTO-E2405]: expected 'k.elf' to be made for a5, got cpu",
         ("pto", "run", "k2.elf", "--engine", "reference", "--entry", "turn"): "PTO-E1221]: missing program in 'k2.elf'",
         ("pto", "run", "none.elf"): "PTO-E0001]",
@@ -171,7 +172,8 @@ def test_the_program_of_a_file_on_another_engine(tmp_path: Path) -> None:
     kernel = pto.kernel(path)
     assert kernel(x, z).engine == "native" and y.tobytes() == z.tobytes()
     result = kernel.run(x, z, sanitize="all")
-    assert result.engine == "reference" and result.ok and result.checked
+    assert result.engine == "native" and result.ok and result.checked
+    assert kernel.run(x, z, shadow="f64").engine == "reference"
 
 
 def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

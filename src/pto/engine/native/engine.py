@@ -28,7 +28,7 @@ def made(request: Request) -> CompiledKernel:
     if isinstance(r.program, Module):
         from .kernel import NativeKernel
 
-        return NativeKernel(r.program, r.entry, r.target, r.check)
+        return NativeKernel(r.program, r.entry, r.target, r.check, r.insert_sync)
     from ...objects.contents import is_object
     from .files import of_file
 

@@ -24,6 +24,7 @@ from ..binding import Binding
 from ..compiled.arguments import LaunchMemory
 from ..compiled.kernel import most_arguments
 from ..compiled.library import LaunchOutcome
+from ..reference.kernel import ReferenceKernel
 from . import machine
 from .machine_kernel import MachineKernel
 from .places import place_of
@@ -180,6 +181,9 @@ class ImageKernel(MachineKernel):
             return program_of(self.file)
         except DiagnosticError:  # missing or damaged: use only the locations in the file
             return None
+
+    def _oracle(self) -> ReferenceKernel:
+        return ReferenceKernel(program_of(self.file), self.name, self.profile, self.checked)
 
     def _marked(self, done: LaunchOutcome) -> LaunchOutcome:
         self._number = place_of(self.image, done)

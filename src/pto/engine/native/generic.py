@@ -22,7 +22,7 @@ from ctypes import memmove, string_at
 from functools import cache
 from itertools import count
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,8 +40,8 @@ from .packs import library
 
 #: The offsets of the fields that the host writes, which follow `CALL`.
 _OUTCOME = CALL.size
-_TOUCHED = _OUTCOME + 8
-_ENTRY = _TOUCHED + 16
+TOUCHED = _OUTCOME + 8
+_ENTRY = TOUCHED + 16
 _TEXT = _ENTRY + entries.SIZE
 _TEXT_SIZE = 1000
 #: Outcomes of a call for the machine; the outcome stays 0 if an exception left `_perform`.
@@ -49,6 +49,14 @@ PERFORMED, FAILED, UNBOUND, PUSH, POP = (struct.pack("<Q", n) for n in range(1, 
 
 
 # -- one call ------------------------------------------------------------------------------------------------
+
+
+class Answer(Protocol):
+    """Answers a call of the machine."""
+
+    def perform(self, call: int, words: tuple[int, ...]) -> bytes:
+        """Perform a call, and return its outcome."""
+        ...
 
 
 class GenericCall:
@@ -126,7 +134,7 @@ class GenericCall:
             return self._outside(call, fault)
         except IllegalInstruction as problem:
             fix = f"; fix: {problem.help}" if problem.help else ""
-            return _failed(call, f"[{problem.code}] {problem}{fix}")
+            return failed(call, f"[{problem.code}] {problem}{fix}")
         except LookupError as missing:
             if isinstance(missing, KeyError | IndexError):
                 raise
@@ -167,11 +175,11 @@ class GenericCall:
         assert row is not None
         low, high = buffer.base + fault.low, buffer.base + fault.high
         if buffer.space == "gm":
-            memmove(call + _TOUCHED, struct.pack("<2Q", low % (1 << 64), high % (1 << 64)), 16)
+            memmove(call + TOUCHED, struct.pack("<2Q", low % (1 << 64), high % (1 << 64)), 16)
         text = f"touches bytes {fault.low}..{fault.high} of {buffer.name}, which has {buffer.limit} bytes"
         if not buffer.name:
             text = f"touches {high - low} bytes at {low:#x}, which no array of the launch holds"
-        return _failed(call, f"[PTO-E2101] {row.name}: {text}")
+        return failed(call, f"[PTO-E2101] {row.name}: {text}")
 
 
 def _placed(place: int | None) -> int:
@@ -180,7 +188,8 @@ def _placed(place: int | None) -> int:
     return place
 
 
-def _failed(call: int, text: str) -> bytes:
+def failed(call: int, text: str) -> bytes:
+    """Let a call fail with a message."""
     data = text.encode()[: _TEXT_SIZE - 1] + b"\0"
     memmove(call + _TEXT, data, len(data))
     return FAILED
@@ -188,7 +197,7 @@ def _failed(call: int, text: str) -> bytes:
 
 # -- the calls of a program ----------------------------------------------------------------------------------
 
-_calls: dict[int, GenericCall] = {}
+_calls: dict[int, Answer] = {}
 _numbers = count(1)
 #: Exceptions of calls, kept until their launch returns, by number.
 _raised: dict[int, BaseException] = {}
@@ -205,20 +214,24 @@ class GenericCalls:
         self,
         owner: object,
         profile: Profile,
-        origins: Mapping[int, CallOrigin],
-        slow: Callable[[], None],
-        enough: float,
+        origins: Mapping[int, CallOrigin | Answer],
+        slow: Callable[[], None] | None = None,
+        enough: float = 0.0,
     ) -> None:
-        """`origins` are the operations of the calls by the addresses of their words, which are valid as long
-        as their owner lives. `slow`, a method of the owner, is called once, after the calls have taken
-        `enough` seconds. Raise `Unreadable` if only a compiled function can perform one of them."""
+        """`origins` are the operations of the calls, or the objects that answer them, by the addresses of
+        their words, which are valid as long as their owner lives. `slow`, a method of the owner, is called
+        once, after the calls have taken `enough` seconds. Raise `Unreadable` if only a compiled function can
+        perform one of the operations."""
         self.profile = profile
         self.spent = 0.0  # seconds
-        self._slow: weakref.WeakMethod[Callable[[], None]] | None = weakref.WeakMethod(slow)
+        self._slow = weakref.WeakMethod(slow) if slow is not None else None
         self._enough = enough
         self.function = _function()
         self._cores: dict[tuple[int, ...], GenericCore] = {}
-        made = {place: GenericCall(origin, self) for place, origin in origins.items()}
+        made: dict[int, Answer] = {
+            place: GenericCall(origin, self) if isinstance(origin, CallOrigin) else origin
+            for place, origin in origins.items()
+        }
         _calls.update(made)
         weakref.finalize(owner, _forget, tuple(made)).atexit = False
 
@@ -254,7 +267,7 @@ def _perform(call: int) -> None:
         number = next(_numbers)
         _raised[number] = e
         _raised.pop(number - _MOST_RAISED, None)
-        outcome = _failed(call, f"{_RAISED}{number}: {type(e).__name__}: {e}")
+        outcome = failed(call, f"{_RAISED}{number}: {type(e).__name__}: {e}")
     memmove(call + _OUTCOME, outcome, 8)
 
 

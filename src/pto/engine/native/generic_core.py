@@ -10,6 +10,7 @@ import ctypes
 import struct
 from ctypes import memmove, string_at
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class GenericCore(CoreState):
         self.semantics = SEMANTICS["hw"]
         self.special = {}
         self.homes = {}
-        self.out = _Out()
+        self.out: Any = _Out()
         self.port = Plain()
         self.watch = None
         self.interval = self.grid = None

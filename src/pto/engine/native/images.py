@@ -3,7 +3,7 @@ all facts for a launch are included."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ...bytecode import to_bytecode
 from ...diag import Diagnostic, DiagnosticError
@@ -12,7 +12,7 @@ from ...image.container import ImageFile
 from ...image.format import Image, ImageFunction
 from ...image.generic import Origins
 from ...image.lines import lines_of
-from ...image.lower import lowered_image
+from ...image.lower import Lowering, lowered_image
 from ...image.operands import operands_of
 from ...ir.core import Module, Operation, Value
 from ...ir.facts import entries, halves
@@ -50,15 +50,17 @@ def _on_chip(value: Value) -> bool:
 
 
 def image_of(
-    name: str, module: Module, functions: list[Operation], done: Lowered, origins: Origins | None = None
-) -> Image:
+    name: str, module: Module, functions: list[Operation], done: Lowered, origins: Origins | None = None,
+    lower: Callable[..., Lowering] | None = None,
+) -> Image:  # fmt: skip
     """Return the image of a kernel of a module from the lowered module `done`; source locations are marks of
-    the module. `origins` receives the operations of its calls."""
+    the module. `origins` receives the operations of its calls; `lower` makes the lowering of each function.
+    """
     of = {str(f.attr("sym_name")): f for f in done.module.functions}
     roles: dict[str, Operation] = {}
     for kind, _, function in find_roles(module, functions):
         roles.setdefault(kind, of[str(function.attr("sym_name"))])
-    return lowered_image(name, done.module, done.profile, roles.items(), origins)
+    return lowered_image(name, done.module, done.profile, roles.items(), origins, lower)
 
 
 def portable(image: Image, module: Module, functions: list[Operation], profile: Profile) -> Image:

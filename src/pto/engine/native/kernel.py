@@ -11,6 +11,7 @@ from ..binding import Binding
 from ..compiled.kernel import flag_findings, most_arguments, special_words
 from ..compiled.library import LaunchOutcome
 from ..entry import Launchable
+from ..reference.kernel import ReferenceKernel
 from . import images
 from .machine import MachineProgram, argument_types, library
 from .machine_kernel import MachineKernel
@@ -25,13 +26,24 @@ def image_of(kernel: Launchable, origins: Origins | None = None) -> Image:
 class NativeKernel(MachineKernel):
     """A kernel on engine `native`."""
 
-    def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
+    def __init__(
+        self,
+        module: Module,
+        entry: str | None,
+        target: str | Profile | None,
+        check: bool,
+        insert_sync: bool = False,
+    ) -> None:
         super().__init__(module, entry, target, check)
+        self._insert_sync = insert_sync
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
         origins: Origins = []
         self.image = image_of(self, origins)
         self._made = self._program(origins)
         self._launched()
+
+    def _oracle(self) -> ReferenceKernel:
+        return ReferenceKernel(self.module, self.name, self.profile, self.checked, self._insert_sync)
 
     def _program(self, origins: Origins) -> MachineProgram:
         """Make the image ready to run."""

@@ -7,9 +7,11 @@ compiler and PTO_NATIVE_COMPILE allows it; the next launch waits for it. The cac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ...ir.types import Type
+from .. import registry
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, LaunchOutcome, Library
 from ..result import LaunchResult
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ..options import LaunchOptions
+    from ..reference.kernel import ReferenceKernel
 
 
 class MachineKernel(CompiledKernel):
@@ -28,6 +31,10 @@ class MachineKernel(CompiledKernel):
     _made: MachineProgram
 
     def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
+        if options.get("sanitize"):
+            special = {name: value for name, value in options.items() if name not in registry.COMMON}
+            if not registry.lacking(self.engine, special):
+                return self.screen.run(*args, **options)
         if self._made.generic is None:
             return super().run(*args, **options)
         self._prepare(options)
@@ -35,6 +42,15 @@ class MachineKernel(CompiledKernel):
 
         with launching():
             return super().run(*args, **options)
+
+    @cached_property
+    def screen(self) -> Any:
+        """The checked launches of the kernel, a `screened.Screen`."""
+        return registry.named("pto.engine.native.screened:Screen")(self._oracle())
+
+    def _oracle(self) -> ReferenceKernel:
+        """Return the kernel on the reference engine."""
+        raise NotImplementedError
 
     def _prepare(self, options: LaunchOptions) -> None:
         """Compile slow calls, and calls that executors cannot perform in a launch with these options."""

@@ -95,7 +95,8 @@ class WaitFlag(QueueItem):
         return queued([core], lambda item: isinstance(item, SetFlag) and item.key == self.key)
 
 
-def _event_id(op: Operation, args: Args) -> int:
+def event_id(op: Operation, args: Args) -> int:
+    """Return the number of the flag of an operation."""
     if "event_id" in args:
         return _checked("event id", int(args["event_id"]), 7)
     return _digits(str(op.attr("event_id")))
@@ -120,18 +121,18 @@ def _pair(op: Operation, first: str, second: str) -> tuple[str, str]:
 
 @made_once("set_flag")
 def set_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
-    key = (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, {}))
+    key = (*_pair(op, "src_pipe", "dst_pipe"), event_id(op, {}))
     return lambda core: _set(core, op, key)
 
 
 @sync("set_flag_dyn")
 def set_flag_dyn(core: Core, op: Operation, args: Args) -> int | None:
-    return _set(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
+    return _set(core, op, (*_pair(op, "src_pipe", "dst_pipe"), event_id(op, args)))
 
 
 @sync("record_event")
 def record_event(core: Core, op: Operation, args: Args) -> int | None:
-    return _set(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
+    return _set(core, op, (*_pair(op, "src_op", "dst_op"), event_id(op, args)))
 
 
 def _set(core: Core, op: Operation, key: Key) -> int | None:
@@ -146,18 +147,18 @@ def _set(core: Core, op: Operation, key: Key) -> int | None:
 
 @made_once("wait_flag")
 def wait_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
-    key = (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, {}))
+    key = (*_pair(op, "src_pipe", "dst_pipe"), event_id(op, {}))
     return lambda core: _wait(core, op, key)
 
 
 @sync("wait_flag_dyn")
 def wait_flag_dyn(core: Core, op: Operation, args: Args) -> int | None:
-    return _wait(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
+    return _wait(core, op, (*_pair(op, "src_pipe", "dst_pipe"), event_id(op, args)))
 
 
 @sync("wait_event")
 def wait_event(core: Core, op: Operation, args: Args) -> int | None:
-    return _wait(core, op, (*_pair(op, "src_op", "dst_op"), _event_id(op, args)))
+    return _wait(core, op, (*_pair(op, "src_op", "dst_op"), event_id(op, args)))
 
 
 def _wait(core: Core, op: Operation, key: Key) -> int | None:
@@ -287,19 +288,21 @@ class RlsBuf(QueueItem):
             token.base += 32
 
 
-def _buffer_id(op: Operation, args: Args) -> int:
+def buffer_id(op: Operation, args: Args) -> int:
+    """Return the number of the buffer token of an operation."""
     if "buf_id_dyn" in args:
         return _checked("buffer token", int(args["buf_id_dyn"]), TOKENS - 1)
     return int(op.attr("buf_id") or 0)
 
 
-def _token_pipe(op: Operation) -> str:
+def token_pipe(op: Operation) -> str:
+    """Return the pipe that takes or releases a buffer token."""
     return pipe_name(op.attr("op_type") or op.attr("pipe"))
 
 
 @sync("get_buf")
 def get_buf(core: Core, op: Operation, args: Args) -> int | None:
-    id, pipe = _buffer_id(op, args), _token_pipe(op)
+    id, pipe = buffer_id(op, args), token_pipe(op)
     token = core.tokens.setdefault(id, Token())
     item = GetBuf(op, id, token.base + len(token.grants))
     if pipe == "S":
@@ -313,7 +316,7 @@ def get_buf(core: Core, op: Operation, args: Args) -> int | None:
 
 @sync("rls_buf")
 def rls_buf(core: Core, op: Operation, args: Args) -> int | None:
-    item, pipe = RlsBuf(op, _buffer_id(op, args)), _token_pipe(op)
+    item, pipe = RlsBuf(op, buffer_id(op, args)), token_pipe(op)
     if pipe == "S":
         core.stall(item)
         core.drain()

@@ -39,7 +39,7 @@ def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> An
     row = i.op.row
     if row is not None:
         if row.scratch and (scratch := row.scratch_on(i.core.profile.isa)):
-            event.scratch = list(_scratch(i, scratch))
+            event.scratch = list(scratch_of(i, scratch))
             event.accesses += event.scratch
         if row.family == "signal":
             _signal(watch, i, event.result)
@@ -66,7 +66,8 @@ def repeatable(op: Operation) -> bool:
     return op.row is None or op.row.effect != "io"
 
 
-def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
+def scratch_of(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
+    """Return the accesses to scratch operands, which an instruction leaves unspecified."""
     for name in names:
         place = i.args.get(name)
         if isinstance(place, Tile) and place.address is not None and place.buffer.space != "gm":

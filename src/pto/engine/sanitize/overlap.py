@@ -148,15 +148,15 @@ class Overlap(Sanitizer):
             if other.write or other.space == "gm":
                 continue
             read = self._held(other)
-            if read in held.views and _in_step(event, access, other):
+            if read in held.views and in_step(event, access, other):
                 held = _meant(access, held)  # an update in place, read as another kind of tile
                 continue
             if read not in held.rivals:
                 continue
             assert read is not None
-            if _staged(event.op):
+            if staged(event.op):
                 continue
-            if _in_step(event, access, other):
+            if in_step(event, access, other):
                 if read.twin_of(held):
                     held = _unite(access, read, held)
                 continue
@@ -273,12 +273,12 @@ def _replace(all: list[StorageContent], old: StorageContent, new: StorageContent
         all[all.index(old)] = new
 
 
-def _staged(op: Operation) -> bool:
+def staged(op: Operation) -> bool:
     """Return whether an instruction builds its whole result in scratch first, as merges of lists build it."""
     return op.row is not None and op.row.algorithm == "merge" and op.get("tmp") is not None
 
 
-def _in_step(event: Event, written: Access, read: Access) -> bool:
+def in_step(event: Event, written: Access, read: Access) -> bool:
     """Return whether an instruction never overwrites elements that it still has to read.
 
     This holds on the same elements, if the row allows work in place. It also holds for copies, conversions

@@ -1,0 +1,732 @@
+// Screens: sanitizers at the speed of the machine. A checked image (src/pto/engine/native/checked.py) calls these
+// functions beside the instructions of the program. They follow the order of the pipes and the state of every
+// byte, and end the launch at the first suspicion. The reference engine then repeats the launch, and makes the
+// findings. A screen may suspect a correct program, but must suspect every program that the sanitizers report.
+//
+// The bytes that an instruction accesses come from its executor in the reference engine (accesses.py), once for
+// each instruction and each shape of its operands. They are kept here, relative to the operands.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "generic.hpp"
+#include "values.hpp"
+
+extern "C" {
+
+/// Bytes that an instruction accesses, relative to one of its operands; `ACCESS` of accesses.py.
+struct pto_screen_access {
+  int64_t offset, rows, width, pitch;  // of bytes
+  uint64_t in_step;                    // for a write: the reads, one bit each, that it never overtakes
+  uint32_t operand;
+  uint8_t use;     // of pto::vm::Touching
+  uint8_t flags;   // of pto::vm::AccessFlag
+  uint8_t format;  // of a float that is written, pto::vm::Format; 0: no float
+  uint8_t reserved;
+};
+
+/// The accesses of an instruction for one shape of its operands.
+struct pto_screen_pattern {
+  uint64_t count;
+  const pto_screen_access* accesses;
+};
+}
+
+namespace pto::vm {
+
+enum Check : uint32_t { kRace = 1, kUndef = 2, kOob = 4, kOverlap = 8, kSync = 16, kNan = 32 };
+enum class Touching : uint8_t { read, write, left, scratch };
+enum AccessFlag : uint8_t { kAtomic = 1, kWhole = 2, kUnknown = 4, kGlobal = 8, kUnspecified = 16 };
+enum class Format : uint8_t { none, f16, bf16, f32, f64, other };
+
+[[noreturn, gnu::cold]] inline void suspect(const char* what) {
+  char text[96];
+  std::snprintf(text, sizeof text, "suspicion: %s", what);
+  detail::fail(text);
+}
+
+/// Rows of bytes at even distances.
+struct Bytes {
+  uint64_t low = 0;
+  uint64_t rows = 0, width = 0, pitch = 0;
+  uint64_t high() const { return low + (rows - 1) * pitch + width; }
+  bool dense() const { return rows == 1 || pitch == width; }
+  bool operator==(const Bytes& other) const {
+    return low == other.low && rows == other.rows && width == other.width && pitch == other.pitch;
+  }
+};
+
+/// Return true if rows share a byte with a range.
+inline bool meets(const Bytes& of, uint64_t low, uint64_t high) {
+  if (of.high() <= low || of.low >= high) return false;
+  if (of.dense()) return true;
+  const uint64_t first = low < of.low + of.width ? 0 : (low - of.low - of.width) / of.pitch + 1;
+  return first < of.rows && of.low + first * of.pitch < high;
+}
+inline bool meets(const Bytes& a, const Bytes& b) {
+  if (a.high() <= b.low || b.high() <= a.low) return false;
+  if (a.dense()) return meets(b, a.low, a.high());
+  if (b.dense()) return meets(a, b.low, b.high());
+  const Bytes& few = a.rows < b.rows ? a : b;
+  const Bytes& many = a.rows < b.rows ? b : a;
+  for (uint64_t row = 0, at = few.low; row < few.rows; ++row, at += few.pitch)
+    if (meets(many, at, at + few.width)) return true;
+  return false;
+}
+/// Return true if rows are known to have all bytes of others.
+inline bool covers(const Bytes& a, const Bytes& b) {
+  return a == b || (a.dense() && a.low <= b.low && b.high() <= a.high());
+}
+
+// --- the order of events ------------------------------------------------------------------------------------
+
+inline constexpr int kAgents = 10;  // pipes with a number in `PIPES` of machine.py, by their order
+inline constexpr int kScalar = 0;   // the scalar unit
+
+struct Token {
+  uint64_t of[kAgents] = {};
+  void join(const Token& other) {
+    for (int n = 0; n < kAgents; ++n) of[n] = std::max(of[n], other.of[n]);
+  }
+};
+
+/// Vector clocks of the pipes of a core, as engine/sanitize/clock.py.
+struct Clocks {
+  Token know[kAgents], stalls;
+  uint64_t count[kAgents] = {};
+
+  void start(uint32_t pipe) { know[pipe].join(stalls); }
+  uint64_t instruction(uint32_t pipe, bool ordered) {
+    uint64_t& own = know[pipe].of[pipe];
+    if (ordered) own = std::max(own, count[pipe]);
+    return ++count[pipe];
+  }
+  Token release(uint32_t pipe) const {
+    Token token = know[pipe];
+    if (pipe == kScalar) token.join(stalls);
+    token.of[pipe] = std::max(token.of[pipe], count[pipe]);
+    return token;
+  }
+  void acquire(uint32_t pipe, const Token& token) {
+    know[pipe].join(token);
+    if (pipe == kScalar) stalls.join(token);
+  }
+  void barrier(uint32_t pipe) { know[pipe].of[pipe] = std::max(know[pipe].of[pipe], count[pipe]); }
+  void barrier_all() {
+    Token all = stalls;
+    for (uint32_t pipe = 0; pipe < kAgents; ++pipe) all.join(release(pipe));
+    stalls = all;
+  }
+};
+
+/// An access that later ones are compared with.
+struct Touch {
+  Bytes bytes;
+  uint64_t sequence;  // between blocks: the block, or kSeveral
+  uint32_t agent;
+  uint8_t flags;
+};
+inline constexpr uint64_t kSeveral = ~uint64_t{0};
+
+/// Accesses by their first byte, in classes of similar length: those that meet some bytes begin shortly before
+/// the end of these.
+class Touches {
+ public:
+  /// Call a function for accesses whose bounds overlap some bytes, until it returns true; it may ask to drop
+  /// one, by setting `drop`.
+  template <class Judge>
+  void meeting(const Bytes& bytes, Judge judge) {
+    const uint64_t low = bytes.low, high = bytes.high();
+    for (int length = 0; length < 64; ++length) {
+      if ((used_ >> length & 1) == 0) continue;
+      auto& of = classes_[length];
+      const uint64_t reach = length == 63 ? ~uint64_t{0} : (uint64_t{2} << length);
+      auto at = of.lower_bound(low < reach ? 0 : low - reach);
+      while (at != of.end() && at->first < high) {
+        bool drop = false;
+        if (at->second.bytes.high() > low) judge(at->second, drop);
+        at = drop ? of.erase(at) : std::next(at);
+      }
+      if (of.empty()) used_ &= ~(uint64_t{1} << length);
+    }
+  }
+  /// Return the access to exactly these bytes, or null.
+  template <class Fits>
+  Touch* find(const Bytes& bytes, Fits fits) {
+    const int length = class_of(bytes);
+    if ((used_ >> length & 1) == 0) return nullptr;
+    const auto [first, last] = classes_[length].equal_range(bytes.low);
+    for (auto at = first; at != last; ++at)
+      if (at->second.bytes == bytes && fits(at->second)) return &at->second;
+    return nullptr;
+  }
+  void add(const Touch& touch) {
+    const int length = class_of(touch.bytes);
+    classes_[length].emplace(touch.bytes.low, touch);
+    used_ |= uint64_t{1} << length;
+  }
+  void clear() {
+    for (auto& of : classes_) of.clear();
+    used_ = 0;
+  }
+
+ private:
+  static int class_of(const Bytes& bytes) { return 63 - __builtin_clzll(bytes.high() - bytes.low); }
+  std::multimap<uint64_t, Touch> classes_[64];
+  uint64_t used_ = 0;  // classes with accesses, one bit each
+};
+
+// --- the state of bytes -------------------------------------------------------------------------------------
+
+/// A bit for every byte of a memory.
+class Bits {
+ public:
+  void size(size_t bytes) { words_.assign((bytes + 63) / 64, 0); }
+  bool empty() const { return words_.empty(); }
+  bool all(uint64_t low, uint64_t count) const {
+    const uint64_t high = low + count;
+    for (uint64_t word = low / 64; word * 64 < high; ++word)
+      if (const uint64_t wanted = mask(word, low, high); (words_[word] & wanted) != wanted) return false;
+    return true;
+  }
+  void set(uint64_t low, uint64_t count, bool value) {
+    const uint64_t high = low + count;
+    for (uint64_t word = low / 64; word * 64 < high; ++word) {
+      const uint64_t changed = mask(word, low, high);
+      words_[word] = value ? words_[word] | changed : words_[word] & ~changed;
+    }
+  }
+
+ private:
+  static uint64_t mask(uint64_t word, uint64_t low, uint64_t high) {
+    uint64_t found = ~uint64_t{0};
+    if (word * 64 < low) found &= ~uint64_t{0} << (low - word * 64);
+    if (high - word * 64 < 64) found &= (uint64_t{1} << (high - word * 64)) - 1;
+    return found;
+  }
+  std::vector<uint64_t> words_;
+};
+
+/// A storage of engine/sanitize/overlap.py: the bytes that an operation placed a tile on.
+struct Placing {
+  uint64_t low, size;
+  uint64_t kind[2];  // of the tile, with its valid region
+  uint32_t op;
+  uint32_t united = 0;  // another name of the same storage; 0: none
+  uint64_t turn = 0;    // of its last write; 0: it was not written
+  bool rivals = false;  // others may share bytes with it by mistake
+  bool same(const Placing& other) const { return low == other.low && size == other.size; }
+  bool twin(const Placing& other) const {
+    return same(other) && kind[0] == other.kind[0] && kind[1] == other.kind[1];
+  }
+  bool rival(const Placing& other) const {
+    return low < other.low + other.size && other.low < low + size && (!same(other) || twin(other));
+  }
+};
+
+/// The storage that wrote each part of a memory last.
+struct Owners {
+  static constexpr uint64_t kPart = 32;
+  static constexpr uint16_t kMixed = 0xFFFF;
+  std::vector<uint16_t> of;
+};
+
+struct CoreScreen {
+  Clocks clocks;
+  Touches reads, writes;
+  std::vector<Token> flags[kAgents][kAgents][8];
+  struct Buffer {
+    uint32_t holder = kAgents;  // the pipe that holds it
+    bool released = false;
+    Token token;
+  } buffers[32];
+  Bits defined[detail::kSpaces];
+  std::vector<Placing> placings{1};  // by number, from 1 on
+  Owners owners[detail::kSpaces];
+  uint64_t turn = 0;
+  std::vector<std::pair<Bytes, Format>> stores;  // of the instruction that runs, to global memory
+};
+
+// --- instructions -------------------------------------------------------------------------------------------
+
+/// A shape of the operands of an instruction, and its accesses.
+struct Learned {
+  std::vector<uint64_t> key;
+  const pto_screen_pattern* pattern;
+};
+struct Site {
+  std::vector<Learned> learned;
+  size_t last = 0;
+};
+
+struct Screen {
+  std::vector<Site> sites;
+  uint32_t ordered = 0;  // pipes that keep their order, one bit each
+  uint64_t align = 1;
+  uint32_t checks = 0;
+  Touches block_reads, block_writes;  // of all blocks, in global memory
+  std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
+  CoreScreen& here() { return *cores[&detail::core()]; }
+  bool checks_for(Check check) const { return (checks & check) != 0; }
+};
+
+inline thread_local Screen* screen = nullptr;
+
+/// Compare an access with the earlier ones of its core, and remember it: RaceChecker of race.py.
+inline void follow(CoreScreen& me, const Bytes& bytes, bool write, uint32_t pipe, uint64_t sequence,
+                   uint8_t flags) {
+  constexpr uint64_t kChained = 4096;
+  const Token& know = me.clocks.know[pipe];
+  const auto judge = [&](bool old_write) {
+    return [&, old_write](const Touch& old, bool& drop) {
+      const bool same = old.agent == pipe && old.sequence == sequence;
+      if (same && old_write != write) return;
+      if (!same && know.of[old.agent] < old.sequence) {
+        if ((old.flags & flags & kAtomic) != 0) return;
+        const bool exact = (old.flags & flags & kWhole) != 0 && bytes.dense() && old.bytes.dense();
+        const bool chained = exact && !write && old_write && pipe == 1 && old.agent == 1 &&
+                             bytes.low == old.bytes.low && bytes.high() == old.bytes.high() &&
+                             bytes.high() - bytes.low >= kChained;
+        if (chained || !meets(bytes, old.bytes)) return;
+        suspect("race");
+      }
+      drop = (write || (!old_write && old.agent == pipe)) && covers(bytes, old.bytes);
+    };
+  };
+  me.writes.meeting(bytes, judge(true));
+  if (write) me.reads.meeting(bytes, judge(false));
+  const Touch touch{bytes, sequence, pipe, flags};
+  if (write) {
+    me.writes.add(touch);
+  } else if (Touch* old = me.reads.find(bytes, [&](const Touch& t) { return t.agent == pipe; })) {
+    *old = touch;
+  } else {
+    me.reads.add(touch);
+  }
+}
+
+/// Compare an access to global memory with those of other blocks.
+inline void follow_blocks(Screen& all, const Bytes& bytes, bool write, uint64_t block, uint8_t flags) {
+  const auto judge = [&](const Touch& old, bool&) {
+    if (old.sequence == block || (old.flags & flags & kAtomic) != 0 || !meets(bytes, old.bytes)) return;
+    suspect("race between blocks");
+  };
+  all.block_writes.meeting(bytes, judge);
+  if (write) all.block_reads.meeting(bytes, judge);
+  Touches& into = write ? all.block_writes : all.block_reads;
+  Touch* old = into.find(bytes, [&](const Touch& t) { return ((t.flags ^ flags) & kAtomic) == 0; });
+  if (old == nullptr) {
+    into.add({bytes, block, 0, flags});
+  } else if (old->sequence != block) {
+    old->sequence = kSeveral;
+  }
+}
+
+/// The number of a storage after all names of it became one.
+inline uint32_t united(const CoreScreen& me, uint32_t number) {
+  while (me.placings[number].united != 0) number = me.placings[number].united;
+  return number;
+}
+
+/// Call a function for parts of rows in a memory, with whether the rows have all of a part.
+template <class Work>
+inline void each_part(const Bytes& bytes, uint64_t base, Work work) {
+  for (uint64_t row = 0; row < bytes.rows; ++row) {
+    const uint64_t low = bytes.low - base + row * bytes.pitch, high = low + bytes.width;
+    for (uint64_t part = low / Owners::kPart; part * Owners::kPart < high; ++part)
+      work(part, low <= part * Owners::kPart && (part + 1) * Owners::kPart <= high);
+  }
+}
+
+/// The storage to which a read belongs: if it was never written under its own name, that of the twin that was
+/// written last.
+inline uint32_t read_storage(CoreScreen& me, uint32_t number) {
+  number = united(me, number);
+  Placing& own = me.placings[number];
+  if (own.turn != 0 || !own.rivals) return number;
+  uint32_t best = 0;
+  for (uint32_t n = 1; n < me.placings.size(); ++n)
+    if (n != number && me.placings[n].united == 0 && me.placings[n].turn > me.placings[best].turn &&
+        me.placings[n].twin(own))
+      best = n;
+  if (best == 0) return number;
+  own.united = best;
+  return best;
+}
+
+inline void read_owned(CoreScreen& me, int space, uint64_t base, const Bytes& bytes, uint32_t number) {
+  number = read_storage(me, number);
+  if (!me.placings[number].rivals) return;
+  const auto& of = me.owners[space].of;
+  if (of.empty()) return;
+  each_part(bytes, base, [&](uint64_t part, bool) {
+    const uint16_t owner = of[part];
+    if (owner == 0 || owner == number) return;
+    if (owner != Owners::kMixed) {
+      const uint32_t other = united(me, owner);
+      if (other == number || !me.placings[other].rival(me.placings[number])) return;
+    }
+    suspect("overlap");
+  });
+}
+
+inline void write_owned(CoreScreen& me, int space, uint64_t base, const Bytes& bytes, uint32_t number,
+                        bool counts) {
+  number = united(me, number);
+  Placing& own = me.placings[number];
+  own.turn = ++me.turn;
+  auto& of = me.owners[space].of;
+  if (of.empty()) of.resize(detail::core().target->capacity[space] / Owners::kPart + 1);
+  each_part(bytes, base, [&](uint64_t part, bool whole) {
+    uint16_t& owner = of[part];
+    const bool own = counts && (whole || owner == 0 || owner == number);
+    owner = own ? static_cast<uint16_t>(number) : Owners::kMixed;
+  });
+}
+
+/// An access at its place in memory.
+struct Placed {
+  Bytes bytes;
+  const pto_screen_access* of;
+  int space;         // on chip, or -1
+  uint32_t storage;  // the number of a Placing; 0: not known
+};
+
+/// Follow the names of tiles through an instruction: Overlap of overlap.py.
+inline void follow_names(CoreScreen& me, const std::vector<Placed>& accesses, const detail::Core& core) {
+  const auto base = [&](int space) { return reinterpret_cast<uint64_t>(core.space[space]); };
+  for (const Placed& access : accesses)
+    if (access.space >= 0 && access.storage != 0 && access.of->use == uint8_t(Touching::read))
+      read_owned(me, access.space, base(access.space), access.bytes, access.storage);
+  for (const Placed& access : accesses) {
+    const bool writes = access.of->use == uint8_t(Touching::write) || access.of->use == uint8_t(Touching::scratch);
+    if (access.space < 0 || access.storage == 0 || !writes) continue;
+    uint32_t held = united(me, access.storage);
+    uint64_t bit = 1;
+    for (const Placed& other : accesses) {
+      if (other.of->use != uint8_t(Touching::read)) continue;
+      const bool in_step = (access.of->in_step & bit) != 0;
+      bit <<= 1;
+      if (other.space != access.space || other.storage == 0) continue;
+      const uint32_t read = united(me, other.storage);
+      if (read == held || !me.placings[read].rival(me.placings[held])) continue;
+      if (in_step) {
+        if (me.placings[read].twin(me.placings[held])) {
+          me.placings[held].united = read;
+          held = read;
+        }
+        continue;
+      }
+      if (meets(access.bytes, other.bytes)) suspect("overlap");
+    }
+    const bool counts = (access.of->flags & kUnspecified) == 0;
+    write_owned(me, access.space, base(access.space), access.bytes, held, counts);
+  }
+}
+
+/// Follow the bytes that are undefined: those that an instruction reads must be defined.
+inline void follow_data(CoreScreen& me, const std::vector<Placed>& accesses, const detail::Core& core) {
+  const auto rows = [&](const Placed& access, auto work) {
+    Bits& bits = me.defined[access.space];
+    if (bits.empty()) bits.size(core.target->capacity[access.space]);
+    const uint64_t low = access.bytes.low - reinterpret_cast<uint64_t>(core.space[access.space]);
+    if (access.bytes.dense()) return work(bits, low, access.bytes.high() - access.bytes.low);
+    for (uint64_t row = 0; row < access.bytes.rows; ++row)
+      work(bits, low + row * access.bytes.pitch, access.bytes.width);
+  };
+  const auto use = [](const Placed& access) { return static_cast<Touching>(access.of->use); };
+  for (const Placed& access : accesses) {
+    if (access.space < 0 || use(access) != Touching::read) continue;
+    if ((access.of->flags & kUnknown) != 0) suspect("undefined data");
+    rows(access, [](const Bits& bits, uint64_t low, uint64_t count) {
+      if (!bits.all(low, count)) suspect("undefined data");
+    });
+  }
+  for (const bool defines : {true, false}) {
+    for (const Placed& access : accesses) {
+      if (access.space < 0 || use(access) == Touching::read) continue;
+      if ((use(access) == Touching::write) != defines) continue;
+      rows(access, [&](Bits& bits, uint64_t low, uint64_t count) { bits.set(low, count, defines); });
+    }
+  }
+}
+
+/// Let the host find the accesses of an instruction.
+inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::Core& core) {
+  pto_generic call;
+  describe(call, frame, at, core);
+  ask_host(call, core);
+  return reinterpret_cast<const pto_screen_pattern*>(call.touched[0]);
+}
+
+/// The kinds of operands of `vm.event!`; numbers have their bytes.
+enum OperandKind : uint32_t { kTileOperand = 0, kViewOperand = 16, kPointerOperand = 17, kIgnoredOperand = 18 };
+
+/// An instruction: site, pipe, whether it uses all pipes, operands (slot, kind, slot of the storage)
+inline void begin_event(char* frame, const uint32_t* s) {
+  Screen& all = *screen;
+  detail::Core& core = detail::core();
+  CoreScreen& me = all.here();
+  const uint32_t pipe = s[1], count = s[3];
+  constexpr size_t kMost = 128;
+  uint64_t key[kMost], data[16];
+  size_t words = 0;
+  for (uint32_t n = 0; n < count; ++n) {
+    const char* at = frame + s[4 + 3 * n];
+    const uint32_t kind = s[5 + 3 * n];
+    data[n] = 0;
+    if (kind == kTileOperand) {
+      const auto& tile = *reinterpret_cast<const AnyTile*>(at);
+      std::memcpy(key + words, at, 24);
+      words += 3;
+      data[n] = reinterpret_cast<uint64_t>(tile.data());
+      const uint64_t end = data[n] + static_cast<uint64_t>(tile.Numel) * 8;
+      for (uint32_t m = 0; m < n; ++m) {  // tiles that share bytes
+        if (s[5 + 3 * m] != kTileOperand) continue;
+        const auto& other = *reinterpret_cast<const AnyTile*>(frame + s[4 + 3 * m]);
+        const bool apart = data[m] >= end || data[n] >= data[m] + static_cast<uint64_t>(other.Numel) * 8;
+        key[words++] = apart ? ~uint64_t{0} : data[n] - data[m];
+      }
+    } else if (kind == kViewOperand) {
+      std::memcpy(data + n, at, 8);
+      std::memcpy(key + words, at + 8, 80);
+      words += 10;
+    } else if (kind == kPointerOperand) {
+      std::memcpy(data + n, at, 8);
+    } else if (kind != kIgnoredOperand) {
+      key[words] = 0;
+      std::memcpy(key + words++, at, kind);
+    }
+    if (words + 20 > kMost) suspect("operands");
+  }
+  Site& site = all.sites[s[0]];
+  const auto fits = [&](const Learned& known) {
+    return known.key.size() == words && std::memcmp(known.key.data(), key, words * 8) == 0;
+  };
+  if (site.last >= site.learned.size() || !fits(site.learned[site.last])) {
+    site.last = 0;
+    while (site.last < site.learned.size() && !fits(site.learned[site.last])) ++site.last;
+    if (site.last == site.learned.size()) {
+      const pto_screen_pattern* found = learn(frame, s, core);
+      site.learned.push_back({{key, key + words}, found});
+    }
+  }
+  const pto_screen_pattern& pattern = *site.learned[site.last].pattern;
+
+  static thread_local std::vector<Placed> accesses;
+  accesses.clear();
+  me.stores.clear();
+  for (uint64_t n = 0; n < pattern.count; ++n) {
+    const pto_screen_access& one = pattern.accesses[n];
+    Placed placed{{data[one.operand] + static_cast<uint64_t>(one.offset), static_cast<uint64_t>(one.rows),
+                   static_cast<uint64_t>(one.width), static_cast<uint64_t>(one.pitch)},
+                  &one, -1, 0};
+    if ((one.flags & kGlobal) == 0) {
+      for (int space = 0; space < detail::kSpaces && placed.space < 0; ++space) {
+        const auto base = reinterpret_cast<uint64_t>(core.space[space]);
+        if (placed.bytes.low >= base && placed.bytes.high() <= base + core.target->capacity[space])
+          placed.space = space;
+      }
+      if (placed.space < 0) suspect("outside of the memory");
+      placed.storage = at<uint64_t>(frame, s[6 + 3 * one.operand]) & 0xFFFFFFFF;
+    } else if (one.format != 0 && one.use == uint8_t(Touching::write)) {
+      me.stores.emplace_back(placed.bytes, static_cast<Format>(one.format));
+    }
+    accesses.push_back(placed);
+  }
+  if (all.checks_for(kRace)) {
+    if (s[2] != 0) me.clocks.barrier_all();
+    me.clocks.start(pipe);
+    const uint64_t sequence = me.clocks.instruction(pipe, (all.ordered >> pipe & 1) != 0);
+    for (const Placed& access : accesses) {
+      const auto use = static_cast<Touching>(access.of->use);
+      if (use == Touching::left) continue;
+      const bool write = use != Touching::read;
+      follow(me, access.bytes, write, pipe, sequence, access.of->flags);
+      if (access.space < 0 && core.block_num > 1)
+        follow_blocks(all, access.bytes, write, core.block_idx, access.of->flags);
+    }
+  }
+  if (all.checks_for(kOverlap)) follow_names(me, accesses, core);
+  if (all.checks_for(kUndef)) follow_data(me, accesses, core);
+}
+
+template <class Word>
+inline bool all_finite(const Bytes& bytes, Word exponent) {
+  for (uint64_t row = 0; row < bytes.rows; ++row) {
+    const char* at = reinterpret_cast<const char*>(bytes.low + row * bytes.pitch);
+    uint32_t bad = 0;
+    for (uint64_t n = 0; n < bytes.width / sizeof(Word); ++n) {
+      Word word;
+      std::memcpy(&word, at + n * sizeof(Word), sizeof word);
+      bad |= (word & exponent) == exponent;
+    }
+    if (bad != 0) return false;
+  }
+  return true;
+}
+
+/// The instruction is done: what it stored to global memory is finite.
+inline void end_event(char*, const uint32_t*) {
+  if (!screen->checks_for(kNan)) return;
+  for (const auto& [bytes, format] : screen->here().stores) {
+    const bool finite = format == Format::f16    ? all_finite<uint16_t>(bytes, 0x7C00)
+                        : format == Format::bf16 ? all_finite<uint16_t>(bytes, 0x7F80)
+                        : format == Format::f32  ? all_finite<uint32_t>(bytes, 0x7F800000)
+                        : format == Format::f64  ? all_finite<uint64_t>(bytes, 0x7FF0000000000000)
+                                                 : false;
+    if (!finite) suspect("NaN or infinity");
+  }
+}
+
+// --- synchronization ----------------------------------------------------------------------------------------
+
+enum Order : uint32_t { kSet, kWait, kBarrier, kBarrierAll, kGet, kRelease };
+
+/// what, pipe, other pipe, number (a slot), its width
+inline void order(char* frame, const uint32_t* s) {
+  CoreScreen& me = screen->here();
+  Clocks& clocks = me.clocks;
+  const bool sync = screen->checks_for(kSync);
+  const uint32_t pipe = s[1];
+  int64_t number = 0;
+  std::memcpy(&number, frame + s[3], s[4]);
+  switch (s[0]) {
+    case kSet: {
+      if (number < 0 || number > 7) suspect("event id");
+      auto& flags = me.flags[pipe][s[2]][number];
+      if (sync && !flags.empty()) suspect("a flag that is set twice");
+      clocks.start(pipe);
+      flags.push_back(clocks.release(pipe));
+      return;
+    }
+    case kWait: {  // for a flag of `pipe`
+      if (number < 0 || number > 7) suspect("event id");
+      auto& flags = me.flags[pipe][s[2]][number];
+      if (flags.empty()) suspect("a wait before its flag is set");
+      clocks.start(s[2]);
+      clocks.acquire(s[2], flags.front());
+      flags.erase(flags.begin());
+      return;
+    }
+    case kBarrier: clocks.start(pipe); return clocks.barrier(pipe);
+    case kBarrierAll: clocks.start(kScalar); return clocks.barrier_all();
+    default: break;
+  }
+  if (number < 0 || number > 31) suspect("buffer token");
+  auto& buffer = me.buffers[number];
+  clocks.start(pipe);
+  if (s[0] == kGet) {
+    if (buffer.holder != kAgents) suspect("a buffer token that is held");
+    if (buffer.released) clocks.acquire(pipe, buffer.token);
+    buffer.holder = pipe;
+  } else {
+    if (buffer.holder != pipe) suspect("a buffer token that is not held");
+    buffer.holder = kAgents;
+    buffer.released = true;
+    buffer.token = clocks.release(pipe);
+  }
+}
+
+// --- places -------------------------------------------------------------------------------------------------
+
+/// A tile has got its address: slot, operation, bytes, kind, space, slot of its storage
+inline void placed(char* frame, const uint32_t* s) {
+  CoreScreen& me = screen->here();
+  const detail::Core& core = detail::core();
+  const auto& tile = at<AnyTile>(frame, s[0]);
+  const auto address = reinterpret_cast<uint64_t>(tile.data()) - reinterpret_cast<uint64_t>(core.space[s[4]]);
+  if (address + s[2] > core.target->capacity[s[4]] || address % screen->align != 0)
+    suspect("the place of a tile");
+  Placing made{reinterpret_cast<uint64_t>(tile.data()),
+               s[2],
+               {s[3], uint64_t{tile.RowMaskInternal} << 32 | tile.ColMaskInternal},
+               s[1]};
+  uint32_t number = 0;
+  if (screen->checks_for(kOverlap)) {
+    for (uint32_t n = 1; n < me.placings.size() && number == 0; ++n)
+      if (me.placings[n].op == made.op && me.placings[n].twin(made)) number = n;
+    if (number == 0) {
+      number = static_cast<uint32_t>(me.placings.size());
+      if (number >= Owners::kMixed) suspect("overlap");
+      for (uint32_t n = 1; n < number; ++n)
+        if (me.placings[n].rival(made)) me.placings[n].rivals = made.rivals = true;
+      me.placings.push_back(made);
+    }
+  }
+  at<uint64_t>(frame, s[5]) = number;
+}
+
+/// A window from some element on is in its source: offset (a slot), width, size, size of the source
+inline void inside(char* frame, const uint32_t* s) {
+  if (!screen->checks_for(kOob)) return;
+  int64_t offset = 0;
+  std::memcpy(&offset, frame + s[0], s[1]);
+  if (s[1] == 4) offset = static_cast<int32_t>(offset);
+  if (offset < 0 || offset + static_cast<int64_t>(s[2]) > static_cast<int64_t>(s[3])) suspect("a window");
+}
+
+/// A part of a view is in it: view, rank, offsets, sizes
+inline void inside_view(char* frame, const uint32_t* s) {
+  if (!screen->checks_for(kOob)) return;
+  const auto& source = at<ViewFields>(frame, s[0]);
+  const uint32_t rank = s[1];
+  for (uint32_t d = 0; d < rank; ++d) {
+    const int64_t offset = at<int64_t>(frame, s[2 + d]), size = at<int64_t>(frame, s[2 + rank + d]);
+    if (size != 0 && (offset < 0 || offset + size > source.shape[5 - rank + d])) suspect("a partition");
+  }
+}
+
+inline void begin_core(char*, const uint32_t*) {
+  auto& mine = screen->cores[&detail::core()];
+  mine = std::make_unique<CoreScreen>();
+}
+
+inline void end_core(char*, const uint32_t*) {
+  const CoreScreen& me = screen->here();
+  if (screen->checks_for(kSync)) {
+    for (const auto& from : me.flags)
+      for (const auto& to : from)
+        for (const auto& flags : to)
+          if (!flags.empty()) suspect("a flag that is left set");
+    for (const auto& buffer : me.buffers)
+      if (buffer.holder != kAgents) suspect("a buffer token that is held");
+  }
+}
+
+// No file can name these calls.
+// clang-format off
+#define PTO_VM_SCREEN                                                                                        \
+  {"vm.event!", begin_event}, {"vm.after!", end_event}, {"vm.order!", order}, {"vm.placed!", placed},        \
+  {"vm.inside!", inside}, {"vm.inside_view!", inside_view}, {"vm.begin!", begin_core}, {"vm.end!", end_core}
+// clang-format on
+
+}  // namespace pto::vm
+
+/// State for checked launches of a program with so many instructions. Freed by `pto_screen_free`.
+PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align) {
+  auto* made = new pto::vm::Screen;
+  made->sites.resize(sites);
+  made->ordered = ordered;
+  made->align = align;
+  return made;
+}
+PTO_EXPORT void pto_screen_free(void* screen) { delete static_cast<pto::vm::Screen*>(screen); }
+
+/// Before and after a checked launch on one thread, this one.
+PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks) {
+  pto::vm::screen = static_cast<pto::vm::Screen*>(screen);
+  pto::vm::screen->checks = checks;
+}
+PTO_EXPORT void pto_screen_stop() {
+  pto::vm::Screen* screen = pto::vm::screen;
+  pto::vm::screen = nullptr;
+  screen->block_reads.clear();
+  screen->block_writes.clear();
+  screen->cores.clear();
+}

@@ -1,0 +1,268 @@
+"""Lower a program to a checked image: calls of screens (native/vm/screen.hpp) stand beside its instructions.
+
+The screens follow the order of the pipes, so flags and barriers are calls, too. No copy is elided: each
+access happens where the program has it. Operations that the screens cannot follow raise `Unscreened`; the
+reference engine runs such a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...codegen.cpp.unit import Unit
+from ...image.format import COPY
+from ...image.lower import Lowering, width_of
+from ...ir.core import Operation, Value
+from ...ir.facts import in_global, pipe_of, view_layout
+from ...ir.types import PtrType, ScalarType, TileBufType, ViewType
+from ...isa.kinds import pipe_of_kind
+from ...isa.machine import EVERY_PIPE, LAST_PIPE, MEMORIES, PIPES, QUEUES
+from ...isa.view import is_packed
+from ..reference import fifo, handles, registry, sync, transfers
+from ..reference.cube import unit_flag
+from ..reference.open_rules import asked
+from .accesses import SiteAccesses, SiteOperand
+from .frames import Unreadable
+
+_SET, _WAIT, _BARRIER, _BARRIER_ALL, _GET, _RELEASE = range(6)
+_TILE, _VIEW, _POINTER, _IGNORED = 0, 16, 17, 18
+#: Names of the same storage.
+_DERIVED = frozenset(("treshape", "bitcast", "bind_tile", "subview", "subset"))
+#: Descriptors that need no screen.
+_DESCRIPTORS = _DERIVED | {
+    "alloc_tile", "tassign", "make_tensor_view", "partition_view", "get_tensor_view_dim",
+    "get_tensor_view_stride", "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num",
+    "set_validshape", "addptr", "castptr", "tensor_view_addr", "local_array_get", "local_array_set",
+    "declare_local_array", "eventid_array_get", "eventid_array_set", "declare_eventid_array", "declare_tile",
+    "builtin.unrealized_conversion_cast", "affine.apply",
+}  # fmt: skip
+#: Operations whose first operand is the memory of their result.
+_PLACES = frozenset((
+    "pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.castptr", "pto.tensor_view_addr",
+))  # fmt: skip
+_NO_EFFECT = frozenset(("cmo.cacheinvalid", "dcci", "dsb"))
+_NUMBERS = {name: n for n, name in enumerate(PIPES)}
+
+
+class Unscreened(Exception):
+    """A program that the screens cannot follow, with the reason."""
+
+
+class CheckedLowering(Lowering):
+    """The lowering of one function with screens."""
+
+    elides = False
+
+    def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
+        super().__init__(unit, kind, calls)
+        #: By first word of their screens: the instructions that access memory, in order.
+        self.sites: dict[int, SiteAccesses] = {}
+        #: The arguments whose arrays may change; None: all.
+        self.written: set[Value] | None = set()
+        self.entry_arguments: list[Value] = []
+        self._storages: dict[int, int] = {}  # by slot of a tile: the slot of the number of its storage
+        self._ops: dict[Operation, int] = {}
+        self._kinds: dict[Any, int] = {}
+        self._sizes: dict[Value, tuple[int, ...]] = {}  # of windows
+
+    def body(self, function: Operation, results: list[Value]) -> None:
+        first = not self.words
+        if first:
+            self.entry_arguments = function.regions[0].blocks[0].args
+            self.call("vm.begin!")
+        super().body(function, results)
+        if first:
+            self.call("vm.end!")
+
+    def copy(self, op: Operation, targets: Sequence[Value], values: Sequence[Value]) -> None:
+        pairs = [(self._storage(t), self._storage(v)) for t, v in zip(targets, values, strict=True)
+                 if isinstance(t.type, TileBufType)]  # fmt: skip
+        super().copy(op, targets, values)
+        kept = [(to, self.room(8), source) for to, source in pairs if to != source]
+        for _, spare, source in kept:
+            self.emit(COPY, spare, source, 8)
+        for to, spare, _ in kept:
+            self.emit(COPY, to, spare, 8)
+
+    def _storage(self, tile: Value) -> int:
+        slot = self.slot(tile)
+        found = self._storages.get(slot)
+        if found is None:
+            found = self._storages[slot] = self.room(8)
+        return found
+
+    def _operation(self, op: Operation) -> None:
+        row = op.row
+        if row is None or (op.regions and row.name not in ("vecscope", "strict_vecscope")):
+            super()._operation(op)
+            return
+        name = row.name
+        if name in fifo.HANDLERS or name in transfers.HANDLERS:
+            raise Unscreened(name)
+        if sync.orders(name):
+            self._order(op, name)
+        elif name in handles.HANDLERS:
+            self._descriptor(op, name)
+        elif row.set == "scalar" and (row.expr or row.dialect in ("arith", "math")):
+            super()._operation(op)
+        elif registry.find(row) is not None:
+            self._instruction(op)
+        elif not op.regions and row.dialect in ("scf", "cf", "func", "arith"):
+            super()._operation(op)
+        else:
+            raise Unscreened(name)
+
+    # -- order --------------------------------------------------------------------------------------------
+
+    def _order(self, op: Operation, name: str) -> None:
+        if name in ("set_flag", "set_flag_dyn", "record_event", "wait_flag", "wait_flag_dyn", "wait_event"):
+            pair = ("src_op", "dst_op") if name.endswith("_event") else ("src_pipe", "dst_pipe")
+            source, target = (sync.pipe_name(op.attr(attr)) for attr in pair)
+            what = _SET if name.startswith(("set", "record")) else _WAIT
+            self._order_call(what, source, target, self._number(op, "event_id", sync.event_id))
+        elif name in ("get_buf", "rls_buf"):
+            what = _GET if name == "get_buf" else _RELEASE
+            self._order_call(what, sync.token_pipe(op), "S", self._number(op, "buf_id_dyn", sync.buffer_id))
+        elif name in ("barrier", "barrier_sync", "fence.barrier_all"):
+            self._barrier(pipe_of(op, self.unit.profile))
+        elif name == "tsync":
+            written = op.attr("op")
+            if written is not None:
+                self._barrier(pipe_of_kind(str(written), self.unit.profile.isa))
+            elif op.group("events"):
+                self._barrier(EVERY_PIPE.name)
+        elif name not in _NO_EFFECT:
+            raise Unscreened(name)
+
+    def _number(self, op: Operation, operand: str, of: Callable[..., int]) -> tuple[int, int]:
+        """Return the slot and the width of the number of a flag or token."""
+        given = next((v for declared, v in op.named() if declared.name == operand), None)
+        return (self.slot(given), width_of(given)) if given is not None else (self.number(of(op, {})), 8)
+
+    def _barrier(self, pipe: str) -> None:
+        if pipe == EVERY_PIPE.name:
+            self._order_call(_BARRIER_ALL, "S")
+        elif pipe in QUEUES:
+            self._order_call(_BARRIER, pipe)
+
+    def _order_call(
+        self, what: int, pipe: str, other: str = "S", number: tuple[int, int] | None = None
+    ) -> None:
+        slot, width = number or (self.number(0), 8)
+        self.call("vm.order!", what, _NUMBERS[pipe], _NUMBERS[other], slot, width)
+
+    # -- descriptors --------------------------------------------------------------------------------------
+
+    def _descriptor(self, op: Operation, name: str) -> None:
+        result = op.results[0] if op.results else None
+        of = result.type if result is not None else None
+        pointers = isinstance(of, PtrType) and not in_global(of)
+        if name not in _DESCRIPTORS or pointers or (of is not None and of.kind in ("memref", "conv_tile")):
+            raise Unscreened(name)
+        if name == "partition_view":
+            self._inside_view(op)
+        elif name in ("subview", "subset"):
+            self._inside(op)
+        super()._operation(op)
+        if name in _DERIVED:
+            assert result is not None
+            if isinstance(op.operands[0].type, TileBufType):
+                self._storages[self.slot(result)] = self._storage(op.operands[0])
+        elif name == "alloc_tile":
+            assert result is not None
+            if op.get("addr") is None:
+                raise Unscreened("a tile without an address")
+            self._placed(op, result)
+        elif name == "tassign":
+            tile = op.operands[0]
+            if not isinstance(tile.type, TileBufType):
+                raise Unscreened(name)
+            self._placed(op, tile)
+
+    def _placed(self, op: Operation, tile: Value) -> None:
+        type = tile.type
+        if not isinstance(type, TileBufType):
+            raise Unscreened("a convolution tile")
+        kind = self._kinds.setdefault((str(type.dtype), type.shape, type.layout), len(self._kinds))
+        number = self._ops.setdefault(op, len(self._ops))
+        space = list(MEMORIES).index(type.loc)
+        self.call("vm.placed!", self.slot(tile), number, type.size, kind, space, self._storage(tile))
+
+    def _inside(self, op: Operation) -> None:
+        source = op.operands[0].type
+        assert isinstance(source, TileBufType)
+        if op.operands[0].op is None:
+            raise Unscreened("a window of a tile from elsewhere")
+        shape = self._sizes.get(op.operands[0], source.shape)
+        sizes = tuple(op.attr("sizes"))
+        self._sizes[op.results[0]] = sizes
+        for offset, size, extent in zip(op.group("offsets"), sizes, shape, strict=True):
+            self.call("vm.inside!", self.slot(offset), width_of(offset), size, extent)
+
+    def _inside_view(self, op: Operation) -> None:
+        offsets, sizes = op.group("offsets"), op.group("sizes")
+        source = op.operands[0]
+        if not isinstance(source.type, ViewType) or is_packed(view_layout(op.results[0]) or "", len(sizes)):
+            raise Unscreened("a packed view")
+        self.call("vm.inside_view!", self.slot(source), len(sizes), *map(self.slot, offsets),
+                  *map(self.slot, sizes))  # fmt: skip
+
+    # -- instructions -------------------------------------------------------------------------------------
+
+    def _instruction(self, op: Operation) -> None:
+        row, profile = op.row, self.unit.profile
+        assert row is not None
+        if row.scope == "vec" or row.effect == "config" or unit_flag.used(op) or unit_flag.phased(op):
+            raise Unscreened(row.name)
+        asks = asked(op, row, profile) if row.set == "tile" else None
+        operands: list[SiteOperand] = []
+        words: list[int] = []
+        touches = False
+        for declared, value in op.named():
+            kind = self._kind(value, bool(row.expr) and asks is None)
+            touches |= kind in (_TILE, _VIEW, _POINTER)
+            if declared.writes and in_global(value.type):
+                self._note_written(value)
+            operands.append(SiteOperand(declared.name, declared.variadic, value, self.slot(value)))
+            storage = self._storage(value) if kind == _TILE else self.number(0)
+            words += (self.slot(value), _IGNORED if kind is None else kind, storage)
+        if not touches:
+            super()._operation(op)
+            return
+        pipe = "S" if op.results else pipe_of(op, profile) or "S"
+        everywhere = pipe == EVERY_PIPE.name
+        agent = _NUMBERS[LAST_PIPE if everywhere else pipe]
+        number = len(self.sites)
+        try:
+            site = SiteAccesses(op, operands, profile, asks)
+        except Unreadable as e:
+            raise Unscreened(str(e)) from None
+        self.placed(op)
+        self.sites[len(self.words)] = site
+        self.call("vm.event!", number, agent, int(everywhere), len(operands), *words)
+        super()._operation(op)
+        if any(in_global(o.value.type) for o in operands):
+            self.call("vm.after!", number)
+
+    def _note_written(self, place: Value) -> None:
+        while place.op is not None and place.op.name in _PLACES:
+            place = place.op.operands[0]
+        if self.written is not None and place.op is None and len(self.inside) == 1:
+            self.written.add(place)
+        else:
+            self.written = None
+
+    def _kind(self, value: Value, by_element: bool) -> int | None:
+        """Return the kind of an operand for the machine; None for numbers on which no access depends."""
+        type = value.type
+        if isinstance(type, TileBufType):
+            return _TILE
+        if isinstance(type, ViewType):
+            return _VIEW
+        if isinstance(type, PtrType) and in_global(type):
+            return _POINTER
+        if isinstance(type, ScalarType):
+            info = type.info
+            return None if by_element or (info is not None and info.is_float) else width_of(value)
+        raise Unscreened(f"an operand of type {type}")

@@ -1,0 +1,201 @@
+"""Checked launches at the speed of the machine: screen, then oracle.
+
+A checked launch runs a checked image (`checked_image`), whose screens may suspect a correct program, but
+suspect every program that the sanitizers report. Without a suspicion nothing is wrong. Otherwise the arrays
+get their contents back, and the reference engine repeats the launch and makes the findings. So the findings
+are always those of the reference engine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...codegen.cpp.unit import Unit
+from ...diag import DiagnosticError
+from ...driver import Options, lowered
+from ...image import format as image_format
+from ...image.generic import Origins
+from ...isa.machine import PIPES
+from ...isa.profiles import Profile
+from ..reference.kernel import ReferenceKernel
+from ..registry import refusal
+from ..result import LaunchResult
+from ..sanitize import OF_GRAPHS, parse_names
+from ..sanitize.clock import ordered
+from . import generic, images
+from .accesses import SiteAccesses
+from .checked_image import CheckedLowering, Unscreened
+from .kernel import NativeKernel
+from .machine import MachineCode, MachineProgram, library
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..options import LaunchOptions
+
+#: `Check` of screen.hpp.
+_CHECKS = {"race": 1, "undef": 2, "oob": 4, "overlap": 8, "sync": 16, "nan": 32}
+#: Options with which a launch goes to the reference engine at once.
+_ELSEWHERE = ("ranks", "timeout", "max_steps")
+
+
+class CheckedProgram(MachineProgram):
+    """A checked image that is ready to run, with the state of its screens."""
+
+    def __init__(
+        self, image: image_format.Image, profile: Profile, origins: Origins, sites: dict[int, SiteAccesses]
+    ) -> None:
+        self._starts: list[int] = []
+        super().__init__(image, profile, origins=origins)
+        self._accesses = generic.GenericCalls(
+            self, profile, {self._starts[0] + 4 * (at + 1): site for at, site in sites.items()}
+        )
+        for site in sites.values():
+            site.calls = self._accesses
+        self._raised = generic.raised
+        make = library().raw("pto_screen_new")
+        make.restype = ctypes.c_void_p
+        make.argtypes = (ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)
+        pipes = sum(1 << n for n, pipe in enumerate(PIPES) if ordered(profile.isa, pipe))
+        self.screen: int = make(len(sites), pipes, profile.align)
+        self._start = library().raw("pto_screen_start")
+        self._start.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
+        self._stop = library().raw("pto_screen_stop")
+        free = library().raw("pto_screen_free")
+        free.argtypes = (ctypes.c_void_p,)
+        weakref.finalize(self, free, self.screen).atexit = False
+
+    def _read(self, code: image_format.ImageCode) -> MachineCode:
+        made = super()._read(code)
+        self._starts.append(made.words)
+        return made
+
+    def start(self, names: frozenset[str]) -> None:
+        self._start(self.screen, sum(_CHECKS[name] for name in names))
+
+    def stop(self) -> None:
+        self._stop()
+
+
+class CheckedKernel(NativeKernel):
+    """The checked image of a kernel on the machine; raises `Unscreened` for a program that the screens cannot
+    follow."""
+
+    def __init__(self, of: ReferenceKernel) -> None:
+        self.__dict__.update(of.__dict__)
+        self.engine, self.others, self.findings = NativeKernel.engine, {}, []
+        if len(of.roles) > 1:
+            raise Unscreened("several cores in a block")
+        done = lowered(of.prepared, of.profile, Options(check="none", passes="always")).sound()
+        made: list[CheckedLowering] = []
+
+        def lower(unit: Unit, kind: str, calls: dict[str, int]) -> CheckedLowering:
+            made.append(CheckedLowering(unit, kind, calls))
+            return made[-1]
+
+        origins: Origins = []
+        self.image = images.image_of(of.name, of.module, of.functions, done, origins, lower)
+        self._made = self._checked = CheckedProgram(self.image, of.profile, origins, made[0].sites)
+        self._launched()
+        self.prints = any(op.row is not None and op.row.effect == "io" for op in done.module.walk())
+        #: Whether the array of each argument may change.
+        self._changes = [made[0].written is None or v in made[0].written for v in made[0].entry_arguments]
+
+    def changed(self, args: Sequence[object]) -> Iterator[tuple[int, Any]]:
+        """Yield the arguments whose arrays may change, with their positions."""
+        known = len(args) == len(self._changes)  # else a launch adds arguments, or refuses these
+        for n, value in enumerate(args):
+            if isinstance(value, np.ndarray) and (not known or self._changes[n]):
+                yield n, value
+
+    def screened(self, args: Sequence[object], names: frozenset[str], options: Any) -> LaunchResult:
+        with generic.launching():
+            self._checked.start(names)
+            try:
+                return self.run(*args, threads=1, **options)
+            finally:
+                self._checked.stop()
+
+
+class Screen:
+    """Checked launches of one kernel."""
+
+    def __init__(self, oracle: ReferenceKernel) -> None:
+        self._lock = threading.Lock()
+        self.reference = oracle
+        self._copies: dict[int, Any] = {}
+        self.kernel: CheckedKernel | None = None
+        #: The reason why the reference engine ran the last launch; empty if the screens decided.
+        self.reason = ""
+        self._never = ""
+        try:
+            self.kernel = CheckedKernel(self.reference)
+        except Unscreened as why:
+            self._never = str(why)
+        except DiagnosticError as e:
+            self._never = e.diagnostics[0].message
+
+    def run(self, *args: object, **options: Unpack[LaunchOptions]) -> LaunchResult:
+        names = parse_names(options.get("sanitize", ())) - {OF_GRAPHS}
+        ranks = options.get("ranks")
+        if options.get("processes") or (ranks is not None and ranks.member is not None):
+            what = "sanitize for ranks in several processes"
+            raise DiagnosticError([refusal("native", [what], "leave out one of the two options")])
+        with self._lock:
+            self.reason = self._never or self._beyond(args, names, options)
+            done = None if self.reason else self._screened(args, names, options)
+        if done is None:
+            options.pop("threads", None)
+            return self.reference.run(*args, **options)
+        done.checked = names
+        return done
+
+    def _screened(
+        self, args: Sequence[object], names: frozenset[str], options: LaunchOptions
+    ) -> LaunchResult | None:
+        """Return the result of a launch without suspicions; None after restoring the arrays."""
+        kernel = self.kernel
+        assert kernel is not None
+        kept = [(array, self._copy(n, array)) for n, array in kernel.changed(args)]
+        given: dict[str, Any] = {n: v for n, v in options.items() if n in ("blocks", "subblocks")}
+        out = given["out"] = io.StringIO() if kernel.prints else None
+        result = kernel.screened(args, names, given)
+        if not result.diagnostics:
+            if out is not None:
+                (options.get("out") or sys.stdout).write(out.getvalue())
+            return result
+        self.reason = result.diagnostics[0].message
+        for array, before in kept:
+            if array.flags.writeable:
+                array[...] = before
+        return None
+
+    def _copy(self, position: int, array: Any) -> Any:
+        """Return a copy of an array, in the memory of the copy of the last launch if it fits."""
+        kept = self._copies.get(position)
+        if kept is None or kept.shape != array.shape or kept.dtype != array.dtype:
+            kept = self._copies[position] = np.empty_like(array)
+        np.copyto(kept, array)
+        return kept
+
+    def _beyond(self, args: Sequence[object], names: frozenset[str], options: LaunchOptions) -> str:
+        """Return why a launch needs the reference engine; empty if it does not."""
+        if not _CHECKS.keys() >= names:
+            return "sanitizers without a screen"
+        for name in _ELSEWHERE:
+            if options.get(name):
+                return name
+        arrays = [a for a in args if isinstance(a, np.ndarray)]
+        if not all(isinstance(a, np.ndarray | int | float | np.generic) for a in args):
+            return "other arguments"
+        if not all(a.flags.c_contiguous for a in arrays):
+            return "arrays with gaps"
+        return ""

@@ -1,0 +1,174 @@
+"""Screens of engine native suspect every program that the sanitizers of the reference engine report, and decide
+most correct programs by themselves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from tests.each import each
+from tests.examples.test_kernels import KERNELS, without_one_barrier, without_one_flag
+from tests.sampling import EVERY, examples, some
+from tests.seeds import seeds
+
+import pto
+from pto.engine.native.screened import Screen
+from pto.engine.reference.kernel import ReferenceKernel
+
+from .corpus import NAMES, Program, load
+from .random_tiles import legal_programs
+from .test_corpus import for_each
+from .test_undef_property import Step, data, programs, text
+
+#: Programs of the corpus on one rank: the others go to the reference engine.
+ALONE = [name for name in NAMES if "ranks" not in load(f"{name}.good").options]
+
+
+def screen(program: Program | str) -> Screen:
+    if isinstance(program, Program):
+        return Screen(program.kernel)
+    return Screen(ReferenceKernel(pto.parse(program), None, None, True))
+
+
+def run(screen: Screen, values: list[Any], **options: Any) -> tuple[Any, list[bytes]]:
+    result = screen.run(*values, **options)
+    return result, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
+
+
+def told(result: Any) -> list[str]:
+    return [d.render() if hasattr(d, "render") else str(d) for d in result.diagnostics]
+
+
+@for_each(ALONE)
+def test_every_bug_is_suspected(name: str) -> None:
+    """Each sanitizer alone suspects its own bugs; the findings are those of the reference engine."""
+    bad = load(f"{name}.bad")
+    checked = screen(bad)
+    for sanitizer in sorted({c.sanitizer for c in bad.checks}):
+        names = "race" if sanitizer == "run" else sanitizer
+        result, arrays = run(checked, bad.values(), **bad.options, sanitize=names)
+        wanted, expected = bad.run(sanitize=names)
+        assert checked.reason, sanitizer
+        assert (told(result), arrays) == (told(wanted), expected)
+
+
+def test_most_twins_need_no_second_run() -> None:
+    decided: list[str] = []
+
+    def same(name: str) -> None:
+        good = load(f"{name}.good")
+        checked = screen(good)
+        result, arrays = run(checked, good.values(), **good.options, sanitize="all")
+        wanted, expected = good.run(sanitize="all")
+        assert (told(result), arrays) == (told(wanted), expected)
+        decided.extend([name] if not checked.reason else [])
+
+    chosen = some(ALONE, 3)
+    each(same, chosen)
+    assert len(decided) >= 0.6 * len(chosen), f"{len(decided)} of {len(chosen)}"
+
+
+def suspected_if_reported(text: str, sanitize: str, arrays: Any, **options: Any) -> str:
+    """Run a program on both; return the reason of the second run."""
+    checked = screen(text)
+    mine, theirs = arrays(), arrays()
+    result = checked.run(*mine, sanitize=sanitize, **options)
+    wanted = checked.reference.run(*theirs, sanitize=sanitize, **options)
+    assert checked.reason or not wanted.diagnostics, f"{text}\n{told(wanted)}"
+    assert told(result) == told(wanted)
+    for a, b in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return checked.reason
+
+
+@pytest.mark.seeded
+def test_random_programs() -> None:
+    """Also with one sanitizer at a time, so that none hides what another misses."""
+    seen: set[str] = set()
+
+    def arrays() -> list[Any]:
+        rng = np.random.default_rng(3)
+        return [rng.integers(1, 9, (64, 64)).astype(np.float32) for _ in "xyz"]
+
+    def check(seed: int, source: str) -> None:
+        blocks = 1 + seed % 3 // 2
+        for names in ("race", "undef", "overlap", "oob,sync,nan"):
+            reason = suspected_if_reported(source, names, arrays, blocks=blocks)
+            seen.add(re.sub(r".*suspicion: | \(.*", "", reason))
+
+    each(check, legal_programs(seeds(range(200 if EVERY else 40))))
+    assert {"", "race", "race between blocks", "undefined data", "overlap"} <= seen
+
+
+@examples(60)
+@given(programs())
+def test_random_undefined_data(case: tuple[str, list[Step]]) -> None:
+    dtype, steps = case
+
+    def arrays() -> list[Any]:
+        x = data(dtype)
+        return [x, *(np.zeros_like(x) for _ in range(3))]
+
+    suspected_if_reported(text(dtype, steps), "undef", arrays)
+
+
+@pytest.mark.parametrize("name", ["vector_add", "softmax", "layer_norm", "gemm", "quantised_matmul"])
+def test_kernels_without_a_flag_or_barrier(name: str) -> None:
+    k = KERNELS[name]
+    source = k.path.read_text()
+    changed = [*without_one_barrier(source), *without_one_flag(source)]
+
+    def arrays() -> Any:
+        return k.make(np.random.default_rng(1))[0]
+
+    assert suspected_if_reported(source, "all", arrays, blocks=k.blocks) == ""
+    for _, broken in some(changed, 4, by=lambda case: case[0].split()[0]):
+        suspected_if_reported(broken, "race,sync", arrays, blocks=k.blocks)
+
+
+COPY = """
+!tile = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.tensor_view<16x64xf32>
+func.func @copy(%x: !view, %y: !view) attributes {pto.entry} {
+  %at = arith.constant 0 : i64
+  %t = pto.alloc_tile addr = %at : !tile
+  pto.tload ins(%x : !view) outs(%t : !tile)
+  pto.barrier <PIPE_ALL>
+  pto.tstore ins(%t : !tile) outs(%y : !view)
+  return
+}
+"""
+
+
+def test_the_engine_that_decides_is_named() -> None:
+    """Options that the screens lack, and arguments that they cannot restore, go to the reference engine."""
+    x, y = np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    kernel = pto.kernel(pto.parse(COPY))
+    result = kernel.run(x, y, sanitize="all")
+    assert (result.engine, result.diagnostics) == ("native", []) and "race" in result.checked
+    assert (y == 1).all()
+    assert kernel.run(x, y, sanitize="all", timeout=60).engine == "reference"
+    wide = np.ones((16, 128), np.float32)
+    assert kernel.run(wide[:, ::2], y, sanitize="all").engine == "reference"
+    assert pto.kernel(pto.parse(COPY), engine="reference").run(x, y, sanitize="all").engine == "reference"
+    broken = pto.kernel(pto.parse(re.sub(r"  pto.barrier.*\n", "", COPY)))
+    y[:] = 5
+    found = broken.run(x, y, sanitize="race")
+    assert found.engine == "reference" and [d.code for d in found.diagnostics] == ["PTO-E2201"]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        kernel.run(x, y, sanitize="all", **{"colour": 1})  # type: ignore[arg-type]
+
+
+def test_output_appears_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A launch that is repeated prints its text once, from arrays with their first contents."""
+    printing = COPY.replace("  return", "  pto.tprint ins(%t : !tile)\n  return")
+    x, y = np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    for source in (printing, printing.replace("  pto.barrier <PIPE_ALL>\n", "")):
+        kernel = pto.kernel(pto.parse(source))
+        kernel.run(x, y, sanitize="race")
+        checked = capsys.readouterr().out
+        pto.kernel(pto.parse(source), engine="reference").run(x, y)
+        assert checked == capsys.readouterr().out != ""
