@@ -138,7 +138,8 @@ def _sections(pages: Mapping[str, str]) -> Iterator[Entry]:
 
 def plain(markdown: str) -> str:
     """Return the words of a text without its markup."""
-    words = re.sub(r"<[^>]+>|\]\([^)\s]*\)|[`*|\[]|-{3,}", " ", markdown)
+    words = re.sub(r"!?\[([^\]]*)\]\([^)\s]*\)", r"\1", markdown)
+    words = re.sub(r"<[^>]+>|[`*|]|-{3,}", " ", words)
     return " ".join(html.unescape(words).split())
 
 

@@ -33,6 +33,7 @@ class Case:
     dtype: Any = None
     by: str = "row"
     target: str = "a3"
+    plain: str = "i"  # the operand without colors
 
 
 def _numbers(rows: int, columns: int, start: int = 1, dtype: Any = np.float32) -> Array:
@@ -84,9 +85,9 @@ DRAWN: dict[str, Case] = {
     "tload": Case("pl.load(a_, [1, 2], [3, 8], valid_shape=[2, 5])", {"a": _numbers(4, 10)}, (3, 8)),
     "tstore": Case("a", {"a": _numbers(2, 5)}, (4, 10)),
     # products
-    "tmatmul": Case("pl.matmul(a, b)", {"a": _numbers(3, 4), "b": _numbers(4, 5)}, (3, 5)),
+    "tmatmul": Case("pl.matmul(a, b)", {"a": _numbers(3, 4), "b": _numbers(4, 5)}, (3, 5), plain="b"),
     "tmatmul.acc": Case(
-        "pl.matmul_acc(pl.matmul(a, b), a, b)", {"a": _numbers(3, 4), "b": _numbers(4, 5)}, (3, 5)
+        "pl.matmul_acc(pl.matmul(a, b), a, b)", {"a": _numbers(3, 4), "b": _numbers(4, 5)}, (3, 5), plain="b"
     ),
     # layout
     "ttrans": Case("pl.transpose(a, 0, 1)", {"a": _A}, (8, 3), by="item"),
@@ -186,9 +187,10 @@ def _grid(label: str, array: Array, case: Case, stored: Array | None = None) -> 
         value = float(array[row, column])
         if stored is not None and not stored[row, column]:
             return KEPT
-        by_item = None if label.startswith("i:") else tones.get(value, row)
-        tone = {"row": row, "column": column, "item": by_item}[case.by]
-        return Cell(f"{value:g}", tone) if value or label.startswith("i:") else ZERO
+        if label.startswith(f"{case.plain}:"):
+            return Cell(f"{value:g}")
+        tone = {"row": row, "column": column, "item": tones.get(value, row)}[case.by]
+        return Cell(f"{value:g}", tone) if value else ZERO
 
     return Grid(label, [[cell(r, c) for c in range(array.shape[1])] for r in range(array.shape[0])])
 

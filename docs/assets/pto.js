@@ -14,13 +14,13 @@ function score([, title, kind, names, text], query, typed) {
   if (lower.includes(query)) return 1000 + rank - lower.indexOf(query) / 100;
   const start = lower.filter(n => n.startsWith(query)).map(n => query.length / n.length);
   if (start.length) return 500 + 100 * Math.max(...start) + rank;
-  if (lower.some(n => n.includes(query))) return 400 + rank;
+  const begins = (text, w) => ` ${text.replace(/[^a-z0-9]/g, " ")}`.includes(` ${w}`);
+  if (lower.some(n => begins(n, query))) return 400 + rank;
   const head = title.toLowerCase();
   const code = kind === "diagnostic" ? 1 : 0; // whose titles have the words of everything
   if (words.every(w => head.includes(w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
   const all = `${head} ${lower.join(" ")} ${text.toLowerCase()}`;
   if (!words.every(w => all.includes(w))) return 0;
-  const begins = (text, w) => ` ${text.replace(/[^a-z0-9_]/g, " ")}`.includes(` ${w}`);
   const titled = words.filter(w => begins(head, w)).length;
   const whole = words.filter(w => begins(all, w)).length / words.length;
   const brief = 10 / Math.log2(8 + text.length);
