@@ -5,6 +5,12 @@
 
 const KINDS = ["instruction", "diagnostic", "operator", "option", "command", "variable", "name", "enumeration", "type", "page", "section"];
 
+/** Return true if a word of a text, or of a name such as row_max, begins with w. */
+function begins(text, w) {
+  const words = of => of.replace(/[^a-z0-9]+/g, " ").trim();
+  return words(w) ? ` ${words(text)}`.includes(` ${words(w)}`) : text.includes(w);
+}
+
 /** Return the score of a record for a query: its own name first, then titles, then text; 0 without a match. */
 function score([, title, kind, names, text], query, typed) {
   const rank = (KINDS.length - KINDS.indexOf(kind)) / KINDS.length;
@@ -14,11 +20,10 @@ function score([, title, kind, names, text], query, typed) {
   if (lower.includes(query)) return 1000 + rank - lower.indexOf(query) / 100;
   const start = lower.filter(n => n.startsWith(query)).map(n => query.length / n.length);
   if (start.length) return 500 + 100 * Math.max(...start) + rank;
-  const begins = (text, w) => ` ${text.replace(/[^a-z0-9]/g, " ")}`.includes(` ${w}`);
   if (lower.some(n => begins(n, query))) return 400 + rank;
   const head = title.toLowerCase();
   const code = kind === "diagnostic" ? 1 : 0; // whose titles have the words of everything
-  if (words.every(w => head.includes(w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
+  if (words.every(w => begins(head, w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
   const all = `${head} ${lower.join(" ")} ${text.toLowerCase()}`;
   if (!words.every(w => all.includes(w))) return 0;
   const titled = words.filter(w => begins(head, w)).length;
