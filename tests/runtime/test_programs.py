@@ -281,7 +281,9 @@ def test_a_mixed_task_of_one_lane_on_an_allocated_cluster() -> None:
 def test_graphs_have_no_mixed_tasks_but_programs_in_memory() -> None:
     _, whole = _exponents()
     a, y = np.ones((16, 16), np.float16), np.zeros((16, 16), np.float32)
-    with pytest.raises(pto.DiagnosticError, match="unsupported mixed task: host_build_graph has none"):
+    with pytest.raises(
+        pto.DiagnosticError, match="unsupported mixed task: host_build_graph has no mixed tasks"
+    ):
         runtime.run(lambda rt: rt.add_task(whole, a, a, y), runtime="host_build_graph")
     half = SCALE.replace("?x?x16", "1x4x16")
     scale, z = runtime.kernel(half, "in out scalar float"), np.zeros((1, 4, 16), np.float32)

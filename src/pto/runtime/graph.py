@@ -88,7 +88,8 @@ class Graph(Session):
                     raise refuse(f"too many kernels: {self._runtime} has at most {RUNTIMES[self._runtime]}")
                 if getattr(kernel, "core", "") == "mixed":
                     raise refuse(
-                        f"unsupported mixed task: {self._runtime} has none", "use tensormap_and_ringbuffer"
+                        f"unsupported mixed task: {self._runtime} has no mixed tasks",
+                        "use tensormap_and_ringbuffer",
                     )
                 number = self._add(kernel)
             self._mark()

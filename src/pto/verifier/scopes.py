@@ -177,7 +177,7 @@ def _alignment(context: Context, func: Operation) -> None:
                     "PTO-E1007",
                     f"alignment state '%{value.name}' is used twice",
                     at=value,
-                    help="each operation gives a new state: use that one",
+                    help="use the new state that the operation returns",
                 )
                 d.notes.append(("first used here", context.span(clash[0])))
             made = value.op

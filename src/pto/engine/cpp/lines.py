@@ -48,13 +48,13 @@ class _DwarfReader:
     def number(self, size: int) -> int:
         self.at += size
         if self.at > self.end:
-            raise ValueError("a number passes the end")
+            raise ValueError("a number extends beyond the end")
         return int.from_bytes(self.data[self.at - size : self.at], "little")
 
     def unsigned(self) -> int:
         value = 0
         if self.at >= self.end:
-            raise ValueError("a number passes the end")
+            raise ValueError("a number extends beyond the end")
         for shift in range(0, 7 * _LONGEST, 7):
             byte = self.data[self.at]
             self.at += 1
@@ -79,7 +79,7 @@ class _DwarfReader:
         found, end = self._name(self.data, self.at)
         self.at = end + 1
         if end >= self.end:
-            raise ValueError("a name passes the end")
+            raise ValueError("a name extends beyond the end")
         return found
 
     def form(self, form: int, wide: int) -> str | int:
@@ -111,7 +111,7 @@ def _rows(r: _DwarfReader) -> Iterator[Row]:
             length, wide = r.number(8), 8
         end = r.at + length
         if end > r.end:
-            raise ValueError("a unit passes the end")
+            raise ValueError("a unit extends beyond the end")
         r.end = end
         version = r.number(2)
         if 2 <= version <= 5:
