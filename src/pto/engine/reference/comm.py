@@ -147,8 +147,8 @@ def _group(i: Instr) -> tuple[list[View], int]:
     home = members[root].buffer.rank
     i.require(
         home in (None, i.core.rank),
-        f"expects a call by rank {home}, whose tensor is the root (member {root}), got rank {i.core.rank}: "
-        "only the root calls a collective",
+        f"rank {i.core.rank} calls it, but the root, member {root}, is a tensor of rank {home}: the root "
+        "alone calls a collective",
     )
     first = _common(members[0])
     for member in members[1:]:
