@@ -2,9 +2,12 @@
 "use strict";
 
 const vscode = require("vscode");
+const { spawn } = require("child_process");
 const { Connection } = require("./rpc.js");
 
 const LANGUAGE = "pto";
+// In Python files the server shows problems, pages and shapes; other features are those of a server for Python.
+const BOTH = [LANGUAGE, "python"];
 let server = null;
 let diagnostics = null;
 let registered = [];
@@ -129,7 +132,7 @@ function providers(able) {
   };
   const { tokenTypes, tokenModifiers } = able.semanticTokensProvider.legend;
   return [
-    l.registerHoverProvider(LANGUAGE, {
+    l.registerHoverProvider(BOTH, {
       async provideHover(document, position) {
         const found = await ask("hover", at(document, position));
         return found && new vscode.Hover(markdown(found.contents.value), range(found.range));
@@ -170,7 +173,7 @@ function providers(able) {
       },
       new vscode.SemanticTokensLegend(tokenTypes, tokenModifiers)
     ),
-    l.registerInlayHintsProvider(LANGUAGE, hints),
+    l.registerInlayHintsProvider(BOTH, hints),
     l.registerCodeActionsProvider(LANGUAGE, actions),
   ];
 }
@@ -201,20 +204,51 @@ async function stop() {
 }
 
 function tell(method, document, more) {
-  if (server && document.languageId === LANGUAGE)
+  if (server && BOTH.includes(document.languageId))
     server.notify(`textDocument/${method}`, { textDocument: { uri: document.uri.toString(), ...more } });
 }
 
 function opened(document) {
-  tell("didOpen", document, { languageId: LANGUAGE, version: document.version, text: document.getText() });
+  tell("didOpen", document, { languageId: document.languageId, version: document.version, text: document.getText() });
 }
 
 function changed({ document }) {
-  if (server && document.languageId === LANGUAGE)
+  if (server && BOTH.includes(document.languageId))
     server.notify("textDocument/didChange", {
       textDocument: { uri: document.uri.toString(), version: document.version },
       contentChanges: [{ text: document.getText() }],
     });
+}
+
+// -- the explorer: timeline, memory, stages, in a panel -----------------------------------------------------
+
+const explorers = new Set();
+
+// Serves the page of the open program, and shows it in a panel; resolves when it is shown.
+function explore() {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) return Promise.resolve();
+  const child = spawn(command(), ["explore", editor.document.uri.fsPath], { stdio: ["ignore", "ignore", "pipe"] });
+  explorers.add(child);
+  let said = "";
+  return new Promise((resolve) => {
+    const over = (why) => {
+      if (explorers.delete(child)) vscode.window.showErrorMessage(`PTO: cannot show the program: ${why}`);
+      resolve();
+    };
+    child.on("error", (error) => over(error.message));
+    child.on("exit", () => over(said.trim()));
+    child.stderr.on("data", (data) => {
+      said += data;
+      const url = /^http:\/\/127\.0\.0\.1:\S+/m.exec(said);
+      if (url && said.endsWith("\n")) resolve(vscode.commands.executeCommand("simpleBrowser.show", url[0]));
+    });
+  });
+}
+
+function stopAll() {
+  for (const child of explorers) explorers.delete(child), child.kill(), child.stderr.destroy();
+  return stop();
 }
 
 // -- tasks -------------------------------------------------------------------------------------------------
@@ -247,9 +281,10 @@ function activate(context) {
     vscode.debug.registerDebugAdapterDescriptorFactory("pto", {
       createDebugAdapterDescriptor: () => new vscode.DebugAdapterExecutable(command(), ["debug", "--dap"]),
     }),
-    vscode.commands.registerCommand("pto.restart", () => stop().then(start))
+    vscode.commands.registerCommand("pto.restart", () => stop().then(start)),
+    vscode.commands.registerCommand("pto.explore", explore)
   );
   return start().catch(() => {}); // the end of the server is reported
 }
 
-module.exports = { activate, deactivate: stop };
+module.exports = { activate, deactivate: stopAll };

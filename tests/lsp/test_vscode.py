@@ -7,6 +7,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -42,13 +43,16 @@ def test_the_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node")
-def test_providers(tmp_path: Path, tool_folder: Path) -> None:
+def test_providers(tmp_path: Path) -> None:
     """Each provider gives what the server answers."""
     extension = packed(tmp_path)
+    tool = tmp_path / "pto"  # the extension ends it by a signal
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pto.cli.main "$@"\n', encoding="utf-8")
+    tool.chmod(0o755)
     program = tmp_path / "k.pto"
     program.write_text(SHORT.replace("pto.tadd ins(%a, %a", "pto.tadd ins(%aa, %a"), encoding="utf-8")
     done = subprocess.run(
-        ["node", str(Path(__file__).with_name("vscode.js")), str(extension), str(tool_folder / "pto"), "--stdio", str(program)],
+        ["node", str(Path(__file__).with_name("vscode.js")), str(extension), str(tool), "--stdio", str(program)],
         stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -66,4 +70,6 @@ def test_providers(tmp_path: Path, tool_folder: Path) -> None:
     assert found["format"] == [] and found["tokens"] > 100 and found["hints"] == []
     assert [a["of"][0] for a in found["actions"]][:1] == ["change to '%a'"]
     assert found["tasks"][0] == "check ${file}" or found["tasks"][0] == 2
+    shown, url = found["explored"]
+    assert shown == "simpleBrowser.show" and url.startswith("http://127.0.0.1:")
     assert found["debug"][1] == ["debug", "--dap"]

@@ -7,6 +7,7 @@ const text = require("fs").readFileSync(process.argv[process.argv.length - 1], "
 
 const made = (...names) => Object.fromEntries(names.map((name) => [name, class { constructor(...a) { this.of = a; } }]));
 const providers = {};
+const commands = {};
 const published = [];
 const errors = [];
 let arrived = () => {};
@@ -24,14 +25,20 @@ const vscode = {
   Uri: { parse: (s) => s },
   CodeActionKind: { QuickFix: "quickfix" },
   TaskScope: { Workspace: 2 },
-  window: { showErrorMessage: (m) => errors.push(m) },
+  window: {
+    showErrorMessage: (m) => errors.push(m),
+    activeTextEditor: { document: { uri: { fsPath: process.argv[process.argv.length - 1] } } },
+  },
   workspace: {
     getConfiguration: () => ({ get: (name) => (name === "command" ? command : args) }),
     textDocuments: [document], onDidOpenTextDocument: event, onDidChangeTextDocument: event, onDidCloseTextDocument: event,
   },
   tasks: { registerTaskProvider: (_, p) => ((providers.tasks = p), event()) },
   debug: { registerDebugAdapterDescriptorFactory: (_, p) => ((providers.debug = p), event()) },
-  commands: { registerCommand: event },
+  commands: {
+    registerCommand: (name, does) => ((commands[name] = does), event()),
+    executeCommand: async (...shown) => shown,
+  },
   languages: new Proxy({}, {
     get: (_, name) => name === "createDiagnosticCollection"
       ? () => ({ set: (_, found) => (published.push(found), arrived()), dispose() {} })
@@ -70,6 +77,7 @@ function find(part) {
     hints: await p.registerInlayHintsProvider.provideInlayHints(document, all),
     actions: await p.registerCodeActionsProvider.provideCodeActions(document, all),
     tasks: p.tasks.provideTasks().map((t) => t.of[2]),
+    explored: await commands["pto.explore"](),
     debug: p.debug.createDebugAdapterDescriptor().of,
   };
   await extension.deactivate();
