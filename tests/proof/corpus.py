@@ -33,7 +33,7 @@ ASSUMED: dict[str, tuple[str, ...]] = {
     "layer_norm": ("rows % 16 == 0",),
     "topk": ("cols % 2048 == 0",),
     "quantised_matmul": ("rows == 128 * blocks",),
-    "gemm": ("m % 128 == 0", "n % 128 == 0", "k % 128 == 0"),
+    "gemm": ("m % 128 == 0", "n % 128 == 0", "k % 128 == 0", "k > 0"),
 }
 #: Bad programs that give an array smaller than their own views say: a proof assumes that arrays hold these.
 SMALL_ARRAYS = ("gm_beyond_array", "gm_stride", "pointer_arithmetic")
@@ -64,7 +64,11 @@ def planted(name: str, tally: Tally) -> None:
     broken = [p for p in PROPERTIES if any(is_of(p, c.code) for c in bad.checks)]
     for program in (bad, good):
         kind = program.name.rpartition(".")[2]
-        proof = prove(pto.parse(corpus.PROGRAMS / f"{program.name}.pto"), timeout=_SECONDS)
+        most = int(str(program.options.get("blocks", 0)))
+        proof = prove(
+            pto.parse(corpus.PROGRAMS / f"{program.name}.pto"), timeout=_SECONDS,
+            assume=[f"blocks <= {most}"] if most else (), subblocks=program.options.get("subblocks"),
+        )  # fmt: skip
         tally.add(f"{ranks}{kind}, all properties", proof)
         for prop in broken:
             tally.counts[f"{ranks}{kind}, the broken property", proof[prop].verdict] += 1
@@ -80,10 +84,8 @@ def own_launch(program: corpus.Program, v: object) -> bool:
     launch = v.counterexample.launch  # type: ignore[attr-defined]
     mine = [str(n) for n in launch.args if isinstance(n, int)]
     given = [a for a in program.arguments if a.lstrip("-").isdigit()]
-    same = launch.blocks == program.options.get("blocks", 1) and not {"subblocks", "ranks"} & {
-        *program.options
-    }
-    return same and mine == given
+    same = launch.blocks == program.options.get("blocks", 1) and "ranks" not in program.options
+    return same and launch.subblocks == program.options.get("subblocks") and mine == given
 
 
 def example(name: str, tally: Tally) -> None:

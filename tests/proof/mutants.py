@@ -93,7 +93,7 @@ def launches(
         launch = arguments(context, values, least)
         if launch is None:
             continue
-        codes = {d.code for name in ("oob", "race", "sync") for d in reports(context, launch, name)}
+        codes = {d.code for name, _ in PROPERTIES.values() for d in reports(context, launch, name)}
         yield {prop for prop in PROPERTIES for code in codes if is_of(prop, code)}
         if len(tried) == count or not key:
             break

@@ -15,8 +15,9 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..files import write_whole
 from ..ir.core import Module
 from ..ir.facts import entries, halves
+from ..isa.machine import SUBBLOCKS
 from ..proof.findings import EVERY, PROPERTIES
-from ..proof.prove import REFUTED, UNKNOWN, Proof, Verdict, prove
+from ..proof.prove import REFUTED, UNKNOWN, Proof, Verdict, prove, suggested
 from .common import FAILED, OK, CommandParser, add_diagnostics, add_target, read_input, seconds, show, tell
 
 UNDECIDED = 3
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--timeout", type=seconds, default=60.0, metavar="S", help="seconds for each kernel (default: 60)"
     )
+    p.add_argument(
+        "--subblocks", type=int, choices=(1, SUBBLOCKS), help="vector cores per block, as for pto run"
+    )
     p.add_argument("--allow-unknown", action="store_true", help="exit with 0 if nothing is refuted")
     p.add_argument(
         "--save", metavar="DIR", help="write arguments and command of each refutation into a folder"
@@ -70,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         for proof in proofs:
             records.append({"file": path, **as_json(proof)})
             if not options.json:
-                report(path, proof, options.diagnostics)
+                report(path, proof, options)
             if options.save:
                 save(Path(options.save), path, proof, options)
             if proof.verdict == REFUTED:
@@ -96,7 +100,7 @@ def prove_file(path: str, options: Namespace, wanted: list[str]) -> tuple[list[P
             proofs.append(
                 prove(
                     module, assume=options.assume, entry=entry, target=options.arch, properties=wanted,
-                    timeout=options.timeout,
+                    timeout=options.timeout, subblocks=options.subblocks,
                 )
             )  # fmt: skip
         except DiagnosticError as e:
@@ -114,16 +118,19 @@ def _entries(module: Module) -> list[str | None]:
     return [*found] if len(found) > 1 else [None]
 
 
-def report(path: str, proof: Proof, form: str) -> None:
+def report(path: str, proof: Proof, options: Namespace) -> None:
     """Print the verdicts on a kernel."""
     for line in proof.lines:
         tell(f"{visible(path)}: {line}" if line.startswith("@") else line)
     for v in proof.verdicts.values():
         if v.counterexample is not None:
-            show([v.counterexample.report], form)
+            show([v.counterexample.report], options.diagnostics)
             tell(f"  {v.prop}: {v.counterexample.candidate.why}, for {_values(v)}")
             tell(f"  replay: {command(path, proof, v)}")
-    show(proof.notes, form)
+            if v.prop == "bounds" and (conditions := suggested(proof, options.assume)):
+                shown = " ".join(f"--assume '{c}'" for c in conditions)
+                tell(f"  help: the bounds hold with {shown}")
+    show(proof.notes, options.diagnostics)
 
 
 def _values(v: Verdict) -> str:
@@ -139,7 +146,9 @@ def command(path: str, proof: Proof, v: Verdict, arrays: str = "") -> str:
     words = ["pto", "run", path, "--engine", "reference", "--sanitize", PROPERTIES[v.prop][0]]
     if launch.blocks > 1:
         words += ["--blocks", str(launch.blocks)]
-    return " ".join([*words, "--entry", proof.name, "--", arrays or launch.command])
+    if launch.subblocks:
+        words += ["--subblocks", str(launch.subblocks)]
+    return " ".join([*words, "--entry", proof.name, "--", arrays or " ".join(launch.texts)])
 
 
 def save(folder: Path, path: str, proof: Proof, options: Namespace) -> None:

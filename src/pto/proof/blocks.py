@@ -18,11 +18,9 @@ def across(context: ProofContext) -> None:
     """Compare every two accesses to global memory on two cores."""
     for a, b in combinations_with_replacement(context.accesses.values(), 2):
         context.solver.check_time()
-        if a.phase != b.phase or (a.atomic and b.atomic) or not (a.write or b.write):
-            continue
-        if a.place.root is not b.place.root:
-            continue
-        _compare(context, a, b)
+        ordered = a.phase != b.phase or (a.atomic and b.atomic) or not (a.write or b.write)
+        if not ordered and a.place.root is b.place.root:
+            _compare(context, a, b)
 
 
 def _compare(context: ProofContext, a: GlobalAccess, b: GlobalAccess) -> None:
@@ -39,9 +37,8 @@ def _compare(context: ProofContext, a: GlobalAccess, b: GlobalAccess) -> None:
     if isinstance(block, Term):
         other = change(block)
         apart = [other < context.blocks, negated(eq(block, other))]
-        context.violated(
-            "blocks", a.op, [*facts, *apart], f"{kind} race between blocks, with the access{line}", b.op
-        )
+        why = f"{kind} race between blocks, with the access{line}"
+        context.violated("blocks", a.op, [*facts, *apart], why, b.op)
     if not context.mixed:
         return
     same: list[Truth] = [eq(block, change(block))] if isinstance(block, Term) else []

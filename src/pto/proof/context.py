@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..engine.reference.kernel import ReferenceKernel
@@ -65,18 +65,20 @@ class Parameters:
 @dataclass
 class LaunchFacts:
     """The values that a caller gives to a kernel, and facts about them. None stands for an array, and for a
-    number without restrictions.
-    """
+    number without restrictions. `sizes` are the elements of arrays, None if they are not known. `free` are
+    numbers of the caller that are not followed: they may never have the values that a proof takes."""
 
     values: list[Int | Truth | None]
     facts: list[Truth]
     blocks: Int = 1
+    sizes: dict[int, Int | None] = field(default_factory=dict)
+    free: frozenset[Term] = frozenset()
 
 
 class ProofContext:
     def __init__(
         self, kernel: ReferenceKernel, solver: Solver, findings: ProofFindings, given: Parameters,
-        launch: LaunchFacts | None = None,
+        launch: LaunchFacts | None = None, subblocks: int | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.solver, self.findings = kernel, solver, findings
         self.given, self.launch = given, launch
@@ -101,10 +103,11 @@ class ProofContext:
             self.block = symbol("block#", 0, (high(self.blocks) or MOST_BLOCKS) - 1)
             solver.assume(self.block < self.blocks)
         vectors = sum(kind == "vector" for kind, _, _ in kernel.roles)
-        self.subblocks = min(max(1, vectors), kernel.subblocks)
+        self.given_subblocks = subblocks
+        self.subblocks = min(max(1, vectors), subblocks or kernel.subblocks)
         self.subblock: Int = 0
-        if self.mixed and kernel.subblocks > 1:
-            self.subblock = symbol("subblock#", 0, kernel.subblocks - 1)
+        if self.mixed and (subblocks or kernel.subblocks) > 1:
+            self.subblock = symbol("subblock#", 0, (subblocks or kernel.subblocks) - 1)
         #: Kinds of core and their functions: the second vector core has a symbol for its number.
         self.roles = list(dict.fromkeys((kind, _prepared(self.module, f)) for kind, _, f in kernel.roles))
         self.accesses: dict[object, GlobalAccess] = {}
@@ -138,10 +141,9 @@ class ProofContext:
         if isinstance(type, PtrType) and type.space == "gm" and type.elem.bits:
             return PointerTerm(root, 0, type.elem.bits)
         if isinstance(type, ViewType) and type.bits:
-            dims = tuple(
-                d if d is not None else self.given.parameter(f"{name}.shape[{n}]")
-                for n, d in enumerate(type.dims)
-            )
+            names = [f"{name}.shape[{n}]" for n in range(len(type.dims))]
+            pairs = zip(type.dims, names, strict=True)
+            dims = tuple(d if d is not None else self.given.parameter(n) for d, n in pairs)
             return self.whole(root, dims, dense(dims), type.bits)
         if isinstance(type, MemRefType) and not type.local and not type.layout_text and type.bits:
             if None not in type.dims:
@@ -288,7 +290,6 @@ def _asks_blocks(kernel: ReferenceKernel) -> bool:
     """Return whether a program reads the number of its block; other programs run as one block."""
     if kernel.dealt:
         return True
-    names = ("pto.get_block_idx", "pto.get_block_num")
-    return any(op.name in names for op in kernel.prepared.walk()) or any(
-        a.name in SPMD[:2] for f in kernel.functions for a in f.regions[0].blocks[0].args
-    )
+    names = {a.name for f in kernel.functions for a in f.regions[0].blocks[0].args}
+    names |= {op.name for op in kernel.prepared.walk()}
+    return not names.isdisjoint(("pto.get_block_idx", "pto.get_block_num", *SPMD[:2]))

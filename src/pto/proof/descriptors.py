@@ -12,8 +12,8 @@ from ..ir.types import PtrType, TileBufType, ViewType
 from .context import WalkedCore
 from .findings import ACCESSES
 from .state import State
-from .terms import Int, Term, Truth, both, either, eq, is_int, least, mod
-from .values import Opaque, PointerTerm, TileTerm, ViewTerm
+from .terms import Int, Truth, both, either, eq, is_int, is_integer, least, mod
+from .values import Opaque, PointerTerm, Storage, TileTerm, ViewTerm
 
 Handler = Callable[[WalkedCore, Operation, State], None]
 HANDLERS: dict[str, Handler] = {}
@@ -30,7 +30,7 @@ def handler(*names: str) -> Callable[[Handler], Handler]:
 def _numbers(s: State, values: list[Value]) -> tuple[Any, ...] | None:
     """Return values as numbers; None if one of them is not followed."""
     found = tuple(s.env[v] for v in values)
-    return found if all(is_int(x) or isinstance(x, Term) for x in found) else None
+    return found if all(map(is_integer, found)) else None
 
 
 # -- queries -----------------------------------------------------------------------------------------------
@@ -74,11 +74,7 @@ def _fact_of_view(walk: WalkedCore, op: Operation, s: State, get: Callable[[View
 @handler("addptr")
 def _addptr(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, offset = (s.env[v] for v in op.operands)
-    if (
-        isinstance(pointer, PointerTerm)
-        and (is_int(offset) or isinstance(offset, Term))
-        and pointer.bits % 8 == 0
-    ):
+    if isinstance(pointer, PointerTerm) and is_integer(offset) and pointer.bits % 8 == 0:
         s.env[op.result] = replace(pointer, offset=pointer.offset + offset * (pointer.bits // 8))
     else:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a pointer that is not followed")
@@ -87,13 +83,9 @@ def _addptr(walk: WalkedCore, op: Operation, s: State) -> None:
 @handler("castptr")
 def _castptr(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, type = s.env[op.operands[0]], op.result.type
-    if (
-        isinstance(pointer, PointerTerm)
-        and isinstance(type, PtrType)
-        and type.space == "gm"
-        and type.elem.bits
-    ):
-        s.env[op.result] = replace(pointer, bits=type.elem.bits)
+    bits = type.elem.bits if isinstance(type, PtrType) and type.space == "gm" else None
+    if isinstance(pointer, PointerTerm) and bits:
+        s.env[op.result] = replace(pointer, bits=bits)
     else:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a pointer that is not followed")
 
@@ -159,7 +151,7 @@ def _valid(walk: WalkedCore, op: Operation, s: State, type: TileBufType) -> tupl
     for known, name, whole in ((type.v_row, "valid_row", type.rows), (type.v_col, "valid_col", type.cols)):
         given = walk.value(op, s, name) if op.row is not None and name in op.row.operand_index else None
         value = known if known is not None else whole if given is None else given
-        if not is_int(value) and not isinstance(value, Term):
+        if not is_integer(value):
             return None
         found.append(value)
     return found[0], found[1]
@@ -173,7 +165,7 @@ def _fits(walk: WalkedCore, op: Operation, s: State, valid: tuple[Int, Int], sha
 
 def _tile(
     walk: WalkedCore, op: Operation, s: State, type: TileBufType, root: object, low: Int | None,
-    valid: tuple[Int, Int] | None,
+    valid: tuple[Int, Int] | None, storage: Storage | None = None,
 ) -> None:  # fmt: skip
     result = op.result
     if valid is None:
@@ -182,7 +174,7 @@ def _tile(
     _fits(walk, op, s, valid, type.shape)
     layout = left_layout(type, walk.profile, "layout") or "" if type.loc == "left" else type.layout
     ident = f"{result.name} {id(op)}"
-    s.env[result] = TileTerm(ident, type, layout, root, low, type.shape, (0, 0), type.shape, valid)
+    s.env[result] = TileTerm(ident, type, layout, root, low, type.shape, (0, 0), type.shape, valid, storage)
 
 
 @handler("alloc_tile")
@@ -196,11 +188,17 @@ def _alloc(walk: WalkedCore, op: Operation, s: State) -> None:
         _tile(walk, op, s, type, ("home", id(op)), 0, _valid(walk, op, s, type))
         return
     low = s.env[given]
-    if not is_int(low) and not isinstance(low, Term):
+    if not is_integer(low):
         s.env[op.result] = Opaque(op, f"the address of %{op.result.name} is not followed")
         return
     _placed(walk, op, s, type, low)
-    _tile(walk, op, s, type, type.loc, low, _valid(walk, op, s, type))
+    valid = _valid(walk, op, s, type)
+    _tile(walk, op, s, type, type.loc, low, valid, _storage(op, type, low, valid or (0, 0)))
+
+
+def _storage(op: Operation, type: TileBufType, low: Int, valid: tuple[Int, Int]) -> Storage:
+    kind = (str(type.dtype), type.shape, type.layout, *valid)
+    return Storage(op, type.loc, low, type.size, kind)
 
 
 def _placed(walk: WalkedCore, op: Operation, s: State, type: TileBufType, low: Int) -> None:
@@ -224,15 +222,16 @@ def _assign(walk: WalkedCore, op: Operation, s: State) -> None:
     """Move a tile, and all names of its descriptor, to an address."""
     value, low = op.operands[0], s.env[op.operands[1]]
     tile, type = s.env[value], value.type
-    if not isinstance(type, TileBufType) or not (is_int(low) or isinstance(low, Term)):
+    if not isinstance(type, TileBufType) or not is_integer(low):
         walk.skip(op, "its tile or its address is not followed", ACCESSES, s)
         s.env[value] = Opaque(op, f"the address of %{value.name} is not followed")
         return
     _placed(walk, op, s, type, low)
     if isinstance(tile, TileTerm):
+        storage = _storage(op, type, low, tile.valid)
         for v, x in s.env.items():
             if isinstance(x, TileTerm) and x.ident == tile.ident:
-                s.env[v] = replace(x, root=type.loc, low=low)
+                s.env[v] = replace(x, root=type.loc, low=low, storage=storage)
     else:
         s.env[value] = Opaque(op, f"the valid region of %{value.name} is not followed")
     for r in op.results:
@@ -248,7 +247,7 @@ def _reshape(walk: WalkedCore, op: Operation, s: State) -> None:
         return
     v_row, v_col = source.valid if source.shape == type.shape else type.shape
     valid = (v_row if type.v_row is None else type.v_row, v_col if type.v_col is None else type.v_col)
-    _tile(walk, op, s, type, source.root, source.low, valid)
+    _tile(walk, op, s, type, source.root, source.low, valid, source.storage)
 
 
 @handler("subview", "subset")

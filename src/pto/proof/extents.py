@@ -17,7 +17,7 @@ from ..isa.machine import CHAINING
 from .context import WalkedCore
 from .findings import ACCESSES, Reason
 from .state import State
-from .terms import Int, Term, Truth, both, is_int
+from .terms import Int, Truth, both, is_int, is_integer
 from .values import MEMORY, Opaque, PointerTerm, TermPlace, TileTerm, ViewTerm
 
 Note = tuple[str, tuple[str, ...]]
@@ -71,20 +71,29 @@ def _transfer(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -
     if layout is None:
         yield "the layout of the view is not known", ("bounds",)
         return
-    five = ((1,) * (5 - len(view.sizes)) + view.sizes)[-5:]
-    extent = views.matrix_shape(layout, five, tiles.block_elements(view.bits))  # type: ignore[arg-type]
-    shape: tuple[Int, Int] = tile.valid
+    extent, shape = _extent(view, layout), tile.valid
     if tile is dst:
-        isa, loc = walk.profile.isa, tile.type.loc
-        shape = views.loaded(isa, loc, tile.layout, layout, tile.valid, extent)  # type: ignore[arg-type]
+        shape = moved(walk, op, tile, view) or shape
         room = both(*(n <= m for n, m in zip(shape, tile.shape, strict=True)))
         walk.claim(op, s)(room, "the tile has no room for the window")
         if not views.is_bounded(walk.profile.isa, layout):
             yield f"a load with layout {layout} is not followed", ACCESSES
-    walk.claim(op, s)(
-        both(*(n <= m for n, m in zip(shape, extent, strict=True))),
-        "the window does not hold the valid region of the tile",
-    )
+    holds = both(*(n <= m for n, m in zip(shape, extent, strict=True)))
+    walk.claim(op, s)(holds, "the window does not hold the valid region of the tile")
+
+
+def _extent(view: ViewTerm, layout: str) -> tuple[Int, Int]:
+    five = ((1,) * (5 - len(view.sizes)) + view.sizes)[-5:]
+    return views.matrix_shape(layout, five, tiles.block_elements(view.bits))  # type: ignore[arg-type]
+
+
+def moved(walk: WalkedCore, op: Operation, tile: TileTerm, view: ViewTerm) -> tuple[Int, Int] | None:
+    """Return the rows and columns that a load moves; None if the layout of the view is not known."""
+    layout = _layout(op, tile, view)
+    if layout is None:
+        return None
+    isa, loc, extent = walk.profile.isa, tile.type.loc, _extent(view, layout)
+    return views.loaded(isa, loc, tile.layout, layout, tile.valid, extent)  # type: ignore[arg-type]
 
 
 def _layout(op: Operation, tile: TileTerm, view: ViewTerm) -> str | None:
@@ -182,14 +191,13 @@ def _indexed(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) ->
 
 def element(walk: WalkedCore, op: Operation, s: State, place: Any, index: Any) -> TermPlace | None:
     """Return the bytes of one element, at an index in the storage of a tile, or after a pointer."""
-    if not is_int(index) and not isinstance(index, Term):
+    if not is_integer(index):
         return None
     if isinstance(place, TileTerm):
         if place.low is None or place.at != (0, 0) or place.shape != place.pitch or place.bits < 8:
             return None
-        walk.claim(op, s)(
-            both(index >= 0, index < place.shape[0] * place.shape[1]), "the element is outside the tile"
-        )
+        inside = both(index >= 0, index < place.shape[0] * place.shape[1])
+        walk.claim(op, s)(inside, "the element is outside the tile")
         low, item = place.low + index * (place.bits // 8), place.bits // 8
         return TermPlace(place.root, low, low + item)
     if isinstance(place, ViewTerm):

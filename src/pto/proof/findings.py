@@ -18,8 +18,12 @@ PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "pipes": ("race", ("PTO-E2201", "PTO-E2206")),
     # no race between blocks
     "blocks": ("race", ("PTO-E2202",)),
+    # no result depends on data that was never written
+    "undef": ("undef", ("PTO-E2203",)),
+    # no tile is read after another one has overwritten part of it
+    "overlap": ("overlap", ("PTO-E2210",)),
 }
-ACCESSES = ("bounds", "pipes", "blocks")
+ACCESSES = ("bounds", "pipes", "blocks", "undef", "overlap")
 EVERY = tuple(PROPERTIES)
 
 
@@ -35,16 +39,12 @@ class Candidate:
     model: Model
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reason:
     """Reason why nothing can be said about a property."""
 
     op: Operation | None
     why: str
-
-    @property
-    def key(self) -> tuple[int, str]:
-        return id(self.op), self.why
 
 
 class CannotFollow(Exception):
@@ -59,11 +59,11 @@ class CannotFollow(Exception):
 class ProofFindings:
     wanted: tuple[str, ...]
     candidates: dict[tuple[str, Operation, Operation | None], Candidate] = field(default_factory=dict)
-    unknown: dict[str, dict[tuple[int, str], Reason]] = field(default_factory=dict)
+    unknown: dict[str, dict[Reason, None]] = field(default_factory=dict)
 
     def note(self, reason: Reason, props: tuple[str, ...]) -> None:
         for prop in props:
-            self.unknown.setdefault(prop, {}).setdefault(reason.key, reason)
+            self.unknown.setdefault(prop, {})[reason] = None
 
     def has(self, prop: str, op: Operation, other: Operation | None) -> bool:
         return (prop, op, other) in self.candidates

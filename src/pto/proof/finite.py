@@ -11,6 +11,8 @@ from math import prod
 from time import monotonic
 
 from ..engine.reference.dry import depends_on_data
+from ..engine.sanitize.reports import Reports
+from ..engine.sanitize.undef import Undef
 from ..ir.core import Operation, Value
 from ..ir.types import PtrType, ScalarType
 from .context import ProofContext
@@ -60,11 +62,13 @@ def launches(context: ProofContext) -> list[Model] | None:
     """Return the values of all launches; None if there are too many."""
     terms = list(context.parameters.values())
     if context.launch is not None:
+        if context.launch.free:
+            return None
         terms += [v for v in (*context.launch.values, context.launch.blocks) if isinstance(v, Term)]
     free = list(dict.fromkeys(s for t in terms for s in t.symbols))
     ranges = [range(s.low or 0, s.high + 1) if s.high is not None else None for s in free]
     known = [r for r in ranges if r is not None]
-    if len(known) < len(ranges) or prod(map(len, known)) > _MOST:
+    if len(known) < len(ranges) or prod(r.stop - r.start for r in known) > _MOST:
         return None
     models = (dict(zip(free, values, strict=True)) for values in product(*known))
     return [m for m in models if all(_holds(context, m, fact) for fact in context.solver.axioms)]
@@ -83,6 +87,8 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
     if every is None or not is_fixed(context):
         return {}
     pointers = [a for a in context.args if isinstance(a.type, PtrType)]
+    if context.launch is not None:
+        pointers = [a for a in pointers if context.launch.sizes.get(a.index) is None]
     if pointers and context.launch is not None:  # the caller decides how much memory is there
         wanted = [p for p in wanted if p != "bounds"]
     left = {prop: True for prop in wanted}  # True for properties without an error so far
@@ -95,13 +101,15 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
         if launch is None or late:
             return {p: c for p, c in found.items() if c is not None}
         for sanitizer in {PROPERTIES[p][0] for p in wanted}:
-            errors = [d for seed in (None, 1) for d in reports(context, launch, sanitizer, seed)]
+            undef = Undef(Reports())  # zeros may hide a use of undefined data: no operand may be undefined
+            watchers = [undef] if sanitizer == "undef" else []
+            errors = [d for seed in (None, 1) for d in reports(context, launch, sanitizer, seed, watchers)]
             for prop in [p for p in wanted if PROPERTIES[p][0] == sanitizer]:
                 report = next((d for d in errors if is_of(prop, d.code)), None)
                 if report is not None and not (pointers and report.code == "PTO-E2101") and prop not in found:
                     why = "a run of this launch has a report"
                     found[prop] = Counterexample(Candidate(prop, op, None, why, [], model), launch, report)
-                left[prop] = left[prop] and not errors
+                left[prop] = left[prop] and not errors and not undef.followed
     for a in pointers if left.get("bounds") else ():
         context.needs.setdefault(a, {})[""] = _ELEMENTS
     return {p: found.get(p) for p in wanted if p in found or left[p]}

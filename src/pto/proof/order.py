@@ -18,7 +18,7 @@ from ..isa.machine import LAST_PIPE, PIPES
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
-from .terms import Int, Term, Truth, both, either, eq, negated, replaced, symbol, truth
+from .terms import Int, Term, Truth, both, either, eq, mod, negated, replaced, symbol, truth
 from .values import MEMORY, meet
 
 #: Keys of buffer tokens among the flags of a state.
@@ -62,9 +62,8 @@ class AccessOrder:
         self.begin(s, target)
         raised = s.flags.get(flag, ())
         if not raised:
-            return self._stuck(
-                op, s, f"waits for flag {source} -> {target}, id {number}, which is not set before"
-            )
+            why = f"waits for flag {source} -> {target}, id {number}, which is not set before"
+            return self._stuck(op, s, why)
         s.flags[flag] = raised[1:]
         s.clock.acquire(self.core, target, raised[0][0])
         return True
@@ -89,9 +88,8 @@ class AccessOrder:
     def release_token(self, op: Operation, s: State, pipe: str, number: int) -> None:
         self.begin(s, pipe)
         if not s.flags.pop((_HELD, pipe, number), ()):
-            self.context.violated(
-                "flags", op, s.here, f"releases buffer token {number}, which it does not hold"
-            )
+            why = f"releases buffer token {number}, which it does not hold"
+            self.context.violated("flags", op, s.here, why)
         else:
             s.flags[_FREE, "", number] = ((s.clock.release(self.core, pipe), op),)
 
@@ -118,16 +116,14 @@ class AccessOrder:
             theirs = s.clock.agent(self.core, other)
             for old in found:
                 if (theirs, old.event) != (agent, event) and not knows(know, theirs, old.event):
-                    if self._race(
-                        op, s, pipe, accesses, old
-                    ):  # report once: from here on, the two instructions count as ordered
+                    if self._race(op, s, pipe, accesses, old):  # report once: they are ordered from here on
                         learn_of(know, theirs, old.event)
                         learn_of(s.clock.know[agent], theirs, old.event)
         guard = tuple(s.facts)
         for loop in s.loops:
             if loop.k in s.residues:
                 period, rest = s.residues[loop.k]
-                fact = _residue(loop.k, period, rest)
+                fact = eq(mod(loop.k, period), rest)
                 guard = (*guard, fact) if isinstance(fact, Term) else guard
         ident = f"{id(op)} {[a.key for a in accesses]} {sorted(f.text for f in guard)}"
         ages = (("age", 0),) * len(s.loops)
@@ -158,15 +154,10 @@ class AccessOrder:
         for a, b in pairs:
             place = b.place.changed(change) if values else b.place
             condition = meet(a.place, place)
-            if (
-                condition is not False
-                and a.chain
-                and b.chain
-                and pipe == old.pipe
-                and b.write
-                and not a.write
-            ):
-                condition = both(condition, negated(_chained(a.chain, tuple(map(change, b.chain)))))  # type: ignore[arg-type]
+            reads_on = pipe == old.pipe and b.write and not a.write
+            if condition is not False and reads_on and a.chain and b.chain:
+                chain = tuple(map(change, b.chain))
+                condition = both(condition, negated(_chained(a.chain, chain)))  # type: ignore[arg-type]
             if condition is not False:
                 shared.append(condition)
                 kinds[hazard(a.write, b.write)] = None
@@ -197,17 +188,8 @@ class AccessOrder:
                 meeting |= self._touching.get((key, True), set())
                 if a.write:
                     meeting |= self._touching.get((key, False), set())
-        return all(
-            knows(s.clock.know[s.clock.agent(self.core, other)], agent, i.event)
-            for other in meeting
-            if other != pipe or pipe in self.context.overlapping
-        )
-
-
-def _residue(k: Term, period: int, rest: int) -> Truth:
-    from .terms import mod
-
-    return eq(mod(k, period), rest)
+        others = meeting if pipe in self.context.overlapping else meeting - {pipe}
+        return all(knows(s.clock.know[s.clock.agent(self.core, o)], agent, i.event) for o in others)
 
 
 def _chained(a: tuple[Int, Int, Truth], b: tuple[Int, Int, Truth]) -> Truth:
@@ -247,8 +229,12 @@ def _other_unknowns(used: Iterable[Term], values: dict[Term, Int | Truth]) -> di
     for t in used:
         scope = t.args[1]
         if isinstance(scope, Term) and scope in values and t not in values:
-            found[t] = truth(f"{t.text}'") if t.kind == "truth" else symbol(f"{t.text}'", t.low, t.high)
+            found[t] = _renamed(t)
     return found
+
+
+def _renamed(t: Term) -> Term:
+    return truth(f"{t.text}'") if t.kind == "truth" else symbol(f"{t.text}'", t.low, t.high)
 
 
 def elsewhere(
@@ -259,11 +245,11 @@ def elsewhere(
     values |= _other_unknowns(used, values)
     for t in (block, subblock):
         if isinstance(t, Term):
-            values[t] = symbol(f"{t.text}'", t.low, t.high)
+            values[t] = _renamed(t)
     # unknown numbers outside loops differ between cores, too
     for t in used:
         if t.kind in ("symbol", "truth") and len(t.args) == 2 and t.args[1] == "core":
-            values[t] = truth(f"{t.text}'") if t.kind == "truth" else symbol(f"{t.text}'", t.low, t.high)
+            values[t] = _renamed(t)
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import lcm
 from pathlib import Path
 from time import monotonic
@@ -13,7 +14,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..engine.launch import kernel as launched
 from ..engine.reference.kernel import ReferenceKernel
 from ..ir.assumptions import Assumption, assumptions_of
-from ..ir.core import Module, Operation
+from ..ir.core import Module, constant_of
 from ..ir.types import MemRefType, PtrType, ViewType
 from ..shown import Shown
 from .blocks import across
@@ -23,7 +24,7 @@ from .finite import decide
 from .replay import Counterexample, confirmed
 from .scalars import NoTerm, Scalars
 from .solver import OutOfTime, Solver
-from .terms import Truth, as_truth
+from .terms import Truth, as_truth, is_truth
 from .walk import ProofWalk
 
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
@@ -53,7 +54,6 @@ class Proof(Shown):
     seconds: float
     questions: int
     states: int
-    spent: float  # seconds of the solver
     context: ProofContext = field(repr=False)
 
     @property
@@ -116,11 +116,13 @@ def prove(
     target: Any = None,
     properties: Iterable[str] = EVERY,
     timeout: float = 60.0,
+    subblocks: int | None = None,
     parameters: Parameters | None = None,
     launch: LaunchFacts | None = None,
 ) -> Proof:
-    """Prove properties of a kernel for all values of its parameters, or find values that break them. With
-    `launch`, its arguments have values in terms of the `parameters` of its caller."""
+    """Prove properties of a kernel for all values of its parameters, or find values that break them.
+    `subblocks` is the number of vector cores of a mixed kernel, as in a launch. With `launch`, its arguments
+    have values in terms of the `parameters` of its caller."""
     started = monotonic()
     wanted = tuple(properties)
     for prop in wanted:
@@ -133,7 +135,7 @@ def prove(
     assert isinstance(found, ReferenceKernel)
     given = [*assumptions_of(found.functions), *map(Assumption, assume)]
     findings = ProofFindings(wanted)
-    context = ProofContext(found, solver, findings, parameters or parameters_for(given), launch)
+    context = ProofContext(found, solver, findings, parameters or parameters_for(given), launch, subblocks)
     for function in context.functions:
         for a in function.regions[0].blocks[0].args:
             context.argument(a)
@@ -151,7 +153,7 @@ def prove(
             verdicts[prop] = Verdict(prop, PROVED if found_by_run is None else REFUTED, [], found_by_run)
     return Proof(
         found.name, verdicts, _assumptions_text(context, given), monotonic() - started, solver.questions,
-        context.states, solver.seconds, context,
+        context.states, context,
     )  # fmt: skip
 
 
@@ -186,31 +188,23 @@ def _assumed(context: ProofContext, given: list[Assumption]) -> None:
     for one in given:
         one.check_names(context.parameters)
         facts: list[Truth] = []
-        scalar = Scalars(
-            64,
-            lambda fact: solver.implied((), fact),
-            lambda fact, _, facts=facts: facts.append(fact),
-            lambda x, by: None,
-        )
+        holds, claim = partial(solver.implied, ()), lambda fact, _, facts=facts: facts.append(fact)
         try:
-            condition = as_truth(one.evaluate(context.parameters, scalar.known))
+            known = Scalars(64, holds, claim, lambda x, by: None).known
+            condition = as_truth(one.evaluate(context.parameters, known))
         except NoTerm as e:
             raise one.wrong(f"it is not followed: {e}") from None
         for fact in (*facts, condition):
             solver.assume(fact)
     if solver.model(()) is False:
         texts = ", ".join(f"'{one.text}'" for one in given)
-        raise DiagnosticError(
-            [
-                Diagnostic(
-                    "PTO-E2441", f"no values satisfy the assumptions {texts}", help="correct one of them"
-                )
-            ]
-        )
+        message = f"no values satisfy the assumptions {texts}"
+        raise DiagnosticError([Diagnostic("PTO-E2441", message, help="correct one of them")])
 
 
 def _walk(context: ProofContext, findings: ProofFindings) -> None:
-    ranks = next((op for op in context.module.walk() if _of_ranks(op)), None)
+    ops = (op for op in context.module.walk() if op.row is not None and op.row.set == "comm")
+    ranks = next(ops, None)
     if ranks is not None:
         findings.note(Reason(ranks, "instructions between ranks are not followed"), EVERY)
         return
@@ -222,13 +216,34 @@ def _walk(context: ProofContext, findings: ProofFindings) -> None:
     across(context)
 
 
-def _of_ranks(op: Operation) -> bool:
-    return op.row is not None and op.row.set == "comm"
+def suggested(proof: Proof, assume: Sequence[str], timeout: float = 10.0) -> list[str]:
+    """Return conditions under which bounds hold that some values break: each parameter is a multiple of a
+    constant of the program, or at least that."""
+    context, end = proof.context, monotonic() + timeout
+    names = [n for n, p in context.parameters.items() if n != "blocks" and not is_truth(p)]
+    every = {constant_of(r) for op in context.module.walk() for r in op.results if str(r.type) == "index"}
+    sizes = sorted(n for n in every if isinstance(n, int) and 1 < n <= LARGEST)
+
+    def hold(conditions: list[str]) -> bool:
+        left, given = end - monotonic(), [*assume, *conditions]
+        try:
+            return left > 0 and prove(context.kernel, assume=given, properties=("bounds",), timeout=left).ok
+        except DiagnosticError:  # no values are left
+            return False
+
+    for form in ("{} >= 1", *(f"{{}} {how}" for n in sizes for how in (f"% {n} == 0", f">= {n}"))):
+        found = [form.format(name) for name in names]
+        if found and hold(found):
+            for one in [*found]:
+                rest = [c for c in found if c != one]
+                found = rest if rest and hold(rest) else found
+            return found
+    return []
 
 
 def _verdict(context: ProofContext, findings: ProofFindings, prop: str) -> Verdict:
     candidates = [c for c in findings.candidates.values() if c.prop == prop]
-    reasons = list(findings.unknown.get(prop, {}).values())
+    reasons = list(findings.unknown.get(prop, {}))
     if candidates:
         found, tried = confirmed(context, prop, candidates)
         if found is not None:
@@ -250,6 +265,8 @@ def _diagnostic(context: ProofContext, prop: str, reason: Reason) -> Diagnostic:
 def _assumptions_text(context: ProofContext, given: list[Assumption]) -> list[str]:
     """Return the assumptions of a proof as text."""
     said = [one.text for one in given]
+    if context.mixed and context.given_subblocks:
+        said.append(f"{context.given_subblocks} vector core{'s' * (context.given_subblocks > 1)} per block")
     for name, (low, high) in context.ranges.items():
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from time import monotonic
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.memory import array_of, stored_shape
+from ..engine.watch import Watcher
 from ..ir.core import Operation
 from ..ir.facts import SPMD
 from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
@@ -36,12 +38,8 @@ class Launchables:
     args: list[Any]
     texts: list[str]
     blocks: int
+    subblocks: int | None
     values: dict[str, int]
-
-    @property
-    def command(self) -> str:
-        """The arguments as `pto run` takes them."""
-        return " ".join(self.texts)
 
 
 @dataclass
@@ -63,7 +61,11 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
 
     # an array holds what all blocks need
     blocks = value(context.blocks)
-    last = {t: n - 1 for t, n in ((context.block, blocks), (context.subblock, 2)) if isinstance(t, Term)}
+    last = {
+        t: n - 1
+        for t, n in ((context.block, blocks), (context.subblock, context.subblocks))
+        if isinstance(t, Term)
+    }
 
     args: list[Any] = []
     texts: list[str] = []
@@ -74,10 +76,12 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
         found: Any = context.argument(a)
         type = a.type
         if isinstance(type, PtrType | ViewType | MemRefType):
-            if isinstance(type, PtrType):
-                shape = [
-                    max(least, *(value(replaced(n, last)) for n in context.needs.get(a, {"": 1}).values()))
-                ]
+            size = context.launch.sizes.get(a.index) if context.launch is not None else None
+            if isinstance(type, PtrType) and size is not None:
+                shape = [max(1, value(size))]
+            elif isinstance(type, PtrType):
+                needed = context.needs.get(a, {"": 1}).values()
+                shape = [max(least, *(value(replaced(n, last)) for n in needed))]
             else:
                 shape = [value(d) for d in getattr(found, "dims", ()) or [d or 1 for d in type.dims]]
             dtype = str(type.dtype)
@@ -96,7 +100,7 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
         else:
             return None
     values = {name: value(p) for name, p in context.parameters.items()}
-    return Launchables(args, texts, blocks, values)
+    return Launchables(args, texts, blocks, context.given_subblocks, values)
 
 
 def confirmed(
@@ -107,7 +111,11 @@ def confirmed(
     """
     places = {place for c in candidates for place in _places(context, prop, c)}
     tried: list[str] = []
+    free = context.launch.free if context.launch is not None else frozenset[Term]()
     for c in candidates[:_MOST_LAUNCHES]:
+        if free and not free.isdisjoint(frozenset().union(*map(symbols, c.facts))):
+            tried.append(f"{c.why}: perhaps for some number that the caller computes")
+            continue
         launch = arguments(context, c.model)
         if launch is None:
             tried.append(f"{c.why}: its arrays are too large for a run")
@@ -125,16 +133,15 @@ def is_of(prop: str, code: str) -> bool:
 
 
 def reports(
-    context: ProofContext, launch: Launchables, sanitizer: str, seed: int | None = None
-) -> list[Diagnostic]:
-    """Return the errors of a launch under one sanitizer, because several sanitizers hide reports of each
-    other.
-    """
+    context: ProofContext, launch: Launchables, sanitizer: str, seed: int | None = None,
+    watchers: Sequence[Watcher] = (),
+) -> list[Diagnostic]:  # fmt: skip
+    """Return the errors of a launch under one sanitizer, because several hide reports of each other."""
     left = max(1.0, min(_SECONDS, context.solver.deadline - monotonic()))
     try:
         result = context.kernel.run(
-            *launch.args, blocks=launch.blocks, sanitize=sanitizer, schedule=seed, timeout=left,
-            max_steps=_STEPS,
+            *launch.args, blocks=launch.blocks, subblocks=launch.subblocks, sanitize=sanitizer, schedule=seed,
+            timeout=left, max_steps=_STEPS, out=StringIO(), watchers=watchers,
         )  # fmt: skip
     except DiagnosticError as e:
         return e.diagnostics

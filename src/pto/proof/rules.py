@@ -6,6 +6,7 @@ Python code. If it needs the truth value of a term, it is evaluated once for eac
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,13 +50,30 @@ class _Cases:
         return answer
 
 
+def _computed(compute: Callable[[Any, Any], Any]) -> Callable[[_Number, Any], Any]:
+    return lambda a, b: a.combined(b, compute)
+
+
+def _compared(compare: Callable[[Any, Any], Truth]) -> Callable[[_Number, Any], Any]:
+    return lambda a, b: a.compared(b, compare)
+
+
+def _divided(compute: Callable[[Any, int], Any]) -> Callable[[_Number, Any], Any]:
+    def divided(a: _Number, b: Any) -> Any:
+        if not is_int(b) or b <= 0:
+            raise TooMany
+        return _wrapped(compute(a.value, b), a.cases)
+
+    return divided
+
+
 class _Number:
     """A term in a rule."""
 
     def __init__(self, value: Any, cases: _Cases) -> None:
         self.value, self.cases = value, cases
 
-    def _with(self, other: Any, compute: Callable[[Any, Any], Any]) -> Any:
+    def combined(self, other: Any, compute: Callable[[Any, Any], Any]) -> Any:
         value = other.value if isinstance(other, _Number) else other
         if not isinstance(value, int | Term):
             return NotImplemented
@@ -64,19 +82,15 @@ class _Number:
     def __bool__(self) -> bool:
         return self.cases.decide(negated(eq(self.value, 0)))
 
-    def __add__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: a + b)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: a - b)
+    __add__ = __radd__ = _computed(operator.add)
+    __mul__ = __rmul__ = _computed(operator.mul)
+    __sub__ = _computed(operator.sub)
+    __lt__, __le__ = _compared(operator.lt), _compared(operator.le)
+    __floordiv__, __mod__ = _divided(floordiv), _divided(mod)
+    __gt__, __ge__ = _compared(operator.gt), _compared(operator.ge)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b - a)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: a * b)
-
-    __radd__, __rmul__ = __add__, __mul__
+        return -self + other
 
     def __neg__(self) -> Any:
         return _wrapped(-self.value, self.cases)
@@ -84,38 +98,15 @@ class _Number:
     def __abs__(self) -> Any:
         return self if self.cases.decide(self.value >= 0) else -self
 
-    def __floordiv__(self, other: Any) -> Any:
-        return self._divided(other, floordiv)
-
-    def __mod__(self, other: Any) -> Any:
-        return self._divided(other, mod)
-
-    def _divided(self, other: Any, compute: Callable[[Any, int], Any]) -> Any:
-        if not is_int(other) or other <= 0:
-            raise TooMany
-        return _wrapped(compute(self.value, other), self.cases)
-
     def __eq__(self, other: object) -> Any:
-        return self._compared(other, eq, False)
+        return self.compared(other, eq, False)
 
     def __ne__(self, other: object) -> Any:
-        return self._compared(other, lambda a, b: negated(eq(a, b)), True)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compared(other, lambda a, b: a < b)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compared(other, lambda a, b: a <= b)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compared(other, lambda a, b: a > b)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compared(other, lambda a, b: a >= b)
+        return self.compared(other, lambda a, b: negated(eq(a, b)), True)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _compared(
+    def compared(
         self, other: Any, compare: Callable[[Any, Any], Truth], otherwise: Any = NotImplemented
     ) -> Any:
         value = other.value if isinstance(other, _Number) else other

@@ -6,6 +6,7 @@ entry, raise `NoTerm`; the walk then takes an unknown number of the type.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -31,9 +32,9 @@ class Scalars:
         remainder: Callable[[Int, int], int | None],
     ) -> None:  # fmt: skip
         self.bits, self.holds, self.claim, self.remainder = bits, holds, claim, remainder
-        same = {"add": _add, "sub": _sub, "mul": _mul, "neg": lambda a: -a, "max": terms.greatest}
-        compared = {"less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b, "equal": eq}
-        compared |= {"greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b}
+        same = {n: getattr(operator, n) for n in ("add", "sub", "mul", "neg")}
+        compared = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt}
+        compared |= {"greater_equal": operator.ge, "equal": eq, "max": terms.greatest}
         self.known: dict[str, Callable[..., Any]] = {
             **same, **compared, "min": terms.least, "not_equal": lambda a, b: negated(eq(a, b)),
             "both": both, "either": either, "abs": lambda a: terms.greatest(a, -a),
@@ -41,7 +42,7 @@ class Scalars:
             "where": self.where, "unsigned": self.unsigned, "quot": self.quot, "rem": self.rem,
             "floordiv": self.floordiv, "ceildiv": lambda a, b: -self.floordiv(-a, b), "mod": self.mod,
             "shl": self.shl, "shr": self.shr, "bit_and": self.bit_and, "bit_or": self.bit_or,
-            "bit_xor": self.bit_xor,
+            "bit_xor": lambda a, b: self.bit_or(a, b, False),
         }  # fmt: skip
 
     def sign(self, x: Int) -> int:
@@ -108,27 +109,10 @@ class Scalars:
             return self.mod(a, b + 1)
         raise NoTerm("bits of a number")
 
-    def bit_or(self, a: Any, b: Any) -> Any:
+    def bit_or(self, a: Any, b: Any, both_set: bool = True) -> Any:
         if terms.is_truth(a) and terms.is_truth(b):
-            return either(a, b)
+            return both(either(a, b), both_set or negated(both(a, b)))
         raise NoTerm("bits of a number")
-
-    def bit_xor(self, a: Any, b: Any) -> Any:
-        if terms.is_truth(a) and terms.is_truth(b):
-            return either(both(a, negated(b)), both(b, negated(a)))
-        raise NoTerm("bits of a number")
-
-
-def _add(a: Int, b: Int) -> Int:
-    return a + b
-
-
-def _sub(a: Int, b: Int) -> Int:
-    return a - b
-
-
-def _mul(a: Int, b: Int) -> Int:
-    return a * b
 
 
 #: Operations that read truth values as they are; others read an i1 as 0 or -1.

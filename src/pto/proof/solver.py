@@ -23,13 +23,9 @@ def load() -> Any:
     try:
         import z3
     except ImportError as e:
-        raise DiagnosticError(
-            [
-                Diagnostic(
-                    "PTO-E2440", f"cannot prove anything without z3: {e}", help="pip install 'pto[prove]'"
-                )
-            ]
-        ) from None
+        message = f"cannot prove anything without z3: {e}"
+        d = Diagnostic("PTO-E2440", message, help="pip install 'pto[prove]'")
+        raise DiagnosticError([d]) from None
     return z3
 
 
@@ -46,7 +42,6 @@ class Solver:
         self.patience = patience
         self.axioms: list[Term] = []
         self.questions = 0
-        self.seconds = 0.0
         self._answers: dict[frozenset[Truth], Model | bool | None] = {}
         self._plain = _Translation(self.z3)
 
@@ -82,7 +77,6 @@ class Solver:
 
     def _asked(self, facts: frozenset[Truth], patience: float) -> Model | bool | None:
         self.check_time()
-        started = monotonic()
         terms = sorted((f for f in facts if isinstance(f, Term)), key=lambda t: t.text)
         every = [*self.axioms, *terms]
         used = frozenset[Term]().union(*(t.symbols for t in every))
@@ -92,7 +86,6 @@ class Solver:
         exact = answer is not None and not isinstance(answer, bool) and _satisfies(every, answer)
         if products and answer is not False and not exact:
             answer = self._checked(every, used, (), patience)
-        self.seconds += monotonic() - started
         return answer
 
     def _checked(

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.sanitize.clock import Clock, Token
 from ..ir.core import Operation, Value
+from .contents import Contents
 from .terms import Int, Term, Truth, symbols
 from .values import TermPlace
 
@@ -92,26 +93,22 @@ class State:
         self.live: dict[str, list[Instance]] = {}  # by pipe, oldest first
         #: By flag: the tokens of its sets that no wait has taken, oldest first.
         self.flags: dict[tuple[str, str, int], tuple[tuple[Token, Operation], ...]] = {}
+        self.contents = Contents()
 
     def copy(self) -> State:
         new = State(self.clock.copy())
         new.env, new.facts, new.rounds = dict(self.env), self.facts, dict(self.rounds)
-        new.phase, new.loops, new.calls, new.residues = (
-            self.phase,
-            self.loops,
-            self.calls,
-            dict(self.residues),
-        )
+        new.phase, new.loops, new.calls = self.phase, self.loops, self.calls
+        new.residues = dict(self.residues)
         new.live, new.flags = {p: list(found) for p, found in self.live.items()}, dict(self.flags)
+        new.contents = self.contents.copy()
         return new
 
     @property
     def here(self) -> list[Truth]:
         """Return all facts at this point."""
-        return [
-            *self.anytime,
-            *(f for loop in self.loops for f in self.rounds.get(loop.k, ()) if f is not True),
-        ]
+        rounds = (f for loop in self.loops for f in self.rounds.get(loop.k, ()))
+        return [*self.anytime, *(f for f in rounds if f is not True)]
 
     @property
     def anytime(self) -> list[Truth]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from math import gcd
 from typing import Any, Union
 
 Int = Union[int, "Term"]
@@ -104,10 +105,14 @@ def is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_integer(value: object) -> bool:
+    """Return True for an integer, known or not."""
+    return is_int(value) or isinstance(value, Term)
+
+
 def is_truth(value: object) -> bool:
-    return isinstance(value, bool) or (
-        isinstance(value, Term) and value.kind in ("truth", "negative", "zero", "and", "or", "not")
-    )
+    kinds = ("truth", "negative", "zero", "and", "or", "not")
+    return isinstance(value, bool) or (isinstance(value, Term) and value.kind in kinds)
 
 
 def low(x: Int) -> End:
@@ -290,7 +295,7 @@ def at_most_0(x: Int) -> Truth:
         return False
     assert isinstance(x, Term)
     constant, factors = parts(x)
-    divisor = _divisor(factors.values())
+    divisor = gcd(*factors.values())
     if divisor > 1:
         x = _made(-(-constant // divisor), {m: n // divisor for m, n in factors.items()})
         assert isinstance(x, Term)
@@ -304,7 +309,7 @@ def eq(a: Int, b: Int) -> Truth:
     if not isinstance(x, Term):
         return x == 0
     constant, factors = parts(x)
-    divisor = _divisor(factors.values())
+    divisor = gcd(*factors.values())
     if constant % divisor:
         return False
     first = next(iter(factors.values()))
@@ -312,12 +317,6 @@ def eq(a: Int, b: Int) -> Truth:
     x = _made(sign * constant // divisor, {m: sign * n // divisor for m, n in factors.items()})
     assert isinstance(x, Term)
     return Term("zero", (x,), f"{x.text} == 0", None, None, x.symbols)
-
-
-def _divisor(factors: Iterable[int]) -> int:
-    from math import gcd
-
-    return gcd(*factors)
 
 
 def negated(x: Truth) -> Truth:

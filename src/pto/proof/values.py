@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..ir.core import Operation, Value
 from ..ir.types import ConvTileType, MemRefType, MultiTileBufType, PtrType, TileBufType, ViewType
@@ -80,6 +80,31 @@ def _bytes(count: Int, bits: int) -> Int:
     return count * (bits // 8) if bits % 8 == 0 else floordiv(count * bits, 8)
 
 
+class Storage(NamedTuple):
+    """The bytes of a tile: who placed them, and as what. Tiles that are cut or reshaped from it share it."""
+
+    op: Operation
+    root: object
+    low: Int | None  # None if it is not known
+    size: int
+    kind: tuple[object, ...]
+
+    @property
+    def name(self) -> str:
+        return self.op.results[0].name if self.op.results else self.op.operands[0].name
+
+    def twin_of(self, other: Storage) -> bool:
+        """Return whether both are the same bytes, as the same kind of tile."""
+        return self[1:] == other[1:] and self.low is not None
+
+    def views(self, other: Storage) -> bool:
+        """Return whether both are the same bytes, as different kinds of tiles: that is no overlap."""
+        if self[1:4] != other[1:4] or self.low is None:
+            return False
+        return any(a != b and is_int(a) == is_int(b) and not isinstance(a, Term) and not isinstance(b, Term)
+                   for a, b in zip(self.kind, other.kind, strict=True))  # fmt: skip
+
+
 @dataclass(frozen=True)
 class TileTerm:
     """A tile, or a window from `at` on of a tile with `pitch` rows and columns that begins at byte `low`.
@@ -94,6 +119,7 @@ class TileTerm:
     at: tuple[Int, Int]
     shape: tuple[int, int]
     valid: tuple[Int, Int]
+    storage: Storage | None = None
 
     @property
     def bits(self) -> int:
@@ -150,7 +176,7 @@ class TermPlace:
     some: tuple[Truth, ...] = ()  # conditions for any byte at all
 
     def changed(self, change: Change) -> TermPlace:
-        frame = None if self.frame is None else tuple(_changed(f, change) for f in self.frame)
+        frame = None if self.frame is None else changed(self.frame, change)
         box = tuple((change(o), change(n)) for o, n in self.box)
         some = tuple(map(change, self.some))
         return replace(self, low=change(self.low), high=change(self.high), frame=frame, box=box, some=some)
@@ -168,9 +194,10 @@ class TermPlace:
         return f"{root} {self.low!r} {self.high!r} {self.box} {self.some}"
 
 
-def _changed(part: object, change: Change) -> object:
+def changed(part: Any, change: Change) -> Any:
+    """Return a tuple with other terms in it."""
     if isinstance(part, tuple):
-        return tuple(_changed(p, change) for p in part)
+        return tuple(changed(p, change) for p in part)
     return change(part) if isinstance(part, Term) else part
 
 
@@ -180,9 +207,8 @@ def meet(a: TermPlace, b: TermPlace) -> Truth:
         return False
     some = both(*a.some, *b.some)
     if a.frame is not None and a.frame == b.frame and len(a.box) == len(b.box):
-        return both(
-            some, *(c for (o, n), (p, m) in zip(a.box, b.box, strict=True) for c in (o < p + m, p < o + n))
-        )
+        pairs = zip(a.box, b.box, strict=True)
+        return both(some, *(c for (o, n), (p, m) in pairs for c in (o < p + m, p < o + n)))
     if a.bounded and b.bounded:
         return both(some, a.low < b.high, b.low < a.high)
     return some

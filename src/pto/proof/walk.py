@@ -18,14 +18,16 @@ from ..ir.types import TileBufType
 from ..isa import meaning
 from ..isa.kinds import pipe_of_kind
 from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
-from . import descriptors, extents
+from . import descriptors, extents, writes
 from .context import ProofContext, WalkedCore
 from .findings import ACCESSES, CannotFollow, Reason
 from .order import AccessOrder, ids
 from .rules import TooMany, violations
 from .scalars import NoTerm, compute
 from .state import CountedLoop, PlainCore, State, TermAccess, key_of
-from .terms import NEVER, Term, Truth, as_truth, both, eq, is_int, is_truth, mod, negated, symbol
+from .terms import NEVER, Term, Truth, as_truth, both, eq, is_integer, is_truth, mod, negated, parts, symbol
+from .terms import high as highest
+from .terms import low as lowest
 from .values import MEMORY, Opaque, TileTerm
 
 MOST_STATES = 200  # states of a loop
@@ -72,10 +74,8 @@ class ProofWalk(WalkedCore):
         return states
 
     def shape(self, s: State, carried: Iterable[Value], facts: bool = True) -> tuple[Any, ...]:
-        changing = (
-            tuple(key_of(v) for v in s.env.values() if isinstance(v, TileTerm)) if self._changing else ()
-        )
-        return (*s.shape(self.core, carried, facts), changing)
+        changing = [key_of(v) for v in s.env.values() if self._changing and isinstance(v, TileTerm)]
+        return (*s.shape(self.core, carried, facts), tuple(changing))
 
     def joined(self, states: list[State]) -> list[State]:
         """Return one state for equal ones; keep only the common facts of states that differ in facts."""
@@ -87,6 +87,7 @@ class ProofWalk(WalkedCore):
                 equal.append(s)
             else:
                 common = set(s.facts)
+                first.contents.meet(s.contents)
                 first.facts = tuple(f for f in first.facts if f in common)
         return [s for equal in found.values() for s in equal]
 
@@ -185,7 +186,7 @@ class ProofWalk(WalkedCore):
             self.skip(op, "a vecscope is not followed", ACCESSES, s)
             return [s]
         low, high, step = (s.env[v] for v in op.operands[:3])
-        if "unsignedCmp" in op.attrs or not all(is_int(x) or isinstance(x, Term) for x in (low, high, step)):
+        if "unsignedCmp" in op.attrs or not all(map(is_integer, (low, high, step))):
             raise CannotFollow(op, "its bounds are not followed")
         self.claim(op, s)(step > 0, "the step of the loop is not positive")
         if NEVER in s.facts:
@@ -217,7 +218,7 @@ class ProofWalk(WalkedCore):
         deltas: dict[Value, Any] = {}
         for a, by in counted.items():
             delta = s.env.get(by, constant_of(by))
-            if not all(is_int(x) or isinstance(x, Term) for x in (starts[a], delta)):
+            if not all(map(is_integer, (starts[a], delta))):
                 raise _NotLinear(a)
             deltas[a] = delta
         before = dict(s.env)
@@ -229,7 +230,7 @@ class ProofWalk(WalkedCore):
             head, number = waiting.pop(0)
             if number:
                 self.order.settle(head)
-            key = (number > 0, number % period, self.shape(head, tracked))
+            key = (number > 0, number % period, self.shape(head, tracked), head.contents.shape)
             if key in seen:
                 continue
             seen.add(key)
@@ -275,6 +276,7 @@ class ProofWalk(WalkedCore):
         gone = {loop.k}
         s.facts = tuple(f for f in s.facts if not _depends(f, gone))
         s.aged(loop, ends)
+        s.contents.aged(loop.k, ends, lambda x: _depends(x, gone))
         within = None if ends else loop
         for target, v in values.items():
             if _depends(v, gone):
@@ -295,7 +297,7 @@ class ProofWalk(WalkedCore):
             return
         try:
             operands = [s.env[v] for v in op.operands]
-            if not all(is_int(x) or is_truth(x) or isinstance(x, Term) for x in operands):
+            if not all(is_integer(x) or is_truth(x) for x in operands):
                 raise NoTerm("its operands are not followed")
             found = compute(op, operands, self.holds(s), self.claim(op, s), self.remainder(s))
         except NoTerm:
@@ -306,8 +308,6 @@ class ProofWalk(WalkedCore):
         """Return a function that computes remainders that follow from the iterations of loops."""
 
         def known(x: Any, by: int) -> int | None:
-            from .terms import parts
-
             constant, factors = parts(x)
             for monomial, n in factors.items():
                 if n % by == 0:
@@ -333,7 +333,7 @@ class ProofWalk(WalkedCore):
         )
         if number is None:
             number = int("".join(c for c in str(op.attr(name)) if c.isdigit()) or 0)
-        if not is_int(number) and not isinstance(number, Term):
+        if not is_integer(number):
             raise CannotFollow(op, "its id is not followed")
         self.claim(op, s)(both(number >= 0, number < count), f"the id is outside 0..{count - 1}")
         names = ("op_type", "pipe") if token else ("src_pipe", "src_op")
@@ -349,11 +349,9 @@ class ProofWalk(WalkedCore):
                 self.order.set_flag(op, new, (source, target, n))
             elif row.order == "release":
                 self.order.release_token(op, new, source, n)
-            elif not (
-                self.order.get_token(op, new, source, n)
-                if token
-                else self.order.wait_flag(op, new, (source, target, n))
-            ):
+            elif token and not self.order.get_token(op, new, source, n):
+                continue
+            elif not token and not self.order.wait_flag(op, new, (source, target, n)):
                 continue
             out.append(new)
         return out
@@ -365,9 +363,8 @@ class ProofWalk(WalkedCore):
         kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}
         takes_part = self.kind in kinds.get(str(op.attr("core_type")), ("vector", "cube", "mix"))
         if op.parent is not self.function.regions[0].blocks[0] or self.context.mixed or op.operands:
-            raise CannotFollow(
-                op, "a barrier in a loop, in a branch or of several kinds of core is not followed"
-            )
+            why = "a barrier in a loop, in a branch or of several kinds of core is not followed"
+            raise CannotFollow(op, why)
         if takes_part:
             s.clock.barrier_all(self.core)
             s.phase += 1
@@ -391,6 +388,7 @@ class ProofWalk(WalkedCore):
         pipe = "S" if op.results else pipe_of(op, self.profile)
         if accesses is not None:
             self.order.access(op, s, pipe, accesses)
+            writes.follow(self, op, s, args)
         for r in op.results:
             s.env[r] = self.unknown(r, s)
 
@@ -407,6 +405,7 @@ class ProofWalk(WalkedCore):
         both_ways = [w for w in (False, True) if (declared.role != "in") == w]
         accesses = tuple(TermAccess(place, w, extents.atomic(op)) for w in both_ways)
         self.order.access(op, s, "S", accesses)
+        writes.follow(self, op, s, {})
         for r in op.results:
             s.env[r] = self.unknown(r, s)
 
@@ -415,7 +414,9 @@ class ProofWalk(WalkedCore):
             for rule, condition in violations(
                 op, self.profile, args, lambda p: self.solver.possible([*s.here, *p])
             ):
-                self.claim(op, s)(negated(condition), rule.msg or f"breaks the rule {rule.expr}")
+                # a run with sanitizers goes on behind it, so it may not be assumed from here on
+                why = rule.msg or f"breaks the rule {rule.expr}"
+                self.context.violated("bounds", op, [*s.here, condition], why)
         except TooMany:
             self.context.findings.note(Reason(op, "its rules are too many"), ("bounds",))
 
@@ -481,9 +482,7 @@ def _changes_tile(op: Operation) -> bool:
 
 
 def _most_trips(low: Any, high: Any, step: Any) -> int | None:
-    from . import terms
-
-    first, last, least = terms.low(low), terms.high(high), terms.low(step)
+    first, last, least = lowest(low), highest(high), lowest(step)
     if first is None or last is None or least is None:
         return None
     return max(0, last - first - 1) // max(1, least)

@@ -36,6 +36,7 @@ from ...proof.terms import (
     mod,
     negated,
     symbol,
+    symbols,
     truth,
     value_of,
 )
@@ -122,6 +123,7 @@ class _Tasks:
         self.env: dict[Value, Any] = {}
         self.facts: list[Truth] = []
         self.launches: dict[str, list[LaunchFacts]] = {}
+        self.free: set[Term] = set()  # numbers that are not followed
         self.names = 0
 
     def run(self, entry: Function) -> None:
@@ -148,7 +150,9 @@ class _Tasks:
         self.names += 1
         name = f"{value.name or 'v'}?{self.names}"
         dtype = value.type.dtype
-        return truth(name) if dtype.name == "BOOL" else symbol(name, *bounds(_type(dtype)))
+        found = truth(name) if dtype.name == "BOOL" else symbol(name, *bounds(_type(dtype)))
+        self.free.add(found)
+        return found
 
     def number(self, x: Any) -> Any:
         if isinstance(x, Value):
@@ -278,7 +282,16 @@ class _Tasks:
         elif blocks is None or callee.kind not in ("incore", "aic", "aiv", "mixed"):
             self.found.unknown.append(_note(f"the task '{callee.name}' is not followed", op.loc))
         else:
-            launches.append(LaunchFacts(values, list(self.facts), blocks))
+            sizes = {n: self.elements(a) for n, a in enumerate(op.args["args"]) if arrays[n]}
+            free = frozenset(self.free) & frozenset().union(*map(symbols, (*values, *self.facts)))
+            launches.append(LaunchFacts(values, list(self.facts), blocks, sizes, free))
+
+    def elements(self, array: Value) -> Any:
+        """Return the elements of an array that is not a part of another one."""
+        extents = [self.number(d) for d in array.type.shape]  # type: ignore[union-attr]
+        made = array.op.name if array.op is not None else ""
+        whole = made == "create_tensor" or array in self.made.entry.body.args
+        return prod(extents) if whole and None not in extents else None
 
 
 def _type(dtype: Any) -> str:

@@ -1,0 +1,162 @@
+"""Reads and writes of tiles by instructions: checks for the properties `undef` and `overlap`.
+
+The parts that an instruction reads and writes are those of its executor, where a row alone does not say them.
+An algorithm that is not listed here reads whole tiles and writes nothing for certain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.core import Operation
+from ..isa.row import Row
+from ..verifier.overlap import handed_on
+from .contents import Contents, Filled, Size, region
+from .context import WalkedCore
+from .extents import moved
+from .state import State
+from .terms import either, negated
+from .values import TileTerm, ViewTerm, meet
+
+
+def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> None:
+    """Check what an instruction reads of tiles, and note what it writes."""
+    row = op.row
+    assert row is not None
+    contents: Contents = s.contents
+    every = [(d, v, s.env[v]) for d, v in op.named()]
+    operands = [(d, v, x) for d, v, x in every if isinstance(x, TileTerm) and x.low is not None]
+    for declared, value, x in operands:
+        if declared.reads:
+            _read(walk, op, s, value.name, region(x, _size_read(row, declared.name, x, args)))
+    for declared, _, x in operands:
+        if not declared.writes:
+            continue
+        if x.storage is not None:
+            for other, _, y in operands:
+                if other.reads and y.storage is not None:
+                    _read_too(walk, op, s, x, y)
+            twins = contents.twins(x.storage) - {contents.name_of(x.storage)}
+            if len(twins) == 1 and handed_on(op, x.storage.op, next(iter(twins)).op):
+                contents.united[contents.name_of(x.storage)] = twins.pop()
+        scratch = declared.role == "tmp" or declared.name in row.scratch
+        size = None if scratch else _size_written(walk, op, declared.name, x, args)
+        _write(walk, s, x, size, scratch or _leaves_undefined(row))
+
+
+def _read(walk: WalkedCore, op: Operation, s: State, name: str, read: Filled) -> None:
+    contents: Contents = s.contents
+    violated = walk.context.violated
+    facts = [*s.here, *(n > 0 for n in read.size)]
+    covered = either(*(f.covers(read) for f in contents.filled))
+    if covered is not True:
+        violated("undef", op, [*facts, negated(covered)], f"%{name} may have parts that were never written")
+    storage = read.storage
+    if storage is None:
+        return
+    if not contents.has(storage):
+        twins = contents.twins(storage)
+        if len(twins) == 1:  # written under another name only
+            contents.united[storage] = twins.pop()
+        if len(twins) < 2:
+            return
+    mine = contents.name_of(storage)
+    kept = (f for f in contents.filled if f.storage is not None and contents.name_of(f.storage) == mine)
+    own = either(*(f.covers(read) for f in kept))
+    if own is True:
+        return
+    for other, condition in contents.rivals(storage, read.place):
+        why = f"%{name} may be read after %{other.name} has overwritten part of it"
+        violated("overlap", op, [*facts, negated(own), condition], why, other.op)
+
+
+def _read_too(walk: WalkedCore, op: Operation, s: State, dst: TileTerm, src: TileTerm) -> None:
+    """Compare a destination with a source of the same instruction: an update in place unites their names."""
+    contents, row = s.contents, op.row
+    assert row is not None and dst.storage is not None and src.storage is not None
+    if contents.name_of(dst.storage) == contents.name_of(src.storage) or dst.storage.views(src.storage):
+        return
+    shared = meet(dst.place, src.place)
+    if shared is False or dst.storage.root != src.storage.root:
+        return
+    alike = (dst.at, dst.valid, dst.pitch) == (src.at, src.valid, src.pitch)
+    if row.in_place not in ("", "none") and alike and dst.storage.twin_of(src.storage):
+        contents.united[contents.name_of(dst.storage)] = contents.name_of(src.storage)
+        return
+    why = f"writes %{dst.storage.name} over a part of %{src.storage.name} that it reads"
+    walk.context.violated("overlap", op, [*s.here, shared], why)
+
+
+def _write(walk: WalkedCore, s: State, x: TileTerm, size: Size | None, undefines: bool) -> None:
+    contents: Contents = s.contents
+    new = region(x, size) if size is not None else None
+    kept: list[Filled] = []
+    for f in contents.filled:
+        own = f.storage == x.storage and not undefines
+        if new is not None and own and new.covers(f) is True:
+            continue
+        shared = meet(f.place, x.place)
+        if own or shared is False or not walk.solver.possible([*s.here, shared]):
+            kept.append(f)
+    contents.filled = (*kept, *([new] if new is not None else []))
+    if x.storage is not None:
+        contents.wrote.setdefault((x.storage, x.place.key), x.place)
+
+
+def _size_read(row: Row, name: str, x: TileTerm, args: dict[str, Any]) -> Size | None:
+    """Return the elements that an instruction reads of an operand; None if it may be all of them."""
+    dst, kind = args.get("dst"), row.algorithm.partition(":")[0]
+    if kind == "store" or row.over.startswith("fold") or kind in ("transposition", "fill padding"):
+        return x.valid if name == "src" else None
+    if kind == "matrix product":
+        a = args.get("lhs", args.get("a"))
+        if name in ("lhs", "a") or not isinstance(a, TileTerm) or not isinstance(dst, TileTerm):
+            return x.valid if name in ("lhs", "a") else None
+        b = args.get("rhs", args.get("b"))
+        columns = b.valid[1] if isinstance(b, TileTerm) else dst.valid[1]
+        sizes = {"rhs": (a.valid[1], columns), "acc_in": (a.valid[0], columns), "bias": (1, columns)}
+        return sizes.get({"b": "rhs", "c_in": "acc_in"}.get(name, name))
+    if not isinstance(dst, TileTerm):
+        return None
+    if kind == "convert" or (kind == "move" and dst.type.dtype == x.type.dtype and "tmp" not in args):
+        return dst.valid if name == "src" else None
+    if not row.expr or row.packed or name in row.single.split():
+        return None
+    rows, cols = dst.valid
+    first = next(o.name for o in row.operands if o.reads)
+    sizes = {"": dst.valid, "row 0": (1, cols), "column 0": (rows, 1)}
+    sizes |= {"row": dst.valid if name == first else (1, cols), "columns": (rows, x.valid[1])}
+    return sizes.get(row.over)
+
+
+def _size_written(
+    walk: WalkedCore, op: Operation, name: str, x: TileTerm, args: dict[str, Any]
+) -> Size | None:
+    """Return the elements that an instruction certainly writes, from the first one of an operand on."""
+    row = op.row
+    assert row is not None
+    kind, src = row.algorithm.partition(":")[0], args.get("src")
+    if row.skip or name in row.packed.split() or name != "dst":
+        return None
+    if row.over.startswith("fold"):
+        if not isinstance(src, TileTerm) or src.valid[0] == 0 or src.valid[1] == 0:
+            return None
+        return (x.valid[0], 1) if row.over == "fold columns" else (1, x.valid[1])
+    if row.expr:
+        return x.valid if row.writes == "valid" else None
+    if kind == "load" and isinstance(src, ViewTerm):
+        return moved(walk, op, x, src)
+    if kind == "matrix product":
+        a, b = args.get("lhs", args.get("a")), args.get("rhs", args.get("b"))
+        followed = isinstance(a, TileTerm) and isinstance(b, TileTerm)
+        return (a.valid[0], b.valid[1]) if followed else None  # type: ignore[union-attr]
+    if kind == "transposition" and isinstance(src, TileTerm):
+        return src.valid[1], src.valid[0]
+    if kind in ("convert", "count", "window", "fill padding") or (kind == "move" and "tmp" not in args):
+        return x.valid if "dst1" not in args else None
+    return None
+
+
+def _leaves_undefined(row: Row) -> bool:
+    """Return whether an instruction may leave bytes of its destination undefined that it does not write."""
+    return row.over == "parts" or row.algorithm.partition(":")[0] in ("load", "gather", "merge")
