@@ -62,7 +62,7 @@ def mutants(text: str) -> Iterator[Mutant]:
 def launches(
     module: Module, assume: tuple[str, ...] = (), count: int = 12, seed: int = 1, least: int = 1
 ) -> Iterator[set[str]]:
-    """Run launches with random small parameters within the assumptions; yield the properties that each breaks."""
+    """Run launches with random small parameters and schedules within the assumptions; yield the properties that each breaks."""
     from pto.engine.launch import kernel
     from pto.engine.reference.kernel import ReferenceKernel
     from pto.ir.assumptions import Assumption, assumptions_of
@@ -93,7 +93,8 @@ def launches(
         launch = arguments(context, values, least)
         if launch is None:
             continue
-        codes = {d.code for name, _ in PROPERTIES.values() for d in reports(context, launch, name)}
+        schedule = rng.choice((None, rng.randrange(1000)))
+        codes = {d.code for name, _ in PROPERTIES.values() for d in reports(context, launch, name, schedule)}
         yield {prop for prop in PROPERTIES for code in codes if is_of(prop, code)}
         if len(tried) == count or not key:
             break

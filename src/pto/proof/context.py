@@ -171,8 +171,7 @@ class ProofContext:
 
     def holds_bytes(self, root: Value, end: Int) -> bool:
         """Record that an array has to hold the bytes up to `end`. Return False if `end` does not depend on
-        the launch alone.
-        """
+        the launch alone."""
         if any(len(t.args) == 2 and t.args[1] is not None for t in symbols(end)):
             return False
         bits = getattr(root.type, "bits", 8) or 8
@@ -194,10 +193,9 @@ class ProofContext:
         self, prop: str, op: Operation, facts: Iterable[Truth], why: str, other: Operation | None = None
     ) -> bool:
         """Look for values that break a property, under the given facts; return whether there may be such
-        values.
-        """
+        values."""
         facts = [f for f in facts if f is not True]
-        if self.findings.has(prop, op, other):
+        if (prop, op, other) in self.findings.candidates:
             return True
         found = self.solver.model(facts)
         if found is False:
@@ -214,10 +212,8 @@ class ProofContext:
     def smaller(self, facts: list[Truth], found: Model) -> Model:
         """Return a model with small parameters if there is one."""
         for most, blocks in _SMALL:
-            limits: list[Truth] = []
-            for name, p in self.parameters.items():
-                if p.kind != "truth":
-                    limits.append(p <= max(p.low or 0, blocks if name == "blocks" else most))
+            numbers = [(n, p) for n, p in self.parameters.items() if p.kind != "truth"]
+            limits = [p <= max(p.low or 0, blocks if n == "blocks" else most) for n, p in numbers]
             small = self.solver.model([*facts, *limits], 1.0)
             if small is not None and not isinstance(small, bool):
                 return small
@@ -237,8 +233,7 @@ class WalkedCore:
 
     def claim(self, op: Operation, s: State, prop: str = "bounds") -> Callable[[Truth, str], None]:
         """Return a function that checks a condition of a run. After the check the condition holds, because
-        otherwise the run stops or a sanitizer reports it.
-        """
+        otherwise the run stops or a sanitizer reports it."""
 
         def check(condition: Truth, why: str) -> None:
             if condition is not True and self.context.violated(prop, op, [*s.here, negated(condition)], why):
@@ -250,8 +245,7 @@ class WalkedCore:
 
     def unknown(self, value: Value, s: State, why: str = "", loop: CountedLoop | None = None) -> Any:
         """Return an unknown value of the type of a result. Its value differs between iterations of the
-        innermost loop, or of `loop`.
-        """
+        innermost loop, or of `loop`."""
         if not is_number(value.type):
             return Opaque(value.op, why or f"%{value.name} is not followed")
         key = (value, s.calls)

@@ -112,8 +112,7 @@ def _make_view(walk: WalkedCore, op: Operation, s: State) -> None:
 
 def _is_nested(dims: tuple[Int, ...], strides: tuple[Int, ...], holds: Callable[[Truth], bool]) -> bool:
     """Return whether different indices are different elements, because each stride is larger than all inner
-    dimensions.
-    """
+    dimensions."""
     inner: Int = 1
     for d, stride in zip(reversed(dims), reversed(strides), strict=True):
         if is_int(d) and d == 1:

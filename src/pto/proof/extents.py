@@ -228,8 +228,7 @@ def atomic(op: Operation) -> int:
 
 def chain(op: Operation, name: str, value: Any, write: bool) -> tuple[Int, Int, Truth] | None:
     """Return the bytes of an operand of a vector instruction that works in order: the first byte, the end,
-    and whether all bytes between them are accessed. Return None for other instructions.
-    """
+    and whether all bytes between them are accessed. Return None for other instructions."""
     row = op.row
     if row is None or not isinstance(value, TileTerm) or not row.expr or row.family not in CHAINING.families:
         return None

@@ -65,8 +65,5 @@ class ProofFindings:
         for prop in props:
             self.unknown.setdefault(prop, {})[reason] = None
 
-    def has(self, prop: str, op: Operation, other: Operation | None) -> bool:
-        return (prop, op, other) in self.candidates
-
     def add(self, found: Candidate) -> None:
         self.candidates.setdefault((found.prop, found.op, found.other), found)

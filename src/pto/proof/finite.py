@@ -75,10 +75,9 @@ def launches(context: ProofContext) -> list[Model] | None:
 
 
 def _holds(context: ProofContext, model: Model, fact: object) -> bool:
-    if fact is NEVER:
-        return False
-    mine = symbols(fact)
-    return not mine <= model.keys() or bool(value_of(fact, model))  # type: ignore[arg-type]
+    if fact is NEVER or symbols(fact) - model.keys():
+        return fact is not NEVER
+    return bool(value_of(fact, model))  # type: ignore[arg-type]
 
 
 def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[str, Counterexample | None]:

@@ -199,8 +199,7 @@ def _chained(a: tuple[Int, Int, Truth], b: tuple[Int, Int, Truth]) -> Truth:
 
 def earlier(s: State, old: Instance) -> tuple[dict[Term, Int | Truth], list[Truth]]:
     """Return the symbols of an earlier instruction whose values differ from the present ones, and facts about
-    them.
-    """
+    them."""
     values: dict[Term, Int | Truth] = {}
     facts: list[Truth] = []
     for loop, (how, age) in zip(old.loops, old.ages, strict=True):

@@ -125,9 +125,8 @@ def prove(
     have values in terms of the `parameters` of its caller."""
     started = monotonic()
     wanted = tuple(properties)
-    for prop in wanted:
-        if prop not in PROPERTIES:
-            raise ValueError(f"unknown property {prop!r}: expected {', '.join(EVERY)}")
+    for prop in [w for w in wanted if w not in PROPERTIES]:
+        raise ValueError(f"unknown property {prop!r}: expected {', '.join(EVERY)}")
     solver = Solver(started + timeout)  # first, because nothing can be done without z3
     found: Any = program
     if not isinstance(program, ReferenceKernel):

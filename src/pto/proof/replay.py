@@ -53,8 +53,7 @@ class Counterexample:
 
 def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchables | None:
     """Return the arguments of a launch with the values of a model, with at least `least` elements behind each
-    pointer; None if the arrays are too large.
-    """
+    pointer; None if the arrays are too large."""
 
     def value(x: Int) -> int:
         return int(value_of(x, {s: model.get(s, s.low or 0) for s in symbols(x)}))
@@ -107,8 +106,7 @@ def confirmed(
     context: ProofContext, prop: str, candidates: list[Candidate]
 ) -> tuple[Counterexample | None, list[str]]:
     """Return a candidate that a run confirms at its operation or at the partner; else the values that were
-    tried.
-    """
+    tried."""
     places = {place for c in candidates for place in _places(context, prop, c)}
     tried: list[str] = []
     free = context.launch.free if context.launch is not None else frozenset[Term]()

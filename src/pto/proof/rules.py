@@ -142,8 +142,7 @@ def violations(
     op: Operation, profile: Profile, args: dict[str, Any], possible: Callable[[list[Truth]], bool]
 ) -> Iterator[tuple[Rule, Truth]]:
     """Yield the open rules that may be broken, each with the condition under which it is broken. `args` are
-    the values of the operands; `possible` decides conditions here.
-    """
+    the values of the operands; `possible` decides conditions here."""
     assert op.row is not None
     found = open_rules(op, op.row, profile)
     if found is None:

@@ -24,8 +24,7 @@ class NoTerm(Exception):
 
 class Scalars:
     """Operations of expressions on terms of `bits` bits. `holds` decides a condition at this point; `claim`
-    checks a condition, which holds from then on.
-    """
+    checks a condition, which holds from then on."""
 
     def __init__(
         self, bits: int, holds: Callable[[Truth], bool], claim: Callable[[Truth, str], None],

@@ -92,8 +92,7 @@ class Solver:
         self, facts: list[Term], used: frozenset[Term], products: Iterable[Monomial], patience: float
     ) -> Model | bool | None:
         """Ask z3. The `products` become unknown numbers, with lemmas about their order. The new problem is
-        linear. It has all models of the facts, and perhaps more.
-        """
+        linear. It has all models of the facts, and perhaps more."""
         z3 = self.z3
         solver = z3.SimpleSolver() if products else z3.Solver()
         left = max(0.01, min(patience, self.deadline - monotonic()))

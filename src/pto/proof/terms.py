@@ -34,8 +34,7 @@ class Term:
     floor           quotient, rounded down; the divisor is positive
     choose          condition, and both values
     negative, zero  truth values: a sum is at most 0, or equal to 0
-    and, or, not
-    """
+    and, or, not"""
 
     __slots__ = ("args", "high", "kind", "low", "symbols", "text")
 

@@ -164,8 +164,7 @@ class TileTerm:
 @dataclass(frozen=True)
 class TermPlace:
     """Bytes from `low` to `high` of a buffer or an argument. `box` are offsets and sizes in a frame; boxes of
-    equal frames that are disjoint in one dimension share no byte.
-    """
+    equal frames that are disjoint in one dimension share no byte."""
 
     root: object
     low: Int

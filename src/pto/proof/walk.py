@@ -268,8 +268,7 @@ class ProofWalk(WalkedCore):
         self, s: State, loop: CountedLoop, ends: bool, before: dict[Value, Any], values: dict[Value, Any]
     ) -> State:
         """Return the state after an iteration. Values of the iteration are known only if they do not depend
-        on the counter.
-        """
+        on the counter."""
         s.loops = s.loops[:-1]
         s.rounds.pop(loop.k, None)
         s.residues.pop(loop.k, None)
@@ -292,8 +291,7 @@ class ProofWalk(WalkedCore):
 
     def scalar(self, op: Operation, s: State) -> None:
         if len(op.results) == 1 and (known := constant_of(op.results[0])) is not None:
-            r = op.results[0]
-            s.env[r] = as_truth(int(known)) if str(r.type) == "i1" else known
+            s.env[op.result] = as_truth(int(known)) if str(op.result.type) == "i1" else known
             return
         try:
             operands = [s.env[v] for v in op.operands]
@@ -358,8 +356,7 @@ class ProofWalk(WalkedCore):
 
     def grid_barrier(self, op: Operation, s: State) -> list[State]:
         """Follow a barrier of all cores. It must be outside of loops and branches, so that all blocks arrive
-        there.
-        """
+        there."""
         kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}
         takes_part = self.kind in kinds.get(str(op.attr("core_type")), ("vector", "cube", "mix"))
         if op.parent is not self.function.regions[0].blocks[0] or self.context.mixed or op.operands:

@@ -24,8 +24,8 @@ def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> N
     row = op.row
     assert row is not None
     contents: Contents = s.contents
-    every = [(d, v, s.env[v]) for d, v in op.named()]
-    operands = [(d, v, x) for d, v, x in every if isinstance(x, TileTerm) and x.low is not None]
+    tiles = ((d, v, x) for d, v in op.named() if isinstance(x := s.env[v], TileTerm))
+    operands = [(d, v, x) for d, v, x in tiles if x.low is not None]
     for declared, value, x in operands:
         if declared.reads:
             _read(walk, op, s, value.name, region(x, _size_read(row, declared.name, x, args)))
