@@ -7,7 +7,7 @@ import pytest
 
 import pto
 import pto.language as pl
-from pto.proof.prove import PROVED, REFUTED
+from pto.proof.prove import PROVED, REFUTED, UNKNOWN
 
 ROWS = pl.dynamic("ROWS")
 TILE = 32
@@ -121,3 +121,22 @@ def test_assumptions_that_cannot_be() -> None:
     x = np.zeros((64, 64), np.float32)
     with pytest.raises(pto.DiagnosticError, match="the assumption does not hold"):
         constant.compile(x, x.copy())
+
+
+def test_numbers_that_the_caller_computes() -> None:
+    """A program may never give a kernel the values that would break it: this is no refutation."""
+
+    @pl.jit
+    def sized(
+        x: pl.Tensor[[32, 64], pl.FP32],
+        count: pl.Tensor[[1], pl.INT32],
+        y: pl.Out[pl.Tensor[[32, 64], pl.FP32]],
+    ):
+        n = pl.tensor.read(count, [0])
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="sized_rows"):
+            t = pl.load(x, [0, 0], [32, 64], valid_shape=[n, 64])
+            pl.store(pl.add(t, t), [0, 0], y)
+        return y
+
+    proof = sized.prove()
+    assert proof.verdict == UNKNOWN and "some number that the caller computes" in str(proof)
