@@ -8,6 +8,7 @@ After a change of the headers, all files are built again; after one of Python, t
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import hashlib
@@ -77,10 +78,21 @@ def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) ->
     return target
 
 
+def _statements(text: str) -> str:
+    """Return Python code without comments and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
 def kernels() -> Path:
-    """The cache of kernels that tests share. What builds them is part of its name: who changes that sees them built."""
-    files = [p for pattern in _BUILDERS for p in (ROOT / "src/pto").glob(pattern)]
-    return folder("kernels", _of_files(files))
+    """The cache of kernels that tests share. The code that builds them is part of its name: after a change, all
+    are built again."""
+    files = sorted(p for pattern in _BUILDERS for p in (ROOT / "src/pto").glob(pattern))
+    return folder("kernels", digest(*(part for p in files for part in (p.name, _statements(p.read_text())))))
 
 
 @cache

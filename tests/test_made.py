@@ -70,10 +70,12 @@ def test_who_changes_what_builds_kernels_sees_them_built(
     monkeypatch.setattr(made, "ROOT", tmp_path)
     builder = tmp_path / "src/pto/engine/cpp/build.py"
     builder.parent.mkdir(parents=True)
-    builder.write_text("1")
+    builder.write_text('def f():\n    """a"""\n    return "a"\n')
     first = made.kernels()
     assert first == made.kernels() and first.is_dir()
-    builder.write_text("2")
+    builder.write_text('"""b"""\ndef f():\n    """c"""\n    return "a"  # d\n')
+    assert first == made.kernels()
+    builder.write_text('def f():\n    """a"""\n    return "b"\n')
     assert first != made.kernels()
 
 
