@@ -29,9 +29,11 @@ def arrays() -> tuple[Any, Any]:
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Any:
+def write(kept_place: Path) -> Any:
+    """Write sources into the same folder in every run, where their kernels are found again."""
+
     def made(name: str, text: str) -> str:
-        path = tmp_path / name
+        path = kept_place / name
         path.write_text('#include "pto/pto-inst.hpp"\nusing namespace pto;\n' + text, encoding="utf-8")
         return str(path)
 
