@@ -259,6 +259,9 @@ struct Learned {
   std::vector<uint64_t> key;
   const pto_screen_pattern* pattern;
 };
+/// With more shapes of one instruction, the reference engine is as fast.
+inline constexpr size_t kMostShapes = 1024;
+
 struct Site {
   std::vector<Learned> learned;
   size_t last = 0;
@@ -512,6 +515,7 @@ inline void begin_event(char* frame, const uint32_t* s) {
     site.last = 0;
     while (site.last < site.learned.size() && !fits(site.learned[site.last])) ++site.last;
     if (site.last == site.learned.size()) {
+      if (site.last == kMostShapes) suspect("too many shapes");
       const pto_screen_pattern* found = learn(frame, s, core);
       site.learned.push_back({{key, key + words}, found});
     }
