@@ -52,9 +52,14 @@ def frame(page: str) -> str:
     return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
 
+def _pre(markup: str) -> str:
+    """Return markup in columns; a style of the notebook may have another font."""
+    return f'<pre style="font-family: monospace; white-space: pre; overflow-x: auto">{markup}</pre>'
+
+
 def plain(words: str) -> str:
     """Return text as HTML, with its line breaks."""
-    return f"<pre>{escape(visible(words, layout=True))}</pre>"
+    return _pre(escape(visible(words, layout=True)))
 
 
 def diagnostics(found: Iterable[Diagnostic]) -> str:
@@ -62,7 +67,7 @@ def diagnostics(found: Iterable[Diagnostic]) -> str:
     words = escape(render(found, color=True))
     for number, shade in _SHADES.items():
         words = words.replace(f"\x1b[1;{number}m", f'<b style="color: {shade}">')
-    return f"<pre>{words}</pre>".replace("\x1b[0m", "</b>") if words else ""
+    return _pre(words.replace("\x1b[0m", "</b>")) if words else ""
 
 
 def program(source: str) -> str:
@@ -75,7 +80,7 @@ def program(source: str) -> str:
         between, word = (escape(visible(t, layout=True)) for t in (source[behind:start], source[start:end]))
         out += [between, f'<span style="{_STYLES[kind]}">{word}</span>' if kind in _STYLES else word]
         behind = end
-    return f"<pre>{''.join(out)}</pre>"
+    return _pre("".join(out))
 
 
 def _lines(*parts: str) -> str:

@@ -192,7 +192,7 @@ def test_lines_are_linked(browser: Any, tmp_path: Path) -> None:
     tab.locator("#right .l", has_text="TADD(").click()
     assert tab.locator("#left .l.lit").inner_text().startswith("28\n")
     inner = tab.frame_locator("#launch")
-    inner.locator(":root[data-ready]").wait_for()
+    inner.locator(":root[data-ready][data-inside]").wait_for()
     tab.get_by_role("tab", name="image").click()
     tab.locator("#left .l", has_text="pto.tload ins(%pb").click()
     assert "tload" in {r.split("\n")[1].split()[0] for r in tab.locator("#right .l.lit").all_inner_texts()}

@@ -77,10 +77,9 @@ for (const [pane, at] of [[$("left"), ev => edit ? lineAt(ev) : lineOf(ev)], [$(
   pane.onmousemove = ev => { const line = at(ev); if (line !== lit) light(line); };
   pane.onclick = ev => { if (!String(getSelection())) go(at(ev)); };
 }
-addEventListener("message", ev => { if (ev.source === $("launch").contentWindow) go(ev.data.line, false); });
+addEventListener("message", ev => { if (ev.source === $("launch").contentWindow) ev.data.ready ? theme() : go(ev.data.line, false); });
 
-const theme = () => $("launch").contentWindow?.postMessage({theme: root.dataset.theme}, "*");
-$("launch").onload = () => { if (root.dataset.theme) theme(); };
+const theme = () => $("launch").contentWindow?.postMessage({inside: true, theme: root.dataset.theme}, "*");
 $("theme").onclick = () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark", theme();

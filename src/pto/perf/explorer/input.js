@@ -130,13 +130,14 @@ if (VIEW === "tasks") taskPage();
 drawSource();
 if (VIEW !== "tasks") beside(), totals();
 setMemory(memoryOpen);
-if (parent !== window) {  // inside the page of `pto explore`, which has the source and the theme
-  root.dataset.inside = "yes";
+if (parent !== window) {  // perhaps inside the page of `pto explore`, which says so, and has the source and the theme
   addEventListener("message", ev => {
     if (ev.source !== parent) return;
+    if (ev.data.inside) root.dataset.inside = "yes", draw();
     if (ev.data.theme && root.dataset.theme !== ev.data.theme) $("theme").click();
     if (ev.data.line && lit?.line !== ev.data.line) choose(runs[0], Object.keys(runs[0].sources)[0], ev.data.line);
   });
+  parent.postMessage({ready: true}, "*");
 }
 root.dataset.ready = "yes";
 window.explorer = {runs, rows, state: () => ({from, to, range, picked, core}), pick, zoom, busyUntil, us, spacesOf, memoryRows: () => memoryRows, px, show: (a, b) => { from = ticksOf(a), to = ticksOf(b), clamp(), draw(); }};  // for tests

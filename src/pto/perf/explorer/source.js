@@ -69,7 +69,7 @@ function choose(run, file, line, jump = true) {
 function light() {
   for (const s of sheets) for (const d of s.panel.querySelectorAll(".lit")) d.classList.remove("lit");
   if (!lit) return;
-  if (parent !== window && lit.line) parent.postMessage({line: lit.line}, "*");
+  if (root.dataset.inside && lit.line) parent.postMessage({line: lit.line}, "*");
   const marked = new Map();
   for (const s of sheets) if (s.run === lit.run) {
     const numbers = s.cpp ? s.run.cpp.places.flatMap((p, n) => p && p[0] === lit.file && p[1] === lit.line ? [n + 1] : []) : s.file === lit.file && lit.line ? [lit.line] : [];
