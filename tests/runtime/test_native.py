@@ -71,6 +71,7 @@ CHECKS = {
     "own_shard_first_then_the_others": "Ready queues",
     "clusters_pool": "Clusters",
     "groups_of_clusters_are_in_the_descriptor": "Clusters",
+    "run_groups": "Runs that wait for one another",
 }
 
 

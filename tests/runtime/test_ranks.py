@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from pto import runtime
 from pto.diag import DiagnosticError
+from pto.runtime import host_graph
 from pto.runtime.host_graph import HostGraph
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
@@ -221,3 +223,28 @@ def test_arrows_between_ranks(tmp_path: Path) -> None:
         bars = [e for e in events if e.get("cat") == "event" and e["pid"] == head["pid"]]
         (bar,) = [b for b in bars if b["tid"] == head["tid"] and b["ts"] <= head["ts"] <= b["ts"] + b["dur"]]
         assert bar["name"].startswith("01_hello")
+
+
+def test_tasks_that_start_together_join_the_group_before_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first one, which waits for the others, is alone in its group: a deadlock."""
+    events: list[str] = []
+
+    class Company:
+        def join(self) -> int:
+            events.append("join")
+            return len(events)
+
+        def leave(self, member: int) -> None: ...
+
+    class Thread(threading.Thread):
+        def start(self) -> None:
+            events.append("start")
+            super().start()
+
+    monkeypatch.setattr(host_graph, "extension", lambda: SimpleNamespace(Company=Company))
+    monkeypatch.setattr(threading, "Thread", Thread)
+    graph = HostGraph()
+    for rank in range(3):
+        graph.add("t", [rank], [lambda company, member: None], (), ())
+    graph.run()
+    assert events == ["join"] * 3 + ["start"] * 3

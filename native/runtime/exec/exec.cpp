@@ -703,6 +703,7 @@ void Exec::check_stuck(int thread) {
   const uint64_t now = activity_.load(std::memory_order_seq_cst) + 1;
   const bool suspected = mine.since == now;
   mine.since = now;
+  if (!suspected && options_.group) mine.round = options_.group->round();
   mine.counts.resize(waiting_.size());
   bool confirmed = suspected;
   for (size_t k = 0; k < waiting_.size(); ++k) {
@@ -717,7 +718,7 @@ void Exec::check_stuck(int thread) {
     if (count < mine.counts[k] + 2) confirmed = false;
   }
   if (!confirmed) return;
-  if (options_.group && !options_.group->halts(options_.member)) {
+  if (options_.group && !options_.group->halts(options_.member, mine.round)) {
     mine.since = 0;  // other runs may satisfy a condition: search again
     return;
   }

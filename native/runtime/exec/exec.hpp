@@ -94,8 +94,9 @@ struct alignas(64) Look {
   static constexpr uint64_t kBusy = 0, kAsleep = UINT64_MAX;
   std::atomic<uint64_t> found_nothing{kBusy};  // activity + 1 when it began to search, if it found no work
   std::atomic<uint64_t> count{0};              // how often that was so
-  // Its suspicion that all is stuck: since which activity, and the counts of all threads then.
-  uint64_t since = 0;
+  // Its suspicion that all is stuck: since which activity, and the round of the group and the counts of all
+  // threads then.
+  uint64_t since = 0, round = 0;
   std::vector<uint64_t> counts;
 };
 

@@ -1,9 +1,9 @@
 // Concurrent runs whose kernels may wait for one another, as ranks do: such a run is stuck only if no core of
 // any run in the group can go on.
 //
-// A member that halts has tested all conditions since the last action of any member. It begins a new round,
+// A member that halts has tested all conditions since the round that it names began. It begins a new round,
 // in which all must test again, because its last action may satisfy the condition of another; a member that
-// goes on withdraws its report.
+// goes on withdraws its report, and one that leaves begins a new round, too.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +34,17 @@ class RunGroup {
     found->second = 0;
     ++round_;
   }
-  /// No core of the member can go on. True if no core of the group can.
-  bool halts(int member) {
+  /// The present round. A member asks before it tests its conditions.
+  uint64_t round() {
+    const std::lock_guard guard(lock_);
+    return round_;
+  }
+  /// No core of the member could go on, by tests that began in `tested`. True if no core of the group can.
+  bool halts(int member, uint64_t tested) {
     const std::lock_guard guard(lock_);
     const auto found = members_.find(member);
     if (found == members_.end()) return true;
+    if (tested != round_) return false;  // another member has acted since
     if (found->second == 0) ++round_;
     found->second = round_;
     for (const auto& [other, said] : members_) {

@@ -104,10 +104,11 @@ class _Going:
             raise self._failures[0]
 
     def _start(self) -> None:
-        """Start every node that can start. A node that ends starts its successors before it leaves the run
-        group.
+        """Start every node that can start. All of them join the run group before the first one runs, and a node
+        that ends starts its successors before it leaves: a run that waits for one of them is no deadlock.
         """
         reserved: set[int] = set()
+        starting: list[tuple[HostNode, int, int]] = []
         for node in self.nodes:
             if node.state != "waiting":
                 continue
@@ -123,9 +124,9 @@ class _Going:
                 continue
             node.state = "running"
             self._busy |= places
-            members = [self._company.join() for _ in node.bodies]
-            for at, member in enumerate(members):
-                threading.Thread(target=self._member, args=(node, at, member), daemon=True).start()
+            starting += [(node, at, self._company.join()) for at in range(len(node.bodies))]
+        for member in starting:
+            threading.Thread(target=self._member, args=member, daemon=True).start()
 
     def _member(self, node: HostNode, at: int, member: int) -> None:
         failure: BaseException | None = None

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "exec/run_groups.hpp"
 #include "pto2/platform/common/platform_config.h"
 #include "pto2/tensormap_and_ringbuffer/pto_runtime2_types.h"
 #include "tensormap/tensormap_graph.hpp"
@@ -349,6 +350,20 @@ CHECKS(clusters_pool, "Clusters") {
   EQUAL(clusters.count() - clusters.used(), 1);
   CHECK(clusters.allocated(0) && clusters.allocated(1) && !clusters.allocated(2));
   CHECK(!clusters.allocated(-1) && !clusters.allocated(3));
+}
+
+CHECKS(run_groups, "Runs that wait for one another") {
+  RunGroup group;
+  const int a = group.join(), b = group.join();
+  uint64_t tested = group.round();
+  CHECK(!group.halts(a, tested));  // b goes on
+  tested = group.round();
+  group.leave(b);  // its last action may satisfy a condition of a, which has tested before
+  CHECK(!group.halts(a, tested));
+  CHECK(group.halts(a, group.round()));
+  const int c = group.join();
+  CHECK(!group.halts(a, group.round()) && !group.halts(c, group.round()));
+  CHECK(group.halts(a, group.round()));  // no member has acted since c came to a halt
 }
 
 CHECKS(queue_is_first_in_first_out, "Ready queues") {
