@@ -104,8 +104,8 @@ class _Going:
             raise self._failures[0]
 
     def _start(self) -> None:
-        """Start every node that can start. All of them join the run group before the first one runs, and a node
-        that ends starts its successors before it leaves: a run that waits for one of them is no deadlock.
+        """Start every node that can start. All of them join the run group before the first one runs, and a
+        node that ends starts its successors before it leaves: to wait for one of them is no deadlock.
         """
         reserved: set[int] = set()
         starting: list[tuple[HostNode, int, int]] = []
