@@ -31,8 +31,8 @@ def copied(source: Path, folder: Path) -> tuple[Path, list[str]]:
 
 
 @pytest.mark.parametrize("source", CASES, ids=lambda source: source.name)
-def test_a_race_is_gone(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place, words = copied(source, tmp_path)
+def test_a_race_is_gone(source: Path, kept_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, words = copied(source, kept_place)
     before = place.read_text()
     more = ["--subblocks", "1"] if "sections" in place.name else []
     assert main(["run", "--sanitize", "all", str(place), *more, "--", *words]) == 1
@@ -43,7 +43,7 @@ def test_a_race_is_gone(source: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["run", "--sanitize", "all", str(place), *more, "--", *words]) == 0
     assert main(["fix", str(place), *more, "--", *words]) == 0
     assert "0 steps" in capsys.readouterr().out
-    assert [p.name for p in tmp_path.iterdir()] == [place.name]
+    assert [p.name for p in kept_place.iterdir()] == [place.name]
 
 
 def test_the_result_is_the_same_under_schedules(tmp_path: Path) -> None:
