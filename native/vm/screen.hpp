@@ -1,4 +1,4 @@
-// Screens: sanitizers at the speed of the machine. A checked image (src/pto/engine/native/checked.py) calls these
+// Screens: sanitizers at the speed of the machine. A checked image (checked_image.py) calls these
 // functions beside the instructions of the program. They follow the order of the pipes and the state of every
 // byte, and end the launch at the first suspicion. The reference engine then repeats the launch, and makes the
 // findings. A screen may suspect a correct program, but must suspect every program that the sanitizers report.
@@ -407,7 +407,8 @@ inline void follow_names(CoreScreen& me, const std::vector<Placed>& accesses, co
     if (access.space >= 0 && access.storage != 0 && access.of->use == uint8_t(Touching::read))
       read_owned(me, access.space, base(access.space), access.bytes, access.storage);
   for (const Placed& access : accesses) {
-    const bool writes = access.of->use == uint8_t(Touching::write) || access.of->use == uint8_t(Touching::scratch);
+    const bool writes =
+        access.of->use == uint8_t(Touching::write) || access.of->use == uint8_t(Touching::scratch);
     if (access.space < 0 || access.storage == 0 || !writes) continue;
     uint32_t held = united(me, access.storage);
     uint64_t bit = 1;
@@ -468,7 +469,12 @@ inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::
 }
 
 /// The kinds of operands of `vm.event!`; numbers have their bytes.
-enum OperandKind : uint32_t { kTileOperand = 0, kViewOperand = 16, kPointerOperand = 17, kIgnoredOperand = 18 };
+enum OperandKind : uint32_t {
+  kTileOperand = 0,
+  kViewOperand = 16,
+  kPointerOperand = 17,
+  kIgnoredOperand = 18
+};
 
 /// An instruction: site, pipe, whether it uses all pipes, operands (slot, kind, slot of the storage)
 inline void begin_event(char* frame, const uint32_t* s) {
@@ -529,7 +535,9 @@ inline void begin_event(char* frame, const uint32_t* s) {
     const pto_screen_access& one = pattern.accesses[n];
     Placed placed{{data[one.operand] + static_cast<uint64_t>(one.offset), static_cast<uint64_t>(one.rows),
                    static_cast<uint64_t>(one.width), static_cast<uint64_t>(one.pitch)},
-                  &one, -1, 0};
+                  &one,
+                  -1,
+                  0};
     if ((one.flags & kGlobal) == 0) {
       for (int space = 0; space < detail::kSpaces && placed.space < 0; ++space) {
         const auto base = reinterpret_cast<uint64_t>(core.space[space]);
