@@ -47,6 +47,7 @@ pto run k.pto -- {_ARRAYS}
 pto run k.pto --engine cpp --print -- {_ARRAYS}
 pto run k.pto --time --memory-map - -- {_ARRAYS}
 pto debug k.pto --command step -- {_ARRAYS}
+pto explore k.pto -o -
 pto record {EXAMPLES}/17_race.cpp -- f32:64x128 f32:64x128
 pto ranks -n 2 ./forever
 pto tune double.pto --fresh -j 1 --param ROWS=16 -- f32:1024x128 f32:1024x128

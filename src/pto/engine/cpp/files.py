@@ -234,7 +234,7 @@ class _FileBinding(Binding):
         if param is None and "expected" in facts:
             facts["expected"] = _POINTER.sub(_spelled, facts["expected"]).replace("%", "")
         message = message.replace(f"'@{self.kernel.name}'", f"'{self.kernel.name}'")
-        return Diagnostic(code, self._told(message), self.kernel.span(name), **facts)
+        return Diagnostic(code, self._with_rank(message), self.kernel.span(name), **facts)
 
     def _value(self, param: Any, value: Any) -> Any:
         type = param.type
