@@ -15,7 +15,7 @@ from tests.sampling import EVERY, examples, some
 from tests.seeds import seeds
 
 import pto
-from pto.engine.native.screened import Screen
+from pto.engine.native.screened import CheckedLaunches
 from pto.engine.reference.kernel import ReferenceKernel
 
 from .corpus import NAMES, Program, load
@@ -27,13 +27,13 @@ from .test_undef_property import Step, data, programs, text
 ALONE = [name for name in NAMES if "ranks" not in load(f"{name}.good").options]
 
 
-def screen(program: Program | str) -> Screen:
+def screen(program: Program | str) -> CheckedLaunches:
     if isinstance(program, Program):
-        return Screen(program.kernel)
-    return Screen(ReferenceKernel(pto.parse(program), None, None, True))
+        return CheckedLaunches(program.kernel)
+    return CheckedLaunches(ReferenceKernel(pto.parse(program), None, None, True))
 
 
-def run(screen: Screen, values: list[Any], **options: Any) -> tuple[Any, list[bytes]]:
+def run(screen: CheckedLaunches, values: list[Any], **options: Any) -> tuple[Any, list[bytes]]:
     result = screen.run(*values, **options)
     return result, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
 

@@ -21,14 +21,14 @@ def in_notebook(options: LaunchOptions) -> Iterator[LaunchOptions]:
     if "progress" in options or "ipykernel.kernelapp" not in sys.modules:
         yield options
         return
-    bar = _Bar()
+    bar = _NotebookBar()
     try:
         yield {**options, "progress": bar.step}
     finally:
         bar.end()
 
 
-class _Bar:
+class _NotebookBar:
     """A bar in the output of a cell."""
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ def check_python(source: Source) -> CheckedPython:
     except (SyntaxError, ValueError, RecursionError):
         return CheckedPython(source, [], nothing, read=ReadFile("", [], []))
     alias = _alias(file.tree)
-    found = _Reader(file, alias).read() if alias else ReadFile("", [], [])
+    found = _FunctionReader(file, alias).read() if alias else ReadFile("", [], [])
     own = [_moved(d, source) for d in found.diagnostics]
     return CheckedPython(source, own, nothing, read=found)
 
@@ -105,7 +105,7 @@ def _alias(tree: ast.Module) -> str:
     return ""
 
 
-class _Names(dict[str, Any]):
+class _FileNames(dict[str, Any]):
     """Names of a file. A name that is bound to an unknown value raises `_Unknown`."""
 
     def __init__(self, known: Mapping[str, Any], bound: set[str]) -> None:
@@ -116,7 +116,7 @@ class _Names(dict[str, Any]):
         raise _Unknown(name) if name in self._bound else KeyError(name)
 
 
-class _Reader:
+class _FunctionReader:
     def __init__(self, file: PythonFile, alias: str) -> None:
         self.file = file
         bound = {
@@ -127,7 +127,7 @@ class _Reader:
                 bound.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 bound |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-        self.names = _Names({alias: pl}, bound)
+        self.names = _FileNames({alias: pl}, bound)
         self.alias = alias
 
     def read(self) -> ReadFile:

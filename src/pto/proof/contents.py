@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .terms import Int, Term, Truth, both, either, replaced, symbols
-from .values import Storage, TermPlace, TileTerm, changed, meet
+from .values import StorageTerm, TermPlace, TileTerm, changed, meet
 
 #: Most iterations for which a region is kept.
 _KEPT = 3
@@ -27,7 +27,7 @@ class Filled:
     place: TermPlace
     at: Size
     size: Size
-    storage: Storage | None
+    storage: StorageTerm | None
     whole: bool  # all bytes of the place
     age: int = 0
 
@@ -62,9 +62,9 @@ class Contents:
     def __init__(self) -> None:
         self.filled: tuple[Filled, ...] = ()
         #: Tiles that may have been written: by tile and bytes; None for bytes that are not known.
-        self.wrote: dict[tuple[Storage, str], TermPlace | None] = {}
+        self.wrote: dict[tuple[StorageTerm, str], TermPlace | None] = {}
         #: Names of one buffer -> the name that stands for all of them.
-        self.united: dict[Storage, Storage] = {}
+        self.united: dict[StorageTerm, StorageTerm] = {}
 
     def copy(self) -> Contents:
         new = Contents()
@@ -95,7 +95,7 @@ class Contents:
                 f = _changed(f, lambda x: replaced(x, {k: k - 1}))
             found[f.key] = f
         self.filled = tuple(found.values())
-        wrote: dict[tuple[Storage, str], TermPlace | None] = {}
+        wrote: dict[tuple[StorageTerm, str], TermPlace | None] = {}
         for (storage, text), place in self.wrote.items():
             if isinstance(storage.low, Term) and any(map(depends, storage.low.symbols)):
                 storage = storage._replace(low=None)
@@ -106,12 +106,12 @@ class Contents:
         self.united = {a: b for a, b in self.united.items() if all(
             not isinstance(s.low, Term) or not any(map(depends, s.low.symbols)) for s in (a, b))}  # fmt: skip
 
-    def name_of(self, storage: Storage) -> Storage:
+    def name_of(self, storage: StorageTerm) -> StorageTerm:
         while storage in self.united:
             storage = self.united[storage]
         return storage
 
-    def rivals(self, storage: Storage, place: TermPlace) -> Iterator[tuple[Storage, Truth]]:
+    def rivals(self, storage: StorageTerm, place: TermPlace) -> Iterator[tuple[StorageTerm, Truth]]:
         """Yield the other tiles that may have written bytes of a place, each with a condition."""
         mine = self.name_of(storage)
         for (other, _), theirs in self.wrote.items():
@@ -121,12 +121,12 @@ class Contents:
             if condition is not False:
                 yield other, condition
 
-    def has(self, storage: Storage) -> bool:
+    def has(self, storage: StorageTerm) -> bool:
         """Return whether a tile may have been written, under any of its names."""
         mine = self.name_of(storage)
         return any(self.name_of(other) == mine for other, _ in self.wrote)
 
-    def twins(self, storage: Storage) -> set[Storage]:
+    def twins(self, storage: StorageTerm) -> set[StorageTerm]:
         """Return the tiles that may have been written and have the bytes and the kind of another one."""
         return {self.name_of(other) for other, _ in self.wrote if other.twin_of(storage)}
 

@@ -13,7 +13,7 @@ from .context import WalkedCore
 from .findings import ACCESSES
 from .state import State
 from .terms import Int, Truth, both, either, eq, is_int, is_integer, least, mod
-from .values import Opaque, PointerTerm, Storage, TileTerm, ViewTerm
+from .values import Opaque, PointerTerm, StorageTerm, TileTerm, ViewTerm
 
 Handler = Callable[[WalkedCore, Operation, State], None]
 HANDLERS: dict[str, Handler] = {}
@@ -164,7 +164,7 @@ def _fits(walk: WalkedCore, op: Operation, s: State, valid: tuple[Int, Int], sha
 
 def _tile(
     walk: WalkedCore, op: Operation, s: State, type: TileBufType, root: object, low: Int | None,
-    valid: tuple[Int, Int] | None, storage: Storage | None = None,
+    valid: tuple[Int, Int] | None, storage: StorageTerm | None = None,
 ) -> None:  # fmt: skip
     result = op.result
     if valid is None:
@@ -195,9 +195,9 @@ def _alloc(walk: WalkedCore, op: Operation, s: State) -> None:
     _tile(walk, op, s, type, type.loc, low, valid, _storage(op, type, low, valid or (0, 0)))
 
 
-def _storage(op: Operation, type: TileBufType, low: Int, valid: tuple[Int, Int]) -> Storage:
+def _storage(op: Operation, type: TileBufType, low: Int, valid: tuple[Int, Int]) -> StorageTerm:
     kind = (str(type.dtype), type.shape, type.layout, *valid)
-    return Storage(op, type.loc, low, type.size, kind)
+    return StorageTerm(op, type.loc, low, type.size, kind)
 
 
 def _placed(walk: WalkedCore, op: Operation, s: State, type: TileBufType, low: Int) -> None:

@@ -80,7 +80,7 @@ def _bytes(count: Int, bits: int) -> Int:
     return count * (bits // 8) if bits % 8 == 0 else floordiv(count * bits, 8)
 
 
-class Storage(NamedTuple):
+class StorageTerm(NamedTuple):
     """The bytes of a tile: who placed them, and as what. Tiles that are cut or reshaped from it share it."""
 
     op: Operation
@@ -93,11 +93,11 @@ class Storage(NamedTuple):
     def name(self) -> str:
         return self.op.results[0].name if self.op.results else self.op.operands[0].name
 
-    def twin_of(self, other: Storage) -> bool:
+    def twin_of(self, other: StorageTerm) -> bool:
         """Return whether both are the same bytes, as the same kind of tile."""
         return self[1:] == other[1:] and self.low is not None
 
-    def views(self, other: Storage) -> bool:
+    def views(self, other: StorageTerm) -> bool:
         """Return whether both are the same bytes, as different kinds of tiles: that is no overlap."""
         if self[1:4] != other[1:4] or self.low is None:
             return False
@@ -119,7 +119,7 @@ class TileTerm:
     at: tuple[Int, Int]
     shape: tuple[int, int]
     valid: tuple[Int, Int]
-    storage: Storage | None = None
+    storage: StorageTerm | None = None
 
     @property
     def bits(self) -> int:

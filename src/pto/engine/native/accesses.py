@@ -113,9 +113,11 @@ class SiteAccesses:
             raise Undecided(self.op.name)
         return _described(self.op, core, first, values, kind == ATOMIC)
 
-    def _seen(self, core: GenericCore, args: dict[str, Any], other: int | None) -> tuple[list[_Use], bool]:
+    def _seen(
+        self, core: GenericCore, args: dict[str, Any], other: int | None
+    ) -> tuple[list[_AccessUse], bool]:
         """Run the executor on the data in memory, or on other data; return its accesses."""
-        port = _Noting(other)
+        port = _AccessPort(other)
         i = Instr(self.op, dict(args), core, "S")
         i.port = port
         event = i.event = Event(core, "S", self.op)
@@ -130,11 +132,11 @@ class SiteAccesses:
             core.port, core.out = plain, out
         row = self.op.row
         assert row is not None
-        uses = port.uses + [_Use(a, _SCRATCH) for a in scratch_of(i, row.scratch_on(self._profile.isa))]
+        uses = port.uses + [_AccessUse(a, _SCRATCH) for a in scratch_of(i, row.scratch_on(self._profile.isa))]
         return uses, event.atomic
 
 
-class _Use(NamedTuple):
+class _AccessUse(NamedTuple):
     access: Access
     use: int
 
@@ -143,17 +145,17 @@ class _Silent:
     def write(self, text: str) -> None: ...
 
 
-class _Noting(Port):
+class _AccessPort(Port):
     """Access to memory that notes loads and stores, and stores nothing."""
 
     def __init__(self, other: int | None) -> None:
-        self.uses: list[_Use] = []
+        self.uses: list[_AccessUse] = []
         self._random = None if other is None else np.random.default_rng(other)
 
     def _note(self, place: Any, region: Region | None, at: Array | None, use: int) -> None:
         if isinstance(place, Register):
             raise Undecided("a register")
-        self.uses.append(_Use(Access(place, region, at, use != _READ), use))
+        self.uses.append(_AccessUse(Access(place, region, at, use != _READ), use))
 
     def _other(self, found: Array) -> Array:
         if self._random is None:
@@ -182,7 +184,7 @@ class _Noting(Port):
         raise Undecided("an index")
 
 
-def _facts(uses: Sequence[_Use]) -> list[Any]:
+def _facts(uses: Sequence[_AccessUse]) -> list[Any]:
     """Return accesses in a form that can be compared."""
     found: list[Any] = []
     for access, use in uses:
@@ -199,7 +201,7 @@ def _facts(uses: Sequence[_Use]) -> list[Any]:
 
 
 def _described(
-    op: Operation, core: GenericCore, uses: Sequence[_Use], values: Sequence[Any], atomic: bool
+    op: Operation, core: GenericCore, uses: Sequence[_AccessUse], values: Sequence[Any], atomic: bool
 ) -> list[bytes]:
     """Return the accesses of an instruction, relative to its operands."""
     event = Event(core, "S", op)

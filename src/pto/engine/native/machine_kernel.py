@@ -45,8 +45,8 @@ class MachineKernel(CompiledKernel):
 
     @cached_property
     def screen(self) -> Any:
-        """The checked launches of the kernel, a `screened.Screen`."""
-        return registry.named("pto.engine.native.screened:Screen")(self._oracle())
+        """The checked launches of the kernel, a `screened.CheckedLaunches`."""
+        return registry.named("pto.engine.native.screened:CheckedLaunches")(self._oracle())
 
     def _oracle(self) -> ReferenceKernel:
         """Return the kernel on the reference engine."""

@@ -125,7 +125,7 @@ class CheckedKernel(NativeKernel):
                 self._checked.stop()
 
 
-class Screen:
+class CheckedLaunches:
     """Checked launches of one kernel."""
 
     def __init__(self, oracle: ReferenceKernel) -> None:
