@@ -689,7 +689,7 @@ def _results() -> tuple[bytes, ...]:
 @_add("results", _results, documents.json_lines, examples=200, is_text=True)
 def results(data: bytes) -> str:
     """Results of an earlier search: `pto tune --results FILE`."""
-    from pto.cli.tune import _told
+    from pto.cli.tune import _result_lines
     from pto.trials import _key, _known
 
     known = _known(_written("r.jsonl", data), "d")
@@ -697,7 +697,7 @@ def results(data: bytes) -> str:
         known[key] for rows in (16, 32, 64) if (key := _key({"ROWS": rows})) in known
     ]  # as a search takes them
     found.sort(key=lambda o: (o.status != "timed", o.us))
-    assert _told(found, 0, 10)
+    assert _result_lines(found, 0, 10)
     return "read" if found else "empty"
 
 
