@@ -48,8 +48,8 @@ _ABANDONED = 3600
 _GRACE = 600
 #: The description of an entry, in its folder.
 _ABOUT = "entry.json"
-#: Names of entries are digests, and older versions had files with such names. Other names do not belong to
-#: the cache: the user may have given it a folder with other content.
+#: Names of entries, and of files of older versions: a digest. Files with other names are not part of the
+#: cache, because the user may have set PTO_CACHE_DIR to a folder with other content.
 _OURS = re.compile(r"(?:\w+-)?[0-9a-f]{32,64}(?:\.(?:so|includes|deps))?")
 _LOCKS = ".pto-locks"
 _TOTAL = ".pto-total"
@@ -76,7 +76,7 @@ class Files:
         return name
 
     def fit(self, names: Sequence[str]) -> bool:
-        """Return True if a result built from these files is a result for the current request."""
+        """Return True if the current request can use a result that was built from these files."""
         return True
 
 
@@ -253,7 +253,8 @@ _identities: dict[str, tuple[int, ...]] = {}
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """Return facts that identify a file and its content: no user can set a ctime."""
+    """Return facts that identify a file and its content. A change of the content changes the ctime,
+    which no user can set."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -380,7 +381,7 @@ def lock(where: Path, name: str) -> Iterator[None]:
     """Lock a key, over threads and processes, so that only one of them builds it at a time."""
     locks = where / _LOCKS
     locks.mkdir(mode=0o700, exist_ok=True)
-    # the folder may be of an earlier version; every user who can open a lock file can lock it
+    # Earlier versions let other users enter the folder, and a user who can open a lock file can hold it.
     if locks.stat().st_mode & 0o077:
         locks.chmod(0o700)
     with open(locks / name[:3], "wb") as held:  # two keys rarely share a lock
@@ -419,8 +420,8 @@ def _entry(place: os.DirEntry[str]) -> CacheEntry:
 
 
 def prune(most: int, grace: float = 0, where: Path | None = None) -> list[CacheEntry]:
-    """Remove precompiled headers, then other entries, each the least recently used first, until `most` bytes
-    are left, but no entry that was used in the last `grace` seconds. Also remove folders of killed builds.
+    """Remove entries until `most` bytes are left: precompiled headers first, then the least recently used
+    entries. Entries that were used in the last `grace` seconds stay. Also remove folders of killed builds.
     Return the removed entries."""
     where = where or folder()
     _sweep(where)

@@ -25,8 +25,8 @@ ChooseTarget = Callable[[Module], Target]
 
 
 class Checked(Record):
-    """A text that was checked. `ranges` has the positions in the text of operations that declare a location
-    in another file.
+    """A text that was checked. If an operation declares a location in another file, `ranges` has its position
+    in this text.
     """
 
     source: Source

@@ -152,7 +152,7 @@ class _Reader:
         p.accept(";")
 
     def _attributes(self) -> dict[str, Attribute]:
-        """Return the attributes of a function; those that directives set are refused."""
+        """Return the attributes of a function; refuse attributes that directives set."""
         p, at = self.p, self.p.i
         attrs = p.dictionary() if p.t[p.i] == "{" else {}
         for key in ("sym_name", "function_type", "arg_attrs"):
@@ -185,7 +185,7 @@ class _Reader:
         blocks = func.regions[0].blocks
         final: Block = blocks[-1]
         last = final.ops[-1] if final.ops else None
-        # With blocks every end is written, as in the other forms.
+        # A function with several blocks must write the terminator of each block, as in the other forms.
         if len(blocks) == 1 and (last is None or last.row is None or not last.row.terminator):
             at = p.tokens.starts[max(p.i - 1, 0)]
             loc = Span(p.source, at, at + 1)

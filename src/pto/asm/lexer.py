@@ -15,13 +15,13 @@ from operator import sub
 
 from ..diag import Diagnostic, Source, Span
 
-# `<...>`; the '>' of '->' and those in strings and comments do not close.
+# The inside of `<...>`. The '>' of '->', and a '>' in a string or comment, do not close the bracket.
 _PLAIN = r'[^<>"/]*'
 _INNER = rf'{_PLAIN}(?:(?:(?<=-)>|"(?:[^"\\\n]|\\.)*"|//[^\n]*\n|/(?!/)){_PLAIN})*'
 
 
 def _angle(depth: int) -> str:
-    """`<...>` with others in it up to `depth` deep."""
+    """Return the pattern of `<...>`, which may contain further `<...>`, nested up to `depth` deep."""
     inner = rf"(?:{_angle(depth - 1)}{_INNER})*" if depth else ""
     return rf"<{_INNER}{inner}(?<!-)>"
 

@@ -13,8 +13,8 @@ from ..diag import Span, Unread
 from ..ir.core import Operation
 from .lexer import unquote
 
-_DIGITS = 9  # of a line or column
-_DEPTH = 64  # of aliases of aliases
+_DIGITS = 9  # maximum length of a line or column number
+_DEPTH = 64  # maximum depth of nested aliases
 
 
 class Locations:

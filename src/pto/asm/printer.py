@@ -49,7 +49,7 @@ class Printer(FormatWriter):
         if self.form == "generic":
             if op.name == "func.func":
                 self.enter_function(op)
-            # Results get names after the body is printed only if they are not visible there.
+            # Name the results after printing the body. If the body uses the results, they already have names.
             body = to_generic(self, op)
             return self.results(op) + body
         show = PRINTERS.get(op.name)
@@ -129,9 +129,8 @@ class Printer(FormatWriter):
         return self.region(op.regions[row.regions.index(item.name)])
 
     def _find_destinations(self, func: Operation) -> None:
-        """Find the tiles that can be SSA results: an operation in the block of their allocation writes them
-        first.
-        """
+        """Find the tiles that can be SSA results. The first use of each is a write, in the block of its
+        allocation."""
         for op in func.walk():
             for value in op.operands:
                 self._first_use.setdefault(value, op)
@@ -142,7 +141,7 @@ class Printer(FormatWriter):
                     self._hidden.add(tile.op)
 
     def _fresh(self, op: Operation) -> list[Value] | None:
-        """Return the tiles that an operation is the first to use, if it can be written with results."""
+        """Return the tiles that an operation writes, if all of them can be its results; otherwise None."""
         if not flat_order_is_enough(op) or any(o.optional for o in op.row.outs):  # type: ignore[union-attr]
             return None
         outs = [v for o, v in op.named() if o.role in ("out", "inout")]
@@ -300,7 +299,7 @@ def inline_attr(attr: Attr, value: Attribute) -> str:
     """Return an attribute at its place in the format."""
     if isinstance(value, EnumAttr):
         if attr.kind in ("sync_op_type", "pipe_event_type"):
-            return str(value)  # two kinds are legal there, so the prefix stays
+            return str(value)  # attributes of two kinds are legal there, and the prefix distinguishes them
         return f"<{value.value}>"
     if isinstance(value, StrAttr):
         return value.value if attr.keyword else str(value)

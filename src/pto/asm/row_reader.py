@@ -61,8 +61,8 @@ def _compile(items: tuple[Item, ...], found: Row) -> tuple[Step, ...]:
 
 
 def one_typed(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[str, str]]:
-    """Return a format with one type per list of operands, and a map from the untyped operands to the typed
-    one.
+    """Return a format in which a list of operands has only one type, for all of them. Also return a map from
+    each operand without a type to the operand with the type.
     """
     out: list[Step] = []
     same: dict[str, str] = {}
@@ -182,7 +182,7 @@ class RowReader(Blocks):
                 self.run(step[1], st, found)
                 self._check_group(saved[0], st, found)
             except Fail as fail:
-                # A group that got past its first token is intended: keep its error.
+                # If more than the first token matched, the user meant this group, so report its error.
                 if fail.at > begin + 1 and step[3]:
                     raise
                 self.forget_uses(begin)

@@ -10,8 +10,8 @@ FORMS = ("pto", "ssa", "asm", "generic")
 
 
 def read_source(source: Source) -> tuple[Parser, Module]:
-    """Parse, and return the parser with its tokens and diagnostics. After errors, the module lacks the
-    statements with errors. Operations have their locations in the text, until `locate`."""
+    """Parse a text; return the parser, with its tokens and diagnostics, and the module without the statements
+    that have errors. Operations have their locations in this text; `locate` applies `loc(..)`."""
     parser = Parser(source)
     if is_mlir(parser):  # the usual case, which needs no further imports
         return parser, parser.module()

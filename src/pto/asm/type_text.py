@@ -160,7 +160,8 @@ def _builtin(text: str, name: str, body: str | None, at: int) -> Type:
 
 
 def _scalar(text: str, part: tuple[int, int], pairs: bool = False) -> ScalarType:
-    """Return an element type; with `pairs`, two 4-bit elements in a byte are an element of another kind."""
+    """Return an element type. With `pairs`, the suffix `x2` of a 4-bit float gives the type of a pair in one
+    byte."""
     if text == "index":
         return INDEX
     name = text.removeprefix("!pto.")
@@ -222,7 +223,7 @@ def _view(name: str) -> Callable[[_Body], Type]:
     return parse
 
 
-#: Spaces of a pointer: these, or the location of tiles there.
+#: Names of the spaces of a pointer: `ub`, or the location of tiles in this space: `vec`.
 _SPACES = (*POINTER_SPACES, *(loc for loc, memory in MEMORIES.items() if memory.space))
 
 
@@ -365,8 +366,8 @@ def _tile(body: _Body) -> Type:
 
 
 def _memory(fields: dict[str, Any]) -> str:
-    """Return the location. Newer assemblers also write `scaling` for the scales of mx products, whose
-    operands have separate memories: their layouts distinguish them."""
+    """Return the location of a tile. Newer assemblers write `scaling` for both scales of an mx product,
+    although left and right scales have separate memories. The layout then tells which one is meant."""
     if fields["loc"] == "scaling" and str(fields["elem"]) == "f8E8M0FNU":
         layout = fields.get("blayout", "row_major"), fields.get("slayout", "none_box")
         scales = ("scale_left", "scale_right")
@@ -548,8 +549,8 @@ def _is_positional(keyed: list[tuple[str, str] | None], parts: list[tuple[str, i
     )
 
 
-#: Words of the documents for a fractal layout. NZ and ZN equal a blayout and slayout; FR and RN have no
-#: definition.
+#: Names of fractal layouts in the documents. NZ and ZN each stand for a pair of blayout and slayout. FR and
+#: RN are undefined.
 _FRACTAL_WORDS = ("none", "nz", "zn", "fr", "rn")
 
 

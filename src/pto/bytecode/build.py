@@ -28,7 +28,7 @@ from .texts import BadText, default, implied, parse_dict, parse_type
 
 _TEXT_PER_BYTE = 256  # characters of text per byte of a file; real programs stay below 60
 _ALLOWANCE = 1 << 20
-_ATTRIBUTE_COST = 64  # memory of an attribute of an operation, in characters
+_ATTRIBUTE_COST = 64  # an attribute of an operation counts as this many characters
 
 
 class FileBuilder:
@@ -38,7 +38,7 @@ class FileBuilder:
         self._types: dict[int, Type] = {}  # by string id; several ids may have the same text
         self.length: dict[Type, int] = {}  # length of the text of each type
         self._dicts: dict[int, dict[str, Attribute]] = {}
-        self._errors = Parser(Source("", ""))  # the parser that from_generic reports through
+        self._errors = Parser(Source("", ""))  # from_generic adds its errors to this parser
 
     def module(self, raw: RawModule, debug: DebugInfo | None) -> Module:
         top = Operation("builtin.module", row("builtin.module"), [], attrs=self.attrs(raw.attrs, 0))
@@ -70,7 +70,7 @@ class FileBuilder:
         return Module(top, self.file.source)
 
     def _extra(self, raw: RawModule, body: Block, region: Region, names: dict[int, str]) -> None:
-        """Insert the operations that are not functions at their positions."""
+        """Insert the module-level operations other than functions, each at its position."""
         functions = iter(body.ops)
         places = dict(raw.extra)
         total = len(raw.functions) + len(raw.extra)

@@ -15,7 +15,7 @@ from ..isa.row import Row
 from . import format
 from .leb import Reader
 
-_DEEPEST = MAX_DEPTH - 4  # the text around a region adds the module, its function and their bodies
+_DEEPEST = MAX_DEPTH - 4  # in a text, the module, the function and their bodies add 4 levels
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _flags() -> list[Diagnostic]:
 
 
 def _of_calls(path: str) -> tuple[str, list[str]]:
-    """Build the library of the calls of an object that the machine does not contain itself."""
+    """Build a library of the calls that an object makes, except those that the virtual machine itself has."""
     from ..engine.native import files, packs
 
     file = files.read(path)

@@ -337,7 +337,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0809",
         "flags by hand, none inserted",
-        "The function has its own flags, and inserted flags would mix with them.",
+        "The function has its own flags, and inserted flags would conflict with them.",
         "Remove the flags of the function, or do not request insertion.",
     ),
     (
@@ -866,7 +866,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2401",
         "no C++ compiler",
         "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing. "
-        "Engine native needs a compiler for a call that is neither an executor nor in a pack.",
+        "Engine native needs a compiler for a call that is in no pack and that the reference engine cannot "
+        "perform, either.",
         "Install g++ 11 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
     ),
     (
@@ -909,8 +910,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2408",
         "dry run that depends on data",
-        "A dry run issues every instruction and computes no tiles, but this kernel reads a scalar from a "
-        "tile, or a signal.",
+        "A dry run issues every instruction, but computes no tiles. This kernel needs data: it reads a "
+        "signal, or a scalar from a tile.",
         "Run it with its data: leave out --dry (dry=True).",
     ),
     (
@@ -1175,7 +1176,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E3008",
         "ambiguous name",
-        "After branches or iterations, a name has several types, or is one of several tensors.",
+        "After branches or iterations, a name may have different types, or stand for different tensors.",
         "Use different names, or write into one tensor.",
     ),
     (

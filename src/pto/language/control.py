@@ -213,8 +213,8 @@ def submit(
 ) -> Given:  # fmt: skip
     """Submit a task of a function; return the function's results and the task.
 
-    Trailing outputs may be left out; they are made then. The task waits for `deps` in addition to its
-    tensors; tensors in `no_dep_args` order nothing.
+    Trailing outputs may be left out: the call creates them. The task waits for the tasks in `deps`, and for
+    the tasks that its tensors depend on. Tensors in `no_dep_args` add no dependencies.
     """
     return _submitted(
         function, args, kwargs, {"deps": deps, "no_dep_args": no_dep_args, "predicate": predicate}
@@ -240,7 +240,7 @@ def _submitted(
 
 
 class NoDep(Record):
-    """An argument of a task that orders nothing."""
+    """An argument that does not order its task against other tasks."""
 
     value: Given
 

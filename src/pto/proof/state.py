@@ -44,7 +44,8 @@ class TermAccess:
     place: TermPlace
     write: bool
     atomic: int
-    #: First byte, end, and whether all bytes between are touched, if the instruction works in order.
+    #: For a vector instruction that works in order: the first byte, the end, and whether the instruction
+    #: accesses all bytes between them.
     chain: tuple[Int, Int, Truth] | None = None
 
     @property
@@ -61,7 +62,7 @@ class Instance:
     op: Operation
     pipe: str
     accesses: tuple[TermAccess, ...]
-    guard: tuple[Term, ...]  # facts of its path
+    guard: tuple[Term, ...]  # conditions under which the program reaches it
     loops: tuple[CountedLoop, ...]
     ages: tuple[Age, ...]  # per loop
     ident: str  # operation, accesses and guard
@@ -73,7 +74,7 @@ class Instance:
 
 
 class PlainCore:
-    """A core in the clock of a proof."""
+    """A core of a proof, as the clock for happens-before sees it: only a name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -83,7 +84,7 @@ class State:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.env: dict[Value, Any] = {}
-        self.facts: tuple[Term, ...] = ()  # of the path
+        self.facts: tuple[Term, ...] = ()  # conditions of the path that the walk follows
         self.phase = 0  # the number of grid barriers so far
         self.loops: tuple[CountedLoop, ...] = ()
         self.calls: tuple[Operation, ...] = ()

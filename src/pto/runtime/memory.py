@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 _ALIGN = 4096
 _GUARD = 4096
-_FENCE = 1 << 16  # a multiple of any page
+_FENCE = 1 << 16  # a multiple of every usual page size
 _PATTERN = 0xA5
 
 
@@ -30,7 +30,7 @@ class TensorMemory:
 
     def __init__(self, tensors: Iterable[GoldenTensor]) -> None:
         self._places: dict[str, tuple[Array, int, GoldenTensor]] = {}
-        self._before: dict[str, int] = {}  # checksums of inputs: golden may change its own copy
+        self._before: dict[str, int] = {}  # checksums, because golden may change the arrays of inputs
         for tensor in tensors:
             size = tensor.array.nbytes
             pages = -(-size // _ALIGN) * _ALIGN
@@ -55,8 +55,8 @@ class TensorMemory:
         return flat.reshape(tensor.array.shape)
 
     def strays(self) -> list[tuple[str, int]]:
-        """Return the tensors with changed guard bytes: name, and the offset in bytes of the nearest changed
-        byte from the start of the tensor, negative before it."""
+        """Return the tensors with changed guard bytes: the name, and the byte offset of the nearest changed
+        byte. Offsets count from the start of the tensor, and are negative before it."""
         found: list[tuple[str, int]] = []
         for name, (space, start, tensor) in self._places.items():
             end = start + tensor.array.nbytes

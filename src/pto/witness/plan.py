@@ -2,7 +2,7 @@
 
 The `types` of a row override the defaults. Keys are the name of an operand or result, `*` for tiles not
 named, or `attr:NAME`. A key may end in `@ISA`, and may begin with `FORM/` for a further form of the
-instruction; an empty value then leaves the operand or attribute out. In a type, `{T}` is the operand's
+instruction. A key with an empty value leaves the operand or attribute out. In a type, `{T}` is the operand's
 element type, `{NAME}` the element type of another operand, `{I}` and `{U}` the signed and unsigned integer of
 the same width, `{N}` the lanes of a register, and `{W}` the granularity of a mask. A comma separates the
 values of a variadic operand.
@@ -102,7 +102,8 @@ def forms(row: Row) -> tuple[str, ...]:
 
 
 def shown(row: Row, isa: str, form: str) -> dict[str, str]:
-    """Return the texts of `types` for one form and legality column; the most specific key wins."""
+    """Return the texts of `types` for one form and one ISA, by name. The most specific key wins: `FORM/`
+    before `@ISA`."""
     merged: dict[str, str] = {}
     for prefix in ("", f"{form}/") if form else ("",):
         for suffix in ("", f"@{isa}"):
@@ -344,8 +345,8 @@ def _with_constants(made: Plan) -> Plan:
 
 
 def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, Any]:
-    """Return the values that rules read, of a planned instruction or of the named operands, results and
-    attributes."""
+    """Return the operands, results and attributes of a planned instruction, as rules read them. With `names`,
+    return only these."""
     env: dict[str, Any] = {"isa": made.isa}
     target = profile(made.isa)
     for attr in made.row.attrs:

@@ -124,8 +124,8 @@ _ROW_FIX = {(1, 0): 44, (1, 1): 75, (2, 0): 61, (2, 1): 93, (3, 1): 99, (4, 1): 
 
 
 def _rowfix(t: Shape) -> int:
-    """Return the constant part of a row sum, by whole repeats of a row and whether a partial repeat
-    remains."""
+    """Return the constant part of the cost of a row sum. It depends on the number of whole repeats in a row,
+    and on whether a partial repeat remains."""
     n, rem = min(_full(t), 5), _rem(t)
     return _ROW_FIX.get((n, rem)) or _ROW_FIX[n, 1 - rem]
 
@@ -145,7 +145,7 @@ def _size(t: Shape) -> float:
 
 
 def _stored(t: Shape) -> float:
-    """Return the bytes of the whole tile, which moves between fractal memories transfer."""
+    """Return the size in bytes of the whole tile. Moves between fractal memories transfer all of it."""
     return t.rows * t.cols * t.bytes if t.kind == "tile" else t.elems * t.bytes
 
 
@@ -157,7 +157,7 @@ def _cube(m: int, k: int, n: int, bits: int) -> float:
 
 
 def _loops(*counts: Any) -> int:
-    """Return the number of bursts, including loops around them."""
+    """Return the number of bursts of a DMA instruction: the product of its loop counts."""
     found = 1
     for count in counts:
         several = cast("list[Any]", count if isinstance(count, list) else [count])

@@ -1,7 +1,7 @@
 """Operators: functions of the language that become operations.
 
-An operator is written as a function of a `Build` and its parameters. The reader calls it for each call in a
-program: it checks its arguments and appends an operation with the same parameters.
+An operator is written as a function of a `Build` and its parameters. The reader calls this function for
+each call in a program. The function checks its arguments and appends an operation with the same parameters.
 
     @operator
     def reshape(b, x, shape): ...
@@ -33,9 +33,9 @@ Applied: TypeAlias = "Value | int | float | tuple[Value, ...]"
 
 
 class Operator:
-    # `pl.NAME`. `level` (tensor, tile, system or array) is the only namespace with the operator; it is empty
-    # if all have it. `anywhere`: the operator builds no operation and is a number outside of functions too,
-    # as in a decorator.
+    # `pl.NAME`. `level` names the only namespace that has the operator (tensor, tile, system or array). It is
+    # empty if all namespaces have the operator. An operator with `anywhere` returns a number and builds no
+    # operation, so it is also legal outside of functions, for example in a decorator.
 
     def __init__(self, name: str, function: Function, level: str = "", anywhere: bool = False) -> None:
         self.name = name

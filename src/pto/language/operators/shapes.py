@@ -91,7 +91,7 @@ def view(
     if layout not in (None, TensorLayout.ND):
         b.fail(UNSUPPORTED, "unsupported column-major view of a tensor", "layout", expected="pl.ND",
                got=layout,
-               help="pl.matmul(.., b_trans=True) takes a transpose, pl.transpose makes one")  # fmt: skip
+               help="use pl.matmul(.., b_trans=True), or make a copy with pl.transpose")  # fmt: skip
     made = x if shape is None else OPERATORS["reshape"].function(b, x, shape)
     if valid_shape is None:
         return made

@@ -104,13 +104,13 @@ class CallableProgram:
         return found[0] if len(found) == 1 else tuple(found)
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
-        """Return the program for these arguments: this program, or a variant of it if two arrays differ in an
-        extent for which the parameters have one name.
+        """Return the program for these arguments. This is the program itself, or a variant of it if its
+        parameters use one name for two extents, and these differ in the arguments.
         """
         return self
 
     def _completed(self, values: list[Any]) -> list[Any]:
-        """Add an array of zeros for each missing value, of the library of those that are given."""
+        """Add an array of zeros for each missing value: torch or NumPy, as the first given array."""
         extents: dict[str, int] = {}
         arrays = [v for v in values if arguments.is_array(v)]
         for p, v in zip(self.params, values, strict=True):

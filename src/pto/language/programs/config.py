@@ -11,7 +11,7 @@ from ...isa.profiles import ALIASES, PROFILES, Profile
 from ..enums import BackendType
 from .arguments import refuse
 
-#: Platforms: devices are simulated as well.
+#: Platform -> machine to simulate. Runs on devices are simulated, too.
 _PLATFORMS = {"a2a3sim": "a2a3", "a2a3": "a2a3", "a5sim": "a5", "a5": "a5"}
 #: Platforms that are devices.
 DEVICES = ("a2a3", "a5")

@@ -130,7 +130,7 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
             memory = isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b))
             if memory and f.unit.exact is None:
                 fail(MERGE, f"cannot merge the tensors '{name}' of two branches", set_at(f, node, name),
-                     help="write into one of them in both branches")  # fmt: skip
+                     help="write into the same tensor in both branches")  # fmt: skip
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
         if isinstance(one, bool) and isinstance(two, bool):

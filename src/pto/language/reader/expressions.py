@@ -76,7 +76,7 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
             help=instead_of(node.attr) or "shape, valid_shape and dtype",
         )
     if owner is f.names.get("self") and node.attr in getattr(owner, "methods", {}):
-        return owner.methods[node.attr]  # methods hide attributes of the program class
+        return owner.methods[node.attr]  # a method takes precedence over an attribute of the same name
     try:
         return getattr(owner, node.attr)
     except AttributeError:
@@ -204,7 +204,7 @@ def _choice(f: Frame, node: ast.IfExp) -> Any:
 
 
 def exactly(f: Frame, node: ast.expr) -> Any:
-    """Emit the operation of an expression in an exact text, without folding."""
+    """Emit the operation of an expression without constant folding, for a printed stage."""
     if isinstance(node, ast.BinOp):
         name, parts = _BINARY.get(type(node.op), ""), [node.left, node.right]
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -349,7 +349,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     args: list[Any] = []
     for part in node.args:
         if isinstance(part, ast.Name) and part.id not in f.names and _asks_for_memory(target):
-            continue  # memory of a name that need not be declared in a text
+            continue  # pl.MemRef(NAME, ..): printed stages need not declare NAME
         if isinstance(part, ast.Starred):
             args.extend(_items(f, part.value, list | tuple))
         else:
@@ -437,7 +437,7 @@ def apply(f: Frame, node: ast.AST, op: Operator, args: Sequence[object], kwargs:
 
 
 def _element_type(value: object) -> str:
-    """Return the language's name of an element type of NumPy or torch, or of its name."""
+    """Return the name in the language of an element type of NumPy or torch, given as a type or as text."""
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
     isa = NAMES.get(name.removeprefix("torch."), "")
     return f"pl.{BY_ISA[isa].name}" if isa in BY_ISA else ""
@@ -467,7 +467,8 @@ _ANYWHERE = (
 
 
 def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) -> Span | None:
-    """Return the source location of a parameter's argument; Python operators count as calls."""
+    """Return the source location of the argument for a parameter. The operands of a Python operator count as
+    arguments."""
     given: list[ast.expr] = [] if not isinstance(node, ast.Call) else node.args
     if isinstance(node, ast.BinOp):
         given = [node.left, node.right]
@@ -490,7 +491,7 @@ _PURE = (
 
 
 def _pure(target: object) -> bool:
-    """Return True if a call has no side effects, since a body is read and not executed."""
+    """Return True if a call has no side effects. Other calls are illegal, because a body is not executed."""
     if target is _said or any(target is p for p in _PURE) or getattr(target, "__name__", "") == "<lambda>":
         return True
     module = str(getattr(target, "__module__", ""))
@@ -503,8 +504,7 @@ def _pure(target: object) -> bool:
 
 
 def _of_numpy(target: object) -> bool:
-    """Check whether it is a function or a type of NumPy that maps numbers to a number: `np.sqrt`,
-    `np.float32`."""
+    """Return True for a NumPy function or type that maps numbers to a number: `np.sqrt`, `np.float32`."""
     kind = target if isinstance(target, type) else type(target)
     return kind.__module__ == "numpy" and (kind is target or kind.__name__ == "ufunc")
 

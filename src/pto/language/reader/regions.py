@@ -60,7 +60,7 @@ def _check_place(f: Frame, region: ControlRegion, task: ast.expr | None, place: 
              got=f"role={region.options['role']}", help="leave role= out")  # fmt: skip
     if region.kind == "scope" and region.options["mode"] is ScopeMode.AUTO and in_manual_scope(f):
         fail(PLACE, "cannot nest pl.scope() in pl.manual_scope()", place,
-             help="a manual scope orders tasks by deps=, including those of nested scopes")  # fmt: skip
+             help="leave out pl.scope(): in a manual scope only deps= orders tasks")  # fmt: skip
     if task is not None and region.kind not in _CORES:
         fail(SYNTAX, f"cannot name pl.{region.kind}: it is not a task", f.span(task),
              help="with pl.at(..) as task, or pl.spmd(n) as task")  # fmt: skip
