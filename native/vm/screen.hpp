@@ -1,9 +1,9 @@
 // Screens: sanitizers at the speed of the machine. A checked image (checked_image.py) calls these
-// functions beside the instructions of the program. They follow the order of the pipes and the state of every
-// byte, and end the launch at the first suspicion. The reference engine then repeats the launch, and makes the
-// findings. A screen may suspect a correct program, but must suspect every program that the sanitizers report.
+// functions beside the instructions of the program. They track the order of the pipes and the state of every
+// byte, and end the launch at the first suspicion. The reference engine then repeats the launch and makes the
+// findings. A screen may suspect a correct program, but must suspect each program that the sanitizers report.
 //
-// The bytes that an instruction accesses come from its executor in the reference engine (accesses.py), once for
+// The executor of the reference engine (accesses.py) gives the bytes that an instruction accesses, once for
 // each instruction and each shape of its operands. They are kept here, relative to the operands.
 #pragma once
 
@@ -21,12 +21,12 @@ extern "C" {
 
 /// Bytes that an instruction accesses, relative to one of its operands; `ACCESS` of accesses.py.
 struct pto_screen_access {
-  int64_t offset, rows, width, pitch;  // of bytes
-  uint64_t in_step;                    // for a write: the reads, one bit each, that it never overtakes
+  int64_t offset, rows, width, pitch;  // in bytes, except rows
+  uint64_t in_step;                    // for a write: one bit per read whose bytes it never overwrites early
   uint32_t operand;
-  uint8_t use;     // of pto::vm::Touching
-  uint8_t flags;   // of pto::vm::AccessFlag
-  uint8_t format;  // of a float that is written, pto::vm::Format; 0: no float
+  uint8_t use;     // a pto::vm::Touching
+  uint8_t flags;   // of pto::vm::AccessFlag, combined
+  uint8_t format;  // a pto::vm::Format: that of a float; 0: no float
   uint8_t reserved;
 };
 
@@ -50,7 +50,7 @@ enum class Format : uint8_t { none, f16, bf16, f32, f64, other };
   detail::fail(text);
 }
 
-/// Rows of bytes at even distances.
+/// Rows of bytes with a constant pitch.
 struct Bytes {
   uint64_t low = 0;
   uint64_t rows = 0, width = 0, pitch = 0;
@@ -61,7 +61,7 @@ struct Bytes {
   }
 };
 
-/// Return true if rows share a byte with a range.
+/// Return true if rows share a byte with a range, or with other rows.
 inline bool meets(const Bytes& of, uint64_t low, uint64_t high) {
   if (of.high() <= low || of.low >= high) return false;
   if (of.dense()) return true;
@@ -78,14 +78,14 @@ inline bool meets(const Bytes& a, const Bytes& b) {
     if (meets(many, at, at + few.width)) return true;
   return false;
 }
-/// Return true if rows are known to have all bytes of others.
+/// Return true if rows `a` surely contain all bytes of rows `b`.
 inline bool covers(const Bytes& a, const Bytes& b) {
   return a == b || (a.dense() && a.low <= b.low && b.high() <= a.high());
 }
 
-// --- the order of events ------------------------------------------------------------------------------------
+// --- the order of events -----------------------------------------------------------------------------------
 
-inline constexpr int kAgents = 10;  // pipes with a number in `PIPES` of machine.py, by their order
+inline constexpr int kAgents = 10;  // pipes of `PIPES` of machine.py that have a number, in that order
 inline constexpr int kScalar = 0;   // the scalar unit
 
 struct Token {
@@ -95,7 +95,7 @@ struct Token {
   }
 };
 
-/// Vector clocks of the pipes of a core, as engine/sanitize/clock.py.
+/// Vector clocks of the pipes of a core, as in engine/sanitize/clock.py.
 struct Clocks {
   Token know[kAgents], stalls;
   uint64_t count[kAgents] = {};
@@ -124,21 +124,21 @@ struct Clocks {
   }
 };
 
-/// An access that later ones are compared with.
+/// An access that later accesses are compared with.
 struct Touch {
   Bytes bytes;
-  uint64_t sequence;  // between blocks: the block, or kSeveral
+  uint64_t sequence;  // in comparisons of blocks: the block, or kSeveral
   uint32_t agent;
   uint8_t flags;
 };
 inline constexpr uint64_t kSeveral = ~uint64_t{0};
 
-/// Accesses by their first byte, in classes of similar length: those that meet some bytes begin shortly before
-/// the end of these.
+/// Accesses by their first byte, in classes of similar length. The length limits the search for overlaps: an
+/// access that overlaps some bytes begins at most its length before them.
 class Touches {
  public:
-  /// Call a function for accesses whose bounds overlap some bytes, until it returns true; it may ask to drop
-  /// one, by setting `drop`.
+  /// Call a function for each access whose bounds overlap some bytes. The function may set its argument
+  /// `drop` to remove the access.
   template <class Judge>
   void meeting(const Bytes& bytes, Judge judge) {
     const uint64_t low = bytes.low, high = bytes.high();
@@ -181,7 +181,7 @@ class Touches {
   uint64_t used_ = 0;  // classes with accesses, one bit each
 };
 
-// --- the state of bytes -------------------------------------------------------------------------------------
+// --- the state of bytes ------------------------------------------------------------------------------------
 
 /// A bit for every byte of a memory.
 class Bits {
@@ -212,14 +212,14 @@ class Bits {
   std::vector<uint64_t> words_;
 };
 
-/// A storage of engine/sanitize/overlap.py: the bytes that an operation placed a tile on.
+/// A storage of engine/sanitize/overlap.py: the bytes on which an operation placed a tile.
 struct Placing {
   uint64_t low, size;
-  uint64_t kind[2];  // of the tile, with its valid region
+  uint64_t kind[2];  // kind of the tile, valid region
   uint32_t op;
-  uint32_t united = 0;  // another name of the same storage; 0: none
-  uint64_t turn = 0;    // of its last write; 0: it was not written
-  bool rivals = false;  // others may share bytes with it by mistake
+  uint32_t united = 0;  // the storage that this one was united with; 0: none
+  uint64_t turn = 0;    // number of its last write; 0: not written
+  bool rivals = false;  // other storages may share bytes by mistake
   bool same(const Placing& other) const { return low == other.low && size == other.size; }
   bool twin(const Placing& other) const {
     return same(other) && kind[0] == other.kind[0] && kind[1] == other.kind[1];
@@ -229,7 +229,7 @@ struct Placing {
   }
 };
 
-/// The storage that wrote each part of a memory last.
+/// The number of the storage that last wrote each part of a memory; 0: none, kMixed: not one alone.
 struct Owners {
   static constexpr uint64_t kPart = 32;
   static constexpr uint16_t kMixed = 0xFFFF;
@@ -241,25 +241,25 @@ struct CoreScreen {
   Touches reads, writes;
   std::vector<Token> flags[kAgents][kAgents][8];
   struct Buffer {
-    uint32_t holder = kAgents;  // the pipe that holds it
+    uint32_t holder = kAgents;  // the pipe that holds the buffer; kAgents: none
     bool released = false;
     Token token;
   } buffers[32];
   Bits defined[detail::kSpaces];
-  std::vector<Placing> placings{1};  // by number, from 1 on
+  std::vector<Placing> placings{1};  // by number, from 1
   Owners owners[detail::kSpaces];
   uint64_t turn = 0;
-  std::vector<std::pair<Bytes, Format>> stores;  // of the instruction that runs, to global memory
+  std::vector<std::pair<Bytes, Format>> stores;  // to global memory, by the current instruction
 };
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
-/// A shape of the operands of an instruction, and its accesses.
+/// A shape of the operands of an instruction, and the accesses for this shape.
 struct Learned {
   std::vector<uint64_t> key;
   const pto_screen_pattern* pattern;
 };
-/// With more shapes of one instruction, the reference engine is as fast.
+/// The most shapes of one instruction. With more, the reference engine is as fast.
 inline constexpr size_t kMostShapes = 1024;
 
 struct Site {
@@ -272,7 +272,7 @@ struct Screen {
   uint32_t ordered = 0;  // pipes that keep their order, one bit each
   uint64_t align = 1;
   uint32_t checks = 0;
-  Touches block_reads, block_writes;  // of all blocks, in global memory
+  Touches block_reads, block_writes;  // accesses of all blocks to global memory
   std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
   CoreScreen& here() { return *cores[&detail::core()]; }
   bool checks_for(Check check) const { return (checks & check) != 0; }
@@ -280,7 +280,7 @@ struct Screen {
 
 inline thread_local Screen* screen = nullptr;
 
-/// Compare an access with the earlier ones of its core, and remember it: RaceChecker of race.py.
+/// Compare an access with earlier ones of its core, and record the access: RaceChecker of race.py.
 inline void follow(CoreScreen& me, const Bytes& bytes, bool write, uint32_t pipe, uint64_t sequence,
                    uint8_t flags) {
   constexpr uint64_t kChained = 4096;
@@ -313,7 +313,7 @@ inline void follow(CoreScreen& me, const Bytes& bytes, bool write, uint32_t pipe
   }
 }
 
-/// Compare an access to global memory with those of other blocks.
+/// Compare an access to global memory with accesses of other blocks, and record the access.
 inline void follow_blocks(Screen& all, const Bytes& bytes, bool write, uint64_t block, uint8_t flags) {
   const auto judge = [&](const Touch& old, bool&) {
     if (old.sequence == block || (old.flags & flags & kAtomic) != 0 || !meets(bytes, old.bytes)) return;
@@ -330,13 +330,13 @@ inline void follow_blocks(Screen& all, const Bytes& bytes, bool write, uint64_t 
   }
 }
 
-/// The number of a storage after all names of it became one.
+/// Return the number of the storage that stands for all names united with this one.
 inline uint32_t united(const CoreScreen& me, uint32_t number) {
   while (me.placings[number].united != 0) number = me.placings[number].united;
   return number;
 }
 
-/// Call a function for parts of rows in a memory, with whether the rows have all of a part.
+/// Call a function for each part of a memory that a row shares, with true if the row contains the whole part.
 template <class Work>
 inline void each_part(const Bytes& bytes, uint64_t base, Work work) {
   for (uint64_t row = 0; row < bytes.rows; ++row) {
@@ -346,8 +346,8 @@ inline void each_part(const Bytes& bytes, uint64_t base, Work work) {
   }
 }
 
-/// The storage to which a read belongs: if it was never written under its own name, that of the twin that was
-/// written last.
+/// Return the storage to which a read belongs. A storage that was never written under its own name is united
+/// with the twin that was written last.
 inline uint32_t read_storage(CoreScreen& me, uint32_t number) {
   number = united(me, number);
   Placing& own = me.placings[number];
@@ -392,15 +392,15 @@ inline void write_owned(CoreScreen& me, int space, uint64_t base, const Bytes& b
   });
 }
 
-/// An access at its place in memory.
+/// An access with its address in memory.
 struct Placed {
   Bytes bytes;
   const pto_screen_access* of;
-  int space;         // on chip, or -1
-  uint32_t storage;  // the number of a Placing; 0: not known
+  int space;         // on-chip memory, or -1
+  uint32_t storage;  // the number of a Placing; 0: unknown
 };
 
-/// Follow the names of tiles through an instruction: Overlap of overlap.py.
+/// Check and update the storages that an instruction accesses: Overlap of overlap.py.
 inline void follow_names(CoreScreen& me, const std::vector<Placed>& accesses, const detail::Core& core) {
   const auto base = [&](int space) { return reinterpret_cast<uint64_t>(core.space[space]); };
   for (const Placed& access : accesses)
@@ -433,7 +433,7 @@ inline void follow_names(CoreScreen& me, const std::vector<Placed>& accesses, co
   }
 }
 
-/// Follow the bytes that are undefined: those that an instruction reads must be defined.
+/// Check that an instruction reads defined bytes only, and update which bytes are defined.
 inline void follow_data(CoreScreen& me, const std::vector<Placed>& accesses, const detail::Core& core) {
   const auto rows = [&](const Placed& access, auto work) {
     Bits& bits = me.defined[access.space];
@@ -460,7 +460,7 @@ inline void follow_data(CoreScreen& me, const std::vector<Placed>& accesses, con
   }
 }
 
-/// Let the host find the accesses of an instruction.
+/// Get the accesses of an instruction from the host.
 inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::Core& core) {
   pto_generic call;
   describe(call, frame, at, core);
@@ -468,7 +468,7 @@ inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::
   return reinterpret_cast<const pto_screen_pattern*>(call.touched[0]);
 }
 
-/// The kinds of operands of `vm.event!`; numbers have their bytes.
+/// The kinds of operands of `vm.event!`. The kind of a number is its size in bytes.
 enum OperandKind : uint32_t {
   kTileOperand = 0,
   kViewOperand = 16,
@@ -476,14 +476,15 @@ enum OperandKind : uint32_t {
   kIgnoredOperand = 18
 };
 
-/// An instruction: site, pipe, whether it uses all pipes, operands (slot, kind, slot of the storage)
+/// Check an instruction: site, pipe, 1 if on all pipes, operand count, operands (slot, kind, storage slot)
 inline void begin_event(char* frame, const uint32_t* s) {
   Screen& all = *screen;
   detail::Core& core = detail::core();
   CoreScreen& me = all.here();
   const uint32_t pipe = s[1], count = s[3];
-  constexpr size_t kMost = 128;
-  uint64_t key[kMost], data[16];
+  constexpr size_t kMost = 128, kOperands = 16;
+  if (count > kOperands) suspect("operands");
+  uint64_t key[kMost], data[kOperands];
   size_t words = 0;
   for (uint32_t n = 0; n < count; ++n) {
     const char* at = frame + s[4 + 3 * n];
@@ -583,7 +584,7 @@ inline bool all_finite(const Bytes& bytes, Word exponent) {
   return true;
 }
 
-/// The instruction is done: what it stored to global memory is finite.
+/// Check after an instruction that the floats it stored to global memory are finite.
 inline void end_event(char*, const uint32_t*) {
   if (!screen->checks_for(kNan)) return;
   for (const auto& [bytes, format] : screen->here().stores) {
@@ -596,11 +597,11 @@ inline void end_event(char*, const uint32_t*) {
   }
 }
 
-// --- synchronization ----------------------------------------------------------------------------------------
+// --- synchronization ---------------------------------------------------------------------------------------
 
 enum Order : uint32_t { kSet, kWait, kBarrier, kBarrierAll, kGet, kRelease };
 
-/// what, pipe, other pipe, number (a slot), its width
+/// Check a synchronization: an Order, pipe, other pipe, number (a slot), its width
 inline void order(char* frame, const uint32_t* s) {
   CoreScreen& me = screen->here();
   Clocks& clocks = me.clocks;
@@ -617,7 +618,7 @@ inline void order(char* frame, const uint32_t* s) {
       flags.push_back(clocks.release(pipe));
       return;
     }
-    case kWait: {  // for a flag of `pipe`
+    case kWait: {  // by s[2], for a flag that `pipe` sets
       if (number < 0 || number > 7) suspect("event id");
       auto& flags = me.flags[pipe][s[2]][number];
       if (flags.empty()) suspect("a wait before its flag is set");
@@ -645,9 +646,9 @@ inline void order(char* frame, const uint32_t* s) {
   }
 }
 
-// --- places -------------------------------------------------------------------------------------------------
+// --- tiles and windows -------------------------------------------------------------------------------------
 
-/// A tile has got its address: slot, operation, bytes, kind, space, slot of its storage
+/// Record that a tile got its address: slot, operation, bytes, kind, space, slot of its storage
 inline void placed(char* frame, const uint32_t* s) {
   CoreScreen& me = screen->here();
   const detail::Core& core = detail::core();
@@ -674,7 +675,7 @@ inline void placed(char* frame, const uint32_t* s) {
   at<uint64_t>(frame, s[5]) = number;
 }
 
-/// A window from some element on is in its source: offset (a slot), width, size, size of the source
+/// Check that a window lies in its source: offset (a slot), its width, size, size of the source
 inline void inside(char* frame, const uint32_t* s) {
   if (!screen->checks_for(kOob)) return;
   int64_t offset = 0;
@@ -683,7 +684,7 @@ inline void inside(char* frame, const uint32_t* s) {
   if (offset < 0 || offset + static_cast<int64_t>(s[2]) > static_cast<int64_t>(s[3])) suspect("a window");
 }
 
-/// A part of a view is in it: view, rank, offsets, sizes
+/// Check that a part lies in its view: view, rank, offsets, sizes
 inline void inside_view(char* frame, const uint32_t* s) {
   if (!screen->checks_for(kOob)) return;
   const auto& source = at<ViewFields>(frame, s[0]);
@@ -711,7 +712,7 @@ inline void end_core(char*, const uint32_t*) {
   }
 }
 
-// No file can name these calls.
+// Images in files cannot contain these calls.
 // clang-format off
 #define PTO_VM_SCREEN                                                                                        \
   {"vm.event!", begin_event}, {"vm.after!", end_event}, {"vm.order!", order}, {"vm.placed!", placed},        \
@@ -720,7 +721,7 @@ inline void end_core(char*, const uint32_t*) {
 
 }  // namespace pto::vm
 
-/// State for checked launches of a program with so many instructions. Freed by `pto_screen_free`.
+/// Make the state for checked launches of a program with `sites` instructions. `pto_screen_free` frees it.
 PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align) {
   auto* made = new pto::vm::Screen;
   made->sites.resize(sites);
@@ -730,7 +731,7 @@ PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align
 }
 PTO_EXPORT void pto_screen_free(void* screen) { delete static_cast<pto::vm::Screen*>(screen); }
 
-/// Before and after a checked launch on one thread, this one.
+/// Call before and after a checked launch, which runs on the calling thread only.
 PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks) {
   pto::vm::screen = static_cast<pto::vm::Screen*>(screen);
   pto::vm::screen->checks = checks;

@@ -93,5 +93,5 @@ def test_profiles_that_users_name() -> None:
     assert common.profile_list() == "cpu, a2a3 (a2, a3), a5, kirin9030, kirinx90"
     assert PLATFORMS == {"a2a3sim": "a2a3", "a5sim": "a5", "a2a3": "a2a3", "a5": "a5"}
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"the\s+profiles ((?:`\w+`(?:, | and )?)+)", readme)
+    found = re.search(r"the\s+profiles ((?:`\w+`(?:,\s+|\s+and\s+)?)+)", readme)
     assert found is not None and re.findall(r"\w+(?=`)", found[1]) == list(PROFILES)

@@ -259,3 +259,29 @@ def test_addresses_of_other_memory(engine: str) -> None:
         (found,) = k.run(np.zeros(256, np.float32), far, which).diagnostics
         assert found.code in ("PTO-E2101", "SA-0353"), found
     assert (y == 1).all()
+
+
+PLANES = """\
+module attributes {pto.target_arch = "a5"} {
+  func.func @planes(%n: index) attributes {pto.entry} {
+    %at = arith.constant 261888 : i64
+    %one = arith.constant 1 : i8
+    %p = pto.castptr %at : i64 -> !pto.ptr<i8, ub>
+    pto.vecscope {
+      %all = pto.pset_b8 "PAT_ALL" : !pto.mask<b8>
+      %words = pto.pset_b32 "PAT_ALL" : !pto.mask<b32>
+      %v = pto.vdup %one, %all : i8, !pto.mask<b8> -> !pto.vreg<256xi8>
+      pto.vsts %v, %p[%n], %words {dist = "MRG4CHN_B8"} : !pto.vreg<256xi8>, !pto.ptr<i8, ub>, !pto.mask<b32>
+    }
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "native"])
+def test_a_store_of_planes_beyond_its_buffer(engine: str) -> None:
+    k = pto.kernel(pto.parse(PLANES), engine=engine)
+    assert k.run(0).ok
+    (found,) = k.run(32).diagnostics
+    assert found.code == "PTO-E2101", found

@@ -12,7 +12,9 @@ Tensor part(const Tensor& x, uint64_t at, uint64_t count) {
 }
 
 TaskOutputTensors task(int kernel, const Tensor& t, PTO2TaskId dep = PTO2TaskId::invalid()) {
-  CoreTaskArgsWithDeps<> args;
+  CoreTaskArgsWithDeps<2> args;
+  args.add_dep(dep, dep);
+  args.clear();  // makes room for two again
   args.add_inout(t);
   args.add_dep(dep, dep);
   return rt_submit_aiv_task(kernel, args);

@@ -1,14 +1,14 @@
-// Aligned loads and stores of registers in every distribution, gathers and scatters.
+// Aligned loads and stores of registers with every distribution, gathers and scatters.
 //
-// A distribution is a grid of items: rows and columns of memory, in steps of items of the width that its word
-// names, become the lanes of a register. What a load leaves of the register is 0.
+// A distribution is a grid of items: rows and columns of items in memory become the lanes of a register.
+// Steps count items, and the distribution gives the width of an item. A load clears lanes without an item.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
 
 namespace pto::detail::micro {
 
-/// A load widens every item to `slot` bytes, a store takes items out of lanes of `slot` bytes.
+/// A load widens every item to `slot` bytes; a store takes items from lanes of `slot` bytes.
 struct Grid {
   int width, rows, cols, row_step, col_step, slot, align;
   constexpr int last() const { return (rows - 1) * row_step + (cols - 1) * col_step; }
@@ -35,7 +35,7 @@ constexpr Grid load_grid(::Dist dist, int size) {
     default: return {size, 1, 256 / size, 0, 1, size, 32};
   }
 }
-/// The items of one of two registers: every other one, or every other block.
+/// Return the grid of one of two registers: every other item, or every other block.
 constexpr Grid pair_grid(::Dist dist, int size) {
   switch (static_cast<int>(dist)) {
     case 11: return {1, 1, 256, 0, 2, 1, 32};
@@ -101,15 +101,17 @@ inline void load_pair(V& low, V& high, const volatile void* base, int64_t offset
   take_items<PairGrid<D, V>>(high, from + (g.rows > 1 ? 32 : g.width));
 }
 
-/// MRG<n>CHN_B<w>: each block holds n planes of w-bit items; memory has the first items of all planes, then
-/// the second ones.
+/// Store MRG<n>CHN_B<w>: each block holds n planes of w-bit items; memory gets the first items of all planes,
+/// then the second ones.
 template <int Planes, int Width>
 inline void merge_planes(const void* value, const volatile void* dest, int64_t offset,
                          const vector_bool& mask) {
-  char* to = bytes_at("vsts", dest, offset, 1, 32);
-  constexpr int each = 32 / Width / Planes;
-  for (int group = 0; group < kRegisterBytes / Planes / Width; ++group) {
-    if (!is_on<Planes * Width>(mask, group)) continue;
+  constexpr int size = Planes * Width, each = 32 / size;
+  int last = kRegisterBytes / size;
+  while (last > 0 && !is_on<size>(mask, last - 1)) --last;
+  char* to = bytes_at("vsts", dest, offset, last > 0 ? last * size : 1, 32);
+  for (int group = 0; group < last; ++group) {
+    if (!is_on<size>(mask, group)) continue;
     for (int plane = 0; plane < Planes; ++plane)
       std::memcpy(to + (group * Planes + plane) * Width,
                   static_cast<const char*>(value) + group / each * 32 + (plane * each + group % each) * Width,
@@ -151,7 +153,8 @@ inline constexpr int kPairWidth = static_cast<int>(D) == 8   ? 1
                                   : static_cast<int>(D) == 9 ? 2
                                                              : 4;
 
-/// Eight blocks at a stride; `ctl` has that of blocks above that of repeats, in blocks.
+/// The strides of eight blocks. The high half of `ctl` is the stride between blocks, the low half the stride
+/// between repeats, both in blocks.
 struct BlockSteps {
   int64_t step, repeat;
   explicit BlockSteps(int32_t ctl)
@@ -172,7 +175,7 @@ inline void move_blocks(const char* name, void* value, const volatile void* base
   }
 }
 
-/// Lanes from elements at offsets without a sign.
+/// Gather elements at unsigned offsets into lanes.
 template <class T, class V, class Offsets>
 inline void gather(V& r, const volatile void* base, const Offsets& offsets, const vector_bool& mask) {
   using R = typename V::Element;
@@ -199,7 +202,7 @@ inline void scatter(const V& value, const volatile void* base, const Offsets& of
                     const vector_bool& mask) {
   using T = typename V::Element;
   constexpr int size = sizeof(typename Offsets::Element), every = V::kLanes / Offsets::kLanes;
-  for (int i = Offsets::kLanes - 1; i >= 0; --i)  // of equal offsets the lowest lane wins
+  for (int i = Offsets::kLanes - 1; i >= 0; --i)  // for equal offsets, the lowest lane wins
     if (is_on<size>(mask, i))
       std::memcpy(
           bytes_at("vscatter", base, int64_t{offsets.lane[i]} * int64_t{sizeof(T)}, sizeof(T), sizeof(T)),
@@ -324,7 +327,7 @@ PTO_B32_FLOATS(PTO_GATHER_B32_)
 #undef PTO_GATHER_B16_
 #undef PTO_GATHER_B32_
 
-/// Elements in 32-bit slots: narrower ones lie in the low half.
+/// Gather into 32-bit slots: narrower elements are in the low half.
 #define PTO_GATHER_BC_(V, T)                                                                       \
   template <int = 0>                                                                               \
   PTO_INST void vgather2_bc(V& r, __ubuf__ T* base, const vector_u32& offsets, vector_bool mask) { \

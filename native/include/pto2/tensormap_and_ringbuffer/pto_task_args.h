@@ -1,5 +1,5 @@
-// Tasks with all options: explicit dependencies, parameters that are not tracked, several
-// kernels at once, blocks, predicates. The calls need no runtime argument: the loader sets it.
+// Tasks with all options: explicit dependencies, untracked parameters, several kernels at once, blocks,
+// predicates. The calls need no runtime argument: the runtime binds itself to the shared object.
 //
 //   CoreTaskArgsWithDeps<> args;
 //   args.add_input(a, b);
@@ -8,8 +8,8 @@
 //   TaskOutputTensors made = rt_submit_aiv_task(ADD, args);
 //   use(made.get_ref(0), made.task_id());
 //
-// Arguments are tensors of the form that the source is written in (PTO2ArgTensor): handles, or the plain values of
-// pto2/chip, which become handles when a task is submitted.
+// Arguments are tensors in the form of the source (PTO2ArgTensor): handles, or the plain values of pto2/chip,
+// which become handles at the submission of a task.
 #pragma once
 
 #include <stdint.h>
@@ -39,10 +39,10 @@ inline bool is_untracked(const Tensor&) { return false; }
 inline constexpr int32_t INVALID_KERNEL_ID = -1;
 inline constexpr uint32_t PTO2_MAX_TASK_ARGS = 64;  // tensors and scalars of one task
 
-/// True if tensors order the tasks of a scope; false if only given dependencies do.
+/// The order of the tasks of a scope: by their tensors (AUTO), or only by explicit dependencies (MANUAL).
 enum class PTO2ScopeMode : uint8_t { AUTO = 0, MANUAL = 1 };
 
-/// Kernels of one task, for the cores of one cluster; at least one of them.
+/// Kernels of one task, for the cores of one cluster; at least one kernel is valid.
 struct MixedKernels {
   int32_t aic_kernel_id = INVALID_KERNEL_ID;
   int32_t aiv0_kernel_id = INVALID_KERNEL_ID;
@@ -53,12 +53,12 @@ enum class PredicateOp : uint8_t { NONE = 0, EQ, NE, GT, LT, GE, LE };
 
 template <class Of>
 struct PTO2PredicateOperand {
-  const Of* tensor = nullptr;  // of integers
+  const Of* tensor = nullptr;  // an integer tensor
   uint32_t ndims = 0;
   uint32_t indices[RUNTIME_MAX_TENSOR_DIMS] = {};
 };
 
-/// Tested when all producers are done: if it does not hold, the task is over without having run.
+/// A condition that is tested after all producers: if it is false, the task ends without running.
 template <class Of>
 struct PTO2Predicate {
   PTO2PredicateOperand<Of> operand;
@@ -69,12 +69,12 @@ struct PTO2Predicate {
 using CorePredicateOperand = PTO2PredicateOperand<PTO2ArgTensor>;
 using CoreTaskPredicate = PTO2Predicate<PTO2ArgTensor>;
 
-/// The number of blocks of a task, and whether all of them have a core at one time.
+/// The number of blocks of a task, and whether all blocks need their cores at the same time.
 class PTO2LaunchSpec {
  public:
   int16_t block_num() const { return block_num_; }
   void set_block_num(int16_t n) { block_num_ = n; }
-#ifdef PTO2_CORE_NUM  // the name of the same on A5; sources ask which of them there is
+#ifdef PTO2_CORE_NUM  // the name of A5 for the same; sources test which of the names exists
   int16_t core_num() const { return block_num_; }
   void set_core_num(int16_t n) { block_num_ = n; }
 #endif
@@ -86,7 +86,7 @@ class PTO2LaunchSpec {
   bool require_sync_start_ = false;
 };
 
-/// A tensor that is yet to be made: a task with it as an output gets memory for it.
+/// A tensor to allocate: a task with this output gets memory for it.
 class TensorCreateInfo {
  public:
   template <class Extent>
@@ -99,7 +99,7 @@ class TensorCreateInfo {
     for (uint32_t d = 0; d < ndims; d++) shapes_[d] = static_cast<uint64_t>(shapes[d]);
   }
 
-  /// The initial value of every element: the bits of one.
+  /// Set the initial value of every element.
   template <class Value>
   void set_initial_value(Value value) {
     static_assert(sizeof(Value) <= 8 && std::is_trivially_copyable<Value>::value, "an element");
@@ -124,17 +124,17 @@ class TensorCreateInfo {
   uint64_t initial_ = 0;
 
  public:
-  const char* file;  // where it was written
+  const char* file;  // source location of the constructor call
   int line;
 };
 
-/// The arguments as passed to the runtime: see CoreTaskArgs.
+/// The arguments in the form for the runtime: see CoreTaskArgs.
 struct PTO2Submission {
   const int32_t* kernels;  // for AIC, AIV0, AIV1; null: the task has no kernel
   PTOParam* params;
-  const uint64_t* initial;  // by parameter: what its elements are at first
+  const uint64_t* initial;  // by parameter: the initial value of its elements
   int32_t count;
-  uint64_t no_dep, has_initial;  // parameters, as bits
+  uint64_t no_dep, has_initial;  // one bit per parameter
   const uint64_t* deps;
   uint32_t dep_count;
   int32_t block_num;
@@ -145,14 +145,14 @@ struct PTO2Submission {
 /// The direction of a tensor of a task.
 enum class TensorArgType : int32_t { INPUT = 0, OUTPUT = 1, INOUT = 2, OUTPUT_EXISTING = 3, NO_DEP = 4 };
 
-/// The purpose of an explicit edge. Here every task that is waited for keeps its memory as long as it is
-/// needed.
+/// The purpose of an explicit edge. It has no effect here: the memory of every producer is kept as long as it
+/// is needed.
 enum DepFlags : uint8_t { DEP_NONE = 0, DEP_WAIT = 1, DEP_RETAIN = 2 };
 constexpr DepFlags operator|(DepFlags a, DepFlags b) {
   return static_cast<DepFlags>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
 }
 
-/// A tensor among arguments.
+/// A reference to a tensor argument.
 class TensorRef {
  public:
   explicit TensorRef(const PTO2ArgTensor& tensor) : tensor_(&tensor) {}
@@ -162,8 +162,8 @@ class TensorRef {
   const PTO2ArgTensor* tensor_;
 };
 
-/// The parameters of a task, tensors before scalars, in the order in which they are added. Tensors are shared,
-/// not moved: the same arguments can be used for another task.
+/// The parameters of a task: tensors before scalars, in the order in which they are added. Tensors are
+/// shared, not moved: the same arguments can be used for another task.
 class CoreTaskArgs {
  public:
   PTO2LaunchSpec launch_spec;
@@ -176,17 +176,17 @@ class CoreTaskArgs {
   void add_inout(const Tensors&... tensors) {
     (add(PTOParamType::INOUT, tensors, false), ...);
   }
-  /// Tensors that are written as a whole: existing ones, or TensorCreateInfo.
+  /// Add tensors that are written as a whole: existing tensors, or TensorCreateInfo.
   template <class... Outputs>
   void add_output(const Outputs&... outputs) {
     (add_one_output(outputs), ...);
   }
-  /// The task may read and write it, without edges to other tasks.
+  /// Add tensors that the task may read and write without edges to other tasks.
   template <class... Tensors>
   void add_no_dep(const Tensors&... tensors) {
     (add(PTOParamType::INOUT, tensors, true), ...);
   }
-  /// Numbers, each as the low bits of its slot.
+  /// Add numbers, each in the low bits of its slot.
   template <class... Values>
   void add_scalar(Values... values) {
     (add_one_scalar(values), ...);
@@ -204,14 +204,14 @@ class CoreTaskArgs {
     for (int i = 0; i < count; i++) add_one_scalar(other.scalars_[first + i]);
   }
 
-  /// At most once, unless with a count of 0, which takes them back. The array is read at the submission.
+  /// Set the dependencies, at most once; a count of 0 removes them. The array is read at the submission.
   void set_dependencies(const PTO2TaskId* deps, uint32_t count) {
     if (count > 0 && deps == nullptr) set_error("set_dependencies: no dependencies at a null pointer");
     if (count > 0 && dep_count_ > 0) set_error("set_dependencies: they have been set before");
     deps_ = count > 0 ? deps : nullptr;
     dep_count_ = count;
   }
-  /// Kinds define how long memory is kept (DepFlags).
+  /// Set the dependencies; the kinds have no effect here (DepFlags).
   void set_dependencies_with_kinds(const PTO2TaskId* deps, const DepFlags* kinds, uint32_t count) {
     if (count > 0 && kinds == nullptr) set_error("set_dependencies_with_kinds: no kinds at a null pointer");
     set_dependencies(deps, count);
@@ -301,12 +301,12 @@ class CoreTaskArgs {
   }
 
   PTO2ArgTensor tensors_[PTO2_MAX_TASK_ARGS];
-  Tensor infos_[PTO2_MAX_TASK_ARGS];  // of those that are made
+  Tensor infos_[PTO2_MAX_TASK_ARGS];  // of outputs to allocate
   uint64_t initial_[PTO2_MAX_TASK_ARGS] = {};
   PTOParamType types_[PTO2_MAX_TASK_ARGS] = {};
   uint64_t scalars_[PTO2_MAX_TASK_ARGS] = {};
   uint32_t tensor_count_ = 0, scalar_count_ = 0;
-  uint64_t no_dep_ = 0, made_ = 0, has_initial_ = 0;  // tensors, as bits; made: a copy for each task
+  uint64_t no_dep_ = 0, made_ = 0, has_initial_ = 0;  // one bit per tensor; made_: allocated for each task
   const PTO2TaskId* deps_ = nullptr;
   uint32_t dep_count_ = 0;
   CoreTaskPredicate predicate_;
@@ -314,15 +314,15 @@ class CoreTaskArgs {
   int32_t timing_slot_ = -1;
 };
 
-/// The same, with room for dependencies that are added one by one.
+/// Task arguments with storage for dependencies that are added one by one.
 template <uint32_t Most = 16>
 class CoreTaskArgsWithDeps : public CoreTaskArgs {
  public:
   CoreTaskArgsWithDeps() = default;
-  CoreTaskArgsWithDeps(const CoreTaskArgsWithDeps&) = delete;  // the dependencies are in here
+  CoreTaskArgsWithDeps(const CoreTaskArgsWithDeps&) = delete;  // deps_ points into this object
   CoreTaskArgsWithDeps& operator=(const CoreTaskArgsWithDeps&) = delete;
 
-  /// The task waits for them; invalid ids are ignored.
+  /// Add dependencies: the task waits for these tasks. Invalid ids are ignored.
   template <class... Ids>
   void add_dep(Ids... ids) {
     (add_one_dep(ids), ...);
@@ -333,6 +333,10 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
   }
   void reset() {
     CoreTaskArgs::reset();
+    kept_count_ = 0;
+  }
+  void clear() {
+    CoreTaskArgs::clear();
     kept_count_ = 0;
   }
 
@@ -348,7 +352,7 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
   uint32_t kept_count_ = 0;
 };
 
-/// The result of a submission: the task, and the tensors that were made for it.
+/// The result of a submission: the task, and the tensors that were allocated for it.
 class TaskOutputTensors {
  public:
   bool empty() const { return count_ == 0; }
