@@ -1,4 +1,4 @@
-// Durations of kernels in virtual time, as given by Python.
+// Durations of kernels in virtual time, which Python provides.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,7 +15,7 @@ namespace pto2 {
 
 namespace nb = nanobind;
 
-/// Durations by the number of a kernel, or by a function of the task.
+/// Durations of kernels: fixed by kernel, or returned by a function of the task.
 class Durations {
  public:
   Durations() = default;
@@ -27,7 +27,7 @@ class Durations {
     if (func_id >= static_cast<int>(fixed_.size())) fixed_.resize(static_cast<size_t>(func_id) + 1, kAsk);
     fixed_[static_cast<size_t>(func_id)] = nanoseconds;
   }
-  /// The duration follows from the work of the kernel: the function is called after every execution.
+  /// Take the duration from the work of the kernel: the function is called after every execution.
   void set_by_doing(int func_id) { set(func_id, kByDoing); }
   bool by_doing(int func_id) const {
     return static_cast<size_t>(func_id) < fixed_.size() && fixed_[static_cast<size_t>(func_id)] == kByDoing;
@@ -41,9 +41,9 @@ class Durations {
     call_ = nullptr;
   }
 
-  /// -1 if the function threw; the exception is in `thrown`. The function is called once for each combination
-  /// of a kernel, the shapes of its tensors and its numbers. For graphs, which have no tensors, and for
-  /// durations that follow from the execution, it is called for every task.
+  /// Return the duration, or -1 if there is no function or it threw; the exception is in `thrown`. The
+  /// function is called once for each combination of kernel, block, types and shapes of tensors, and numbers,
+  /// but for every task that has arguments and no tensor (as in graphs), or whose kernel is set by doing.
   int64_t of(const DispatchPayload& payload, nb::object& thrown) {
     const auto kernel = static_cast<size_t>(payload.kernel_id);
     if (kernel < fixed_.size() && fixed_[kernel] >= 0) return fixed_[kernel];

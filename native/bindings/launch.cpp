@@ -1,6 +1,6 @@
 // pto._native.Launcher: a launch of a compiled kernel whose arguments need no conversion.
 //
-// src/pto/engine/compiled/quick.py defines such arguments; for others, this returns without a launch.
+// src/pto/engine/compiled/quick.py defines such arguments; for others, a call returns None without a launch.
 #include <nanobind/nanobind.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMost = 32;  // arguments
 
-/// Objects of the caller, held until the launch is over.
+/// Buffers of the caller, held until the launch is over.
 struct Held {
   Py_buffer views[kMost];
   std::size_t count = 0;
@@ -29,8 +29,8 @@ struct Held {
 
 class Launcher {
  public:
-  /// `takes` has an entry per argument: the dtype of an array and its name, the least and the largest whole number,
-  /// or the bytes of a float.
+  /// `takes` has an entry per argument: (dtype, name) of an array, (least, largest) of an integer, or
+  /// (bytes, 0, 0) of a float.
   Launcher(std::uintptr_t function, nb::handle array, nb::list takes, int subblocks, std::uintptr_t program,
            std::uintptr_t print)
       : function_(reinterpret_cast<int (*)(pto_launch*)>(function)),

@@ -1,7 +1,7 @@
-// pto._native: the compiled loops of pto.engine: element conversion, and computations of the
-// reference engine that have a fixed order.
+// pto._native: the compiled loops of pto.engine (element conversion, and computations of the reference
+// engine that have a fixed order), and launches (launch.cpp).
 //
-// Every argument is checked here and a bad one raises ValueError; the loops run without the GIL.
+// These functions check their arguments; a bad one raises ValueError. The loops run without the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -56,7 +56,7 @@ void check_codes(const Input& codes, DType t) {
   }
 }
 
-// A new array that owns its memory.
+// Return a new array that owns its memory.
 template <class T>
 nb::object new_array(std::unique_ptr<char[]> data, std::initializer_list<std::size_t> shape) {
   char* p = data.release();
@@ -200,7 +200,7 @@ nb::object sort_blocks(const Matrix<std::uint32_t>& rank, const Matrix<std::uint
 // ---------------------------------------------------------------------------------------------------------
 // Functions
 
-// A function of numbers. Of floats it is what tiles compute: exp, log and pow have loops of their own.
+// A function of numbers. For floats it computes the same as tiles. exp, log and pow also have loops.
 struct Function {
   std::string_view name;
   float (*single)(float, float);

@@ -26,12 +26,12 @@ namespace pto2 {
 
 namespace nb = nanobind;
 
-/// The last line of a traceback; the rest is in the exception, which is raised with it.
+/// Return the last line of a traceback. The rest is in the exception, which is raised too.
 inline std::string brief(const nb::python_error& error) {
   return std::string(nb::str(error.type().attr("__name__")).c_str()) + ": " + nb::str(error.value()).c_str();
 }
 
-/// The kernels of a run and the libraries they come from.
+/// The kernels of a run and the libraries that contain them.
 class PyKernels {
  public:
   PyKernels() = default;
@@ -53,7 +53,7 @@ class PyKernels {
     libraries_.push_back(std::move(library));
   }
 
-  /// A program on the virtual machine: `function` executes `task` (native/vm/vm.hpp), which belongs to `owner`.
+  /// Add a program of the virtual machine: `function` executes `task` (native/vm/vm.hpp), which `owner` owns.
   void add_program(int func_id, const std::string& name, int core_type, uint64_t function, uint64_t task,
                    uint64_t abi, const std::vector<std::pair<int, int>>& places, bool meets,
                    nb::object owner) {
@@ -71,7 +71,7 @@ class PyKernels {
     owners_.push_back(std::move(owner));
   }
 
-  /// Add a Python function. Its arguments: the task id, the slots of the task as integers, and two bit masks:
+  /// Add a Python function. It gets the task id, the slots of the task as integers, and two bit masks:
   /// slots that are tensors, and slots that are only read.
   void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
     Kernel kernel;
@@ -117,32 +117,32 @@ class PyKernels {
   std::vector<nb::object> owners_;
 };
 
-/// A group of runs that wait for one another; kept as long as one of them.
+/// A group of runs that wait for one another; it lives as long as one of the runs.
 struct PyRunGroup {
   std::shared_ptr<RunGroup> group = std::make_shared<RunGroup>();
 };
 
-/// One run. The GIL is released while this thread does other things than call a Python orchestration.
+/// One run. This thread holds the GIL only while it calls a Python orchestration.
 class PyRun {
  public:
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
   /// Set the duration of a kernel in virtual time, in nanoseconds, or the function that returns the durations
-  /// of the other kernels. The function gets the kernel, the kind of its core, its slots, two bit masks (slots
-  /// that are tensors, and slots that are only read), its block, the number of blocks, true for a block, and
-  /// the task. `set_by_doing`: it is called after the kernel was executed.
+  /// of the other kernels. The function gets the kernel, the kind of its core, its slots, bit masks (slots
+  /// that are tensors, and slots that are only read), its block, the block count, true for a block task,
+  /// and the task. After `set_by_doing`, the function is called after each execution of the kernel.
   void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
   void set_by_doing(int func_id) { durations_.set_by_doing(func_id); }
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
-  /// Keep accesses to this memory in the order of all cores (Machine::keep_order).
+  /// Record accesses to this memory in one order over all cores (Machine::keep_order).
   void keep_order(uint64_t first, uint64_t last) { exec().machine().keep_order(first, last); }
 
-  /// Return (code, text, exception, kernel, mark, task, site, others); code 0 without a failure. The exception
-  /// is moved out, because its traceback refers to this run. Unknown parts are empty. `others` are kernel,
-  /// mark and task of the other cores of a deadlock.
+  /// Return (code, text, exception, kernel, mark, task, site, others); without a failure the code is 0. The
+  /// exception is moved out, because its traceback refers to this run. Unknown parts are empty. `others` are
+  /// kernel, mark and task of the other cores of a deadlock.
   nb::tuple failure() {
     Failure& failure = exec().failure();
     nb::object thrown = kernels_.thrown.is_valid() ? std::move(kernels_.thrown) : nb::none();
@@ -159,7 +159,7 @@ class PyRun {
       : kernels_(kernels), log_(static_cast<Level>(log_level), log_sink(std::move(sink))) {}
   virtual ~PyRun() { Py_XDECREF(sink_); }
   virtual Exec& exec() = 0;
-  /// True if the run has failed already, though its orchestration goes on.
+  /// Return true if the run has already failed while its orchestration continues.
   virtual bool has_failed() const { return false; }
 
   template <class T>
@@ -208,18 +208,18 @@ class PyRun {
     return o;
   }
 
-  /// A Python function as the orchestration.
+  /// Call a Python function as the orchestration.
   void call(const nb::callable& orchestrate) {
     try {
       orchestrate();
     } catch (nb::python_error& error) {
       if (error.matches(aborted_type())) throw Aborted();
-      if (has_failed() && error.matches(PyExc_Exception)) throw Aborted();  // that comes first
+      if (has_failed() && error.matches(PyExc_Exception)) throw Aborted();  // the earlier failure is reported
       if (!kernels_.thrown.is_valid()) kernels_.thrown = nb::borrow(error.value());
       throw std::runtime_error(brief(error));
     }
   }
-  /// An orchestration that needs no GIL; ValueError if it could not be started.
+  /// Run an orchestration that needs no GIL; raise ValueError if it cannot be started.
   void run_outside(const std::function<void()>& body) {
     PyThreadState* state = PyEval_SaveThread();
     outside_ = true;
@@ -261,7 +261,7 @@ class PyRun {
       throw nb::python_error();
     }
   }
-  /// A name that lives as long as this.
+  /// Return a copy of a file name that lives as long as this run.
   const char* kept(const std::string& file) { return files_.emplace(file, 0).first->first.c_str(); }
 
   nb::dict exec_stats() {
@@ -285,7 +285,7 @@ class PyRun {
     return out;
   }
 
-  /// The tables of pto.perf.tables as bytes of the C structures, and when the run started.
+  /// Return the tables of pto.perf.tables as bytes of the C structures, and the start time of the run.
   nb::dict exec_records(const std::vector<EdgeRecord>& edges) {
     std::vector<TaskRecord> tasks;
     std::vector<PhaseRecord> phases;
@@ -333,7 +333,7 @@ class PyRun {
       }
     };
   }
-  /// Ctrl-C ends the run.
+  /// Let Ctrl-C end the run.
   void poll() {
     const nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) {

@@ -1,5 +1,5 @@
-// pto._runtime: the task runtime. Arguments are checked in pto.runtime; what can go wrong here comes back as
-// the code and the text of a failure.
+// pto._runtime: the task runtime. pto.runtime checks the arguments; errors of a run are returned as the code
+// and the text of a failure.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace pto2;
 
-/// A tensor of a Python orchestration. `owner` keeps the memory of an external one alive.
+/// A tensor of a Python orchestration. `owner` keeps the memory of an external tensor alive.
 struct PyTensor {
   TensorData data{};
   nb::object owner;
@@ -57,8 +57,8 @@ std::vector<uint64_t> numbers(nb::handle sequence, uint64_t rank, const char* wh
   return out;
 }
 
-/// `offset`: elements from the start of the buffer to the first one; the buffer has `bytes` bytes (0: what
-/// the shape needs).
+/// Make a tensor. `offset`: elements from the start of the buffer to the first element of the tensor; `size`:
+/// bytes of the buffer (0: as many as the shape needs).
 PyTensor make(uint64_t address, nb::handle shape, int dtype, nb::object owner, uint64_t offset,
               uint64_t size) {
   const std::vector<uint64_t> shapes = numbers(shape, 0, "shape");
@@ -125,9 +125,9 @@ class PyTensormap final : public PyRun {
     });
   }
 
-  /// The same, with all options of a task. `no_dep`: parameters, as bits; `predicate`: a tensor, an index,
-  /// the number of a comparison (Condition::Op) and the value to compare with; `kernels`: those of a mixed
-  /// task, `kernel` otherwise; a task without kernels only waits.
+  /// Submit a task with all options. `no_dep`: bit mask of parameters; `predicate`: a tensor, an index, the
+  /// number of a comparison (Condition::Op) and the value to compare with; `kernels`: the kernels of a mixed
+  /// task (`kernel` is for other tasks). A task without kernels only waits.
   int64_t submit_more(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
                       std::optional<std::vector<int32_t>> clusters, const std::vector<int64_t>& deps,
                       uint64_t no_dep, std::optional<std::vector<int32_t>> kernels, bool sync_start,
@@ -181,7 +181,7 @@ class PyTensormap final : public PyRun {
     guarded([&] { return graph_->free_cluster(cluster), 0; });
   }
   void set_site(nb::str file, int line) {
-    if (file.ptr() != last_file_.ptr()) {  // the name of a file is one object as long as its code is there
+    if (file.ptr() != last_file_.ptr()) {  // the code of a file keeps one object for its name
       last_name_ = kept(file.c_str());
       last_file_ = file;
     }
@@ -219,14 +219,14 @@ class PyTensormap final : public PyRun {
     }
     out["sites"] = sites;
     out["callers"] = graph_->task_callers();
-    nb::list reads;  // by the orchestration, of what may be blank: address, bytes, site
+    nb::list reads;  // by the orchestration, of elements that seem unwritten: address, bytes, site
     for (const BlankRead& r : graph_->blank_reads())
       reads.append(nb::make_tuple(r.address, r.size, text_of(r.site)));
     out["blank_reads"] = reads;
     return out;
   }
 
-  /// (kind, earlier task, later task, parameter of the later one); kind 4: used after its scope, no earlier.
+  /// Return (kind, earlier task, later task, its parameter). Kind 4, a use after scope, has no earlier task.
   nb::list hazards() {
     nb::list out;
     for (const Hazard& h : graph_->hazards()) out.append(nb::make_tuple(h.kind, h.earlier, h.later, h.arg));

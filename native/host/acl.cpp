@@ -1,4 +1,4 @@
-// Host calls of the device runtime (acl/acl.h), and functions for launches (pto_host.hpp).
+// Host calls of the device runtime (acl/acl.h), and the launch functions of pto_host.hpp.
 #include "acl/acl.h"
 
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace pto::detail {
 struct Core;
 }
 
-/// As in pto_host.hpp.
+/// The same type as pto::detail::Body in pto_host.hpp.
 using pto_host_side = void (*)(const pto_launch&, const pto::detail::Core&);
 
 namespace {
@@ -79,7 +79,7 @@ aclError give_back(void* memory, const char* call) {
   return ACL_SUCCESS;
 }
 
-/// Return the allocation of a device or the host at an address, or null.
+/// Return the allocation (device or host) that contains an address; null if there is none.
 const Piece* piece_at(const void* at, size_t& offset) {
   auto found = pieces.upper_bound(const_cast<char*>(static_cast<const char*>(at)));
   if (found == pieces.begin()) return nullptr;
@@ -105,7 +105,7 @@ bool is_piece(void* at) {
   return pieces.contains(static_cast<char*>(at));
 }
 
-/// Trace a write of the host to a window.
+/// Trace a write by the host to a window.
 void trace_write(const void* at, size_t count) {
   if (!pto::host::is_traced()) return;
   const auto place = pto::host::window_at(at);
@@ -260,7 +260,7 @@ PTO_EXPORT aclFloat16 aclFloatToFloat16(float value) {
   if (rest > 0x7f800000) return static_cast<aclFloat16>(sign | 0x7e00);
   if (rest >= 0x477ff000) return static_cast<aclFloat16>(sign | 0x7c00);
   uint32_t kept, dropped, half;
-  if (rest >= 0x38800000) {  // to the nearest, ties to even
+  if (rest >= 0x38800000) {  // round to nearest, ties to even
     kept = (rest - 0x38000000) >> 13, dropped = rest & 0x1fff, half = 0x1000;
   } else {
     const uint32_t shift = 126 - (rest >> 23), whole = (rest & 0x7fffff) | 0x800000;
@@ -271,12 +271,12 @@ PTO_EXPORT aclFloat16 aclFloatToFloat16(float value) {
   return static_cast<aclFloat16>(sign | kept);
 }
 
-// The layer below acl: programs declare these calls.
+// The layer below acl: programs declare these calls themselves.
 PTO_EXPORT int32_t rtSetDevice(int32_t device) { return aclrtSetDevice(device); }
 PTO_EXPORT int32_t rtStreamCreate(void** stream, int32_t) { return aclrtCreateStream(stream); }
 PTO_EXPORT int32_t rtStreamDestroy(void* stream) { return aclrtDestroyStream(stream); }
 PTO_EXPORT int32_t rtStreamSynchronize(void* stream) { return aclrtSynchronizeStream(stream); }
-/// The address of signals between cores: null, cores store them.
+/// Return a null address for the signals between cores: the cores themselves store them.
 PTO_EXPORT int32_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* length) {
   *address = 0, *length = 0;
   return 0;

@@ -30,25 +30,25 @@ struct Seen {
 
 struct Joined {
   Group* group;
-  bool known = false;  // `seen` holds
+  bool known = false;  // `seen` is valid
   Seen seen[kMostRanks];
 };
 
 std::mutex lock;
 std::vector<Joined> joined;
 bool waits = false;
-uint64_t moved = 0, looks = 0, since = 0;  // since: polls when it began to wait
-constexpr uint64_t kPatient = 1 << 16;     // polls, some 20 ms, before it sleeps most of the time
-constexpr uint64_t kCrowded = 64;          // polls before that if there are more ranks than processors
-constexpr int64_t kNap = 50'000;           // nanoseconds, and kNaps times that after a wait of some seconds
+uint64_t moved = 0, looks = 0, since = 0;  // since: `looks` at the start of the wait
+constexpr uint64_t kPatient = 1 << 16;     // polls, some 20 ms, before the thread sleeps regularly
+constexpr uint64_t kCrowded = 64;          // the same if there are more ranks than processors
+constexpr int64_t kNap = 50'000;           // nanoseconds; up to kNaps times that after a wait of some seconds
 constexpr uint64_t kNaps = 20;
-constexpr int kStuck = 3;      // status of a process that can never go on
-constexpr ssize_t kHead = 24;  // magic, ranks, window and token of a board
+constexpr int kStuck = 3;      // exit status of a process that is stuck forever
+constexpr ssize_t kHead = 24;  // size of magic, ranks, window and token of a board
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a window: no sum or product of sizes overflows
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // largest window: sums and products cannot overflow
 
-/// Mark a member as ended if its process is gone. The process number comes from memory that a program may overwrite, so
-/// it is never used to send a signal: signal 0 only asks whether the process exists.
+/// Mark a member as ended if its process is gone. The process number is in memory that a program may
+/// overwrite, so no signal is ever sent to it: signal 0 only tests whether the process exists.
 void check_alive(Member& member) {
   const int32_t process = member.process.load();
   if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
@@ -57,7 +57,7 @@ void check_alive(Member& member) {
   }
 }
 
-/// Return true if no member of a group can go on. The caller waits.
+/// Return true if no member of a group can proceed. The calling process waits.
 bool is_stuck(Joined& one, bool alive) {
   Board& board = one.group->board();
   const uint32_t own = one.group->rank();
@@ -70,7 +70,7 @@ bool is_stuck(Joined& one, bool alive) {
     const State state = member.state.load();
     if (state != State::waiting && state != State::ended) return one.known = false;
     waited = waited && (state == State::ended || member.polls.load() >= one.seen[r].polls + 2);
-    // Last: it has not gone on since the first reading.
+    // Read last: the member has not proceeded since the first reading.
     same = same && member.turns.load() == one.seen[r].turns;
   }
   if (same) return waited;
@@ -80,7 +80,7 @@ bool is_stuck(Joined& one, bool alive) {
   return false;
 }
 
-/// The processors that this process may use.
+/// Return the number of processors that this process may use.
 uint32_t processors() {
   cpu_set_t usable;
   CPU_ZERO(&usable);
@@ -88,7 +88,7 @@ uint32_t processors() {
   return known ? static_cast<uint32_t>(CPU_COUNT(&usable)) : kMostRanks;
 }
 
-/// Return the nanoseconds to sleep after this poll; 0: not at all.
+/// Return the nanoseconds to sleep after this poll; 0 for none.
 int64_t nap_now() {
   static const uint32_t usable = processors();
   bool crowded = false;
@@ -101,7 +101,8 @@ int64_t nap_now() {
 
 size_t size_of(const Board& head) { return kWindows + head.ranks * head.window; }
 
-/// Read the head of a file; false if the file is not a group, belongs to another user, or can be resized.
+/// Read the header of a file; return false if the file is not a group, belongs to another user, or can be
+/// resized.
 bool read_head(int file, Board& head) {
   struct stat found{};
   const int seals = fcntl(file, F_GET_SEALS);
@@ -142,7 +143,7 @@ Group* Group::open(int process, int file, uint64_t token) {
     if (!inherited && opened >= 0) close(opened);
     return nullptr;
   }
-  fcntl(opened, F_SETFD, FD_CLOEXEC);  // programs that this process starts are not ranks
+  fcntl(opened, F_SETFD, FD_CLOEXEC);  // child processes of this process are not ranks
   return new Group(static_cast<Board*>(at), opened, !inherited, head, size_of(head));
 }
 
@@ -209,11 +210,11 @@ bool look(uint64_t moves, const char* what) {
     if (!waits || moves != moved) {
       since = looks;
       mine.turns.fetch_add(1);
-      one.known = false;  // earlier observations are void once this process has gone on
+      one.known = false;  // earlier observations are void once this process has proceeded
     }
     mine.polls.fetch_add(1);
   }
-  // The next poll reads the condition after this count.
+  // The fence orders this count before the next test of the condition.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   waits = true;
   moved = moves;
@@ -227,8 +228,8 @@ bool look(uint64_t moves, const char* what) {
       return true;
     }
   }
-  // First the processor is left to others, then the thread sleeps a little: more ranks than processors are usual. After
-  // a long wait it sleeps most of the time.
+  // Polls first only yield the processor, then the thread also sleeps for short times, because there are
+  // often more ranks than processors. After a long wait, the thread sleeps most of the time.
   if (const int64_t nap = nap_now(); nap > 0) {
     const timespec time{0, nap};
     nanosleep(&time, nullptr);

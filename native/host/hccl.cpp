@@ -1,5 +1,4 @@
-// The communication library (hccl/hccl.h): groups whose members receive the process and file of the first
-// member.
+// The communication library (hccl/hccl.h). Members of a group receive process and file of the first member.
 #include "hccl.hpp"
 
 #include <sched.h>
@@ -25,16 +24,16 @@ namespace {
 using pto::host::Group;
 using pto::host::kMostRanks;
 
-/// The message of a root to the others. Windows are allocated for the largest number of ranks: the actual
-/// number is unknown.
+/// The message of the root to the other members. Windows are allocated for the largest number of ranks,
+/// because the actual number is unknown.
 struct Root {
   char magic[8];
   int32_t process, file;
-  uint64_t token;  // the process may be gone, and another have its number
+  uint64_t token;  // detects that the process has ended and another has its number
 };
 constexpr char kRoot[8] = "pto-hcc";
 
-/// The structure that kernels are given.
+/// The communication context that kernels receive.
 struct Context {
   uint64_t work_space, work_space_size;
   uint32_t rank, ranks;
@@ -56,8 +55,7 @@ std::vector<Comm*> comms;
 uint64_t window_size() {
   const char* text = std::getenv("HCCL_BUFFSIZE");
   const long megabytes = text != nullptr ? std::strtol(text, nullptr, 10) : 200;
-  constexpr long kMost =
-      1L << 26;  // more than there can be: the sum of sizes is refused, and does not overflow
+  constexpr long kMost = 1L << 26;  // a bound: the system refuses such sizes, and their sums do not overflow
   return static_cast<uint64_t>(megabytes > 0 ? std::min(megabytes, kMost) : 200) << 20;
 }
 
@@ -174,14 +172,14 @@ PTO_EXPORT HcclResult HcclBarrier(HcclComm given, aclrtStream) {
   return HCCL_SUCCESS;
 }
 
-// Calls below that layer, which programs declare themselves.
+// Calls of the layer below, which programs declare themselves.
 PTO_EXPORT HcclResult HcomGetCommHandleByGroup(const char* name, HcclComm* into) {
   void* found = nullptr;
   if (std::sscanf(name, "pto-%p", &found) != 1 || comm_of(found) == nullptr) return HCCL_E_PARA;
   *into = found;
   return HCCL_SUCCESS;
 }
-/// A mesh: the context that is given next is the structure that kernels take.
+/// Return 1, a mesh: the next call then returns the context structure that kernels expect.
 PTO_EXPORT HcclResult HcomGetL0TopoTypeEx(const char*, uint32_t* topology, uint32_t) {
   *topology = 1;
   return HCCL_SUCCESS;

@@ -5,7 +5,7 @@
 
 namespace pto::host {
 
-/// Those that kernels may touch, as many as there are, written where there is room.
+/// Write at most `room` windows and contexts that kernels may access to `into`; return the number of all.
 int32_t windows(pto_array* into, int32_t room);
 
 }  // namespace pto::host

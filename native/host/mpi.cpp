@@ -1,5 +1,5 @@
-// The functions of MPI that programs load by name, over the group that the launcher made (`pto ranks`): its file is
-// named in the environment. A program that was started alone is the only rank.
+// MPI functions that programs load by name. They use the group of the launcher (`pto ranks`), whose file
+// descriptor is in PTO_RANKS_FILE. A program without a launcher is the only rank.
 #include <unistd.h>
 
 #include <cstdio>
@@ -36,7 +36,7 @@ Group* world() {
   return found;
 }
 
-/// Bytes of an element; the handles of MPICH have them in their second byte.
+/// Return the bytes of an element: MPICH handles have the size in their second byte.
 size_t size_of(int type) { return static_cast<size_t>(type >> 8 & 0xff); }
 
 }  // namespace
@@ -72,7 +72,7 @@ PTO_EXPORT int MPI_Bcast(void* bytes, int count, int type, int root, int) {
 PTO_EXPORT int MPI_Allgather(const void* mine, int count, int type, void* all, int each, int into, int) {
   const size_t size = static_cast<size_t>(each) * size_of(into);
   auto* at = static_cast<char*>(all);
-  if (reinterpret_cast<intptr_t>(mine) != -1)  // else it is in its place
+  if (reinterpret_cast<intptr_t>(mine) != -1)  // not MPI_IN_PLACE
     std::memcpy(at + world()->rank() * size, mine, static_cast<size_t>(count) * size_of(type));
   for (uint32_t r = 0; r < world()->ranks(); ++r) world()->tell(r, at + r * size, size);
   return 0;

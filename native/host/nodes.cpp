@@ -36,17 +36,17 @@ using detail::Use;
 
 enum class Kind : uint32_t {
   put,      // bytes
-  combine,  // elements, by `use`
-  get,      // requests bytes
-  reply,    // has them
-  meet,     // the launch has ended there
-  probe,    // requests a mark
-  mark,     // has one
-  over,     // all are stuck
+  combine,  // combine elements by the operation `use`
+  get,      // request bytes
+  reply,    // the requested bytes
+  meet,     // the sender has ended the launch
+  probe,    // request a mark
+  mark,     // the requested mark
+  over,     // all ranks are stuck
   lost,     // a line to rank `at` broke, for the reason `use`
 };
 
-/// The reason of a broken line: the process at its other end has left, or has sent a message that does not fit.
+/// The reason of a broken line: the other process has left, or has sent an invalid message.
 enum class Reason : uint32_t { left, message };
 
 struct Head {
@@ -54,24 +54,24 @@ struct Head {
   uint32_t use;
   int32_t world;
   uint32_t wave;
-  uint64_t at, bytes;  // from the beginning of all windows
+  uint64_t at, bytes;  // offset from the first window; size
 };
 
-/// The state of a rank, as reported to rank 0.
+/// The state of a rank, as sent to rank 0.
 struct Mark {
   uint64_t applied = 0, polls = 0, sent = 0;
   State state = State::absent;
   uint32_t turns = 0;
 };
 
-constexpr size_t kRoom = 32 << 10;               // of one receive call
-constexpr size_t kWhole = 16 << 10;              // the most that a message has which is applied in one piece
+constexpr size_t kRoom = 32 << 10;               // bytes of one receive call
+constexpr size_t kWhole = 16 << 10;              // the largest message that is applied as a whole
 constexpr size_t kPiece = 1 << 20;               // the largest request
 constexpr size_t kAsked = 8 << 20;               // the most bytes requested and not yet received
 constexpr size_t kQueued = kAsked + 2 * kPiece;  // the most bytes queued for sending: more than kAsked
-constexpr size_t kCopied = 4096;                 // shorter pieces are put together before they are sent
-constexpr int64_t kTurn = 100'000;               // nanoseconds that a core is left alone with receiving
-constexpr int64_t kWave = 20'000'000;            // nanoseconds from one wave to the next
+constexpr size_t kCopied = 4096;                 // shorter pieces are collected before they are sent
+constexpr int64_t kTurn = 100'000;               // nanoseconds that the thread leaves receiving to a core
+constexpr int64_t kWave = 20'000'000;            // nanoseconds between waves
 
 int64_t now() {
   timespec at{};
@@ -85,13 +85,13 @@ template <class T>
 T combined(Use kind, T old, T next) {
   using comm::detail::less;
   if (kind == Use::add) return comm::detail::sum(old, next);
-  // The old one stays unless the new one is beyond it, so a NaN changes nothing.
+  // The old value stays unless the new one is beyond it, so a NaN changes nothing.
   const bool beyond = kind == Use::max ? less(old, next) : less(next, old);
   return beyond ? next : old;
 }
 
-/// Return the neutral element of an addition. For floats that is the negative zero: with the other one, a
-/// negative zero would become positive.
+/// Return the neutral element of an operation. For sums of floats it is -0: +0 would turn a negative zero
+/// into a positive one.
 template <class T>
 T neutral(Use kind) {
   if constexpr (std::is_integral_v<T>) {
@@ -133,7 +133,7 @@ constexpr Element kElements[] = {element<float>(),      element<double>(),   ele
                                  element<int32_t>(),    element<int64_t>(),  element<uint8_t>(),
                                  element<uint16_t>(),   element<uint32_t>(), element<uint64_t>()};
 
-/// The functions that combine elements for a use; null if the use does not combine, or has another element type.
+/// Return the functions that combine elements for a use; null if the use or its element type cannot combine.
 const Element* element_of(uint32_t use) {
   const Use kind = detail::kind_of(static_cast<Use>(use));
   if (use > 0xffff || (kind != Use::add && kind != Use::max && kind != Use::min)) return nullptr;
@@ -142,7 +142,7 @@ const Element* element_of(uint32_t use) {
   return nullptr;
 }
 
-/// Store bytes at once: a reader that waits for a word sees all of it, and all data applied before.
+/// Store a word in one operation: a reader that waits for it sees the whole word and all data applied before.
 void put_word(char* at, const char* from, size_t bytes) {
   const auto store = [&](auto value) {
     std::memcpy(&value, from, sizeof value);
@@ -161,7 +161,7 @@ bool is_word(uint64_t at, uint64_t bytes) {
 
 // --- lines --------------------------------------------------------------------------------------------------
 
-/// The bytes of a window that a `get` requests. The reply names the same bytes.
+/// The bytes of a window that a `get` requests. The reply has the same range.
 struct Question {
   int32_t world;
   uint64_t at, bytes;
@@ -171,21 +171,21 @@ struct Line {
   int rank = 0, socket = -1;
   std::atomic<bool> broken{false};
 
-  // Receiving, by the owner of `serving`.
+  // Receiving, by the holder of `serving_`.
   std::vector<char> room = std::vector<char>(kRoom);
   size_t have = 0;       // bytes in `room`
-  Head head{};           // its bytes go straight to their place
-  char* into = nullptr;  // that place
-  uint64_t left = 0;     // bytes that are to come there
-  uint32_t met = 0;      // launches that have ended there
-  uint32_t wave = 0;     // that `mark` belongs to
+  Head head{};           // of a message whose bytes are stored directly at their destination
+  char* into = nullptr;  // that destination
+  uint64_t left = 0;     // bytes still to be stored there
+  uint32_t met = 0;      // launches that the other process has ended
+  uint32_t wave = 0;     // the wave of `mark`
   Mark mark;
 
   // Sending.
   std::mutex lock;
-  bool busy = false;  // a core is in the middle of a message: others are queued
+  bool busy = false;  // a core is sending a message: other messages are queued
   std::vector<char> queue;
-  size_t gone = 0;  // of the queue
+  size_t gone = 0;  // bytes of the queue that were sent
   std::deque<Question> asked;
 };
 
@@ -194,7 +194,7 @@ struct World {
   uint64_t stride;
 };
 
-/// Bytes of a mirror.
+/// A range of bytes of a mirror.
 struct Run {
   uint64_t first, last;
   uint32_t use;
@@ -247,16 +247,16 @@ class Nodes {
   const int rank_, ranks_;
   std::vector<std::unique_ptr<Line>> lines_;
   Line* to_[kMostRanks] = {};
-  int wakes_ = -1;  // the thread, when something is queued
+  int wakes_ = -1;  // wakes the thread when a message is queued
   std::atomic<int> lost_{-1};
   std::atomic<Reason> why_{Reason::left};  // written before `lost_`
 
-  std::mutex serving_;              // held by the receiving thread
-  std::atomic<int64_t> helped_{0};  // when a core has done so last
+  std::mutex serving_;              // held by the thread that receives
+  std::atomic<int64_t> helped_{0};  // the time when a core last received
   std::map<int, World> worlds_;
-  Group* group_ = nullptr;  // of the launch, for the owner of `serving_`
+  Group* group_ = nullptr;  // of the launch; protected by `serving_`
 
-  // The hooks of the launch, for its core.
+  // The hooks of the launch, used by its core only.
   pto_far far_{};
   int world_ = 0;
   World here_{};
@@ -264,10 +264,10 @@ class Nodes {
   std::vector<Run> fresh_, written_;
   std::vector<char> batch_;
   std::atomic<uint32_t> launches_{0};
-  std::atomic<size_t> asked_{0};  // bytes that are to come, and the heads of the replies
+  std::atomic<size_t> asked_{0};  // requested bytes that have not arrived, with the headers of their replies
   char problem_[160] = "";
 
-  // Waves, of rank 0.
+  // Waves of deadlock detection, on rank 0.
   uint32_t wave_ = 0, first_wave_ = 0;
   std::atomic<bool> launched_{false};
   int64_t asked_at_ = 0;
@@ -291,7 +291,7 @@ Nodes::Nodes(int rank, int ranks, const int32_t* sockets) : rank_(rank), ranks_(
 bool Nodes::start() {
   wakes_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wakes_ < 0) return false;
-  sigset_t all, before;  // signals are for the threads of the program
+  sigset_t all, before;  // signals go to the threads of the program
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   bool well = true;
@@ -322,7 +322,7 @@ void Nodes::serve() {
                   static_cast<int16_t>(POLLIN | (writes ? POLLOUT : 0)), 0};
     }
     asked.back() = {wakes_, POLLIN, 0};
-    // A core that receives continues to receive: two threads that alternate wake each other all the time.
+    // Leave receiving to a core that receives: two threads that alternate would wake each other all the time.
     if (now() - helped_.load(std::memory_order_relaxed) < kTurn) {
       const timespec nap{0, kTurn};
       nanosleep(&nap, nullptr);
@@ -375,7 +375,7 @@ void Nodes::receive(Line& line) {
   }
 }
 
-/// Apply the messages that are there; false where one is none of ours.
+/// Apply the received messages; return false if one is invalid.
 bool Nodes::parse(Line& line) {
   size_t at = 0;
   while (line.have - at >= sizeof(Head)) {
@@ -394,7 +394,7 @@ bool Nodes::parse(Line& line) {
       at += sizeof head + some;
       if (some < head.bytes) {
         line.head = head, line.into = to + some, line.left = head.bytes - some;
-        break;  // the room is empty
+        break;  // no bytes remain in `room`
       }
       arrived(line, head);
       continue;
@@ -409,7 +409,7 @@ bool Nodes::parse(Line& line) {
   return true;
 }
 
-/// Check whether the other end may send a message of this kind and size now. `own` and `mirror` check its place.
+/// Check whether the other process may send this kind and size now. `own` and `mirror` check the address.
 bool Nodes::fits(const Line& line, const Head& head) const {
   switch (head.kind) {
     case Kind::put:
@@ -432,7 +432,7 @@ bool Nodes::fits(const Line& line, const Head& head) const {
   return false;
 }
 
-/// A message that is all there.
+/// Apply a message that was received completely.
 bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
   switch (head.kind) {
     case Kind::put: {
@@ -481,13 +481,13 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
       return true;
     case Kind::over: say_over(); return true;
     case Kind::lost: lose(static_cast<int>(head.at), static_cast<Reason>(head.use)); return true;
-    case Kind::reply: return false;  // goes straight to its place
+    case Kind::reply: return false;  // stored directly at its destination
   }
   arrived(line, head);
   return true;
 }
 
-/// The effect of a message is complete.
+/// Count a message whose effect is complete.
 void Nodes::arrived(Line&, const Head& head) {
   if (head.kind == Kind::reply) {
     asked_.fetch_sub(head.bytes + sizeof head, std::memory_order_release);
@@ -504,7 +504,7 @@ char* Nodes::own(const Head& head) {
   return inside ? found->second.base + head.at : nullptr;
 }
 
-/// The place of a reply, which answers the oldest question of its line; null for any other reply.
+/// Return the destination of a reply, which answers the oldest request of its line; null for any other reply.
 char* Nodes::mirror(Line& line, const Head& head) {
   const std::lock_guard<std::mutex> held(line.lock);
   if (line.asked.empty()) return nullptr;
@@ -542,7 +542,7 @@ const char* Nodes::problem() {
 // --- deadlock
 // -----------------------------------------------------------------------------------------------
 
-/// Turns are counted before polls, and before the effects of polls; so they are read last.
+/// Read turns last: a member counts them before its polls, and before the effects of its polls.
 Mark mark_of(const Member& member) {
   Mark found;
   found.applied = member.applied.load();
@@ -558,7 +558,7 @@ Mark Nodes::own_mark() { return group_ != nullptr ? mark_of(group_->board().memb
 void Nodes::next_wave() {
   asked_at_ = now();
   for (auto& line : lines_)
-    if (line->wave != wave_ && wave_ != 0) return;  // the last one is not over
+    if (line->wave != wave_ && wave_ != 0) return;  // the last wave is not complete
   ++wave_;
   const Head head = {Kind::probe, 0, 0, wave_, 0, 0};
   for (auto& line : lines_) queue(*line, head, nullptr);
@@ -593,8 +593,8 @@ void Nodes::judge() {
 
 // --- sending ------------------------------------------------------------------------------------------------
 
-/// Send a message from the receiving thread, later if the socket takes no more now. False if the queue is full: the
-/// other end asks and does not read the replies.
+/// Send a message from the receiving thread, later if the socket is full. Return false if the queue is full:
+/// the other process sends requests and does not read the replies.
 bool Nodes::queue(Line& line, const Head& head, const void* bytes) {
   if (line.broken.load()) return true;
   {
@@ -622,7 +622,7 @@ void Nodes::write(Line& line) {
     const ssize_t count = send(line.socket, line.queue.data() + line.gone, line.queue.size() - line.gone,
                                MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {  // a broken line is found by the receiving thread
+    if (count < 0) {  // the receiving thread detects a broken line
       wake();
       return;
     }
@@ -632,7 +632,7 @@ void Nodes::write(Line& line) {
   line.gone = 0;
 }
 
-/// For the core: two pieces of bytes are sent when this returns, or the launch is over.
+/// Send two pieces of bytes from the core; return when they are sent, or false if the launch is over.
 bool Nodes::write_through(Line& line, const void* first, size_t count, const void* second, size_t more) {
   for (;;) {
     if (lost_.load() >= 0) return false;
@@ -696,7 +696,7 @@ void Nodes::used(uint64_t first, uint64_t last, uint32_t use) {
   const uint64_t rank = (first - far_.first) / here_.stride;
   if (first < far_.first || rank >= static_cast<uint64_t>(ranks_) || to_[rank] == nullptr) return;
   const uint64_t end = far_.first + (rank + 1) * here_.stride;
-  if (last > end) {  // the next rank has the rest
+  if (last > end) {  // the rest belongs to the next rank
     used(end, last, use);
     last = end;
   }
@@ -737,7 +737,7 @@ bool Nodes::flush() {
             batch_.clear();
           }
         }
-        // Runs of one instruction may meet: nothing is sent twice.
+        // Runs of one instruction may overlap: no operand is sent twice.
         element.fill(detail::kind_of(static_cast<Use>(run.use)), bytes, run.last - run.first);
         continue;
       }
@@ -817,12 +817,13 @@ const char* Nodes::settled() {
   return problem();
 }
 
-/// Earlier writes are sent first. Words and few bytes are joined with the next write.
+/// Send a long write directly from its source, after the earlier writes. Return false for a short write
+/// (which is collected in the mirror), for a range outside one remote window, or after a broken line.
 bool Nodes::put(uint64_t to, const void* from, uint64_t bytes) {
   const uint64_t at = to - far_.first, rank = at / here_.stride;
   if (bytes < kCopied || rank >= static_cast<uint64_t>(ranks_) || to_[rank] == nullptr ||
       at + bytes > (rank + 1) * here_.stride || settled() != nullptr || !flush())
-    return false;  // the loss of a line is reported at the next poll of the core
+    return false;  // the core reports a broken line at its next poll
   member_->sent.fetch_add(1);
   const Head head = {Kind::put, static_cast<uint32_t>(Use::write), world_, 0, at, bytes};
   return write_through(*to_[rank], &head, sizeof head, from, bytes);
@@ -858,7 +859,7 @@ void Nodes::unmap(int world) {
   const std::lock_guard<std::mutex> held(serving_);
   const auto found = worlds_.find(world);
   if (found == worlds_.end()) return;
-  for (auto& line : lines_)  // the rest of such a message would be stored in memory that is no longer ours
+  for (auto& line : lines_)  // the rest of such a message would be stored in unmapped memory
     if (line->left > 0 && line->head.world == world) {
       line->left = 0;
       lose(line->rank, Reason::message);
@@ -882,7 +883,7 @@ const pto_far* Nodes::begin(int world, Group* group) {
   fresh_.clear();
   written_.clear();
   waves_.clear();
-  first_wave_ = wave_ + 1;  // answers may be on their way that are of the launch before
+  first_wave_ = wave_ + 1;  // late replies may belong to the launch before
   group_ = group;
   launched_.store(true);
   wake();
@@ -963,7 +964,7 @@ void* pto_nodes_open(int32_t rank, int32_t ranks, const int32_t* sockets) {
   auto made = std::make_unique<pto::host::Nodes>(rank, ranks, sockets);
   if (!made->start()) return nullptr;
   pto::host::active.store(made.get());
-  return made.release();  // its thread goes on until the process ends
+  return made.release();  // its thread runs until the process ends
 }
 void* pto_nodes_map(void* nodes, int32_t world, int32_t file, uint64_t stride) {
   return of(nodes).map(world, file, stride);

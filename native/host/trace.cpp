@@ -20,10 +20,10 @@ int trace_file() {
 
 std::mutex trace_lock;
 
-/// Adler-32, as zlib computes it.
+/// Return the Adler-32 checksum, as zlib does.
 uint64_t checksum(const char* bytes, size_t count) {
   constexpr uint32_t kPrime = 65521;
-  constexpr size_t kMost = 5552;  // bytes whose sums fit in 32 bits
+  constexpr size_t kMost = 5552;  // the most bytes whose sums fit in 32 bits
   uint32_t low = 1, high = 0;
   while (count > 0) {
     const size_t part = count < kMost ? count : kMost;
@@ -38,7 +38,7 @@ void write_all(const char* at, size_t count) {
   while (count > 0) {
     const ssize_t done = write(trace_file(), at, count);
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) return;  // the launcher finds that the file ends too early
+    if (done <= 0) return;  // the launcher reports that the file is truncated
     at += done, count -= static_cast<size_t>(done);
   }
 }

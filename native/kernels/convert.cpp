@@ -1,6 +1,6 @@
 // Loops over elements. Compiled once per instruction set with PTO_ISA naming it (baseline, avx2).
 //
-// A conversion goes chunk by chunk through a small buffer of floats, doubles or 64-bit integers, so there is
+// A conversion works in chunks through a small buffer of floats, doubles or 64-bit integers, so there is
 // one loop per source type and one per destination type instead of one per pair.
 #include "pto/detail/convert.hpp"
 
@@ -40,11 +40,11 @@ constexpr SmallTable kE8M0Values{decode_e8m0};
 // ---------------------------------------------------------------------------------------------------------
 // Sources
 
-// The bits of a code that is stored.
+// Mask of the bits of a stored code.
 template <DType D>
 constexpr std::uint32_t kMask = (std::uint32_t{1} << bits_in(D)) - 1;
 
-// Values of any float type but f64.
+// Load values of any float type except f64.
 void load_float(DType t, const void* in, float* out, std::size_t n) {
   using u8 = std::uint8_t;
   switch (t) {
@@ -61,7 +61,7 @@ void load_float(DType t, const void* in, float* out, std::size_t n) {
   }
 }
 
-// Values of any integer type, widened by sign; u64 as its bits.
+// Load values of any integer type, sign- or zero-extended; the bits of u64 are kept.
 template <class Out>
 void load_int(DType t, const void* in, Out* out, std::size_t n) {
   const auto nibble = [](std::uint8_t c) { return static_cast<std::int8_t>(((c & 0xF) ^ 8) - 8); };
@@ -103,7 +103,7 @@ void encode_bytes(const Float* in, void* out, std::size_t n, Mode mode, F encode
   for (std::size_t i = 0; i < n; ++i) codes[i] = encode(static_cast<double>(in[i]), bias, mode);
 }
 
-// Bits of values that the destination represents: NaN made canonical, infinities clamped if asked to.
+// Store values that the destination represents: NaN becomes canonical, infinities are clamped if saturating.
 template <Fields F, class Float, class Wide, class U>
 void store_exact(const Float* in, U* out, std::size_t n, Mode mode) {
   const U infinity = U{F.overflow_code}, sign = U{1} << (F.bits - 1);
@@ -154,7 +154,7 @@ void store_whole(DType t, const double* in, void* out, std::size_t n, Mode mode)
   }
 }
 
-// Floats to codes of a float type below 32 bits.
+// Store floats as codes of a float type below 32 bits.
 void store_small(DType t, const float* in, void* out, std::size_t n, Mode mode) {
   switch (t) {
 #define PTO_STORE_(name, cpp, code) \
@@ -167,7 +167,7 @@ void store_small(DType t, const float* in, void* out, std::size_t n, Mode mode) 
   }
 }
 
-// At most kChunk floats or doubles to codes of any type.
+// Store at most kChunk floats or doubles as codes of any type.
 template <class Float>
 void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) {
   if (t == DType::f64)
@@ -191,7 +191,7 @@ void store_float(DType t, const Float* in, void* out, std::size_t n, Mode mode) 
   }
 }
 
-// At most kChunk integers to codes of an integer type: clamped, or the low bits.
+// Store at most kChunk integers as codes of an integer type: clamped if saturating, else the low bits.
 void store_int(DType src, DType dst, const std::uint64_t* in, void* out, std::size_t n, Mode mode) {
   const int bits = info(dst).bits;
   const bool is_signed = info(dst).kind == 'i';
@@ -256,7 +256,7 @@ void encode(DType dst, const Float* values, void* codes, std::size_t count, Mode
   });
 }
 
-// 64-bit integers to a float type, rounded once.
+// Store 64-bit integers as codes of a float type, rounded once.
 void store_wide_int(DType src, DType dst, const std::uint64_t* in, void* out, std::size_t n, Mode mode) {
   const Bias<std::uint64_t> bias(mode.round);
   double values[kChunk];

@@ -1,5 +1,5 @@
-// Loops of the reference engine that NumPy has no fast form of. Compiled once per instruction set, like the
-// element loops; every instruction set gives the same bits (any NaN being as good as another).
+// Loops of the reference engine that have no fast form in NumPy. Compiled once per instruction set, like the
+// element loops. Every instruction set gives the same bits, except those of a NaN.
 #include "pto/detail/engine.hpp"
 
 #include <bit>
@@ -24,7 +24,7 @@ namespace {
 // ---------------------------------------------------------------------------------------------------------
 // Matrix products
 
-// Some numbers that compute together: one register of this instruction set.
+// A vector of numbers that fills one register of this instruction set.
 #ifdef __AVX2__
 constexpr std::size_t kRegister = 32;
 #else
@@ -33,8 +33,8 @@ constexpr std::size_t kRegister = 16;
 template <class T, std::size_t Bytes = kRegister>
 using Lanes __attribute__((vector_size(Bytes))) = T;
 
-// acc + a * b, rounded once to float. The sum in double is made odd where it was rounded: rounding it further
-// then gives what rounding the exact sum would give.
+// Compute acc + a * b, rounded once to float. The double sum is rounded to odd, so that rounding the sum to
+// float gives the same result as rounding the exact sum.
 inline void fuse(Lanes<double>& acc, const Lanes<double>& a, const Lanes<double>& b) {
   using Bits = Lanes<std::int64_t>;
   const Lanes<double> term = a * b, total = acc + term, part = total - acc;
@@ -65,14 +65,14 @@ using Wide = float;
 using Wide = double;
 #endif
 
-// Results are computed in blocks that stay in registers while k rises.
+// A block of results, which stays in registers while k increases.
 template <class Wide>
 struct Block {
   using Vector = Lanes<Wide>;
   static constexpr std::size_t rows = 4, vectors = 2, cols = vectors * kRegister / sizeof(Wide);
   Wide out[rows][cols];
 
-  // Rows of a by consecutive lines of `cols` elements of b.
+  // Multiply rows of a by consecutive lines of `cols` elements of b.
   template <class Float>
   void compute(const Float* const (&a)[rows], const Wide* b, std::size_t depth) {
     Vector acc[rows][vectors] = {};
@@ -103,7 +103,7 @@ void dot(const Float* a, const Float* b, float* out, std::size_t m, std::size_t 
         panel[k * cols + c] = c < width ? static_cast<Wide>(b[k * n + j + c]) : 0;
     for (std::size_t i = 0; i < m; i += rows) {
       const std::size_t height = m - i < rows ? m - i : rows;
-      const Float* row[rows];  // beyond the last row: the last row, not stored
+      const Float* row[rows];  // the last row is repeated, without being stored
       for (std::size_t r = 0; r < rows; ++r) row[r] = a + (i + (r < height ? r : height - 1)) * depth;
       block.compute(row, panel.get(), depth);
       for (std::size_t r = 0; r < height; ++r)
@@ -172,11 +172,11 @@ void philox(const PhiloxState& state, const std::uint64_t* ahead, std::uint32_t*
 // ---------------------------------------------------------------------------------------------------------
 // Sorting
 
-// The place of a record is the number of records before it: that has no branches to guess. Ranks are compared
-// first, all with all; only where some are equal do the indices, and then the positions, decide.
+// Set the place of each record to the number of records before it, which needs no unpredictable branch. All
+// ranks are compared with all. Only if some are equal, the indices and then the positions decide.
 void sort_block(const std::uint32_t* rank, const std::uint32_t* index, std::int64_t (&place)[kSortBlock],
                 std::size_t n) {
-  std::int32_t key[kSortBlock] = {}, before[kSortBlock] = {};  // in the order of signed numbers
+  std::int32_t key[kSortBlock] = {}, before[kSortBlock] = {};  // ordered as signed numbers
   for (std::size_t i = 0; i < n; ++i) key[i] = static_cast<std::int32_t>(rank[i] ^ 0x80000000);
   for (std::size_t k = 0; k < n; ++k)
     for (std::size_t i = 0; i < kSortBlock; ++i) before[i] += key[k] < key[i];
@@ -185,7 +185,7 @@ void sort_block(const std::uint32_t* rank, const std::uint32_t* index, std::int6
     place[i] = before[i];
     total += static_cast<std::size_t>(before[i]);
   }
-  if (total == n * (n - 1) / 2) return;  // all differ
+  if (total == n * (n - 1) / 2) return;  // all ranks differ
   std::int64_t record[kSortBlock] = {};
   for (std::size_t i = 0; i < n; ++i) record[i] = static_cast<std::int64_t>(key[i]) << 32 | index[i];
   for (std::int64_t& p : place) p = 0;

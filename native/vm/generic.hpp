@@ -1,10 +1,10 @@
 // Calls that no pack has. A function of the host performs such a call (src/pto/engine/native/generic.py): it
 // reads the operands from the frame, executes the instruction, and writes the results back.
 //
-// The function runs on the stack of the core, of which it needs some 20 KiB. It returns before the core fails
-// or waits, so no host state is left on that stack when the core switches to another one. A push or a pop
-// waits in between: the host first describes its request, the machine finds the entry, and the host moves the
-// elements.
+// The function runs on the stack of the core, and needs about 20 KiB of it. It returns before the core fails
+// or waits, so no host state is left on that stack when another core runs. A push or a pop may wait, so it
+// takes two calls of the function: in the first the host describes its request; then the machine finds the
+// entry; in the second the host moves the elements.
 #pragma once
 
 #include "pto/launch.hpp"
@@ -13,17 +13,17 @@
 
 extern "C" {
 
-/// A push or a pop: the description of the tile by the host, and the location of its elements in the entry.
+/// A push or a pop: the host describes the tile, the machine the location of its elements in the entry.
 struct pto_generic_entry {
-  uint32_t pipe, tile;  // places in the frame
+  uint32_t pipe, tile;  // offsets in the frame
   int32_t split, lane;
-  int32_t space;       // of the tile
-  int32_t rows, cols;  // valid ones
+  int32_t space;       // space of the tile
+  int32_t rows, cols;  // of the valid region
   int32_t dtype, bits, is_integer;
-  // By the machine. Content of a popped entry: 0 zeros, 1 elements as the tile has them, 2 those of another
-  // type.
+  // The machine sets the rest. `holds` is the content of a popped entry: 0 zeros, 1 elements as the tile has
+  // them, 2 elements of another type.
   int32_t holds, held_dtype;
-  // The elements of the entry, those of the tile from `row` and `col` on.
+  // The entry. The elements of the tile begin at `row` and `col` of the entry.
   char* data;
   int64_t pitch, row, col, count_rows, count_cols;
 };
@@ -31,11 +31,11 @@ struct pto_generic_entry {
 /// A call as the host sees it; `CALL` of generic_core.py has the words before `outcome`.
 struct pto_generic {
   char* frame;
-  const uint32_t* at;  // words of the call's operands: their address identifies the call
+  const uint32_t* at;  // the operands of the call, in words; this address identifies the call
   char* spaces[pto::detail::kSpaces];
   const pto_array* arrays;
   uint64_t array_count;
-  uint64_t only_arrays;  // whether an address outside all arrays is an error
+  uint64_t only_arrays;  // true if an address outside all arrays is an error
   uint64_t kind, block, subblock, rank;
   char* vector_memory[2];  // UB of the vector cores of the block, L1 of its cube core
   char* cube_memory;
@@ -46,12 +46,12 @@ struct pto_generic {
   const void* quant_vector;
   uint64_t again;           // true if the machine has found the entry that the host requested
   uint64_t outcome;         // out: of pto_generic_outcome
-  uint64_t touched[2];      // out: addresses of an access outside all arrays, as in pto_launch
+  uint64_t touched[2];      // out: an access outside all arrays, as in pto_launch; for screens the pattern
   pto_generic_entry entry;  // in and out
   char text[1000];          // out: why the call failed
 };
 
-/// The result of the host; 0 if an exception left its function, which the host keeps.
+/// The result of the host. kLeft: an exception left the function of the host, which keeps the exception.
 enum pto_generic_outcome : uint64_t { kLeft, kPerformed, kFailed, kUnbound, kPush, kPop };
 
 using pto_generic_function = void (*)(pto_generic* call);
@@ -61,7 +61,7 @@ namespace pto::vm {
 
 inline pto_generic_function perform = nullptr;
 
-/// A signal that reaches the host's own code is not a fault of the core: while the host works, no core runs.
+/// Mark that no core runs while the host works: a signal in code of the host is not a fault of the core.
 struct OffCore {
   explicit OffCore(const detail::Core& core)
       : fiber(core.host == &detail::kHost || core.host == &detail::kFarHost
@@ -77,7 +77,7 @@ struct OffCore {
   detail::Fiber* const fiber;
 };
 
-/// Let the host work; does not return where the call has failed.
+/// Let the host perform a call; does not return if the call fails.
 inline void ask_host(pto_generic& call, detail::Core& core) {
   call.outcome = kLeft;
   {
@@ -92,7 +92,7 @@ inline void ask_host(pto_generic& call, detail::Core& core) {
   }
 }
 
-/// Return the elements of an entry for the host.
+/// Describe the elements of an entry for the host.
 inline void show(pto_generic_entry& entry, const detail::Part& part) {
   entry.data = part.at;
   entry.pitch = part.pitch;
@@ -102,7 +102,7 @@ inline void show(pto_generic_entry& entry, const detail::Part& part) {
   entry.count_cols = part.cols;
 }
 
-/// As push_tile of ops/fifo.hpp, for elements of any type.
+/// Push a tile with elements of any type, like push_tile of ops/fifo.hpp.
 inline void push_entry(pto_generic& call, detail::Core& core) {
   pto_generic_entry& entry = call.entry;
   auto& pipe = at<OpenPipe>(call.frame, entry.pipe);
@@ -122,8 +122,8 @@ inline void push_entry(pto_generic& call, detail::Core& core) {
   if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, entry.split);
 }
 
-/// The conversion of the elements of a slot to those of a tile, as in `empty_slot`: 1 as they are, 2
-/// converted, -1 none.
+/// Return the conversion of the elements of a slot to those of a tile, as in `empty_slot`: 1 none needed,
+/// 2 conversion, -1 impossible.
 inline int32_t reads_as(const detail::FifoSlot& slot, const pto_generic_entry& entry) {
   using detail::DType;
   const auto held = static_cast<DType>(slot.dtype), wanted = static_cast<DType>(entry.dtype);
@@ -133,7 +133,7 @@ inline int32_t reads_as(const detail::FifoSlot& slot, const pto_generic_entry& e
   return floats && entry.is_integer == 0 && entry.bits >= 8 && wanted != DType::f64 ? 2 : -1;
 }
 
-/// As pop_tile of ops/fifo.hpp, for elements of any type: the tile stays in the consumer's buffer.
+/// Pop a tile with elements of any type, like pop_tile of ops/fifo.hpp. It stays in the consumer's buffer.
 inline void pop_entry(pto_generic& call, detail::Core& core) {
   pto_generic_entry& entry = call.entry;
   auto& pipe = at<OpenPipe>(call.frame, entry.pipe);
@@ -210,16 +210,16 @@ inline void generic_call(char* frame, const uint32_t* at) {
 
 }  // namespace pto::vm
 
-/// The function that performs calls that no pack has, for all programs of the process.
+/// Set the host's function for calls that no pack has, in this process. Return the function that calls it.
 PTO_EXPORT void* pto_vm_generic(pto_generic_function function) {
   pto::vm::perform = function;
   return reinterpret_cast<void*>(pto::vm::generic_call);
 }
 
-/// Bytes of a memory on chip.
+/// Return the size of an on-chip memory in bytes.
 PTO_EXPORT uint64_t pto_vm_room(int32_t space) { return pto::detail::room(space); }
 
-/// Print text of a program, while the host performs a call of it.
+/// Print text of a program while the host performs a call of the program.
 PTO_EXPORT void pto_vm_print(const char* text) {
   pto::detail::Core& core = pto::detail::core();
   if (core.host != nullptr) {

@@ -1,5 +1,5 @@
-// Machines for programs in C (pto/object.h): they resolve the calls of kernels of machine code, and launch
-// them.
+// Machines for programs in C (pto/object.h). A machine resolves the calls of kernels in machine code, and
+// launches the kernels.
 #include "pto/object.h"
 
 #include <dlfcn.h>
@@ -16,14 +16,14 @@ namespace {
 
 using Find = void* (*)(uint64_t key);
 
-/// A kernel whose calls are resolved, identified by its image and the address of its code: a library may be
-/// unloaded and another one take its place.
+/// A kernel whose calls are resolved. The key of its image and the address of its code identify it, because
+/// another library may be loaded in the place of an unloaded one.
 struct Ready {
   uint64_t key;
   pto_program program;
   pto_code codes[2];
   Ready* next;
-  void* functions[1];  // as many as it calls
+  void* functions[1];  // call_count of them
 };
 
 int failed(pto_launch* launch, const char* what, const char* name) {
@@ -36,16 +36,16 @@ int failed(pto_launch* launch, const char* what, const char* name) {
 
 struct pto_machine {
   int (*run)(pto_launch* launch, const pto_object* object,
-             const pto_machine* machine);  // the first: entries call it
+             const pto_machine* machine);  // must be first: entries call it
   mutable pthread_mutex_t lock;
   mutable Ready* ready;
   int count;
-  void* libraries[1];  // as many as there are
+  void* libraries[1];  // `count` of them
 };
 
 namespace {
 
-/// Null where a call is found nowhere: `missing` is its name then.
+/// Resolve the calls of a kernel. Return null without memory, or if a call is missing: `missing` is its name.
 Ready* made_ready(const pto_object& object, const pto_machine& machine, const char*& missing) {
   auto* ready = static_cast<Ready*>(std::malloc(sizeof(Ready) + object.call_count * sizeof(void*)));
   if (ready == nullptr) return nullptr;
@@ -66,7 +66,7 @@ Ready* made_ready(const pto_object& object, const pto_machine& machine, const ch
   ready->key = object.key;
   std::memcpy(ready->codes, object.codes, object.code_count * sizeof(pto_code));
   ready->program = {*object.target, ready->functions, ready->codes, object.code_count,
-                    nullptr};  // no words are read
+                    nullptr};  // `kinds` is for the interpreter only
   return ready;
 }
 
@@ -96,8 +96,8 @@ int run_object(pto_launch* launch, const pto_object* object, const pto_machine* 
   return status;
 }
 
-/// Returns null, or why a pack cannot be used. There is room for one more than the caller names. A whole path is
-/// loaded: dlopen would look for a plain name in LD_LIBRARY_PATH.
+/// Load a pack. Return null, or the reason why it cannot be used. `libraries` has room for one pack more than
+/// the caller names. The path is made absolute, because dlopen searches LD_LIBRARY_PATH for a plain name.
 const char* add_pack(pto_machine& machine, const char* path) {
   char* whole = realpath(path, nullptr);
   if (whole == nullptr) return std::strerror(errno);
@@ -112,7 +112,7 @@ const char* add_pack(pto_machine& machine, const char* path) {
   return nullptr;
 }
 
-/// Beside libpto_vm_LEVEL.so there may be libpto_pack_LEVEL.so.
+/// Make the path of libpto_pack_LEVEL.so, which may exist beside libpto_vm_LEVEL.so.
 bool pack_of_package(char* path, size_t size) {
   constexpr char kOwn[] = "libpto_vm_", kPack[] = "libpto_pack_";
   Dl_info found;
@@ -160,8 +160,8 @@ PTO_EXPORT void pto_machine_close(pto_machine* machine) {
   std::free(machine);
 }
 
-/// In place of a machine: copies the description of a kernel to the program of a launch. For users that
-/// resolve its calls themselves.
+/// Copy the description of a kernel to the program of a launch. Used as `run` of a machine by callers that
+/// resolve the calls themselves.
 PTO_EXPORT int pto_object_describe(pto_launch* launch, const pto_object* object, const pto_machine*) {
   auto* into = static_cast<char*>(const_cast<void*>(launch->program));
   if (object->version != pto::vm::kObjectVersion) return 1;

@@ -1,12 +1,12 @@
-// Calls of packs that the machine executes itself: arithmetic of integers that cannot fail, the most frequent
-// calls on numbers. The name of such a call is its C++ (src/pto/image/calls.py), so the expression here is
-// both.
+// Calls that the machine executes inline, without a pack: integer arithmetic that cannot fail. These are the
+// most frequent calls on numbers. The name of such a call is its C++ code (src/pto/image/calls.py), so each
+// expression below gives both the name and the implementation.
 #pragma once
 
 #include <cstdint>
 
-// X(name, type of the operands, type of the result, expression) and Y(name, type of the operand, type of the result,
-// expression).
+// X: two operands, Y: one operand. The parameters of both: name, type of the operands, type of the result,
+// expression.
 // clang-format off
 #define PTO_VM_QUICK_OF_(X, T, U)           \
   X(add, T, T, (T) ((U) a1 + (U) a2))       \
@@ -43,7 +43,7 @@ namespace pto::vm {
 
 #define PTO_NAME_OF_TWO_(name, T, R, ...) #R "& a0; " #T "& a1; " #T "& a2; a0 = " #__VA_ARGS__ ";",
 #define PTO_NAME_OF_ONE_(name, T, R, ...) #R "& a0; " #T "& a1; a0 = " #__VA_ARGS__ ";",
-/// Their names, in the order of their kinds.
+/// The names of these calls, in the order of their kinds.
 inline constexpr const char* kQuick[] = {PTO_VM_QUICK(PTO_NAME_OF_TWO_, PTO_NAME_OF_ONE_)};
 #undef PTO_NAME_OF_TWO_
 #undef PTO_NAME_OF_ONE_

@@ -5,10 +5,10 @@
 #include "pto2/kernel_entry.hpp"
 #include "vm.hpp"
 
-/// The layout that the runtime and the machine share.
+/// Return the number of the layout that the runtime and the machine must share.
 PTO2_EXPORT uint64_t pto_vm_task_abi() { return pto2::kernel_abi(); }
 
-/// One task, on a fiber of its core. Arguments take the slots in order, but for those of the core itself.
+/// Execute a task on a fiber of its core. Arguments take the slots in order, except numbers of the core.
 PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* core) {
   pto::detail::current = core;
   const pto_program& program = *task->program;
@@ -28,7 +28,7 @@ PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::
     }
     const auto word = static_cast<uint64_t>(*slots++);
     if (kind == pto_task::kNumber || task->tensors == 0) {
-      std::memcpy(at, &word, 8);  // of a view, its address: the frame has the rest
+      std::memcpy(at, &word, 8);  // for a view only its address: the frame has the rest
       continue;
     }
     const pto2::Slot slot = pto2::open_slot(word);
@@ -40,7 +40,7 @@ PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::
     if (count < static_cast<int>(kMost))
       arrays[count++] = {reinterpret_cast<void*>(slot.first), slot.bytes, task->names[i]};
   }
-  if (task->tensors != 0) {  // a task may touch what its tensors hold, windows of ranks, and nothing else
+  if (task->tensors != 0) {  // a task may access its tensors and windows of ranks, nothing else
     for (int i = 0; i < core->array_count && count < static_cast<int>(kMost); ++i)
       if (core->arrays[i].owner < 0) arrays[count++] = core->arrays[i];
     core->arrays = arrays;

@@ -1,6 +1,6 @@
-// Time limit of a launch: cores ask at the ends of their loops, so that an endless one can be ended. They ask
-// rarely, first after one repetition, then less and less often until about a millisecond lies between two
-// questions. Other ranks, if there are several, go on at these points.
+// Time limit of a launch. A core checks the limit at the ends of loop iterations, so that an endless loop can
+// be ended. The first check comes after one iteration; later checks are rarer, until 1 to 10 ms lie between
+// two of them. With several ranks, the core also lets other ranks run at each check.
 #pragma once
 
 #include <signal.h>
@@ -17,7 +17,7 @@ inline uint64_t now() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-/// Ctrl-C while launches run that take long: it is counted, and goes where it would have gone.
+/// The handler of Ctrl-C during long launches: counts the signal, and passes it on to the previous handler.
 struct Interrupts {
   static inline detail::Atomic<uint32_t> count{0};
   static inline struct sigaction before{};
@@ -56,7 +56,7 @@ struct Interrupts {
   }
 };
 
-/// A launch on the machine: when it has to be done, and whether it watches for Ctrl-C and since which count.
+/// A launch on the machine, with its deadline, and the count of Ctrl-C when it began to watch for Ctrl-C.
 struct Running : pto_launch {
   explicit Running(const pto_launch& given)
       : pto_launch(given), deadline(given.limit != 0 ? now() + given.limit : 0) {}
@@ -66,7 +66,7 @@ struct Running : pto_launch {
     if (watching.load() != 0) Interrupts::leave();
   }
   uint64_t deadline;
-  detail::Atomic<uint32_t> watching{0};  // 1: is about to
+  detail::Atomic<uint32_t> watching{0};  // 0: no, 1: about to, 2: yes
   uint32_t seen = 0;
 
   bool interrupted() {
@@ -82,7 +82,7 @@ struct Running : pto_launch {
 
 class TimeLimit {
  public:
-  /// At the end of a repetition.
+  /// Call at the end of an iteration.
   PTO_INLINE void tick(detail::Core& core, const uint32_t* words, const uint32_t* pc, int32_t base) {
     if (--left_ == 0) [[unlikely]] {
       core.mark = base + static_cast<int32_t>(pc - words);
@@ -90,7 +90,7 @@ class TimeLimit {
     }
   }
 
-  /// Return the number of repetitions until the next question; does not return if the launch is to end.
+  /// Return the number of iterations until the next check; does not return if the launch must end.
   uint32_t again(detail::Core& core) { return span_ = ask(core); }
 
  private:
@@ -100,7 +100,7 @@ class TimeLimit {
     const detail::Launch& launch = *static_cast<detail::Fiber*>(core.fiber)->thread->launch;
     auto& given = static_cast<Running&>(*launch.given);
     if (launch.over.load(detail::kRelaxed))
-      core.host->fail(core, "");                      // by another core, which has reported the reason
+      core.host->fail(core, "");                      // ended by another core, which has reported the reason
     if (launch.ranks > 1) detail::step_aside(false);  // the loop may poll for a write of another rank
     const uint64_t time = now();
     if (begun_ == 0) begun_ = asked_ = time;
@@ -123,7 +123,7 @@ class TimeLimit {
   uint64_t begun_ = 0, asked_ = 0, done_ = 0;
 };
 
-/// The time limit of machine code on a core, which has marked its source location before it asks.
+/// The time limit for machine code, which sets the mark of the core (its source location) before each check.
 struct Asked : pto_time_limit {
   Asked(detail::Core& core, bool in_launch) : pto_time_limit{in_launch ? in_time : never}, core(core) {}
   static uint32_t in_time(pto_time_limit* asked) {

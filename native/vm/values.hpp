@@ -1,5 +1,5 @@
-// Functions of the virtual machine for values that have sizes of their own: memrefs (which lie in the frame as views
-// do), arrays of a function, groups of tensors, convolution tiles. Words of an instruction are its `s`.
+// Functions of the virtual machine for memrefs (which have the layout of views in the frame), arrays of a
+// function, groups of tensors and convolution tiles. `s` points to the operands of an instruction, in words.
 #pragma once
 
 #include "pto/vm/open.hpp"
@@ -11,14 +11,14 @@ using AnyTile =
 using AnyView = OpenView<uint8_t, Layout::ND>;
 static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
 
-/// A view as its object has it.
+/// The fields of a view object.
 struct ViewFields {
   char* data;
   int64_t shape[5], stride[5];
 };
 static_assert(sizeof(ViewFields) == sizeof(AnyView));
 
-/// Sizes beyond those that a view has are 1; their strides span the next dimension.
+/// Fill the dimensions before the first one of a view: size 1, and a stride that spans the next dimension.
 inline void fill_up(ViewFields& view, int rank) {
   for (int d = 4 - rank; d >= 0; --d) {
     view.shape[d] = 1;
@@ -26,7 +26,7 @@ inline void fill_up(ViewFields& view, int rank) {
   }
 }
 
-/// A list of numbers as messages have it.
+/// A list of numbers as text, for messages.
 struct Numbers {
   char text[160] = "";
   size_t at = 0;
@@ -37,9 +37,9 @@ struct Numbers {
   }
 };
 
-// --- memrefs ------------------------------------------------------------------------------------------------
+// --- memrefs -----------------------------------------------------------------------------------------------
 
-/// result, source, bits, rank, which dimensions stay (a bit each), offsets, sizes, steps
+/// Cut a part out of a memref: result, source, bits, rank, kept dimensions (mask), offsets, sizes, steps
 inline void cut_memref(char* frame, const uint32_t* s) {
   const ViewFields source = at<ViewFields>(frame, s[1]);
   const int rank = static_cast<int>(s[3]);
@@ -58,7 +58,7 @@ inline void cut_memref(char* frame, const uint32_t* s) {
   fill_up(result, left);
 }
 
-/// The offset of an element in elements: result, memref, rank, indices. All indices lie inside the sizes.
+/// Compute the offset of an element, in elements, and check the indices: result, memref, rank, indices.
 inline void element_of_memref(char* frame, const uint32_t* s) {
   const ViewFields& view = at<ViewFields>(frame, s[1]);
   const int rank = static_cast<int>(s[2]);
@@ -78,7 +78,7 @@ inline void element_of_memref(char* frame, const uint32_t* s) {
   at<int64_t>(frame, s[0]) = offset;
 }
 
-/// The tile of a memref of on-chip memory: result, memref, rank, whether its columns lie side by side.
+/// Make a tile of a memref in on-chip memory: result, memref, rank, 1 if column-major.
 inline void tile_of_memref(char* frame, const uint32_t* s) {
   const ViewFields& view = at<ViewFields>(frame, s[1]);
   const bool columns = s[3] != 0;
@@ -90,8 +90,8 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
     detail::failf("[PTO-E2102] cannot use a memref with strides %lld and %lld as a tile of %lld x %lld",
                   static_cast<long long>(view.stride[3]), static_cast<long long>(view.stride[4]),
                   static_cast<long long>(rows), static_cast<long long>(cols));
-  // Anything may have been made a pointer.
-  constexpr int64_t most = int64_t{1} << 24;  // elements: more than a memory has
+  // The pointer may come from any number.
+  constexpr int64_t most = int64_t{1} << 24;  // in elements; no memory has as many
   if (!detail::is_own(detail::core(), view.data) || lines < 0 || lines > most || length < 0 || pitch > most ||
       lines * pitch > most) [[unlikely]]
     detail::failf("[PTO-E2101] a memref of %lld x %lld elements is outside the memory of the core",
@@ -106,9 +106,9 @@ inline void tile_of_memref(char* frame, const uint32_t* s) {
   at<AnyTile>(frame, s[0]) = tile;
 }
 
-// --- arrays, groups, convolution tiles -----------------------------------------------------------------------
+// --- arrays, groups, convolution tiles ---------------------------------------------------------------------
 
-/// The begin of an element of an array: value, array, bytes of an element, rank, sizes, indices.
+/// Return the address of an element of an array: value, array, element size, rank, sizes, indices.
 inline char* element_of_array(char* frame, const uint32_t* s) {
   const uint32_t rank = s[3];
   uint64_t offset = 0;
@@ -133,7 +133,7 @@ inline void set_element(char* frame, const uint32_t* s) {
   std::memcpy(element_of_array(frame, s), frame + s[0], s[2]);
 }
 
-inline void make_group(char* frame, const uint32_t* s) {  // result, the tensors side by side, how many, root
+inline void make_group(char* frame, const uint32_t* s) {  // result, consecutive tensors, their number, root
   using Group = comm::ParallelGroup<AnyView>;
   static_assert(sizeof(Group) == 16, "_GROUP of image/lower.py");
   at<Group>(frame, s[0]) = Group(&at<AnyView>(frame, s[1]), static_cast<int>(s[2]), static_cast<int>(s[3]));
@@ -152,7 +152,7 @@ inline void make_conv(char* frame, const uint32_t* s) {
   for (uint32_t d = 0; d < s[1]; ++d) sizes[d] = s[2 + d];
   at<Conv>(frame, s[0]) = Conv(sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
 }
-/// result, rank, sizes, bits: as it is before TASSIGN gives it a place
+/// Make a convolution tile, without memory until TASSIGN: result, rank, sizes, bits
 inline void make_conv_tile(char* frame, const uint32_t* s) {
   const uint32_t bits = s[2 + s[1]];
   bits <= 8    ? make_conv<uint8_t>(frame, s)
@@ -162,7 +162,7 @@ inline void make_conv_tile(char* frame, const uint32_t* s) {
 }
 
 inline void place_conv_tile(char* frame, const uint32_t* s) {  // tile, address, space, bits
-  auto& tile = at<AnyConv<uint8_t>>(frame, s[0]);  // sizes are where they are for any element type
+  auto& tile = at<AnyConv<uint8_t>>(frame, s[0]);  // the element type does not change the layout of the sizes
   size_t used = 1;
   for (int d = 0; d < 6 && tile.GetShape(d) != 0; ++d) used *= static_cast<size_t>(tile.GetShape(d));
   used = (used * s[3] + 7) / 8;

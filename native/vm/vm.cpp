@@ -1,6 +1,6 @@
-// The virtual machine: executes the image of a program (src/pto/image/format.py, docs/image.md) on the cores of a
-// launch. A core has a frame, which holds all its values; instructions are words, most of them calls of functions that
-// were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
+// The virtual machine: executes an image (src/pto/image/format.py, docs/image.md) on the cores of a launch.
+// The frame of a core holds all its values. Instructions consist of words; most of them call functions that
+// are compiled for values of any size. A core waits as in compiled kernels: the scheduler runs other cores.
 #include "pto/vm/open.hpp"
 //
 #include "generic.hpp"
@@ -32,10 +32,10 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
   return value;
 }
 
-/// The mark of a core is the index of a word, with the number of the code in the bits from 28 on.
+/// Interpret a code. The mark of a core is the index of a word, with the number of the code from bit 28 on.
 ///
-/// Every instruction leads to the next by a jump of its own, which processors foresee better than one for
-/// all. Calls that are arithmetic of integers are done here, according to `kinds`.
+/// Every instruction ends with its own jump to the next one: processors predict such jumps better than one
+/// shared jump. Calls for integer arithmetic are executed inline, according to `kinds`.
 void interpret(const pto_code& code, int32_t base, const Function* functions, const uint8_t* kinds,
                char* frame, detail::Core& core, bool in_launch) {
 #define PTO_LABEL_(name, T, ...) &&quick_##name##_##T,
@@ -138,7 +138,7 @@ end:
 #undef PTO_GO_ON_
 }
 
-// --- functions for values of every type ---------------------------------------------------------------------
+// --- functions for values of every type --------------------------------------------------------------------
 
 static_assert(sizeof(PrefetchAsyncContext) <= 64 && sizeof(comm::AsyncEvent) <= 64 &&
               sizeof(comm::AsyncSession) <= 64);
@@ -194,18 +194,18 @@ void size_tile(AnyTile& tile, uint32_t rows, uint32_t cols, int64_t valid_rows, 
   tile.ColMaskInternal = static_cast<unsigned>(valid_cols);
 }
 
-/// The layout of a tile, by the words of an instruction: location, layout, inner box, bits, compact mode.
+/// The layout of a tile, from words: space, form, rows and columns of a box, bits, compact mode.
 struct Lie {
   const uint32_t* s;
   int space() const { return static_cast<int>(s[0]); }
   size_t bits() const { return s[4]; }
-  /// True if lines of boxes, or of elements without boxes, are columns.
+  /// Return true if boxes, or elements of a tile without boxes, are stored column by column.
   bool by_columns() const {
     const auto form = static_cast<detail::Form>(s[1]);
     return form == detail::Form::DN || form == detail::Form::NZ || form == detail::Form::NN;
   }
 
-  /// The byte where element (r, c) begins.
+  /// Return the byte where element (r, c) begins.
   size_t byte(const AnyTile& tile, ptrdiff_t r, ptrdiff_t c) const {
     return static_cast<size_t>(element(tile, r, c)) * bits() / 8;
   }
@@ -224,7 +224,7 @@ struct Lie {
   }
 };
 
-void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width, how the tile lies
+void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width, layout of the tile
   AnyTile& tile = at<AnyTile>(frame, s[0]);
   const Lie lie{s + 3};
   const ptrdiff_t rows = tile.RowMaskInternal, cols = tile.ColMaskInternal;
@@ -238,14 +238,14 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   if (found < base || found + used > base + detail::room(lie.space())) [[unlikely]]
     detail::failf("[PTO-E2101] a tile of %zu bytes at address 0x%zx is outside %s", used,
                   static_cast<size_t>(address), detail::kSpaceNames[lie.space()]);
-  // More of it may be written than is valid now.
+  // Later writes may reach beyond the present valid region.
   const size_t whole = (static_cast<size_t>(tile.Numel) * lie.bits() + 7) / 8;
   detail::use_space(detail::core(), lie.space(), static_cast<size_t>(found - base) + whole);
   detail::bind(tile, found);
 }
 
-/// Let a part of a tile lie some bytes into it. It begins in the memory of the tile: the buffer of the core,
-/// or the elements of a borrowed tile.
+/// Bind a part of a tile `offset` bytes after its begin. The part must begin in the memory of the tile: the
+/// buffer of the core, or the elements of a borrowed tile.
 void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bits) {
   detail::Core& core = detail::core();
   const auto* data = reinterpret_cast<const char*>(tile.data());
@@ -267,7 +267,7 @@ void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bit
 
 void window_of_tile(
     char* frame,
-    const uint32_t* s) {  // window, tile, row, column, their width, length of a line, how the tile lies
+    const uint32_t* s) {  // window, tile, row, column, their width, length of a line, layout of the tile
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const auto row = static_cast<uint16_t>(integer(frame, s[2], s[4]));
   const auto col = static_cast<uint16_t>(integer(frame, s[3], s[4]));
@@ -282,9 +282,9 @@ void window_of_tile(
   part_of_tile(window, tile, static_cast<int64_t>(lie.byte(tile, row, col)), lie.bits());
 }
 
-/// A window by its steps: its valid region is given, or follows from the valid region of its source.
+/// Make a window with given steps. Its valid region is given, or follows from the valid region of its source.
 void subset_of_tile(char* frame, const uint32_t* s) {
-  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits, length of a line
+  // window, tile, shape, sizes, valid sizes (-1: none), row, column, their width, steps, bits, line length
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const int64_t row = integer(frame, s[8], s[10]), col = integer(frame, s[9], s[10]);
   const auto open = [](int64_t given, int64_t size, int64_t valid, int64_t first) {
@@ -306,7 +306,7 @@ void subset_of_tile(char* frame, const uint32_t* s) {
   at<AnyTile>(frame, s[0]) = window;
 }
 
-/// Elements of some type, or of four bits, in memory.
+/// Access to elements in memory: of type T, or of four bits (Nibbles).
 template <class T>
 struct Elements {
   static T get(const uint8_t* at, size_t i) { return reinterpret_cast<const T*>(at)[i]; }
@@ -330,8 +330,8 @@ void with_elements(size_t bits, Work work) {
   }
 }
 
-/// The elements of a tile that has its columns side by side, as far as a call may reach: instructions that write past
-/// the valid region stay in the memory of the core. What lies elsewhere, as in a FIFO, has its valid region.
+/// Return the number of elements of a column-major tile that a call may access. Instructions that write past
+/// the valid region stay in the memory of the core. In other memory (a FIFO) only the valid region counts.
 size_t reach(const AnyTile& tile, size_t bits) {
   const detail::Core& core = detail::core();
   const auto* data = reinterpret_cast<const char*>(tile.data());
@@ -344,12 +344,12 @@ size_t reach(const AnyTile& tile, size_t bits) {
   return rows == 0 || cols == 0 ? 0 : (cols - 1) * static_cast<size_t>(tile.Rows) + rows;
 }
 
-/// Bytes that the elements of such a tile take, and some that wide accesses reach.
+/// Return the size of a copy of such a tile in bytes, with some more bytes for wide accesses.
 size_t turned_bytes(const AnyTile& tile, size_t bits) {
   return (static_cast<size_t>(tile.Numel) * bits / 8 + 128) / 64 * 64;
 }
 
-/// The first elements of such a tile: where each is in it, and where in one that has its rows side by side.
+/// Call `move` for the first elements of such a tile: index in the tile, index in a row-major tile.
 template <class Move>
 void each_turned(const AnyTile& tile, size_t count, Move move) {
   const auto rows = static_cast<size_t>(tile.Rows), cols = static_cast<size_t>(tile.Cols);
@@ -374,7 +374,7 @@ void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, vali
 
 void same_tile(
     char* frame,
-    const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), same valid region
+    const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: not given), same valid region
   const AnyTile& source = at<AnyTile>(frame, s[1]);
   int64_t rows = at<int64_t>(frame, s[4]), cols = at<int64_t>(frame, s[5]);
   if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
@@ -385,9 +385,9 @@ void same_tile(
   at<AnyTile>(frame, s[0]) = tile;
 }
 
-/// A column-major tile as a row-major one: the tile itself if it has one column, else a copy of it, whose
-/// changes are copied back after the call. The original elements are kept after the copy: tiles may share
-/// memory, and unchanged elements are not written. `k_aligned_` of the copy is not used.
+/// Make a row-major tile of a column-major one: the tile itself if it has one column, else a copy. Changes of
+/// the copy are copied back after the call. Unchanged elements are not written, because tiles may share
+/// memory; so the original elements are kept behind the copy. `k_aligned_` of the copy is not used.
 void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   AnyTile& rows = at<AnyTile>(frame, s[0]);
@@ -405,7 +405,7 @@ void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
     });
   });
 }
-void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile made of it; bits
+void back_to_tile(char* frame, const uint32_t* s) {  // tile, result of rows_of_tile, bits
   AnyTile& tile = at<AnyTile>(frame, s[0]);
   AnyTile& rows = at<AnyTile>(frame, s[1]);
   if (rows.data() == tile.data()) return;
@@ -431,7 +431,7 @@ void add_to_pointer(char* frame, const uint32_t* s) {  // result, pointer, offse
       at<char*>(frame, s[1]) + integer(frame, s[2], s[3]) * static_cast<int64_t>(s[4]) / 8;
 }
 
-/// result, pointer, buffers, flag, directions (1 C2V, 2 V2C), bytes of a slot, slots, local ones, not split
+/// result, pointer, buffers (2), flag, directions (1 C2V, 2 V2C), slot size, slots, local slots, no split
 void make_pipe(char* frame, const uint32_t* s) {
   OpenPipe pipe;
   pipe.fifo = {at<void*>(frame, s[1]), at<uint32_t>(frame, s[2]), at<uint32_t>(frame, s[3])};
@@ -447,21 +447,21 @@ void make_pipe(char* frame, const uint32_t* s) {
 }
 static_assert(sizeof(OpenPipe) <= 128, "_PIPE of image/lower.py");
 
-/// From here on the core defers copies, or no longer does: see ops/deferred_copies.hpp.
+/// Start or stop the recording of deferred copies on this core: see ops/deferred_copies.hpp.
 void defer_copies(char*, const uint32_t* s) {
   detail::core().deferred->wanted = true;
   detail::core().deferred->notes = s[0] != 0;
 }
-/// Do the deferred copies that read global memory, or all.
+/// Perform the deferred copies that read global memory, or all of them.
 void settle_copies(char*, const uint32_t* s) { detail::settle_deferred(*detail::core().deferred, s[0] != 0); }
-/// A tile is not read before it is written; its bytes.
+/// Drop deferred copies into a tile that is written before its next read: tile, its bytes.
 void forget_tile(char* frame, const uint32_t* s) {
   const auto* data = reinterpret_cast<const char*>(at<AnyTile>(frame, s[0]).data());
   detail::forget_deferred(*detail::core().deferred, data, s[1]);
 }
 
-/// A tile that is loaded: there, where its rows lie side by side in the view as they would in the tile, or at home,
-/// where the load is missing.
+/// Bind a tile to the memory of a view if the rows are contiguous there, as in the tile. Otherwise bind the
+/// tile to its own memory (`home`) and set `missing`: the program then performs the load.
 void lend_view(char* frame, const uint32_t* s) {  // missing, tile, home, view, bits
   AnyTile& tile = at<AnyTile>(frame, s[1]);
   tile = at<AnyTile>(frame, s[2]);
@@ -480,7 +480,7 @@ void lend_view(char* frame, const uint32_t* s) {  // missing, tile, home, view, 
   detail::bind(tile, view.data);
 }
 void lend_entry(char*, const uint32_t*) { detail::core().lends = true; }
-/// In their place, for untrusted images: there is no proof that such a tile is only read.
+/// Replacements for the two above in untrusted images, which do not prove that such a tile is only read.
 void lend_no_view(char* frame, const uint32_t* s) {
   at<AnyTile>(frame, s[1]) = at<AnyTile>(frame, s[2]);
   at<uint64_t>(frame, s[0]) = 1;
@@ -540,14 +540,14 @@ constexpr struct {
             PTO_VM_VALUES,
             PTO_VM_SCREEN};
 
-// --- launches -----------------------------------------------------------------------------------------------
+// --- launches ----------------------------------------------------------------------------------------------
 
 void run_code(const pto_launch& launch, const detail::Core& const_core, const pto_code& code) {
   auto& core = const_cast<detail::Core&>(const_core);
   const auto& program = *static_cast<const pto_program*>(launch.program);
   core.target = reinterpret_cast<const detail::Target*>(&program.target);
   const Frame frame(code);
-  // The special handling of arguments, one code after another.
+  // `special` of the launch has one entry per argument for each code.
   const auto special = static_cast<int>(&code - program.codes) * launch.argc;
   for (uint32_t i = 0; i < code.argc; ++i) {
     const uint64_t word = detail::word_of(launch, core, static_cast<int>(i), special);
@@ -588,14 +588,14 @@ void execute(const pto_program& program, const pto_code& code, char* frame, deta
 
 }  // namespace pto::vm
 
-/// A function that the machine has itself; null where it has none of that name.
+/// Return the function of the machine with this name, or null.
 PTO_EXPORT void* pto_vm_own(const char* name) {
   for (const auto& own : pto::vm::kOwn)
     if (std::strcmp(own.name, name) == 0) return reinterpret_cast<void*>(own.function);
   return nullptr;
 }
 
-/// Return the handling of a call of this name: kCall, or the kind of one that the machine executes itself.
+/// Return the handling of a call of this name: kCall, or the kind of a call that is executed inline.
 PTO_EXPORT int pto_vm_kind(const char* name) {
   int kind = pto::vm::kCall;
   for (const char* own : pto::vm::kQuick)

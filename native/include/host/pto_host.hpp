@@ -1,17 +1,17 @@
-// Launches of whole programs: `kernel<T><<<blocks, nullptr, stream>>>(arguments)` becomes
+// Launches in whole programs: `kernel<T><<<blocks, nullptr, stream>>>(arguments)` becomes
 //
 //   ::pto::host::kernel<struct pto_at_123>("kernel<T>", 0, [](auto... a) { kernel<T>(a...); })
 //       (blocks, nullptr, stream)(arguments)
 //
-// (src/pto/host/rewrite.py). The launch is over when it returns: a stream executes one command after another,
-// and the launch waits for other processes inside. A kernel that fails reports the reason on stderr, and the
-// next call that waits for its stream returns an error, as on a device.
+// (src/pto/host/rewrite.py). The launch is complete when the call returns: a stream executes one command
+// after another, and the launch also waits for other processes. If a kernel fails, the launch prints the
+// reason on stderr, and the next call that waits for its stream returns an error, as on a device.
 //
-// The number is that of the vector cores of a block of a mixed kernel; 0: one core does everything. A program
+// The number is the count of vector cores per block of a mixed kernel; 0: one core does everything. A program
 // with mixed kernels is compiled three times: as it is, and for the cube and the vector side of its kernels
-// (PTO_HOST_SIDE is 1, 2). The sides register their function for each launch, by the number of their source
-// (PTO_HOST_UNIT) and the place of the launch there: a type that belongs to the function around it. The
-// program finds them by these.
+// (PTO_HOST_SIDE is 1 and 2). Each side registers its function for each launch. The key is the number of its
+// source (PTO_HOST_UNIT) and the place of the launch, a type declared in the function around the launch. The
+// program finds the sides by this key.
 #pragma once
 
 #include <string>
@@ -24,31 +24,31 @@
 #endif
 
 extern "C" {
-/// Memory that kernels may touch: as many as there are, written to `into` where there is room.
+/// Write at most `room` memory ranges that kernels may access to `into`; return the number of all ranges.
 int32_t pto_host_arrays(struct pto_array* into, int32_t room);
-/// As `idle` of a launch.
+/// Implement `idle` of pto_launch.
 int32_t pto_host_idle(uint64_t moves);
 /// Record the result of a launch for the next call that waits for the stream. A success has no text.
 void pto_host_ended(void* stream, int status, const char* text);
-/// Return the tracer for the launch of a kernel (native/host/trace.hpp), by the names of the target and of
-/// the kernel. Null: the launch is not traced.
+/// Return the tracer for the launch of a kernel (native/host/trace.hpp), whose text names target and kernel.
+/// Null: the launch is not traced.
 struct pto_tracer* pto_host_trace(const char* kernel, uint32_t blocks, uint32_t vectors,
                                   const struct pto_array* arrays, int32_t count);
-/// Sides of mixed kernels: 1 cube, 2 vector.
+/// Register and find sides of mixed kernels: 1 cube, 2 vector.
 void pto_host_add_side(int32_t side, int32_t unit, const char* call, pto::detail::Body body);
 pto::detail::Body pto_host_side_of(int32_t side, int32_t unit, const char* call);
 }
 
 namespace pto::host {
 
-/// The call of a kernel, on one core.
+/// Call a kernel on one core.
 template <class Call>
 void call_on(const pto_launch& launch, const detail::Core& core) {
-  detail::current = const_cast<detail::Core*>(&core);  // a side has a pointer of its own
+  detail::current = const_cast<detail::Core*>(&core);  // each side has its own pointer
   (*reinterpret_cast<Call*>(launch.args[0]))();
 }
 
-/// The place of a launch.
+/// The place of a launch in the source, as a type.
 template <class At>
 struct Place {};
 

@@ -1,4 +1,4 @@
-// Copies with the size of the destination.
+// Copy functions that check the size of the destination.
 #pragma once
 
 #include <stddef.h>

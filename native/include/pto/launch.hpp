@@ -1,16 +1,16 @@
-// Launching a kernel: blocks of cores as fibers on a few threads, behind a C interface.
+// Launches of a kernel: the cores of its blocks are fibers on a few threads, behind a C interface.
 //
-// Included by launchers only, after the kernel: a launcher is a translation unit with the kernel's source and
+// Only launchers include this, after the kernel: a launcher is a translation unit with the kernel source and
 //
 //   PTO_LAUNCHER(vec_add, pto::detail::CoreKind::Vector, vec_add)   // one core per block
 //   PTO_MIXED_LAUNCHER(gemm, cube_side::gemm, vector_side::gemm)    // a cube core and its vector cores
 //
-// which give `extern "C" int pto_launch_vec_add(pto_launch*)`. The halves of a mixed kernel are the same
-// source compiled with __DAV_CUBE__ or with __DAV_VEC__ alone. All cores of a block run on one thread and
-// switch when one has to wait; a block that waits for another one (SYNCALL, TWAIT) lets the next block start.
-// If no core can go on, the launch ends with a text that lists what each waits for. A failed check, a trap, a
-// division by zero and an access outside mapped memory end it, too; resources of the kernel are then not
-// released.
+// which define `extern "C" int pto_launch_vec_add(pto_launch*)`. The halves of a mixed kernel are the same
+// source, compiled with only __DAV_CUBE__ or only __DAV_VEC__. All cores of a block run on one thread and
+// switch when one must wait; while a block waits for another block (SYNCALL, TWAIT), the next block starts.
+// If no core can proceed, the launch ends with a text that lists the condition of each core. A failed check,
+// a trap, a division by zero and an access outside mapped memory end the launch, too. Resources of the kernel
+// are then not released.
 #pragma once
 
 #include <cstring>
@@ -21,7 +21,7 @@
 
 namespace pto::detail {
 
-/// The begin of the part of an array that a block is given: whole words of 4 bytes, as many for each.
+/// Return the start of the part of an array that a block gets: an equal number of 4-byte words.
 inline uint64_t part_of(const pto_launch& launch, const Core& core, uint64_t address) {
   for (int i = 0; i < launch.array_count; ++i) {
     const uint64_t from = address - reinterpret_cast<uintptr_t>(launch.arrays[i].data);
@@ -65,7 +65,7 @@ inline T from_word(const pto_launch& launch, const Core& core, int index) {
 template <class T>
 using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
 
-/// The values are variables here, so that a function may take them by reference.
+/// Call a function. The values are variables here, so that the function may take them by reference.
 template <class Result, class... Args>
 inline void call_on(Result (*function)(Args...), Plain<Args>... values) {
   function(values...);
@@ -116,8 +116,8 @@ constexpr int count_of(Result (*)(Args...)) {
     return pto::detail::run_launch(launch, roles, 3, args);                                                \
   }
 
-// A half of a mixed kernel in a unit of its own, and the launcher that joins two such halves. Each half finds
-// its core through a pointer of its own, which is set when the core starts and after every wait.
+// A half of a mixed kernel in its own translation unit, and the launcher that joins two such halves. Each
+// half has its own pointer to its core, which is set when the core starts and after every wait.
 #define PTO_HALF(half, name, function)                                                           \
   PTO_EXPORT void pto_##half##_##name(const pto_launch& launch, const pto::detail::Core& core) { \
     pto::detail::current = const_cast<pto::detail::Core*>(&core);                                \

@@ -1,6 +1,7 @@
-// Kernels as machine code, called from C: what `ptoas k.pto -o k.o` and `ptoas k.pto -o k.so` make (docs/objects.md).
+// Kernels as machine code, called from C: the output of `ptoas k.pto -o k.o` and `ptoas k.pto -o k.so`
+// (docs/objects.md).
 //
-//   pto_kernel vec_add;  // of k.o; of k.so by dlsym
+//   pto_kernel vec_add;  // from k.o; from k.so with dlsym
 //   pto_machine* machine = pto_machine_open(packs, 1, error, sizeof error);
 //   pto_launch launch = {.size = sizeof launch, .argc = 3, .args = words, .blocks = 24, ...};
 //   if (vec_add(&launch, machine) != 0) puts(launch.error);
@@ -19,23 +20,23 @@ extern "C" {
 
 typedef struct pto_machine pto_machine;
 
-/// The symbol of a kernel. The arguments of a launch are 64-bit words: addresses of arrays, integers, bits of floats,
-/// and for an argument that is a view the address of a pto_view. Gives the status of the launch: 0 done, 1 failed,
-/// 2 stuck. Several threads may launch kernels on one machine.
+/// The type of a kernel symbol. The arguments of a launch are 64-bit words: addresses of arrays, integers,
+/// bits of floats, and for an argument that is a view the address of a pto_view. Return the status of the
+/// launch: 0 done, 1 failed, 2 stuck. Several threads may launch kernels on one machine.
 ///
-/// Loops ask about every millisecond whether the launch is to end: after `limit` nanoseconds or `steps` repetitions of
-/// the loops of a core (PTO-E2106), because another core has failed, or because of SIGINT, which the launch notices
-/// after some ten milliseconds and hands on to the handler that the program had. Its status is 1 then, and `mark` says
-/// where the loop is, as the index of a word of the image with the number of the code from bit 28 on: `pto objdump`
-/// prints which line that is.
+/// About every millisecond, loops test whether the launch must end: after `limit` nanoseconds or `steps`
+/// repetitions of the loops of a core (PTO-E2106), because another core has failed, or because of SIGINT,
+/// which the launch notices after some ten milliseconds and passes to the handler of the program. The status
+/// is then 1, and `mark` locates the loop: the index of a word of the image, with the number of the code from
+/// bit 28 on. `pto objdump` prints the line of such a word.
 typedef int pto_kernel(pto_launch* launch, const pto_machine* machine);
 
-/// Open a machine whose kernels find their calls in these libraries, which `pto build k.o -o calls.so` makes,
-/// and in the pack of the package, if there is one beside libpto_vm. Null if one cannot be loaded: `error`
-/// has the reason.
+/// Open a machine whose kernels find their calls in these libraries, which `pto build k.o -o calls.so`
+/// creates, and in the pack of the package, if there is one beside libpto_vm. Return null if a library cannot
+/// be loaded: `error` then has the reason.
 pto_machine* pto_machine_open(const char* const* packs, int count, char* error, size_t error_size);
 
-/// No launch may be under way, and none may follow.
+/// Close a machine. No launch may be running, and none may follow.
 void pto_machine_close(pto_machine* machine);
 
 #ifdef __cplusplus

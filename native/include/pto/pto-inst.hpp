@@ -1,7 +1,7 @@
-// The PTO tile instructions for the CPU: the one header that kernels include.
+// The PTO tile instructions for the CPU: the only header that kernels include.
 //
-// -DPTO_NPU_ARCH_A2A3 or -DPTO_NPU_ARCH_A5 choose the target whose rules and results count (the CPU column
-// without either), -DPTO_CHECKED adds checks at run time, -D__PTO_AUTO__ is auto mode, -D__CPU_SIM adds the
+// -DPTO_NPU_ARCH_A2A3 or -DPTO_NPU_ARCH_A5 select the target whose rules and results apply (without either,
+// the CPU column), -DPTO_CHECKED adds checks at run time, -D__PTO_AUTO__ is auto mode, -D__CPU_SIM adds the
 // host calls of the device runtime. core/ has the types, ops/ the instructions by family.
 #pragma once
 
@@ -35,7 +35,7 @@
 #include "pto/ops/regular.hpp"
 #include "pto/ops/sort.hpp"
 
-// Calls of the cube unit on pointers, and on vector registers: emitted code that has none leaves them out.
+// Calls of the cube unit on pointers, and calls on vector registers: excluded from emitted code without them.
 #ifndef PTO_CPU_TILES_ONLY
 #include "pto/micro/cube.hpp"
 #ifndef PTO_CPU_NO_REGISTERS
@@ -48,7 +48,7 @@
 #endif
 
 namespace pto {
-// Names that instructions stand for, which some kernels call.
+// Names of the implementations of instructions, which some kernels call.
 template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone>
 inline void TSTORE_IMPL(Dst& dst, Src& src) {
   TSTORE<Src, Dst, atomicType>(dst, src);
@@ -63,9 +63,9 @@ inline void TCOLEXPAND_IMPL(Arguments&... arguments) {
 }
 }  // namespace pto
 
-// PTO_CPU_LEAN leaves out the host calls, and with them most of what there is to read: kernels need none.
+// PTO_CPU_LEAN excludes the host calls and their headers, most of the text to compile: kernels need none.
 #ifndef PTO_CPU_LEAN
-#include <utility>  // users' sources count on it
+#include <utility>  // user code relies on it
 #endif
 #if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
 #include "pto/common/cpu_stub.hpp"

@@ -1,9 +1,9 @@
-// Read before an orchestration: the device's counter in assembler, on a processor that has no such thing.
+// The counter of the device in assembler, for a processor without it. Compiled before an orchestration.
 //
-// Orchestrations that time themselves read the counter of the device with `mrs REG, cntvct_el0`. Here that is
-// a macro of the assembler that gives the time stamp counter, divided to about the 50 MHz of the device: it
-// always goes on, but is not calibrated. No register but REG changes; below the stack pointer the 128 bytes
-// that belong to the function around are left alone.
+// Orchestrations that measure time read the counter of the device with `mrs REG, cntvct_el0`. Here `mrs` is
+// an assembler macro that reads the time stamp counter, divided to about the 50 MHz of the device. The
+// counter always increases, but is not calibrated. The macro changes no register but REG (and the flags), and
+// keeps the 128 bytes below the stack pointer (the red zone of the function around it).
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

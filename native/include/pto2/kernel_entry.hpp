@@ -1,11 +1,11 @@
-// The C interface of a kernel of the task runtime: how the engine calls it on one of its cores.
+// The C interface of a kernel of the task runtime: the engine calls it on one of its cores.
 //
 // The runner compiles a kernel as one translation unit: the source of the user, then this header and
 //
 //   PTO2_KERNEL(kernel_entry)
 //
-// which gives `pto2_kernel`, called on a fiber of the core with the slots of the task, and `pto2_kernel_abi`. The
-// virtual machine, which takes the slots of programs apart itself, asks `open_slot` for tensors.
+// The macro defines `pto2_kernel`, which is called on a fiber of the core with the slots of the task, and
+// `pto2_kernel_abi`. The virtual machine decodes slots of programs itself, and calls `open_slot` for tensors.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@
 
 namespace pto2 {
 
-/// The layout that the engine and a kernel share: the state of a core and the hooks of its host. The engine
-/// refuses a library with another number.
+/// Return a hash of the layout that the engine and a kernel share: the state of a core and the hooks of its
+/// host. The engine refuses a library with another hash.
 inline constexpr uint64_t kernel_abi() {
   using pto::detail::Core;
   const uint64_t facts[] = {1,  // version of this interface
@@ -34,18 +34,18 @@ inline constexpr uint64_t kernel_abi() {
                             offsetof(Core, host),
                             offsetof(Core, fiber),
                             offsetof(Core, ctrl)};
-  uint64_t hash = 14695981039346656037ull;  // FNV-1a, a word at a time
+  uint64_t hash = 14695981039346656037ull;  // FNV-1a by words
   for (const uint64_t fact : facts) hash = (hash ^ fact) * 1099511628211ull;
   return hash;
 }
 
-/// The on-chip memory that a kernel was compiled for: the engine's cores must have at least that much.
+/// Return the bytes of on-chip memory that a kernel was compiled for: cores need at least that.
 inline constexpr uint64_t kernel_room(int space) {
   return space >= 0 && space < pto::detail::kSpaces ? pto::detail::room(space) : 0;
 }
 
 #ifdef PTO2_TENSOR_SLOTS
-/// A tensor slot: where it starts and how it lies in memory, as seen by a kernel.
+/// A tensor slot as a kernel sees it: its address and its layout in memory.
 struct Slot {
   uint64_t address;
   uint64_t first = 0, bytes = 0;  // the memory from its first element to its last
@@ -81,9 +81,9 @@ inline Slot open_slot(uint64_t word) {
 #ifdef PTO_TRACED
 namespace pto2 {
 
-/// Receiver of the records of tasks (core/trace.hpp): the task, its block of how many, the core (its kind,
-/// with its sub-block from bit 8 on), whether these are the last (2: the last call has failed), and the
-/// memory of the task. Called without records when a task begins.
+/// Receiver of the records of tasks (core/trace.hpp): the task; its block and the number of blocks; the core
+/// (its kind, with its sub-block from bit 8 on); `over` (1: these are the last records, 2: the last call has
+/// failed); and the memory of the task. It is called without records when a task begins.
 using Told = void (*)(int64_t task, uint32_t block, uint32_t blocks, uint32_t core, int32_t over,
                       const pto_array* arrays, int32_t array_count, const uint64_t* words, uint64_t count);
 inline Told told = nullptr;
@@ -95,7 +95,7 @@ inline void tell(const pto::detail::Core& core, int32_t over) {
   core.trace->count = 0;
 }
 
-/// A task of a traced library, for as long as it lasts. Kernels are called as they stand: some must be inlined.
+/// Traces a task during its lifetime. Kernels are called directly, because some must be inlined.
 class TracedTask {
  public:
   explicit TracedTask(pto::detail::Core& core) : core_(core), host_{*core.host, core.host} {
@@ -121,7 +121,7 @@ class TracedTask {
   TracedTask& operator=(const TracedTask&) = delete;
 
  private:
-  /// The hooks of the core, which receive a failure before it ends the task.
+  /// The hooks of the core, extended: they trace a failure before it ends the task.
   struct Host : pto::detail::Host {
     const pto::detail::Host* own;
   };
@@ -141,7 +141,7 @@ class TracedTask {
 #define PTO2_TRACER_
 #endif
 
-// The pointer to the core belongs to this library: each has its own, set when a task starts and after a wait.
+// Each library has its own pointer to the core, which is set when a task starts and after each wait.
 #define PTO2_KERNEL(function)                                            \
   PTO2_EXPORT void pto2_kernel(int64_t* args, pto::detail::Core* core) { \
     pto::detail::current = core;                                         \

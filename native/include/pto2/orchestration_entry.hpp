@@ -1,8 +1,8 @@
-// Included after an orchestration: records whether its entry returns a code, which is not visible to the
-// loader.
+// Include this after an orchestration: it records whether the entry returns a code. The loader cannot
+// detect that.
 //
-// The documents declare it with `int`, most sources with `void`; a macro or a condition may stand between.
-// The compiler decides it.
+// The documentation declares the entry with `int`, most sources with `void`, some through macros or
+// conditions. So the compiler decides.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct PTO2Runtime;
 
 namespace pto2_entry {
 
-/// Called if the source has none; the loader reports that.
+/// Selected if the source has no entry; the loader reports the missing entry.
 void aicpu_orchestration_entry(...);
 
 template <class Result>
@@ -21,7 +21,7 @@ inline constexpr int returns<void> = 0;
 
 }  // namespace pto2_entry
 
-using namespace pto2_entry;  // one set of functions, in which any other comes before that with dots
+using namespace pto2_entry;  // one overload set, in which any other function is preferred to `...`
 
 extern "C" {
 __attribute__((visibility("default"), used)) extern const int pto2_entry_returns =

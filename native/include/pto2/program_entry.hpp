@@ -1,5 +1,5 @@
-// C++ that was emitted for a program as a kernel of the task runtime: the slots of a task become its arguments, as
-// the virtual machine has it (native/vm/task.cpp).
+// Emitted C++ of a program as a kernel of the task runtime: the slots of a task become the arguments of the
+// program, as in the virtual machine (native/vm/task.cpp).
 //
 //   static const pto2::Parameter kParameters[] = {{pto2::Parameter::view, "%x", {nullptr, {...}, {...}}}, {}};
 //   PTO2_PROGRAM(vector_side::twice, kParameters)
@@ -18,14 +18,14 @@ struct Parameter {
     number,
     pointer,
     view
-  };  // the core itself has the first three
+  };  // the core itself supplies the first three
   Kind kind;
   const char* name;
-  pto_view shown;  // of a view, from its type
+  pto_view shown;  // shape and strides of a view, from its type
 };
 
-/// The arguments of a task, one for each parameter but the last, which ends the list. From now on the core may touch
-/// nothing but the tensors of the task.
+/// The arguments of a task, one for each parameter but the last, which ends the list. With tensor slots, the
+/// core may from now on access only the tensors of the task.
 template <size_t N>
 class Arguments {
  public:

@@ -1,4 +1,4 @@
-// Which calls of a shared object lead to a submission.
+// The calls inside a shared object that lead to a submission.
 #pragma once
 
 #include <execinfo.h>
@@ -11,11 +11,11 @@
 
 namespace pto2 {
 
-/// Offsets of return addresses in a shared object, the innermost call first.
+/// Offsets of return addresses in a shared object, innermost call first.
 using CallChain = std::vector<uint64_t>;
 using Callers = std::function<CallChain()>;
 
-/// A function that returns the calls of a shared object that its thread is in.
+/// Return a function that collects the active calls of the calling thread inside a shared object.
 inline Callers callers_in(const SharedObject& library) {
   return [text = library.text(), base = library.base()] {
     void* frames[64];

@@ -1,4 +1,4 @@
-// Early end of a run. The first error is kept; all threads stop at the next opportunity.
+// Early end of a run. The first error is kept; all threads stop as soon as they test for it.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace pto2 {
 
-/// Numbers of the field's runtime where it has one (1..11, 100..); ours above 200.
+/// Codes 1..11 and 100 are those of the vendor stack's runtime (simpler); codes from 200 on are ours.
 enum class ErrorCode : int {
   None = 0,
   ScopeDeadlock = 1,
@@ -30,7 +30,7 @@ enum class ErrorCode : int {
   Internal = 299,
 };
 
-/// Unwinds an orchestration; what went wrong is in the Failure.
+/// Unwinds an orchestration. The Failure has the reason.
 struct Aborted : std::exception {
   const char* what() const noexcept override { return "the run was stopped"; }
 };
@@ -43,8 +43,8 @@ struct StuckCore {
 
 class Failure {
  public:
-  /// Keep the first error; true if this is it. `kernel` failed at `mark` in its source, where that is known;
-  /// its task was submitted at `site`. `others`: cores that wait in a deadlock, besides that of the task.
+  /// Keep the first error; return true if this is it. `kernel` failed at `mark` in its source, if known;
+  /// its task was submitted at `site`. `others`: waiting cores of a deadlock, except that of `task`.
   bool set(ErrorCode code, std::string text, int kernel = -1, int mark = -1, int64_t task = -1,
            std::string site = "", std::vector<StuckCore> others = {}) {
     const std::lock_guard guard(lock_);
@@ -64,7 +64,7 @@ class Failure {
   const std::string& text() const { return text_; }
   int kernel() const { return kernel_; }
   int mark() const { return mark_; }
-  int64_t task() const { return task_; }  // -1 where it is not that of one
+  int64_t task() const { return task_; }  // -1: the failure belongs to no task
   const std::string& site() const { return site_; }
   const std::vector<StuckCore>& others() const { return others_; }
 

@@ -12,19 +12,19 @@ namespace pto2 {
 
 namespace {
 
-constexpr int kTurnsBeforeSleep = 100;  // some tens of microseconds: less than a wake-up costs the waker
+constexpr int kTurnsBeforeSleep = 100;  // some tens of microseconds: the waker of a sleeper loses more
 constexpr int kCoresPerTurn = 16;
-constexpr int kSuspectsBeforeWork = 3;  // polls of about a microsecond
+constexpr int kSuspectsBeforeWork = 3;  // consecutive polls, each about one microsecond
 constexpr int kPollMilliseconds = 50;
 constexpr int kSpinsPerLine = 10'000;
-/// A thread that sleeps or executes a task does not spin: time counts as spins, a line of the log per second.
+/// Time that a thread sleeps or executes tasks counts as spins too: about one log line per second.
 constexpr int64_t kNanosecondsPerSpin = 1'000'000'000 / kSpinsPerLine;
 constexpr int kWatchMilliseconds = 1000;
 constexpr size_t kPinnedTickets =
-    65536;  // blocks that may wait for one cluster; unlike tasks, no ring bounds them
+    65536;  // blocks that may wait for one cluster; no ring limits them, unlike tasks
 
 CoreType type_of(int t) { return static_cast<CoreType>(t); }
-/// The cores of a cluster among those of a type, as bits.
+/// Return the cores of a cluster among those of a type, as bits.
 uint64_t cores_in(int cluster, int t) {
   if (cluster < 0) return 0;
   return t == static_cast<int>(CoreType::Aic) ? uint64_t{1} << cluster
@@ -32,7 +32,7 @@ uint64_t cores_in(int cluster, int t) {
 }
 uint64_t lowest(uint64_t mask) { return mask & (~mask + 1); }
 
-/// While the orchestrator's thread does other things than orchestrate.
+/// Calls `leave` and `enter` around the time in which the orchestrator's thread does not orchestrate.
 class Outside {
  public:
   explicit Outside(const ExecOptions& options) : options_(options) {
@@ -50,7 +50,7 @@ class Outside {
 
 thread_local int kernels_under_way = 0;
 
-/// While this thread is inside a kernel.
+/// Marks that this thread is inside a kernel.
 class InKernel {
  public:
   InKernel() { ++kernels_under_way; }
@@ -132,7 +132,7 @@ void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
     queue = queues_[t][static_cast<size_t>((from < 0 ? 0 : from) % options_.shards)].get();
   }
   if (!queue->push(ticket))
-    fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
+    fail(ErrorCode::Internal, "a ready queue overflowed");  // cannot happen: there is room for all live tasks
   if (virtual_ != nullptr) [[unlikely]]
     virtual_->handed_on();
 }
@@ -145,7 +145,7 @@ bool Exec::next_ready(CoreType type, int cluster, int shard, int64_t& ticket) {
     return true;
   }
   if (shard < 0) return false;
-  for (int k = 0; k < options_.shards; ++k) {  // its own shard, then the others'
+  for (int k = 0; k < options_.shards; ++k) {  // first its own shard, then the others
     MpmcQueue& queue = *queues_[t][static_cast<size_t>((shard + k) % options_.shards)];
     if (!queue.empty() && queue.pop(ticket)) return true;
   }
@@ -207,7 +207,7 @@ bool Exec::round(Scheduler& s, int thread) {
   return completed + dispatched + found + more > 0;
 }
 
-/// One phase of a round; return its count of actions, and record it.
+/// Run and record one phase of a round; return the number of its actions.
 int Exec::phase(Scheduler& s, int thread, Phase phase) {
   const int64_t began = options_.record ? now() : 0;
   const int count = phase == Phase::Complete   ? complete(s, thread)
@@ -295,7 +295,7 @@ int Exec::dispatch(Scheduler& s) {
   return given;
 }
 
-/// The core has its payload: it begins to be busy.
+/// Make a core busy that has its payload.
 void Exec::start(Scheduler& s, VirtualCore& core) {
   DispatchPayload& payload = core.payload;
   const int t = static_cast<int>(core.type);
@@ -319,14 +319,14 @@ void Exec::start(Scheduler& s, VirtualCore& core) {
   pause_.point();
 }
 
-// --- tasks of several kernels
+// --- mixed tasks
 //
-// A mixed task (or one of its blocks) needs a cluster without busy cores, all of which belong to one
-// scheduler: the owner of its baton assigns all cores at once. Tasks for one core must not overtake it for
-// ever, so a scheduler that finds no such cluster keeps one free: its cores get only pinned tasks. A cluster
-// is not kept free if a core waits there in the middle of a kernel: it may wait for such a task.
+// A mixed task (or one block of it) needs a cluster whose cores are all idle. All of them belong to one
+// scheduler, and the holder of its baton assigns them at once. Tasks for one core must not overtake a mixed
+// task forever, so a scheduler that finds no such cluster keeps one free: its cores get only pinned tasks. A
+// cluster where a core waits in the middle of a kernel is not kept free: it may wait for a task for one core.
 
-/// Cores 0, 1, 2 of a cluster: its AIC and its AIVs.
+/// Return core 0, 1 or 2 of a cluster: its AIC, then its AIVs.
 VirtualCore& Exec::member(int cluster, int kernel) {
   return kernel == 0 ? core(CoreType::Aic, cluster)
                      : core(CoreType::Aiv, kAivPerBlock * cluster + kernel - 1);
@@ -385,7 +385,7 @@ int Exec::cluster_to_keep(const Scheduler& s) const {
   return best;
 }
 
-/// All kernels of a mixed task to the cores of a cluster. None of them runs before all have their payload.
+/// Give all kernels of a mixed task to the cores of a cluster. None runs before all cores have their payload.
 void Exec::give_cluster(Scheduler& s, int cluster, int64_t ticket) {
   DispatchPayload filled;
   spend(&VirtualCosts::dispatch);
@@ -408,7 +408,7 @@ void Exec::give_cluster(Scheduler& s, int cluster, int64_t ticket) {
   for (int n = 0; n < count; ++n) start(s, *members[n]);
 }
 
-// --- executing
+// --- executing tasks
 // -----------------------------------------------------------------------------------------------
 
 VirtualCore* Exec::claim(int thread) {
@@ -435,7 +435,7 @@ void Exec::execute(VirtualCore& core, int thread) {
   conclude(core, attempt(core), thread);
 }
 
-/// Run the kernel of a core; what comes of it is for `conclude`.
+/// Run the kernel of a core; `conclude` handles the outcome.
 Attempt Exec::attempt(VirtualCore& core) {
   const DispatchPayload& payload = core.payload;
   core.cond.store(ack_value(payload.task_id), std::memory_order_release);
@@ -456,7 +456,7 @@ Attempt Exec::attempt(VirtualCore& core) {
   return made;
 }
 
-/// False if the kernel has not ended.
+/// Handle the outcome of an attempt; return false if the kernel has not ended.
 bool Exec::conclude(VirtualCore& core, const Attempt& attempt, int thread) {
   const DispatchPayload& payload = core.payload;
   const std::string task = attempt.missing || attempt.threw ? "task " + std::to_string(payload.task_id) : "";
@@ -489,7 +489,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
     const std::string text = "task " + std::to_string(id) + " (" + kernel->name + ", " +
                              (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
                              "): " + why;
-    if (Machine::was_stopped(core)) {  // then the failure is Ctrl-C, possibly still pending
+    if (Machine::was_stopped(core)) {  // the cause is Ctrl-C, and its handling may still be pending
       if (thread == 0 && options_.poll) options_.poll();
       if (options_.stalled) options_.stalled(text);
     }
@@ -505,7 +505,7 @@ bool Exec::after(VirtualCore& core, Ran ran, int thread) {
   return true;
 }
 
-/// A core reports the end of its task to its scheduler.
+/// Report the end of the task of a core to its scheduler.
 void Exec::report(VirtualCore& core, Scheduler& s) {
   core.cond.store(fin_value(core.payload.task_id), std::memory_order_release);
   s.finished[static_cast<int>(core.type)].fetch_or(uint64_t{1} << core.index, std::memory_order_release);
@@ -536,7 +536,7 @@ bool Exec::resume_waiting(int thread) {
   return went;
 }
 
-/// One step of a thread; an exception in it ends the run, not the process.
+/// Run one step of a thread. An exception in it ends the run, not the process.
 bool Exec::turn(int thread) {
   try {
     return take_turn(thread);
@@ -569,7 +569,7 @@ bool Exec::take_turn(int thread) {
   for (int n = 0; n < kCoresPerTurn && !failure_.failed(); ++n) {
     VirtualCore* core = claim(thread);
     if (core == nullptr) break;
-    if (n == 0) wake_for_more();  // this thread may be busy with its core for long
+    if (n == 0) wake_for_more();  // this thread may be busy with its core for a long time
     if (options_.group) options_.group->moves(options_.member);
     execute(*core, thread);
     went = true;
@@ -603,12 +603,12 @@ bool Exec::anything_to_do() const {
   return waiting_count_.load(std::memory_order_relaxed) > 0;
 }
 
-/// Wake a sleeper for work that this thread will not reach soon.
+/// Wake a sleeper if there is work that this thread will not reach soon.
 void Exec::wake_for_more() {
   if (parking_.somebody_sleeps() && anything_to_do()) parking_.wake_one();
 }
 
-/// On the orchestrator's thread, now and then: check for a request to end the run.
+/// Check from time to time for a request to end the run. Called on the orchestrator's thread.
 void Exec::ask() {
   if (options_.poll == nullptr) return;
   const int64_t now = now_ns();
@@ -617,7 +617,7 @@ void Exec::ask() {
   options_.poll();
 }
 
-/// Return an estimate of the number of further threads with work: at least 1 if the busy threads may not
+/// Return an estimate of the number of further threads that have work: at least 1 if the busy threads may not
 /// reach everything soon.
 int64_t Exec::wanted_threads() const {
   const int busy = busy_.load(std::memory_order_relaxed);
@@ -626,8 +626,8 @@ int64_t Exec::wanted_threads() const {
   return more < 1 && graph_.has_unseen() ? 1 : more;
 }
 
-/// Return true if an idle thread should search for work again; counts its polls. Every completion and every
-/// submission makes, for a moment, one task more than busy threads, or an unseen one.
+/// Return true if an idle thread should search for work again; counts its polls. Several polls must agree, as
+/// every completion or submission briefly makes one task more than busy threads, or an unseen task.
 bool Exec::needed(Attention& attention) const {
   const int64_t wanted = wanted_threads();
   attention.suspects = wanted == 1 ? attention.suspects + 1 : 0;
@@ -655,11 +655,11 @@ void Exec::no_longer_busy(Attention& attention) {
   attention.busy = false;
 }
 
-/// No work was found: wait a little, then longer. True if `free()`, which a sleeper must test after it has
-/// announced itself: the thread that makes it true looks for sleepers afterwards.
+/// Wait after a search without work, longer after each. Return true if `free()`. A sleeper must test `free`
+/// after it has registered itself, because the thread that makes `free` true looks for sleepers afterwards.
 bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* free) {
   int& idle = attention.idle;
-  if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to go on without notice
+  if (waiting_count_.load(std::memory_order_relaxed) > 0) {  // a core may become able to continue silently
     if (++idle > 64) {
       check_stuck(thread);
       const timespec nap{0, 20'000};
@@ -668,7 +668,7 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
     return false;
   }
   if (idle < kTurnsBeforeSleep) {
-    // Polling disturbs the working threads: after several idle rounds a thread polls less often.
+    // Polling disturbs the working threads, so after several idle rounds a thread polls less often.
     const int naps = idle < 8 ? 1 : 16;
     for (int n = 0; n < naps; ++n) relax();
     pause_(idle);
@@ -695,9 +695,9 @@ bool Exec::rest(int thread, Attention& attention, const std::function<bool()>* f
   return false;
 }
 
-/// Deadlock: no thread is busy, and since this one began to suspect it every other has searched everything
-/// once more (twice: the first search may have begun before) in vain, while no core ran. Sleeping threads
-/// hold no work, and would find none that the others do not find.
+/// Detect a deadlock: no thread is busy, and since this thread began to suspect it, every thread that is
+/// awake has searched everything twice in vain (the first search may have begun earlier), while no core ran.
+/// Sleeping threads hold no work and would find none that the others do not find.
 void Exec::check_stuck(int thread) {
   Look& mine = looks_[static_cast<size_t>(thread)];
   const uint64_t now = activity_.load(std::memory_order_seq_cst) + 1;
@@ -778,12 +778,12 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   const Outside outside(options_);
   const Unguarded ours;
   bool proven = false;
-  Attention attention{.idle = 1};  // others may be at work: it only helps where it is needed
+  Attention attention{.idle = 1};  // other threads may be at work: help only if needed
   int64_t counted = now_ns();
   while (!free()) {
     throw_if_failed();
     pause_.point();
-    const bool nothing = nothing_can_happen();  // read before the last try
+    const bool nothing = nothing_can_happen();  // must be read before the last try
     if (free()) break;
     if (nothing) {
       proven = true;
@@ -808,7 +808,7 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   orchestrator_blocked_.store(false, std::memory_order_relaxed);
   looks_[0].found_nothing.store(Look::kBusy, std::memory_order_seq_cst);
   if (parking_.sleepers() > 0)
-    wake_for_more();  // for what this thread has begun; a fence, as it may be the last
+    wake_for_more();  // for work that this thread has begun; with a fence, as this may be the last chance
   return !proven;
 }
 
@@ -818,7 +818,7 @@ void Exec::fail(ErrorCode code, std::string text, int kernel, int mark, int64_t 
 }
 
 void Exec::run(const std::function<void()>& orchestrate) {
-  const Faults faults(options_.interrupts);  // during the call, not during the lifetime of this object
+  const Faults faults(options_.interrupts);  // during this call, not during the lifetime of this object
   nested_ = kernels_under_way;
   const auto orchestration = [&] {
     try {
@@ -852,7 +852,7 @@ void Exec::run(const std::function<void()>& orchestrate) {
   threads_.reserve(waiting_.size());
   try {
     for (int k = 1; k < options_.host_threads; ++k) threads_.emplace_back([this, k] { work(k); });
-  } catch (const std::system_error&) {  // the system gives no more of them: these will do
+  } catch (const std::system_error&) {  // the system has no more threads: continue with fewer
     for (size_t k = threads_.size() + 1; k < waiting_.size(); ++k) looks_[k].found_nothing = Look::kAsleep;
   }
   orchestration();

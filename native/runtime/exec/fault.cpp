@@ -15,7 +15,7 @@
 #include "pto/core/fiber.hpp"
 #include "pto/core/signals.hpp"
 
-// Sanitizers have handlers of their own, which report more.
+// Sanitizers have their own handlers, which report more.
 #if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define PTO2_CATCHES_FAULTS 1
@@ -57,7 +57,7 @@ const char* Guarded::what(const char* who, char* text, size_t size) const {
   } else {
     const char* why = "";
     if (signal == SIGFPE) why = ": a division by zero, most likely";
-    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // a failed check raises it
+    if (signal == SIGTRAP) why = ": a division by zero or a trap";  // a failed check raises SIGTRAP
     std::snprintf(text, size, "the %s was ended by %s%s", who, name_of(signal), why);
   }
   return text;
@@ -91,22 +91,22 @@ namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 constexpr int kCount = 5;
-constexpr int kTell = SIGURG;  // ignored without a handler, so a late one does no harm
+constexpr int kTell = SIGURG;  // ignored without a handler, so a late signal is harmless
 constexpr size_t kHandlerStack = size_t{64} << 10;
 constexpr uint64_t kNearStack = uint64_t{64} << 10;
-constexpr int kSecondsToReturn = 2;        // seconds after the first Ctrl-C
-constexpr long kAgain = 10 * 1000 * 1000;  // nanoseconds
-constexpr int kThreads = 1024;             // that can be signalled
+constexpr int kSecondsToReturn = 2;        // after the first Ctrl-C
+constexpr long kAgain = 10 * 1000 * 1000;  // nanoseconds between signals to the threads
+constexpr int kThreads = 1024;             // most threads that can be signalled
 
-std::mutex lock;  // guards what follows, but for handlers, which run while it does not change
+std::mutex lock;  // guards the non-atomic data below; handlers read it only while it does not change
 int users = 0, interruptible_users = 0;
 struct sigaction before[kCount], before_interrupt, before_tell;
 timer_t timer;
-pid_t timer_of = 0;                 // the process that it belongs to: a child has none; 0: there is none
-std::atomic<int> interrupts{0};     // since a run observes them
-std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C is meant for; 0: a free place
+pid_t timer_of = 0;                 // the process that owns the timer (a child process has none); 0: no timer
+std::atomic<int> interrupts{0};     // Ctrl-C presses since the first run that handles them began
+std::atomic<pid_t> told[kThreads];  // threads of runs that Ctrl-C stops; 0: free slot
 
-/// Leave what this thread is in the middle of.
+/// Abandon the code that this thread runs.
 void give_up(Guarded& code, int signal, mcontext_t& registers) {
   guarded = nullptr;
   code.signal = signal;
@@ -114,7 +114,7 @@ void give_up(Guarded& code, int signal, mcontext_t& registers) {
   const auto stack = reinterpret_cast<uint64_t>(code.stack);
   const uint64_t top = (stack + pto::detail::kGuard + pto::detail::kStack - 128) & ~uint64_t{15};
 #if defined(__x86_64__)
-  registers.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // as after a call
+  registers.gregs[REG_RSP] = static_cast<greg_t>(top - 8);  // stack alignment as after a call
   registers.gregs[REG_RBP] = 0;
   registers.gregs[REG_RIP] = reinterpret_cast<greg_t>(code.give_up);
 #else
@@ -126,7 +126,7 @@ void give_up(Guarded& code, int signal, mcontext_t& registers) {
 
 void handle(int signal, siginfo_t* info, void* context) {
   Guarded* code = guarded;
-  if (code == nullptr || info->si_code <= 0) {  // not of user code; or sent by a process
+  if (code == nullptr || info->si_code <= 0) {  // not in user code, or sent by a process
     int at = 0;
     while (at < kCount - 1 && kSignals[at] != signal) ++at;
     pto::detail::pass_signal_on(before[at], signal, info, context);
@@ -139,7 +139,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 #else
   const uint64_t top = registers.sp;
 #endif
-  // The first page of a fiber's stack; elsewhere, the memory next to the end of the stack in use.
+  // Overflow is an access to the guard page of a fiber; elsewhere, an access near the stack pointer.
   code->overflow =
       signal == SIGSEGV &&
       (code->stack != nullptr ? code->address - reinterpret_cast<uint64_t>(code->stack) < pto::detail::kGuard
@@ -147,10 +147,10 @@ void handle(int signal, siginfo_t* info, void* context) {
   give_up(*code, signal, registers);
 }
 
-/// The timer: signal all threads. On that signal: give up the current user code, if that is safe.
+/// On a signal of the timer, signal all threads. On a signal to a thread, abandon its user code if safe.
 void handle_tell(int signal, siginfo_t* info, void* context) {
   if (info->si_code == SI_TIMER) {
-    const int kept = errno;  // of the interrupted code
+    const int kept = errno;  // errno of the interrupted code
     for (const auto& thread : told) {
       const pid_t number = thread.load(std::memory_order_relaxed);
       if (number != 0) tgkill(getpid(), number, kTell);
@@ -159,7 +159,7 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
     return;
   }
   if (info->si_code != SI_TKILL || info->si_pid != getpid() || interrupts.load() == 0) {
-    if ((before_tell.sa_flags & SA_SIGINFO) != 0 || before_tell.sa_handler != SIG_DFL)  // which ignores it
+    if ((before_tell.sa_flags & SA_SIGINFO) != 0 || before_tell.sa_handler != SIG_DFL)  // default: ignore it
       pto::detail::pass_signal_on(before_tell, signal, info, context);
     return;
   }
@@ -173,7 +173,7 @@ void handle_tell(int signal, siginfo_t* info, void* context) {
   if (code != nullptr && code->text.has(at)) give_up(*code, SIGINT, registers);
 }
 
-/// Ctrl-C: the previous handler runs; if that does not help, this run is ended. At once the second time.
+/// On Ctrl-C, call the previous handler, then set the timer that stops this run; the second time, at once.
 void handle_interrupt(int signal, siginfo_t* info, void* context) {
   pto::detail::pass_signal_on(before_interrupt, signal, info, context);
   if (timer_of != getpid()) return;
@@ -192,7 +192,7 @@ void install(int signal, void (*handler)(int, siginfo_t*, void*), struct sigacti
   ours.sa_sigaction = handler;
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
   sigemptyset(&ours.sa_mask);
-  sigaction(signal, nullptr, &old);  // first: one that comes in between is passed on
+  sigaction(signal, nullptr, &old);  // first, so a signal that comes in between is passed on
   sigaction(signal, &ours, nullptr);
 }
 
@@ -202,7 +202,7 @@ void uninstall(int signal, void (*handler)(int, siginfo_t*, void*), const struct
   if (now.sa_sigaction == handler) sigaction(signal, &old, nullptr);
 }
 
-/// The stack of the handler, where the thread has none.
+/// The stack of the handler, for a thread that has none.
 class HandlerStack {
  public:
   HandlerStack() {
@@ -240,12 +240,12 @@ Faults::Faults(bool with_interrupts) : interrupts_(with_interrupts) {
   }
   if (!interrupts_) return;
   const bool first = interruptible_users++ == 0;
-  if (first || timer_of != getpid()) {  // or a child of a process that was in the middle of a run
+  if (first || timer_of != getpid()) {  // or a child of a process that forked during a run
     interrupts.store(0);
     sigevent event{};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = kTell;
-    // Without one, code that does not return is not given up.
+    // If there is no timer, code that does not return is not abandoned.
     timer_of = timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 ? getpid() : 0;
   }
   if (!first) return;

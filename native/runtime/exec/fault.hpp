@@ -1,12 +1,12 @@
-// User code that accesses unmapped memory, divides by zero, uses up its stack, or does not return after
-// Ctrl-C: the task or the orchestration fails, not the process.
+// Faults in user code: access to unmapped memory, division by zero, stack overflow, or no return after
+// Ctrl-C. The task or the orchestration fails, not the process.
 //
-// A fault is handled on a separate stack. The handler makes the thread continue, on return, in a function on
-// the stack of the kernel's fiber, which gives the fiber up; or jumps out of the orchestration. The
-// interrupted code is never finished, and earlier damage by it stays: this is for finding the cause.
+// The fault handler has a separate stack. For a kernel, it makes the thread continue in a function on the
+// stack of the kernel's fiber, which abandons the fiber; for an orchestration, it jumps out. The interrupted
+// code never finishes, and earlier damage by it remains: this is for finding the cause.
 //
-// Ctrl-C: if the run has not ended some time after it, the threads of the run get a signal, again and again,
-// and a thread in user code gives that code up. A thread in a library does not, because it may hold a lock.
+// Ctrl-C: if the run has not ended after some time, the threads of the run get a signal, again and again. A
+// thread in user code then abandons that code. A thread in a library does not, because it may hold a lock.
 #pragma once
 
 #include <csetjmp>
@@ -21,24 +21,24 @@ struct Text {
   bool has(uint64_t at) const { return at - begin < end - begin; }
 };
 
-/// Guard around user code that may fail: around every stretch of it that a thread runs.
+/// Guard around each stretch of user code that a thread runs and that may fault.
 struct Guarded {
-  char* stack = nullptr;         // of the fiber, its guard page first
-  void (*give_up)() = nullptr;   // called on that stack, with nothing below it; does not return
-  sigjmp_buf* out_of = nullptr;  // instead of these two: where to go on
-  Text text;                     // the user's code
-  int signal = 0;                // out: what happened, and at which address; SIGINT: it was to be stopped
+  char* stack = nullptr;         // stack of the fiber, starting with its guard page
+  void (*give_up)() = nullptr;   // called on that stack, which is empty then; does not return
+  sigjmp_buf* out_of = nullptr;  // used instead of `stack` and `give_up` if not null: where to continue
+  Text text;                     // address range of the user code
+  int signal = 0;                // out: the signal and the address of the fault; SIGINT: after Ctrl-C
   uint64_t address = 0;
-  bool overflow = false;  // out: the stack was used up
+  bool overflow = false;  // out: the stack overflowed
 
-  /// The description of the fault, about `who`.
+  /// Write a description of the fault of `who` into `text`, and return `text`.
   const char* what(const char* who, char* text, size_t size) const;
 };
 
-/// The user code on the calling thread; null: no code that can be given up.
+/// The guard of the user code on the calling thread; null: no code that can be abandoned.
 extern thread_local Guarded* guarded;
 
-/// While code of ours runs that was called by the user's.
+/// Removes the guard while our code runs that user code has called.
 class Unguarded {
  public:
   Unguarded() : before_(guarded) { guarded = nullptr; }
@@ -50,12 +50,12 @@ class Unguarded {
   Guarded* before_;
 };
 
-/// Call an orchestration whose code is `text`; throws std::runtime_error if it faults. Frames between here
-/// and the fault are left without unwinding: only frames of user code should be there.
+/// Call an orchestration whose code is `text`; throw std::runtime_error if it faults. Frames between this
+/// call and the fault are left without unwinding, so they should all be frames of user code.
 void call_guarded(const Text& text, const std::function<void()>& orchestration);
 
-/// During its lifetime faults are caught; other faults go to the previous handler. With `interrupts`, Ctrl-C
-/// counts, too.
+/// Catches faults in guarded code during its lifetime; other faults go to the previous handlers. With
+/// `interrupts`, it also handles Ctrl-C.
 class Faults {
  public:
   explicit Faults(bool interrupts);
@@ -67,7 +67,7 @@ class Faults {
   const bool interrupts_;
 };
 
-/// While one of these lives, the calling thread belongs to a run that Ctrl-C is meant for.
+/// Registers the calling thread, during its lifetime, as a thread of a run that Ctrl-C stops.
 class Interruptible {
  public:
   explicit Interruptible(bool yes);
@@ -79,7 +79,7 @@ class Interruptible {
   int slot_ = -1;
 };
 
-/// For a thread that will run kernels: a stack for the handler. It is dropped when the thread ends.
+/// Give a thread that will run kernels a stack for the handler. The stack is freed when the thread ends.
 void prepare_thread_for_faults();
 
 }  // namespace pto2

@@ -20,7 +20,7 @@ namespace pto2 {
 
 namespace {
 
-/// Frames that were given up in the middle have left marks for the sanitizer.
+/// Clear the sanitizer's marks of frames that were abandoned without a return.
 void forget_frames([[maybe_unused]] char* stack) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(stack + pto::detail::kGuard, pto::detail::kStack);
@@ -30,15 +30,15 @@ void forget_frames([[maybe_unused]] char* stack) {
 }  // namespace
 
 struct Fiber::State {
-  /// The exceptions that a flow of control is handling. The C++ runtime keeps them by thread (this is its
-  /// layout); fibers of one thread enter and leave handlers in any order, so each has its own.
+  /// The exceptions that a flow of control is handling. The C++ runtime stores them per thread, in this
+  /// layout. The fibers of a thread enter and leave handlers in any order, so each fiber has its own copy.
   struct Exceptions {
     void* caught = nullptr;
     unsigned int uncaught = 0;
   };
   static Exceptions& of_thread() { return *reinterpret_cast<Exceptions*>(abi::__cxa_get_globals()); }
 
-  pto::detail::Context here, there;  // of the fiber, of its resumer
+  pto::detail::Context here, there;  // contexts of the fiber and of its resumer
   char* stack = nullptr;
   void (*body)(void*) = nullptr;
   void* context = nullptr;
@@ -133,7 +133,7 @@ char* Fiber::stack() const { return state_->stack; }
 void Fiber::abandon() {
   state_->done = true;
   suspend();
-  std::abort();  // an ended fiber is never resumed
+  std::abort();  // not reached: an ended fiber is never resumed
 }
 
 }  // namespace pto2

@@ -1,5 +1,5 @@
-// A flow of control with a stack of its own. Used for kernels that may wait in the middle, and for the actors
-// of deterministic mode. A fiber goes on only on the thread that started it.
+// A coroutine with its own stack. Fibers run kernels that may wait in the middle, and the actors of
+// deterministic mode. A fiber continues only on the thread that started it.
 #pragma once
 
 namespace pto2 {
@@ -11,19 +11,19 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Begin with `body(context)` at the next resume; what ran here before is forgotten.
+  /// Call `body(context)` at the next resume; an earlier body is discarded.
   void start(void (*body)(void*), void* context);
 
-  /// Let it run until it ends or suspends; true if it has ended.
+  /// Run the fiber until it ends or suspends; return true if it has ended.
   bool resume();
 
-  /// Called on the fiber: go back to the caller of resume.
+  /// Return to the caller of resume. Call it on the fiber.
   void suspend();
 
-  /// Called on the fiber: end here, without unwinding.
+  /// End the fiber without unwinding. Call it on the fiber.
   [[noreturn]] void abandon();
 
-  /// Its stack, with an inaccessible first page.
+  /// Return its stack, whose first page is inaccessible.
   char* stack() const;
 
  private:

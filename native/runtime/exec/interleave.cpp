@@ -18,7 +18,7 @@ uint64_t Interleaver::random() {  // splitmix64
 }
 
 void Interleaver::yield(bool always) {
-  if (running_ == nullptr) return;  // a core: it runs its task in one piece
+  if (running_ == nullptr) return;  // a core, whose task runs without a switch
   if (always || (random() & 3) == 0) running_->fiber.suspend();
 }
 
@@ -59,7 +59,7 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     actor->fiber.start([](void* body) { (*static_cast<std::function<void()>*>(body))(); }, &actor->body);
   }
   std::vector<int> able;
-  // Since something last happened: the cores that wait were tried, and the orchestrator, which is blocked.
+  // True if, since the last progress, the waiting cores or the blocked orchestrator were tried in vain.
   bool cores_tried = false, orchestrator_tried = false;
   uint64_t turns = 0;
   while (!actors_[0]->done || !exec_.over()) {
@@ -89,7 +89,7 @@ void Interleaver::run(const std::function<void()>& orchestrate) {
     }
     const int chosen = choose(able);
     if (chosen < 0) {
-      // Some of the cores with a task, from a scheduler the seed picks.
+      // Run a core with a task, searching from a scheduler that the seed picks, or resume the waiting cores.
       VirtualCore* core = exec_.claim(below(static_cast<int>(exec_.schedulers_.size())));
       if (core != nullptr) exec_.execute(*core, 0);
       cores_tried = core == nullptr && !exec_.resume_waiting(0);

@@ -1,7 +1,7 @@
-// Deterministic mode: orchestrator, schedulers and cores take turns on one thread, in an order that a seed
-// decides. They part at every `Pause::point` and wherever one waits, so that an interleaving that breaks
-// something can be found by trying seeds, and comes back with the same seed. Now and then one of them is left
-// out for a while, like a thread that loses its processor in the middle of an operation.
+// Deterministic mode: orchestrator, schedulers and cores run on one thread, in an order that a seed decides.
+// A switch can happen at every `Pause::point` and at every wait. So a failing interleaving can be found by
+// trying seeds, and repeated with the same seed. From time to time one actor is left out for a while, like a
+// thread that loses its processor in the middle of an operation.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Interleaver {
   Interleaver(Exec& exec, uint64_t seed);
   void run(const std::function<void()>& orchestrate);
 
-  /// Called by an actor: let others go on; `always`, or as the seed decides.
+  /// Let other actors run: now if `always`, otherwise if the seed decides so. Called by an actor.
   void yield(bool always);
 
  private:
@@ -32,7 +32,7 @@ class Interleaver {
   struct Actor {
     Fiber fiber;
     std::function<void()> body;
-    Guarded* guarded = nullptr;  // what `guarded` is while it runs
+    Guarded* guarded = nullptr;  // value of the thread-local `guarded` while the actor runs
     bool done = false;
     bool in_round = false;
   };
@@ -40,8 +40,8 @@ class Interleaver {
   uint64_t state_;
   std::vector<std::unique_ptr<Actor>> actors_;  // the orchestrator, then the schedulers
   Actor* running_ = nullptr;
-  int left_out_ = 0;         // an actor, or -1 for the cores
-  uint64_t left_turns_ = 0;  // for how long still
+  int left_out_ = 0;         // the actor that is left out; -1 for the cores
+  uint64_t left_turns_ = 0;  // remaining steps of `left_out_`
 };
 
 }  // namespace pto2

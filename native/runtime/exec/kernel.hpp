@@ -1,4 +1,4 @@
-// The code of a task: a function by its number (func_id).
+// Kernels: the code of tasks, by number (func_id).
 #pragma once
 
 #include <algorithm>
@@ -24,19 +24,19 @@ namespace pto2 {
 
 struct Kernel {
   std::string name;
-  int core_type = -1;  // of CoreType; -1: any
-  bool meets = false;  // it has a grid barrier: its blocks wait for one another
-  /// One of these is set. `on_core` is C++ compiled with the PTO intrinsics: it runs on a stack of its own
+  int core_type = -1;  // a CoreType; -1: any
+  bool meets = false;  // has a grid barrier: its blocks wait for one another
+  /// One of four functions is set. `on_core` is C++ compiled with the PTO intrinsics; it has its own stack
   /// and may wait for other cores. `plain` and `call` run to their end on the host thread; `call` may throw.
   void (*on_core)(int64_t* args, pto::detail::Core* core) = nullptr;
-  Text text;  // where the code of `on_core` is, if known
-  /// Or a program on the virtual machine (native/vm/vm.hpp), which runs as `on_core` does: the function that
-  /// executes it, and of its words (marks of a core) those that come from a place in the source, in order.
+  Text text;  // address range of the code of `on_core`, if known
+  /// A program on the virtual machine (native/vm/vm.hpp), which runs like `on_core`: the function that runs
+  /// it, and `places`, sorted pairs (word of the program, source location). Marks of a core are such words.
   void (*on_machine)(const void* task, int64_t* args, pto::detail::Core* core) = nullptr;
   const void* task = nullptr;
   std::vector<std::pair<int, int>> places;
 
-  /// The source location of a core, by its mark; -1 if unknown.
+  /// Return the source location for a mark of a core; -1 if unknown.
   int place(int mark) const {
     if (on_machine == nullptr || mark < 0) return mark;
     const auto after = std::upper_bound(places.begin(), places.end(), mark,
@@ -48,7 +48,7 @@ struct Kernel {
 };
 
 /// Kernels by number. A Python orchestration adds kernels at their first submission, while tasks run: one
-/// thread adds, any number look up, and a kernel once found stays.
+/// thread adds, any number of threads look up. An added kernel is never removed.
 class Kernels {
  public:
   static constexpr int kMost = 1 << 20;
@@ -68,7 +68,7 @@ class Kernels {
 
  private:
   struct Table {
-    ZeroedArray<std::atomic<const Kernel*>> by_number{kMost};  // pages come as they are touched
+    ZeroedArray<std::atomic<const Kernel*>> by_number{kMost};  // pages are mapped on first access
     std::atomic<int> end{0};
   };
   std::unique_ptr<Table> table_ = std::make_unique<Table>();

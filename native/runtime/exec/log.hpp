@@ -1,4 +1,4 @@
-// Log lines. A line is handed over whole, so lines of different threads never mix.
+// Log lines. Each line is written by one call, so lines of different threads do not mix.
 #pragma once
 
 #include <cstdarg>
@@ -34,7 +34,7 @@ class Log {
 
  private:
   void write(Level level, const std::string& text) {
-    if (sink_) {  // it serialises callers itself: it may wait for a thread that waits here
+    if (sink_) {  // without the lock: a sink does its own locking, and may wait for a thread that logs
       sink_(level, text);
     } else {
       const std::lock_guard guard(lock_);

@@ -1,6 +1,6 @@
 #include "machine.hpp"
 
-// Kernels are compiled for one target each; the memories here are large enough for all of them.
+// Each kernel is compiled for one target; the memories here are large enough for every target.
 #define PTO_UBUF_SIZE_BYTES (512u * 1024)
 #define PTO_CBUF_SIZE_BYTES (1024u * 1024)
 #define PTO_L0A_SIZE_BYTES (64u * 1024)
@@ -38,7 +38,7 @@ struct MachineState;
 
 namespace {
 
-/// Nothing of an earlier task is left.
+/// Clear the state that earlier tasks left.
 void reset(pto::detail::Cluster& it) {
   for (auto& shared : it.shared) std::free(shared.exchange(nullptr));
   for (auto& box : it.semaphores) {
@@ -49,7 +49,7 @@ void reset(pto::detail::Cluster& it) {
   }
 }
 
-/// Clusters as they are at first: all zero.
+/// Return zeroed clusters.
 pto::detail::Cluster* make_clusters(int count) {
   void* made = std::calloc(static_cast<size_t>(count), sizeof(pto::detail::Cluster));
   if (made == nullptr) throw std::bad_alloc();
@@ -71,7 +71,7 @@ struct Team {
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// A grid of so many cores of each kind in a block.
+  /// Set up the grid for this number of cores of each kind per block.
   void size(uint32_t cubes, uint32_t vectors) {
     const auto count = static_cast<uint32_t>(blocks);
     grid.clusters = clusters;
@@ -91,23 +91,23 @@ struct Team {
 namespace {
 
 void host_fail(Core& core, const char* message);
-thread_local MachineState* running = nullptr;  // the kernel that this thread is in
+thread_local MachineState* running = nullptr;  // the kernel that this thread runs
 
 }  // namespace
 
 namespace {
 
-constexpr size_t kFewUses = 4096;  // of one task, before those that it repeats are thrown out
+constexpr size_t kFewUses = 4096;  // accesses of one task before `unite` removes duplicates
 
 bool same_kind(const UseRecord& a, const UseRecord& b) {
   return a.use == b.use && a.arg == b.arg && a.undeclared == b.undeclared;
 }
-/// Return true if b begins inside a or at its end.
+/// Return true if `b` begins inside `a` or at its end.
 bool goes_on(const UseRecord& a, const UseRecord& b) {
   return same_kind(a, b) && a.first <= b.first && b.first <= a.last;
 }
 
-/// Unite the accesses of one task, from an index on, without duplicates.
+/// Merge the accesses of one task, from index `from` on, and remove duplicates.
 void unite(std::vector<UseRecord>& uses, size_t from) {
   const auto key = [](const UseRecord& u) { return std::tuple(u.use, u.arg, u.undeclared, u.first); };
   const auto begin = uses.begin() + static_cast<std::ptrdiff_t>(from);
@@ -123,8 +123,8 @@ void unite(std::vector<UseRecord>& uses, size_t from) {
   if (begin != uses.end()) uses.erase(out + 1, uses.end());
 }
 
-/// Memory of cores for the next run, all zero: to map it and to touch its pages takes longer than a short graph.
-/// Memory of a failed core, and of one that used more than kMostBytes, goes back to the system.
+/// Zeroed memories of cores, kept for the next run, because mapping them takes longer than a short graph
+/// runs. Memory of a failed core, or of a core that used more than kMostBytes, is returned to the system.
 class SpareSpaces {
  public:
   bool take(Core& core) {
@@ -152,7 +152,7 @@ class SpareSpaces {
   std::vector<std::array<char*, pto::detail::kSpaces>> spare_;
 };
 SpareSpaces& spare_spaces() {
-  static auto* const found = new SpareSpaces;  // outlives every thread
+  static auto* const found = new SpareSpaces;  // never destroyed: threads may still use it
   return *found;
 }
 
@@ -164,17 +164,17 @@ struct MachineState {
   const Waiting* waiting = nullptr;
   const Kernel* kernel = nullptr;
   int64_t* args = nullptr;
-  pto_array arrays[kMaxArgs + 1];  // that the task works on, and windows
+  pto_array arrays[kMaxArgs + 1];  // memory of the task, and the windows
   bool failed = false;
   std::string failure;
   const DispatchPayload* payload = nullptr;
   const Graph* graph = nullptr;
-  bool judges = false;                     // true: the graph judges accesses of tasks
-  uint64_t windows = 0, window_bytes = 0;  // whose uses are kept; 0 for none
+  bool judges = false;                     // true: the graph classifies accesses of tasks
+  uint64_t windows = 0, window_bytes = 0;  // memory whose accesses are recorded; 0 for none
   std::vector<UseRecord> uses;
   OrderedWindows* ordered = nullptr;
   std::vector<WindowRecord> ordered_uses;
-  size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`
+  size_t own = 0, room = kFewUses;  // index of the first use of this task; most of its uses before `unite`
 
   Guarded guard;
 
@@ -205,7 +205,7 @@ struct MachineState {
     }
   }
 
-  /// The kernel has faulted or was to be stopped: this runs on its stack, and the kernel never again.
+  /// End a kernel that has faulted or was stopped. Runs on the stack of the kernel, which never continues.
   static void give_up() {
     MachineState& state = *running;
     char text[256];
@@ -249,7 +249,7 @@ void host_print(Core&, const char* text) {
   std::fflush(stdout);
 }
 
-/// The present core and operation, as a record.
+/// Return a record of the current core and operation.
 WindowRecord record_here(const MachineState& state, uint64_t first, uint64_t last, int8_t use) {
   const DispatchPayload& payload = *state.payload;
   const auto core = static_cast<int16_t>(payload.core_type == CoreType::Aic ? 0 : 1 + payload.lane);
@@ -264,7 +264,7 @@ WindowRecord record_here(const MachineState& state, uint64_t first, uint64_t las
           use};
 }
 
-/// Keep an access to an ordered window. Rows that follow each other in memory are one access.
+/// Record an access to an ordered window. Accesses to adjacent memory, row after row, become one record.
 void note_in_order(MachineState& state, const pto::detail::Used& used, Use use) {
   auto& all = state.ordered_uses;
   WindowRecord next = record_here(state, used.first, used.last, static_cast<int8_t>(use));
@@ -331,7 +331,7 @@ Machine::Machine(int block_dim, bool note_uses, bool note_windows, const pto_arr
     pto::detail::Grid& grid = grids_[static_cast<size_t>(c)];
     grid.clusters = &clusters_[c];
     grid.vectors = 1;
-    for (uint32_t& count : grid.participants) count = 1;  // a task has met all its peers
+    for (uint32_t& count : grid.participants) count = 1;  // a barrier of a lone core does not wait
   }
 }
 
@@ -353,7 +353,7 @@ void Machine::join(VirtualCore& core) {
   std::call_once(cores.made, [&] { make(cores); });
   DispatchPayload& payload = core.payload;
   Team* team = payload.team;
-  if (team == nullptr) {  // the blocks of a mixed task share no state
+  if (team == nullptr) {  // blocks of a mixed task that do not start together share no state
     std::shared_ptr<Team>& own = teams_[static_cast<size_t>(core.cluster)];
     if (own == nullptr) own = std::make_shared<Team>(1);
     team = own.get();
@@ -367,7 +367,7 @@ void Machine::join(VirtualCore& core) {
       if (other->type == CoreType::Aic) shared.cube = &there;
       if (other->type == CoreType::Aiv) shared.vectors[other->index % kAivPerBlock] = &there;
     }
-    if (payload.kernels[1] < 0) shared.vectors[0] = shared.vectors[1];  // its only one
+    if (payload.kernels[1] < 0) shared.vectors[0] = shared.vectors[1];  // the only vector core
   } else {
     shared.vectors[0] = &core.machine->core;
     shared.cube = &core.machine->core;
@@ -416,7 +416,7 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.cluster = joined ? static_cast<pto::detail::Cluster*>(core.payload.shared) : &clusters_[core.cluster];
   me.grid = joined ? static_cast<pto::detail::Grid*>(core.payload.grid)
                    : &grids_[static_cast<size_t>(core.cluster)];
-  // Which of the two vector cores of a cluster gets a task is chance: to a task of one core it is the only one.
+  // Either vector core of a cluster may get a task, so a task of one core sees only one vector core.
   me.subblock_num = static_cast<uint32_t>(core.payload.lanes);
   me.subblock_idx = static_cast<uint32_t>(core.payload.lane);
   me.mark = -1;
@@ -429,7 +429,7 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   state.failed = false;
   state.payload = &core.payload;
   state.graph = &graph;
-  unite(state.uses, state.own);  // of the task before
+  unite(state.uses, state.own);  // of the previous task
   state.own = state.uses.size();
   state.room = kFewUses;
   state.guard.text = kernel.text;

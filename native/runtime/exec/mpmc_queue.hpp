@@ -1,12 +1,12 @@
-// A bounded queue for any number of producers and consumers: the ready queues and the orchestrator's queue.
+// Bounded queue for any number of producers and consumers. It holds ready tasks.
 //
-// A cell has a turn: 2n when it waits for its n-th value, 2n+1 when it holds it. A producer takes a ticket t
-// (head), which names cell t mod capacity and turn 2*(t / capacity); a consumer likewise with 2*(..)+1.
-// Invariants:
-//   - a ticket is given to one thread only (compare-exchange on head or tail), and only if its cell is at the
-//     ticket's turn, so its owner writes or reads the cell without a lock;
-//   - the turn is stored with release after the value is written or read, and loaded with acquire before.
-// All zero is an empty queue, so memory fresh from the system needs no initialisation and untouched cells
+// A cell has a turn: 2n while it waits for its n-th value, 2n+1 while it holds it (n counts from 0). A
+// producer takes a ticket t from `head_`, which selects cell t mod capacity and turn 2*(t / capacity). A
+// consumer takes a ticket from `tail_`, and the turn is 2*(t / capacity)+1. Invariants:
+//   - A ticket goes to one thread only (compare-exchange on head or tail), and only if its cell is at the
+//     turn of the ticket, so the owner of the ticket accesses the cell without a lock.
+//   - The turn is stored with release after the value is written or read, and loaded with acquire before.
+// A queue of zero bytes is empty, so fresh memory of the system needs no initialization and untouched cells
 // cost no page.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace pto2 {
 
-/// Memory of zeros that is mapped when it is touched.
+/// Zeroed memory whose pages are mapped on first access.
 template <class T>
 class ZeroedArray {
  public:
@@ -48,8 +48,8 @@ class MpmcQueue {
   explicit MpmcQueue(size_t capacity)
       : mask_(rounded(capacity) - 1), bits_(bits_of(mask_ + 1)), cells_(mask_ + 1) {}
 
-  /// False if the queue is full. A cell whose consumer has taken its ticket and not yet its value is waited
-  /// for.
+  /// Add a value; return false if the queue is full. Wait for a consumer that has taken the ticket of the
+  /// cell but not yet its value.
   bool push(int64_t value) {
     uint64_t ticket = head_.load(std::memory_order_relaxed);
     for (;;) {
@@ -73,7 +73,7 @@ class MpmcQueue {
     }
   }
 
-  /// False if the queue is empty.
+  /// Take a value; return false if the queue is empty, or if the first value is still being stored.
   bool pop(int64_t& value) {
     uint64_t ticket = tail_.load(std::memory_order_relaxed);
     for (;;) {
@@ -94,7 +94,7 @@ class MpmcQueue {
     }
   }
 
-  /// An estimate of the number of values in it, while other threads work on it.
+  /// Return the number of values; an estimate while other threads use the queue.
   size_t size() const {
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     const uint64_t head = head_.load(std::memory_order_relaxed);

@@ -1,7 +1,7 @@
-// Waiting for a short time (spin locks) and for a long one (parking).
+// Short waits (spin locks) and long waits (parking).
 //
-// In deterministic mode no thread may spin: its condition would never come true. So every wait, and every
-// place with an interesting interleaving, goes through a `Pause`.
+// In deterministic mode no thread may spin, because its condition would never become true. So every wait, and
+// every point where an interleaving matters, goes through a `Pause`.
 #pragma once
 
 #include <sched.h>
@@ -17,7 +17,7 @@ namespace pto2 {
 class Interleaver;
 void yield_to_others(Interleaver& interleaver, bool always);  // interleave.cpp
 
-/// Tells the processor that this thread waits.
+/// Hint to the processor that this thread is in a spin loop.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -29,13 +29,13 @@ inline void relax() {
 struct Pause {
   Interleaver* interleaver = nullptr;  // set in deterministic mode
 
-  /// A place where another actor might come first.
+  /// A point at which another actor may run first.
   void point() const {
     if (interleaver != nullptr) [[unlikely]]
       yield_to_others(*interleaver, false);
   }
 
-  /// Called again and again until a condition holds.
+  /// Pause once inside a loop that waits for a condition.
   void operator()(int& turns) const {
     if (interleaver != nullptr) [[unlikely]] {
       yield_to_others(*interleaver, true);
@@ -44,13 +44,13 @@ struct Pause {
     if (++turns < 64) {
       relax();
     } else {
-      sched_yield();  // the holder may be waiting for this processor
+      sched_yield();  // the lock holder may be waiting for this processor
     }
   }
 };
 
-/// A lock held for a few instructions. Invariant: `held` is 1 exactly while one thread is between lock and
-/// unlock; the guarded data is published by unlock's release and seen by lock's acquire.
+/// A lock for a few instructions. Invariant: `held_` is 1 exactly while one thread is between lock
+/// and unlock. The release in unlock publishes the guarded data; the acquire in lock makes the data visible.
 class SpinLock {
  public:
   bool try_lock() {
@@ -76,23 +76,23 @@ class Locked {
   SpinLock& lock_;
 };
 
-/// The place where idle threads sleep.
+/// Sleeping place of idle threads.
 ///
-/// A sleeper announces itself, looks once more, and sleeps unless `epoch` has moved since the announcement. A
-/// waker makes its work visible, then looks for sleepers, with a full fence between. So either the waker sees
-/// the sleeper, or the sleeper's second look sees the work: no wake-up is lost. The mutex only keeps a
-/// sleeper from missing a change of `epoch` between its test and its sleep.
+/// A sleeper registers itself, tests its condition once more, and sleeps unless `epoch_` has changed since
+/// the registration. A waker publishes its work, then tests for sleepers, with a full fence in between. So
+/// either the waker sees the sleeper, or the second test of the sleeper sees the work: no wake-up is lost.
+/// The mutex only prevents that a sleeper misses a change of `epoch_` between its test and its sleep.
 class Parking {
  public:
   uint64_t prepare() {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     const uint64_t epoch = epoch_.load(std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // the sleeper's next loads may be relaxed
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // the next loads of the sleeper may be relaxed
     return epoch;
   }
   void cancel() { sleepers_.fetch_sub(1, std::memory_order_relaxed); }
 
-  /// Until woken; or for some time, if `milliseconds` is not 0.
+  /// Sleep until woken, or for at most `milliseconds` if that is not 0.
   void sleep(uint64_t epoch, int milliseconds = 0) {
     {
       std::unique_lock guard(mutex_);
@@ -109,7 +109,7 @@ class Parking {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return sleepers_.load(std::memory_order_relaxed);
   }
-  /// True if a wake-up may be worth while: a guess, without a fence.
+  /// Return true if a wake-up may be useful. This is a guess, without a fence.
   bool somebody_sleeps() const { return sleepers_.load(std::memory_order_relaxed) > 0; }
   void wake_one() {
     if (sleepers() > 0) {

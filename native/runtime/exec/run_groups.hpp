@@ -1,9 +1,9 @@
-// Concurrent runs whose kernels may wait for one another, as ranks do: such a run is stuck only if no core of
-// any run in the group can go on.
+// Groups of concurrent runs whose kernels may wait for one another, as ranks do. A run in a group is stuck
+// only if no core of any run in the group can continue.
 //
-// A member that halts has tested all conditions since the round that it names began. It begins a new round,
-// in which all must test again, because its last action may satisfy the condition of another; a member that
-// goes on withdraws its report, and one that leaves begins a new round, too.
+// A member that halts has tested all conditions since the start of the round that it names. Its first halt
+// begins a new round, in which all members must test again, because its last action may satisfy a condition
+// of another. A member that continues withdraws its halt. A member that leaves also begins a new round.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace pto2 {
 
 class RunGroup {
  public:
-  /// Add a run that is about to begin, or another source of events for the others.
+  /// Add a run that is about to begin, or another source of events.
   int join() {
     const std::lock_guard guard(lock_);
     members_[next_] = 0;
@@ -24,9 +24,9 @@ class RunGroup {
   void leave(int member) {
     const std::lock_guard guard(lock_);
     members_.erase(member);
-    ++round_;  // it has acted since the others tested
+    ++round_;  // the member has acted since the others tested
   }
-  /// A core of the member goes on.
+  /// A core of the member continues.
   void moves(int member) {
     const std::lock_guard guard(lock_);
     const auto found = members_.find(member);
@@ -34,12 +34,12 @@ class RunGroup {
     found->second = 0;
     ++round_;
   }
-  /// The present round. A member asks before it tests its conditions.
+  /// Return the current round. A member reads the round before it tests its conditions.
   uint64_t round() {
     const std::lock_guard guard(lock_);
     return round_;
   }
-  /// No core of the member could go on, by tests that began in `tested`. True if no core of the group can.
+  /// Halt a member: no core can continue, by tests begun in round `tested`. True if the whole group halts.
   bool halts(int member, uint64_t tested) {
     const std::lock_guard guard(lock_);
     const auto found = members_.find(member);
@@ -55,7 +55,7 @@ class RunGroup {
 
  private:
   std::mutex lock_;
-  std::map<int, uint64_t> members_;  // the round in which each came to a halt; 0: it goes on
+  std::map<int, uint64_t> members_;  // the round in which each member halted; 0: it runs
   uint64_t round_ = 1;
   int next_ = 0;
 };

@@ -1,5 +1,5 @@
-// A shared object that was compiled from users' code. Loaded for itself alone: no symbol in it can be mistaken
-// for a symbol of this library or of another one.
+// A shared object compiled from user code. It is loaded with local symbols, so its symbols cannot be confused
+// with those of this library or of another shared object.
 #pragma once
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 namespace pto2 {
 
-/// The code of the library that a function is in; empty if that is not known.
+/// Return the executable segment that contains `function`; empty if unknown.
 inline Text text_around(uint64_t function) {
   struct Search {
     uint64_t function;
@@ -38,7 +38,7 @@ inline Text text_around(uint64_t function) {
   return search.found;
 }
 
-/// The file that a name leads to: a descriptor, /proc/PID/fd/N, is a link to the file that it is of.
+/// Return the file behind a name: a descriptor, /proc/PID/fd/N, is a link to its file.
 inline std::string file_of(const std::string& name) {
   char target[4096];
   const ssize_t size = name.starts_with("/proc/") ? readlink(name.c_str(), target, sizeof target) : -1;
@@ -54,7 +54,7 @@ class SharedObject {
       if (why.starts_with(name)) why.replace(0, name.size(), path_);
       throw std::runtime_error("cannot load: " + why);
     }
-    // Debuggers and dladdr are to see the file: the descriptor will be closed.
+    // Show debuggers and dladdr the name of the file, because the descriptor will be closed.
     if (dlinfo(handle_, RTLD_DI_LINKMAP, &map_) != 0 || map_->l_name != name) map_ = nullptr;
     if (map_ != nullptr) name_ = std::exchange(map_->l_name, path_.data());
   }
@@ -65,7 +65,7 @@ class SharedObject {
   SharedObject(const SharedObject&) = delete;
   SharedObject& operator=(const SharedObject&) = delete;
 
-  /// Null if it exports no such name.
+  /// Return the exported symbol, or null if there is none.
   template <class Function>
   Function* find(const char* name) const {
     return reinterpret_cast<Function*>(dlsym(handle_, name));
@@ -77,13 +77,13 @@ class SharedObject {
     return found;
   }
 
-  /// The base of its addresses; 0 if unknown.
+  /// Return the load address; 0 if unknown.
   uint64_t base() const {
     link_map* map = nullptr;
     return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? map->l_addr : 0;
   }
 
-  /// The address range of its code; empty if unknown.
+  /// Return the address range of the code; empty if unknown.
   Text text() const {
     struct Search {
       uint64_t base;
@@ -110,8 +110,8 @@ class SharedObject {
  private:
   std::string path_;
   void* handle_;
-  link_map* map_ = nullptr;  // if its name is ours to give back
-  char* name_ = nullptr;     // what dlopen has allocated
+  link_map* map_ = nullptr;  // set if we replaced its name, which the destructor restores
+  char* name_ = nullptr;     // the name that dlopen allocated
 };
 
 }  // namespace pto2

@@ -1,4 +1,4 @@
-// Reports of a run without progress for a while: the documented lines, and the diagnostic report.
+// Reports of a run without progress: the documented lines, and the diagnostic report.
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
@@ -23,7 +23,7 @@ constexpr size_t kCoresShown = 8;
 
 }  // namespace
 
-/// Say so when no core has begun or ended a task for a while: a kernel may never return.
+/// Report if no core has begun or ended a task for a while: a kernel may never return.
 void Exec::watch(int64_t now) {
   if (options_.stalled == nullptr || !watching_.try_lock()) return;
   const std::string text = unmoved(now);
@@ -48,7 +48,7 @@ std::string Exec::unmoved(int64_t now) {
   return stall_report((now - moved_) / 1'000'000'000);
 }
 
-/// These values may change while they are read; in a blocked run they do not.
+/// The values may change while they are read, but not in a blocked run.
 std::string Exec::stall_report(int64_t seconds) const {
   const Progress progress = graph_.progress();
   std::string text, busy, status;

@@ -15,14 +15,14 @@ bool may_wait(const DispatchPayload& payload) {
   return payload.mixed || payload.team != nullptr || payload.on_own_cluster;
 }
 
-/// Cores that a block of a task has.
+/// Return the number of cores of one block of a task.
 size_t cores_of_block(const DispatchPayload& payload) {
   if (!payload.mixed) return 1;
   return static_cast<size_t>(
       std::count_if(std::begin(payload.kernels), std::end(payload.kernels), [](int k) { return k >= 0; }));
 }
 
-/// Cores that start with the first of them.
+/// Return the number of cores that start together.
 size_t cores_of_team(const DispatchPayload& payload) {
   return static_cast<size_t>(payload.block_num) * cores_of_block(payload);
 }
@@ -92,13 +92,13 @@ void VirtualTime::finish() {
     if (!step() && stuck()) return;
   }
   const int64_t end = now_;
-  while (!exec_.failure().failed() && step()) {  // resources of consumed tasks are released
+  while (!exec_.failure().failed() && step()) {  // release resources of consumed tasks
   }
   now_ = end;
 }
 
-/// No event is left and the run is not over: cores wait in the middle of kernels, and no task will come that they
-/// could wait for. False if one of them can go on after all.
+/// Handle an empty event queue before the end of the run: cores wait in the middle of kernels, and no task
+/// that they could wait for will come. Return false if a core can continue after all.
 bool VirtualTime::stuck() {
   if (exec_.resume_waiting(0)) return false;
   if (exec_.waiting_cores().empty()) {
@@ -109,7 +109,7 @@ bool VirtualTime::stuck() {
   return true;
 }
 
-/// One scheduler sees it: the first to poll.
+/// The first scheduler to poll sees the published state; the others do not poll.
 void VirtualTime::published() {
   Scheduler* first = nullptr;
   int64_t earliest = INT64_MAX;
@@ -138,7 +138,7 @@ bool VirtualTime::step() {
   switch (event.kind) {
     case Kind::Ready:
       exec_.graph_.hand_on(event.task, event.who);
-      if (exec_.graph_.has_unseen()) published();  // it has no kernel
+      if (exec_.graph_.has_unseen()) published();  // the task runs no kernel
       break;
     case Kind::Complete:
       if (turns_[static_cast<size_t>(event.who)].next == event.time) complete(scheduler());
@@ -166,7 +166,7 @@ void VirtualTime::settle() { push(Kind::Settle, now_, 0); }
 
 // --- schedulers --------------------------------------------------------------------------------------------
 
-/// Return the time at which an idle scheduler has polled everything that there is at `since`.
+/// Return the time at which an idle scheduler has polled everything that is there at `since`.
 int64_t VirtualTime::next_look(const Scheduler& s, int64_t since) const {
   int busy = 0;
   for (int t = 0; t < kCoreTypes; ++t) {
@@ -180,14 +180,14 @@ int64_t VirtualTime::next_look(const Scheduler& s, int64_t since) const {
 
 void VirtualTime::look(Scheduler& s, int64_t since) {
   Turns& turns = turns_[static_cast<size_t>(s.number)];
-  if (turns.in_round) return;  // it polls again afterwards
+  if (turns.in_round) return;  // the scheduler polls again after the round
   const int64_t at = next_look(s, since);
   if (at >= turns.next) return;
   turns.next = at;
   push(Kind::Complete, at, s.number);
 }
 
-/// A round: first the ended tasks, then the ready ones, by then and by that.
+/// Begin a round: complete ended tasks, then dispatch, by an event at the time when completion is done.
 void VirtualTime::complete(Scheduler& s) {
   Turns& turns = turns_[static_cast<size_t>(s.number)];
   turns.next = INT64_MAX;
@@ -226,7 +226,7 @@ void VirtualTime::end_round(Scheduler& s) {
 void VirtualTime::dispatched(VirtualCore& core) {
   const Team* team = core.payload.team;
   if (team == nullptr) return begin(core, start_of(core));
-  // Blocks that start together wait for the last of them; their clusters are not kept free for others meanwhile.
+  // Blocks that start together wait for the last of them; meanwhile their clusters are not kept free.
   std::vector<VirtualCore*>& members = teams_[team];
   members.push_back(&core);
   core.waits.store(true, std::memory_order_relaxed);
@@ -240,7 +240,7 @@ void VirtualTime::dispatched(VirtualCore& core) {
   teams_.erase(team);
 }
 
-/// Return the begin of the kernel of a core that is given its task now.
+/// Return the begin of the kernel of a core that gets its task now.
 int64_t VirtualTime::start_of(const VirtualCore& core) {
   const VirtualCosts& costs = options_.costs;
   return now_ + costs.seen_by_core + (slot(core).warm ? costs.head : costs.cold_head);
@@ -274,7 +274,7 @@ bool VirtualTime::by_doing(const DispatchPayload& payload) const {
                      [this](int32_t k) { return k >= 0 && options_.by_doing(k); });
 }
 
-/// Negative if the duration function threw; the run has then failed.
+/// Return the duration of a kernel. If it is negative (unknown), fail the run and return it.
 int64_t VirtualTime::duration_of(const DispatchPayload& payload) {
   const int64_t duration = options_.duration(payload);
   if (duration < 0) {
@@ -284,9 +284,9 @@ int64_t VirtualTime::duration_of(const DispatchPayload& payload) {
   return duration;
 }
 
-/// All its producers have ended, so execute the kernel now; its duration may follow from the execution.
-/// Kernels that may wait for others are executed at their begin: when the last of a block is through, all
-/// end.
+/// Execute a kernel at its begin, when all its producers have ended, because its duration may follow from the
+/// execution. Kernels that may wait for others are executed by an event at their begin, and all kernels of a
+/// block end together.
 void VirtualTime::execute_first(VirtualCore& core, int64_t start) {
   Slot& slot = this->slot(core);
   core.record.thread = 0;
@@ -295,7 +295,7 @@ void VirtualTime::execute_first(VirtualCore& core, int64_t start) {
   slot.attempt = exec_.attempt(core);
   slot.state.store(kDone, std::memory_order_release);
   const bool ended = !slot.attempt.missing && !slot.attempt.threw && slot.attempt.ran == Ran::ToItsEnd;
-  const int64_t duration = ended ? duration_of(core.payload) : 0;  // a failure is reported when it is seen
+  const int64_t duration = ended ? duration_of(core.payload) : 0;  // Kind::Seen reports a failure
   if (duration < 0) return;
   core.record.end = start + duration;
   push(Kind::Seen, core.record.end + options_.costs.seen_by_scheduler, core.worker);
@@ -321,7 +321,7 @@ void VirtualTime::block_executed(VirtualCore& core) {
   done_of_.erase(key);
 }
 
-/// At the time of its end, if it need not wait; otherwise it ends when the awaited kernel has come so far.
+/// Execute a kernel that may wait for others, at its given end, or at its begin if its duration is not given.
 void VirtualTime::execute_together(VirtualCore& core) {
   exec_.conclude(core, exec_.attempt(core), 0);
   while (!exec_.failure().failed() && exec_.resume_waiting(0)) {
@@ -338,7 +338,7 @@ void VirtualTime::executed(VirtualCore& core) {
   push(Kind::Seen, now_ + options_.costs.seen_by_scheduler, core.worker);
 }
 
-/// The scheduler of a core can see that its task has ended.
+/// Report to the scheduler of a core that the task of the core has ended.
 void VirtualTime::seen(VirtualCore& core) {
   Slot& slot = this->slot(core);
   if (!slot.together) {
@@ -357,7 +357,7 @@ void VirtualTime::start(int host_threads) {
   if (!options_.compute) return;
   try {
     for (int k = 1; k < host_threads; ++k) threads_.emplace_back([this] { work(); });
-  } catch (const std::system_error&) {  // the system gives no more of them: these will do
+  } catch (const std::system_error&) {  // the system has no more threads: continue with fewer
   }
 }
 
@@ -380,7 +380,7 @@ void VirtualTime::hand_over(Slot& slot) {
   more_.notify_one();
 }
 
-/// Until the kernel has been executed; by this thread, if no other has begun.
+/// Wait until the kernel has been executed; execute it here if no other thread has begun.
 void VirtualTime::await(Slot& slot) {
   int queued = kQueued;
   if (slot.state.load(std::memory_order_acquire) == kDone) return;
@@ -389,7 +389,7 @@ void VirtualTime::await(Slot& slot) {
     slot.state.store(kDone, std::memory_order_release);
     return;
   }
-  // A kernel in Python needs the setup of a thread that orchestrates in Python.
+  // A kernel in Python needs the GIL, which a thread that orchestrates in Python holds.
   const auto& leave = exec_.options().leave;
   const auto& enter = exec_.options().enter;
   if (!outside_ && leave) leave();
@@ -412,7 +412,7 @@ void VirtualTime::work() {
       queue_.pop_front();
     }
     int queued = kQueued;
-    if (!slot->state.compare_exchange_strong(queued, kRunning)) continue;  // the thread of the events has it
+    if (!slot->state.compare_exchange_strong(queued, kRunning)) continue;  // the thread of the events runs it
     slot->attempt = exec_.attempt(*slot->core);
     {
       const std::lock_guard guard(lock_);

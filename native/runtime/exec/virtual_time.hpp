@@ -1,22 +1,22 @@
 // Virtual time: a run with the clock of a model. Kernels have given durations; the orchestrator, the
-// schedulers and the way to a core and back have costs. Queues, rounds, rings and clusters use the code of
-// every run; only the order of actions is decided here.
+// schedulers and the messages to and from a core have costs. Queues, rounds, rings and clusters use the same
+// code as other runs; this file only decides the order of actions.
 //
-// This is a discrete-event simulation on the thread of the orchestrator. The orchestrator has a time of its
-// own, which its calls advance; before it shows its state to others, all events up to that time happen
-// (`catch_up`). While it waits, events happen. Hence there is one order of all events, whatever threads the
-// host has: those only execute kernels. A kernel may begin on the host as soon as its task has been
-// dispatched, since all its producers have ended, and must be done when the task ends; its time on the host
-// does not matter. Tasks that may wait for one another (of a mixed task, of a team, on a cluster of their
-// own) run on the thread of the events, one after another, at their ends.
+// This is a discrete-event simulation on the thread of the orchestrator. The orchestrator has its own time,
+// which its calls advance. Before it publishes state, all events up to its time are processed (`catch_up`).
+// While it waits, events are processed. So the order of events does not depend on the host threads, which
+// only execute kernels. A kernel may begin on the host as soon as its task has been dispatched, because all
+// its producers have ended, and it must be done when the task ends; its time on the host has no effect. Tasks
+// that may wait for one another (of a mixed task, of a team, on a cluster of their own) run on the thread of
+// the events, one after another, at their ends.
 //
-// The duration of a kernel may follow from its execution (`by_doing`): then the kernel is executed at its
-// begin, on the thread of the events, and the duration is computed afterwards; for a block of several kernels
-// after all of them.
+// The duration of a kernel may follow from its execution (`by_doing`). Then the kernel is executed at its
+// begin, on the thread of the events, and its duration is computed afterwards; for a block of several
+// kernels, after all of them.
 //
-// Changes by one event are seen by later ones: a scheduler that works from t to t + c hands a task on by an
-// event at the time of the handover, so that no core takes it earlier. Events of one time happen in the order
-// of their creation.
+// Later events see the changes of an earlier event. A scheduler that works from t to t + c hands a task on by
+// an event at the time of the handover, so that no core takes the task earlier. Events of the same time are
+// processed in the order of their creation.
 #pragma once
 
 #include <atomic>
@@ -43,32 +43,32 @@ namespace pto2 {
 class Exec;
 struct Scheduler;
 
-/// Costs besides kernels, in nanoseconds; src/pto/runtime/overheads.py defines them and cites the sources of
-/// the numbers.
+/// Costs other than kernels, in nanoseconds; src/pto/runtime/overheads.py defines them and cites the sources
+/// of the numbers.
 struct VirtualCosts {
-  // The orchestrator, for every task.
+  // Of the orchestrator, for every task.
   int64_t orchestration = 0, sync = 0, alloc = 0, heap = 0, params = 0, lookup = 0, fanin = 0, insert = 0,
           finalize = 0, scope_end = 0;
-  // A scheduler: to poll a core; for a core that has finished, a task that waited for it, a task that is
-  // ready, one that is found by the scan, one that is given to cores, and each of these.
+  // Of a scheduler: per poll of a core, core that has finished, consumer of an ended task, ready task, task
+  // found by the scan, task or block given to cores, and core that gets a payload.
   int64_t poll = 1, completion = 0, resolve = 0, enqueue = 0, scan = 0, dispatch = 0, store = 0;
-  // A core: until it sees its task, until the kernel begins, the same for its first task, until its scheduler
-  // can see that it has ended.
+  // Delays of a core: until it sees its task, until the kernel begins, the same for its first task, and until
+  // its scheduler can see that the task has ended.
   int64_t seen_by_core = 0, head = 0, cold_head = 0, seen_by_scheduler = 0;
 };
 
 struct VirtualOptions {
   VirtualCosts costs;
-  bool compute = true;  // whether kernels are executed, or only take their time
-  /// Return the duration of the kernel of a payload; negative: unknown, and the run has failed.
+  bool compute = true;  // false: kernels only take time and are not executed
+  /// Return the duration of the kernel of a payload; negative if unknown, and then the run fails.
   std::function<int64_t(const DispatchPayload&)> duration;
-  /// True if that is known only when the kernel (its number) has been executed.
+  /// Return true if the duration of a kernel, given by number, is known only after its execution.
   std::function<bool(int32_t)> by_doing = [](int32_t) { return false; };
 };
 
 class VirtualTime {
  public:
-  static constexpr int64_t kBegin = 1;  // 0 is a time that was not recorded
+  static constexpr int64_t kBegin = 1;  // 0 means a time that was not recorded
 
   VirtualTime(Exec& exec, const VirtualOptions& options);
   ~VirtualTime();
@@ -82,28 +82,28 @@ class VirtualTime {
   bool compute() const { return options_.compute; }
   uint64_t events() const { return happened_; }
 
-  // --- for the thread that orchestrates ---
+  // --- for the thread of the orchestrator ---
   void start(int host_threads);
   void stop();
-  /// Everything up to the time of the orchestrator happens.
+  /// Process all events up to the time of the orchestrator.
   void catch_up();
-  /// Process events until `free()`; false if none is left.
+  /// Process events until `free()`; return false if that cannot happen any more.
   bool wait(const std::function<bool()>& free);
-  /// The orchestrator is done: all remaining events happen.
+  /// Process all remaining events. Called when the orchestration has ended.
   void finish();
-  /// The orchestrator has published state that schedulers poll for.
+  /// Make a scheduler poll the state that the orchestrator has published.
   void published();
 
   // --- for the actor of an event ---
-  /// A scheduler has found that a task is ready: it hands it on from now on (Graph::hand_on).
+  /// Hand on a ready task at the current time of the scheduler that found it (Graph::hand_on).
   void ready(int64_t id, int scheduler);
-  /// Something is in a queue.
+  /// Make the schedulers that want the new entry of a queue poll.
   void handed_on();
-  /// Consumed tasks are visible as consumed from now on: Graph::settle.
+  /// Make consumed tasks visible as consumed from now on (Graph::settle).
   void settle();
-  /// A core has its payload.
+  /// Start the task of a core that has got its payload.
   void dispatched(VirtualCore& core);
-  /// Its kernel has been executed.
+  /// Note that the kernel of a core has been executed.
   void executed(VirtualCore& core);
 
  private:
@@ -111,30 +111,30 @@ class VirtualTime {
   struct Event {
     int64_t time;
     uint64_t order;
-    int64_t task;  // that is ready
-    int32_t who;   // a scheduler or a core
+    int64_t task;  // the task that is ready
+    int32_t who;   // a scheduler or a core (worker number)
     Kind kind;
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : order > other.order;
     }
   };
-  /// Rounds of a scheduler: it polls its cores one after another, then the queues. `clock` is the end of its
-  /// last round with an action; it polls again at multiples of the duration of a round after that.
+  /// Polling by a scheduler: first its cores, one after another, then the queues. `clock` is the end of its
+  /// last round that found work. It polls again at multiples of the duration of a round after `clock`.
   struct Turns {
     int64_t clock = kBegin;
-    int64_t next = INT64_MAX;  // when it begins a round, if it will
+    int64_t next = INT64_MAX;  // the begin of its next round; INT64_MAX: none planned
     bool in_round = false;
-    int done = 0;  // in this round
+    int done = 0;  // actions in this round
   };
-  /// A kernel on its way: it waits for a thread, has one, or has been executed.
+  /// State of a kernel: it waits for a thread, a thread runs it, or it has been executed.
   enum State : int { kNone, kQueued, kRunning, kDone };
   struct Slot {
     VirtualCore* core = nullptr;
     std::atomic<int> state{kNone};
     Attempt attempt;
-    bool warm = false;      // it had a task before
-    bool together = false;  // it may wait for other tasks, and is executed when it ends
-    bool by_doing = false;  // how long it takes is known when it has been executed
+    bool warm = false;      // the core has had a task before
+    bool together = false;  // the kernel may wait for other tasks, so the thread of the events executes it
+    bool by_doing = false;  // its duration is known only after its execution
   };
 
   void push(Kind kind, int64_t time, int who, int64_t task = -1);
@@ -167,12 +167,12 @@ class VirtualTime {
   std::vector<Turns> turns_;  // by scheduler
   std::vector<Slot> slots_;   // by worker number of the core
   std::unordered_map<const Team*, std::vector<VirtualCore*>>
-      teams_;  // those that have cores, not all of them
+      teams_;  // teams of which some cores, but not all, have their payload
   std::map<std::pair<int64_t, int32_t>, std::vector<VirtualCore*>>
-      done_of_;           // executed kernels of a block of a task whose duration follows from its execution
-  bool outside_ = false;  // the thread of the orchestrator orchestrates no more
+      done_of_;           // by block: executed kernels of a block whose duration follows from its execution
+  bool outside_ = false;  // true: the orchestration has ended on the orchestrator's thread
 
-  std::mutex lock_;  // guards the next three
+  std::mutex lock_;  // guards queue_ and stopped_, and the changes that more_ and done_ signal
   std::condition_variable more_, done_;
   std::deque<Slot*> queue_;
   bool stopped_ = false;

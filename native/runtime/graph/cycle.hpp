@@ -1,4 +1,4 @@
-// Tasks that wait for each other in a circle.
+// Cycles of tasks that wait for each other.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace pto2 {
 
-/// A shortest circle through some task that can never start because of one; empty if there is none.
-/// `successors(task, visit)` calls visit(other) for every edge; `gone(task)` leaves a task out.
+/// Find a shortest cycle through some task that can never start; return an empty list if every task can
+/// start. `successors(task, visit)` calls visit(other) for every edge; tasks with `gone(task)` are ignored.
 ///
-/// Tasks are taken away as they would run. The others depend on a circle; going backwards from there, along
-/// tasks that are left too, ends in one.
+/// Tasks are removed in an order in which they could run. The remaining tasks depend on a cycle. A walk
+/// backwards through remaining tasks ends in a cycle.
 template <class Successors, class Gone>
 std::vector<int> find_cycle(int count, const Successors& successors, const Gone& gone) {
   const auto n = static_cast<size_t>(count);
@@ -32,7 +32,7 @@ std::vector<int> find_cycle(int count, const Successors& successors, const Gone&
   }
   if (order.size() == n) return {};
 
-  std::vector<int> before(n, -1);  // some task that is left and comes before
+  std::vector<int> before(n, -1);  // by task: some remaining predecessor
   int start = -1;
   for (int task = 0; task < count; ++task) {
     if (left[static_cast<size_t>(task)] == 0) continue;
@@ -45,7 +45,7 @@ std::vector<int> find_cycle(int count, const Successors& successors, const Gone&
     start = before[static_cast<size_t>(start)];
   }
 
-  // The shortest way from there back to itself.
+  // Find the shortest path from `start` back to itself.
   std::vector<int> from(n, -1), queue{start};
   bool back = false;
   for (size_t i = 0; i < queue.size() && !back; ++i) {

@@ -1,4 +1,4 @@
-// aicpu_build_graph: the graph is built next to the schedulers.
+// aicpu_build_graph: the graph is built while the schedulers run.
 #include "../exec/shared_object.hpp"
 #include "orchestration.hpp"
 #include "pto2/aicpu_build_graph/runtime.h"
@@ -7,7 +7,7 @@ namespace pto2 {
 
 namespace {
 
-/// The run, once it is known that it has not failed: an orchestration ends at its next call otherwise.
+/// Return the run of this thread; throw Aborted if it has failed, so an orchestration ends at its next call.
 GraphRun& run_of_thread() {
   GraphRun* run = BuildScope::current();
   run->exec().throw_if_failed();

@@ -1,5 +1,5 @@
-// The memory that a graph allocates for its kernels. The host is the device here, so it is ordinary memory;
-// it is tracked, so that a copy that leaves it is refused and no block outlives the run.
+// The memory that a graph allocates for its kernels. The host simulates the device, so this is host memory.
+// Each allocation is tracked, so that copies outside of it are refused and no allocation outlives the run.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace pto2 {
 
-/// One thread allocates: it builds the graph, then it ends the run. Other threads may read blocks meanwhile.
+/// One thread allocates and frees: it builds the graph and ends the run. Other threads may call `block`.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -22,7 +22,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Null if there is no memory. `poison`: unwritten memory is recognisable (NaN as a float).
+  /// Allocate; return null if there is no memory. With `poison`, each byte is 0xFF (a NaN as a float).
   void* allocate(size_t size, bool poison) {
     const size_t rounded = (size + 63) / 64 * 64 + (size == 0 ? 64 : 0);
     if (rounded < size) return nullptr;
@@ -36,7 +36,7 @@ class DeviceMemory {
     return memory;
   }
 
-  /// False if the pointer is not the start of an allocation.
+  /// Free an allocation; return false if the pointer is not the start of one.
   bool release(void* pointer) {
     const auto at = blocks_.find(reinterpret_cast<uintptr_t>(pointer));
     if (at == blocks_.end()) return false;
@@ -65,7 +65,7 @@ class DeviceMemory {
     return offset <= at->second && size <= at->second - offset;
   }
 
-  /// The allocation that holds an address; false if none does. From any thread.
+  /// Find the allocation that contains an address; return false if there is none. Any thread may call this.
   bool block(uint64_t address, pto_array& out) const {
     const std::shared_lock lock(changing_);
     auto at = blocks_.upper_bound(address);
@@ -80,7 +80,7 @@ class DeviceMemory {
 
  private:
   std::map<uintptr_t, size_t> blocks_;
-  mutable std::shared_mutex changing_;  // of blocks_
+  mutable std::shared_mutex changing_;  // guards blocks_
   size_t used_ = 0, peak_ = 0;
 };
 

@@ -10,10 +10,10 @@ namespace pto2 {
 namespace {
 
 constexpr int kFunctions = 64;
-constexpr size_t kNamesOfCycle = 12;  // of a longer one the ends are listed
+constexpr size_t kNamesOfCycle = 12;  // of a longer cycle, the first ten and the last two tasks are listed
 
 ExecOptions sized(ExecOptions options) {
-  options.queue = RUNTIME_MAX_TASKS;  // any number of tasks may be ready; memory is mapped as it is used
+  options.queue = RUNTIME_MAX_TASKS;  // any number of tasks may be ready; pages are mapped on first access
   return options;
 }
 
@@ -101,7 +101,7 @@ void GraphRun::publish(int id) {
   exec_.pause().point();
 }
 
-/// Check that the complete graph can end, then start it.
+/// Check that the complete graph can finish, then start it.
 void GraphRun::release_all() {
   check_publishing();
   exec_.throw_if_failed();
@@ -120,7 +120,7 @@ void GraphRun::release_all() {
   }
 }
 
-/// The number of the kernel that a task runs. A task may name another one by its address.
+/// Return the number of the kernel of a task. A task may name its kernel by address.
 int GraphRun::kernel_of(const Task& task) {
   int found = task.func_id;
   const auto address = [&](int id) { return reinterpret_cast<uint64_t>(kernels_.find(id)); };
@@ -143,7 +143,7 @@ int GraphRun::kernel_of(const Task& task) {
 
 // --- running -----------------------------------------------------------------------------------------------
 
-/// A task that has been counted goes to the queues.
+/// Queue a task that has been counted.
 void GraphRun::make_ready(int id, int from) {
   if (records_) (*records_)[static_cast<size_t>(id)].ready = exec_.now();
   VirtualTime* virtual_time = exec_.virtual_time();
@@ -169,7 +169,7 @@ void GraphRun::fill(int64_t ticket, DispatchPayload& payload, int) {
   payload.block_num = 1;
 }
 
-/// The allocations and arrays that arguments point to.
+/// Return the allocations and arrays that arguments point to.
 int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
   const std::shared_lock lock(adding_);
   int count = 0;
@@ -186,7 +186,7 @@ int GraphRun::memory(const DispatchPayload& payload, pto_array* out) const {
   return count;
 }
 
-/// Arguments are words: the nearest one below is likely the address of the memory.
+/// Arguments are untyped words: the largest one that is not above the access is likely the address.
 bool GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
   uint64_t nearest = 0;
   for (int i = 0; i < payload.num_args; ++i) {
@@ -234,7 +234,7 @@ TaskRecord* GraphRun::record(int64_t id) {
 
 // --- ending ------------------------------------------------------------------------------------------------
 
-/// A run that ends without a failure has run every runnable task: the others wait.
+/// Check that every task has run. A run without a failure has run every task that can run.
 void GraphRun::check_all_ran() {
   if (!options_.concurrent || completed_tasks() == table_->get_task_count()) return;
   const std::vector<int> cycle = circle();
@@ -245,7 +245,7 @@ void GraphRun::check_all_ran() {
   check_publishing();
 }
 
-/// Check that no published task waits for an unpublished one.
+/// Check that no published task waits for an unpublished task.
 void GraphRun::check_publishing() {
   int hidden = 0;
   for (int id = 0; id < table_->get_task_count(); ++id) {
@@ -292,7 +292,7 @@ void GraphRun::keep_records() {
   }
 }
 
-// --- words -------------------------------------------------------------------------------------------------
+// --- texts -------------------------------------------------------------------------------------------------
 
 std::string GraphRun::task_text(int id) const {
   const Task& task = table_->tasks[id];
@@ -316,14 +316,14 @@ std::string GraphRun::cycle_text(const std::vector<int>& cycle) const {
   return text + "  " + task_text(cycle[0]);
 }
 
-// --- calls of user code that name no run -------------------------------------------------------------------
+// --- calls of user code without a runtime argument ---------------------------------------------------------
 
 namespace {
 thread_local GraphRun* building = nullptr;
 }
 
 BuildScope::BuildScope(GraphRun& run) : previous_(building) {
-  static const bool bound = (pto2_bind_log(&log_line), true);  // lines of the table's own code
+  static const bool bound = (pto2_bind_log(&log_line), true);  // log lines of the code in task_graph.h
   (void)bound;
   building = &run;
 }

@@ -1,9 +1,8 @@
 // Running a graph with explicit edges: host_build_graph and aicpu_build_graph.
 //
-// The table of tasks is the one that users' code fills (pto2/platform/common/task_graph.h); this hands its
-// tasks to the execution layer as they become ready. Either the whole graph is built first and then released,
-// after a check for circles and missing kernels; or tasks run from the moment they are published, while others
-// are added.
+// User code fills the table of tasks (pto2/platform/common/task_graph.h). GraphRun passes its tasks to the
+// execution layer as they become ready. Either the whole graph is built, checked for cycles and missing
+// kernels, and then released; or tasks run as soon as they are published, while others are added.
 #pragma once
 
 #include <atomic>
@@ -21,7 +20,7 @@
 #include "../exec/log.hpp"
 #include "device_memory.hpp"
 
-// The user's headers are not included here: they have a CoreType of their own.
+// Do not include the user's headers here: they define another CoreType.
 struct Task;
 namespace pto2_detail {
 class TaskGraph;
@@ -41,24 +40,24 @@ class GraphRun final : public Graph {
  public:
   GraphRun(const GraphOptions& options, const Kernels& kernels, Log& log);
 
-  /// The table to build; users' code may bring one of its own kind. Before anything was added only.
+  /// Replace the table by one that user code brings, before anything is added.
   void adopt(std::shared_ptr<TaskTable> table) { table_ = std::move(table); }
   TaskTable& table() { return *table_; }
-  /// Keep the callers of each task that is added to the table.
+  /// Record the callers of each task that is added to the table.
   void set_callers(Callers callers);
   DeviceMemory& memory() { return memory_; }
 
-  /// Call `build` as the orchestrator, run the graph, copy the recorded memory back. Errors are in failure().
+  /// Call `build` as the orchestrator, run the graph, copy the results back. Errors are in failure().
   void run(const std::function<void()>& build);
   Failure& failure() { return exec_.failure(); }
 
-  // --- while building; throws Aborted when the run has failed ---
-  /// An address of the caller's that tasks are given, perhaps with an offset, and the memory around it: kernels
-  /// must not leave that.
+  // --- while building; these throw Aborted when the run has failed ---
+  /// Register an address of the caller that tasks may get, perhaps with an offset, and the memory around it,
+  /// which kernels must not leave.
   void add_array(uint64_t address, uint64_t begin, uint64_t bytes);
   int add_task(const uint64_t* args, int count, int func_id, CoreType type, const char* file, int line);
   void add_edge(int from, int to);
-  /// The task is complete with all its edges; it runs as soon as it may, if the run is concurrent.
+  /// Publish a task that has all its edges. In a concurrent run, it can start at once.
   void publish(int id);
 
   // --- Graph ---
@@ -72,7 +71,7 @@ class GraphRun final : public Graph {
   int memory(const DispatchPayload& payload, pto_array* out) const override;
   bool judge(const DispatchPayload& payload, UseRecord& use) const override;
 
-  // --- afterwards ---
+  // --- after the run ---
   const GraphOptions& options() const { return options_; }
   Exec& exec() { return exec_; }
   const Kernels& kernels() const { return kernels_; }
@@ -80,9 +79,9 @@ class GraphRun final : public Graph {
   int tasks() const;
   int64_t edge_count() const;
   int completed_tasks() const { return completed_.load(std::memory_order_relaxed); }
-  const std::vector<EdgeRecord>& edges() const { return edges_; }         // if the run recorded
+  const std::vector<EdgeRecord>& edges() const { return edges_; }         // if the run records
   const std::vector<std::string>& task_sites() const { return sites_; }   // "file:line", by task
-  const std::vector<CallChain>& task_callers() const { return chains_; }  // if the run keeps them
+  const std::vector<CallChain>& task_callers() const { return chains_; }  // if the run records callers
 
  private:
   void release_all();
@@ -101,8 +100,8 @@ class GraphRun final : public Graph {
   Log& log_;
   std::shared_ptr<TaskTable> table_;
   DeviceMemory memory_;
-  std::map<uint64_t, pto_array> arrays_;  // by address
-  mutable std::shared_mutex adding_;      // to arrays_, while tasks of a concurrent run read them
+  std::map<uint64_t, pto_array> arrays_;  // by the address that tasks get
+  mutable std::shared_mutex adding_;      // guards arrays_, which tasks of a concurrent run read
   Exec exec_;
   std::atomic<int> completed_{0};
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;  // by task, if the run records
@@ -112,7 +111,7 @@ class GraphRun final : public Graph {
   Callers callers_;
 };
 
-/// Context of functions without a runtime among their arguments, while a graph is built on this thread.
+/// The run of the graph that is built on this thread, for functions without a runtime argument.
 class BuildScope {
  public:
   explicit BuildScope(GraphRun& run);

@@ -1,4 +1,4 @@
-// host_build_graph: the host builds the whole graph, then it runs.
+// host_build_graph: the host builds the whole graph, which runs afterwards.
 #include "../exec/shared_object.hpp"
 #include "orchestration.hpp"
 #include "pto2/host_build_graph/runtime.h"
@@ -20,7 +20,7 @@ void run_host_graph(GraphRun& run, const std::string& path, const std::string& n
   }
   runtime->host_api = {&BuildScope::device_malloc, &BuildScope::device_free, &BuildScope::copy_to_device,
                        &BuildScope::copy_from_device, [](int id, const uint8_t*, size_t) {
-                         // Kernels are there already; where they came from does not matter.
+                         // Kernels are loaded already, so the given binary does not matter.
                          const GraphRun* run = BuildScope::current();
                          return run == nullptr ? 0 : reinterpret_cast<uint64_t>(run->kernels().find(id));
                        }};
@@ -31,7 +31,7 @@ void run_host_graph(GraphRun& run, const std::string& path, const std::string& n
     int code = 0;
     call_guarded(library.text(),
                  [&] { code = entry(runtime.get(), args.data(), static_cast<int>(args.size())); });
-    if (runtime->get_error_count() > 0) return;  // reported by the run
+    if (runtime->get_error_count() > 0) return;  // the run reports the error
     if (code != 0)
       throw std::runtime_error("Orchestration function failed with code " + std::to_string(code));
     for (int id = 0; id < runtime->get_task_count(); ++id) run.publish(id);

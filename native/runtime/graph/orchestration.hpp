@@ -1,4 +1,4 @@
-// Orchestrations in shared objects that build graphs with explicit edges.
+// Running orchestrations in shared objects that build graphs with explicit edges.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pto2 {
 void run_host_graph(GraphRun& run, const std::string& path, const std::string& name,
                     std::vector<uint64_t> args);
 
-/// aicpu_build_graph: `int NAME(Runtime*)` builds next to the schedulers; arguments are in the runtime.
+/// aicpu_build_graph: `int NAME(Runtime*)` builds while schedulers run; the arguments are in the runtime.
 void run_device_graph(GraphRun& run, const std::string& path, const std::string& name,
                       std::vector<uint64_t> args);
 

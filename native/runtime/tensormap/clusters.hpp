@@ -1,7 +1,7 @@
-// Clusters (one AIC and its two AIVs) that an orchestration has taken for a group of tasks.
+// Clusters (one AIC and its two AIVs) that an orchestration has allocated for a group of tasks.
 //
-// Freeing one while tasks of its group are unfinished is allowed: it returns to the pool when the last of
-// them completes. What an orchestration does not free is freed when the scope it was allocated in ends.
+// A cluster may be freed while tasks of its group are unfinished: it returns to the pool when all have ended.
+// If the orchestration does not free a cluster, the end of the scope that allocated it does.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Clusters {
  public:
   Clusters(int count, const Pause& pause) : pause_(pause), all_(static_cast<size_t>(count)) {}
 
-  /// A free cluster, or -1. Scope is where it is released at the latest.
+  /// Allocate a free cluster; return -1 if there is none. It is freed at the end of `scope` at the latest.
   int try_allocate(int scope) {
     const Locked guard(lock_, pause_);
     for (size_t c = 0; c < all_.size(); ++c) {
@@ -41,7 +41,7 @@ class Clusters {
     ++all_[static_cast<size_t>(cluster)].unfinished;
   }
 
-  /// A task of the group has completed; true if this gave the cluster back.
+  /// Count a completed task of the group; return true if this returned the cluster to the pool.
   bool completed(int cluster) {
     const Locked guard(lock_, pause_);
     Cluster& it = all_[static_cast<size_t>(cluster)];
@@ -56,7 +56,7 @@ class Clusters {
     return give_back(it);
   }
 
-  /// The scope ends: its clusters are freed. True if a cluster came back.
+  /// Free the clusters of a scope that ends; return true if one returned to the pool.
   bool end_scope(int scope) {
     const Locked guard(lock_, pause_);
     bool any = false;

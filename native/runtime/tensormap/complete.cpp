@@ -1,4 +1,4 @@
-// The schedulers' side: finding ready tasks, completing them, moving the watermark.
+// The side of the schedulers: find ready tasks, complete tasks, advance the watermark.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kScanAtOnce = 32;
 
-/// The names of parameters: "parameter 0" and so on.
+/// The names of parameters: "parameter 0", "parameter 1", ...
 struct Names {
   char at[kMaxParams][16] = {};
   constexpr Names() {
@@ -27,7 +27,7 @@ constexpr Names kNames;
 }  // namespace
 
 uint64_t Condition::bits() const {
-  // Another rank may be writing it: its earlier writes are then seen, too.
+  // Acquire: if another rank writes the element, its earlier writes must be visible too.
   switch (bytes) {
     case 1: return __atomic_load_n(reinterpret_cast<const uint8_t*>(address), __ATOMIC_ACQUIRE);
     case 2: return __atomic_load_n(reinterpret_cast<const uint16_t*>(address), __ATOMIC_ACQUIRE);
@@ -43,7 +43,7 @@ int64_t Condition::value() const {
 
 bool Condition::holds() const {
   const int64_t found = value();
-  if (!is_signed && (target < 0 || found < 0)) {  // beside every such value, above every target
+  if (!is_signed && (target < 0 || found < 0)) {  // unsigned, so above the target
     return op == kNe || op == kGt || op == kGe;
   }
   switch (op) {
@@ -63,9 +63,9 @@ bool TensormapGraph::has_unseen() const {
          !no_core_.empty();
 }
 
-/// Phase 3: scan the tasks published since the last time and start those without producers; one thread does
-/// it at a time, and no slot is used again before the scan has passed it. Phase 4: take the tasks that the
-/// orchestrator found to be ready.
+/// Phase 3: scan tasks published since the last scan and start those without producers. One thread scans at a
+/// time, and no slot is reused before the scan has passed it. Phase 4: take tasks that the orchestrator found
+/// to be ready. Then complete tasks without a core.
 int TensormapGraph::look_for_ready(int scheduler) {
   int found = 0;
   if (has_unseen() && scan_lock_.try_lock()) {
@@ -141,8 +141,8 @@ std::string TensormapGraph::awaiting() const {
   return text;
 }
 
-/// A task that has been counted goes to the queues. A task without kernels is completed by the next scan for
-/// ready tasks, not here: one may wait for another, and so on.
+/// Hand on a task that has been counted. A task without a kernel is not completed here, but by the next call
+/// of look_for_ready, because one such task may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
   if (records_) (*records_)[memory_.slot(task.task_id)].ready = exec_.now();
   if (VirtualTime* virtual_time = exec_.virtual_time()) {
@@ -163,7 +163,7 @@ void TensormapGraph::hand_on(int64_t id, int from) {
   }
 }
 
-/// The blocks of a team are handed on when those of the team before it all have a core.
+/// Hand on the blocks of a team, or queue the team until all blocks of the team before it have a core.
 void TensormapGraph::team_waits(TaskDescriptor& task, int from) {
   {
     const Locked guard(team_lock_, exec_.pause());
@@ -176,7 +176,7 @@ void TensormapGraph::team_waits(TaskDescriptor& task, int from) {
   to_cores(task, from);
 }
 
-/// A block of a team has a core.
+/// Note that a block of a team has got a core.
 void TensormapGraph::team_goes_on(int scheduler) {
   int64_t next;
   {
@@ -195,7 +195,7 @@ void TensormapGraph::to_cores(TaskDescriptor& task, int from) {
     exec_.ready(task.task_id, type, task.cluster_id, from);
     return;
   }
-  const int64_t id = task.task_id;  // the task may be over before the last block has been handed on
+  const int64_t id = task.task_id;  // the task may end before its last block has been handed on, so copy
   const int blocks = task.block_dim;
   const int32_t* clusters = task.cluster_ids;
   for (int64_t b = 0; b < blocks; ++b) exec_.ready(id | (b + 1) << kBlockShift, type, clusters[b], from);
@@ -229,7 +229,7 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
     payload.block_idx = static_cast<int32_t>(ticket >> kBlockShift) - 1;
   } else {
     payload.block_idx = task.next_block.fetch_add(1, std::memory_order_relaxed);
-    if (payload.block_idx + 1 < task.block_dim) {  // the next block is for the next caller
+    if (payload.block_idx + 1 < task.block_dim) {  // the next call gets the next block
       exec_.ready(id, static_cast<CoreType>(task.worker_type), task.cluster_id, scheduler);
     }
   }
@@ -238,8 +238,8 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   if (task.team != nullptr) team_goes_on(scheduler);
 }
 
-/// Return the buffers of the tensors of a task: a kernel in C++ may access more of one than the task
-/// declares, and addresses in its scalars are unknown.
+/// Return the buffers of the tensors of a task. A kernel in C++ may access more of a buffer than the task
+/// declares. Addresses in scalar arguments are not known.
 int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const {
   int count = 0;
   for (uint64_t left = payload.tensors; left != 0; left &= left - 1) {
@@ -250,8 +250,8 @@ int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const
   return count;
 }
 
-/// A write is undeclared if some of it lies in an input and in no output, counting the bytes between the
-/// first and the last element of each.
+/// Classify a write. It is undeclared if some of its bytes are in an input and no single output contains
+/// these bytes; a tensor here means all bytes between its first and its last element.
 bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const {
   if (use.use == Use::Read) return false;
   const auto bytes = [&](int i) {
@@ -276,14 +276,14 @@ bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const
 bool TensormapGraph::completed(int64_t id, int scheduler) {
   TaskDescriptor& task = memory_.task(id);
   if (task.block_dim > 0) {
-    const int32_t blocks = task.block_dim;  // before this one counts: then the slot may be another task's
+    const int32_t blocks = task.block_dim;  // read before this block counts: the slot may then be reused
     if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < blocks) return false;
   }
   finish(task, scheduler);
   return true;
 }
 
-/// Everything of a task is done.
+/// Complete a task whose blocks have all ended.
 void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
   const int64_t id = task.task_id;
   if (task.cluster_ids != nullptr) {
@@ -296,13 +296,13 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
   {
     const Locked guard(task.fanout_lock, exec_.pause());
     task.state.store(kCompleted, std::memory_order_seq_cst);
-    consumers = task.fanout_head;  // no task joins from here on
+    consumers = task.fanout_head;  // final: no consumer joins from here on
   }
   if (watched_.load(std::memory_order_seq_cst) == id) exec_.released();
   exec_.pause().point();
   for (int32_t at = consumers; at != 0;) {
     const DepListEntry& entry = memory_.entry(at);
-    at = entry.next_fanout;  // the consumer may run, and the entry be used again, as soon as it is ready
+    at = entry.next_fanout;  // the consumer may run, and the entry be reused, as soon as it is ready
     TaskDescriptor& consumer = memory_.task(entry.task_id);
     const int32_t arrived = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
     exec_.pause().point();
@@ -337,7 +337,7 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
   }
 }
 
-/// A consumer or the scope releases a task; true if that was the last.
+/// Release a task on behalf of a consumer or of the scope; return true if the task is consumed now.
 bool TensormapGraph::release(TaskDescriptor& task) {
   const Locked guard(task.fanout_lock, exec_.pause());
   ++task.fanout_released;
@@ -346,10 +346,10 @@ bool TensormapGraph::release(TaskDescriptor& task) {
   return true;
 }
 
-/// Move the watermark over consumed tasks. Any number of threads may be here: a step is taken by one of them,
-/// and every thread comes here after it has consumed a task, so none is lost: of two threads that have
-/// consumed neighbours, at least one sees both (stores and loads of the state are sequentially consistent
-/// here).
+/// Advance the watermark over consumed tasks. Any number of threads may call this; each step is taken by one
+/// of them. Every thread calls this after it has consumed a task, so no step is lost: of two threads that
+/// have consumed neighbouring tasks, at least one sees both states, because stores and loads of the state are
+/// sequentially consistent here.
 void TensormapGraph::advance() {
   SharedMemoryHeader& header = memory_.header();
   int64_t oldest = header.last_task_alive.load(std::memory_order_acquire);
@@ -359,7 +359,7 @@ void TensormapGraph::advance() {
     if (task.state.load(std::memory_order_seq_cst) != kConsumed) break;
     const uint64_t end = task.packed_buffer_end.load(std::memory_order_relaxed);
     exec_.pause().point();
-    // If another thread was faster, the slot may already belong to another task; then this fails.
+    // If another thread was faster, the slot may already belong to another task; then the exchange fails.
     if (!header.last_task_alive.compare_exchange_strong(oldest, oldest + 1, std::memory_order_seq_cst))
       continue;
     moved = true;

@@ -1,5 +1,5 @@
-// The ring sizes that an orchestration needs. The tasks of a scope stay until it ends, and hold back all
-// younger ones: the need is all submissions since the oldest task that an open scope holds.
+// The ring sizes that an orchestration needs. The tasks of a scope stay until the scope ends, and hold back
+// all younger tasks. So the need is all submissions since the oldest task that an open scope holds.
 #pragma once
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 
 namespace pto2 {
 
-/// The most that had to be held at one time.
+/// The largest amounts that had to be held at one time.
 struct Demand {
   uint64_t tasks = 0;
-  uint64_t bytes = 0;    // of the heap
-  uint64_t block = 0;    // the largest piece of it
-  uint64_t entries = 0;  // of the TensorMap
+  uint64_t bytes = 0;    // bytes of the heap
+  uint64_t block = 0;    // largest block of the heap
+  uint64_t entries = 0;  // entries of the TensorMap
 };
 
 class DemandMeter {
  public:
-  /// A task. `first`: open scopes hold no other.
+  /// Count a task. `first`: open scopes hold no other task.
   void add(bool first, uint64_t bytes, uint64_t entries) {
     if (first) now_ = {};
     now_ = {now_.tasks + 1, std::min(now_.bytes + bytes, kAbsurd), 0, now_.entries + entries};
@@ -28,7 +28,7 @@ class DemandMeter {
   }
   const Demand& most() const { return most_; }
 
-  static constexpr uint64_t kAbsurd = uint64_t{1} << 60;  // bytes; sums with one more do not overflow
+  static constexpr uint64_t kAbsurd = uint64_t{1} << 60;  // bytes; a sum of two does not overflow
 
  private:
   Demand now_, most_;

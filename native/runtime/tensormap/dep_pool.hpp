@@ -1,6 +1,6 @@
-// Entries for the edges of the graph, from a ring. Everything that submitting a task takes is dead when that
-// task is retired: it names the task as consumer, and its producers are older, hence retired before it. So
-// entries are released in the order they were taken, and none is ever overwritten while it is in a list.
+// A ring of entries for the edges of the graph. When a task is retired, the entries of its submission are
+// dead: they name the task as consumer, and its producers are older, so they are retired too. So entries are
+// released in the order in which they were taken, and no entry is overwritten while it is in a list.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class DepPool {
  public:
   explicit DepPool(uint64_t size) : size_(size) {}
 
-  /// The next entry, or 0 if all are in use.
+  /// Take the next entry; return 0 if all are in use.
   int32_t take() {
     if (taken_ - released_ >= size_) return 0;
     const auto offset = static_cast<int32_t>(1 + taken_ % size_);
@@ -21,7 +21,7 @@ class DepPool {
   }
   bool has(uint64_t count) const { return size_ - used() >= count; }
 
-  /// The number ever taken: the argument of `release_to` when the task that took the last is retired.
+  /// The number of entries ever taken. `release_to` gets the value after the submission of a retired task.
   uint64_t position() const { return taken_; }
   void release_to(uint64_t position) { released_ = position; }
 

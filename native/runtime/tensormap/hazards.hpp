@@ -1,7 +1,7 @@
-// Unordered accesses: a task writes memory that an earlier one reads or writes, with no path between them.
-// The TensorMap does not order these (readers are not recorded, an OUTPUT looks nothing up), so their outcome
-// depends on the schedule. Every task is checked at its submission against the whole graph, so the findings
-// do not depend on the speed of tasks.
+// Hazards: a task writes memory that an earlier task reads or writes, with no path between the two. The
+// TensorMap does not order these tasks (it does not record readers, and an OUTPUT looks nothing up), so the
+// outcome depends on the schedule. Each task is checked against the whole graph when it is submitted, so the
+// findings do not depend on the speed of tasks.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace pto2 {
 
 struct Hazard {
   int64_t earlier, later;
-  int8_t kind;          // 0 RAW, 1 WAW, 2 WAR
-  int32_t arg;          // of the later task
-  bool tracked = true;  // that it was not meant to be left to explicit edges
+  int8_t kind;          // 0 RAW, 1 WAW, 2 WAR, 4 the scope of the tensor has ended (then `earlier` is -1)
+  int32_t arg;          // parameter of the later task
+  bool tracked = true;  // false: one of the parameters makes no edges, so order was left to explicit edges
 };
 
 class Hazards {
  public:
-  /// Check a task at its submission: its parameters, and the tasks it will wait for. Returns the accesses of
-  /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to them.
-  /// `tracked`: bits of parameters that make edges; a reader through another parameter, or of data written
-  /// through another, may conflict as well.
+  /// Check a task at its submission: its parameters, and the tasks it will wait for. Return the accesses of
+  /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to the
+  /// tracked ones. `tracked`: bits of the parameters that make edges. A reader through another parameter, or
+  /// of data written through another parameter, may conflict as well.
   std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors,
                              int count, const std::vector<int64_t>& producers, bool order,
                              uint64_t tracked = ~uint64_t{0}) {
     predecessors_.push_back(producers);
     joined_before_.push_back(joined_.size());
     std::vector<Hazard> found;
-    std::vector<Hazard> unseen;        // readers that no edge was made for
-    for (int i = 0; i < count; ++i) {  // producers that are retired by now are not among `producers`
+    std::vector<Hazard> unseen;        // RAW candidates: writers to which no automatic edge leads
+    for (int i = 0; i < count; ++i) {  // retired producers are missing in `producers`
       if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
         if (!access.writes || tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP)
@@ -72,11 +72,11 @@ class Hazards {
     return found;
   }
 
-  /// The orchestrator has waited for a task: whatever it submits from now on comes after it.
+  /// Note that the orchestrator has waited for a task: all later submissions are ordered after the task.
   void joined(int64_t task) { joined_.push_back(task); }
 
-  /// The order of all tasks as edges, with those to tasks that were retired. Negative numbers are the tasks
-  /// that the orchestrator has waited for so far: -k is the first k of them.
+  /// Return the order of all tasks as edges, including edges from retired tasks. The node -k stands for the
+  /// first k tasks that the orchestrator has waited for.
   std::vector<std::pair<int64_t, int64_t>> order() const {
     std::vector<std::pair<int64_t, int64_t>> edges;
     for (size_t k = 0; k < joined_.size(); ++k) {
@@ -92,7 +92,7 @@ class Hazards {
     return edges;
   }
 
-  /// This memory has just been taken from the heap: it has no accesses yet.
+  /// Forget the accesses to memory that has just been allocated from the heap.
   void fresh(uint64_t address) { accesses_.erase(address); }
 
  private:
@@ -117,7 +117,7 @@ class Hazards {
     return false;
   }
 
-  /// Return true if there is a path from one task to a later one. Only tasks between the two can be on it.
+  /// Return true if there is a path from `from` to the later task `to`. Only tasks between them can be on it.
   bool before(int64_t from, int64_t to) {
     seen_.resize(predecessors_.size(), 0);
     ++search_;
@@ -127,7 +127,7 @@ class Hazards {
       seen_[static_cast<size_t>(p)] = search_;
       stack_.push_back(p);
     };
-    size_t followed = 0;  // of joined_
+    size_t followed = 0;  // number of followed entries of joined_
     while (!stack_.empty()) {
       const int64_t at = stack_.back();
       if (at == from) return true;
@@ -138,7 +138,7 @@ class Hazards {
     return false;
   }
 
-  /// Record an access. A write that covers earlier accesses and comes after them replaces them.
+  /// Record an access. A write replaces the earlier accesses that it covers and that are ordered before it.
   void add(int64_t id, const TensorData& tensor, bool writes, bool tracked) {
     std::vector<Access>& list = accesses_[tensor.buffer.addr];
     if (writes) {
@@ -151,7 +151,7 @@ class Hazards {
   }
 
   std::vector<std::vector<int64_t>> predecessors_;  // by task
-  std::vector<size_t> joined_before_;  // by task: how many of joined_ were there when it was submitted
+  std::vector<size_t> joined_before_;               // by task: size of joined_ at its submission
   std::vector<int64_t> joined_;
   std::unordered_map<uint64_t, std::vector<Access>> accesses_;  // by base address
   std::vector<uint32_t> seen_;

@@ -1,9 +1,9 @@
-// Output buffers from a circular heap. Positions are counted in bytes ever allocated, so they only grow and
-// can be compared; the place in memory is the position modulo the size. A block never straddles the end: the
-// rest is skipped, and counts as part of the block that follows.
+// Output buffers in a circular heap. A position counts the bytes that were ever allocated or skipped before
+// it, so positions only grow and can be compared; the offset in memory is the position modulo the size. A
+// block never crosses the end of the memory: the rest is skipped and counts as part of the next block.
 //
-// Only the orchestrator allocates. Schedulers move `tail` up, in task order; a block is free once tail has
-// passed its end.
+// Only the orchestrator allocates. Threads that retire tasks advance `tail` in task order; the orchestrator
+// also advances it over skipped bytes of an empty heap. A block is free once `tail` has passed its end.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +21,17 @@ class HeapRing {
  public:
   HeapRing(uint64_t size, SharedMemoryHeader& header) : size_(size), header_(header), memory_(size) {}
 
-  /// Room for `bytes` that start at a multiple of 64, if there is any now.
+  /// Allocate `bytes` at a multiple of 64, if there is room now.
   bool try_allocate(uint64_t bytes, HeapBlock& block) {
     bytes = align_up(bytes, kAlign);
     uint64_t top = header_.heap_top.load(std::memory_order_relaxed);
     uint64_t tail = header_.heap_tail.load(std::memory_order_seq_cst);
     const uint64_t at = top % size_;
     if (bytes > size_) return false;
-    if (at + bytes > size_) {  // the rest of this lap is skipped
+    if (at + bytes > size_) {  // skip the rest of this lap
       const bool empty = tail == top;
       top += size_ - at;
-      if (empty) {  // no other thread moves the tail now: skipped bytes can count as released
+      if (empty) {  // no other thread moves the tail of an empty heap: release the skipped bytes here
         tail = top;
         header_.heap_tail.store(tail, std::memory_order_release);
         header_.heap_top.store(top, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ class HeapRing {
   uint64_t tail() const { return header_.heap_tail.load(std::memory_order_acquire); }
   uint64_t used() const { return top() - tail(); }
   uint64_t peak() const { return peak_; }
-  /// The largest block that could be had now.
+  /// Return the size of the largest block that could be allocated now.
   uint64_t available() const {
     const uint64_t at = top() % size_, free = size_ - used();
     if (free == 0 || free == size_) return free;

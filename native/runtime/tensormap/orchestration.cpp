@@ -9,13 +9,13 @@ namespace pto2 {
 
 namespace {
 
-/// The PTO2Runtime of an orchestration.
+/// The PTO2Runtime that an orchestration gets.
 struct Handle : PTO2Runtime {
   TensormapGraph& graph;
   TensorPool& pool;
 };
 
-thread_local Log* log_of_thread = nullptr;  // log functions take no runtime
+thread_local Log* log_of_thread = nullptr;  // thread-local, because log functions have no runtime argument
 
 TensormapGraph& graph_of(PTO2Runtime* rt) { return static_cast<Handle*>(rt)->graph; }
 
@@ -33,13 +33,13 @@ void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* pa
     }
   }
   handle.graph.submit({kernel, static_cast<int32_t>(worker), args, count, cluster, block_dim, cluster_ids});
-  for (int i = 0; i < count; ++i) {  // the tensors have moved into the task
+  for (int i = 0; i < count; ++i) {  // the task has copies of the tensors
     if (params[i].tensor.index != 0) handle.pool.release(params[i].tensor.index);
     params[i].tensor.index = 0;
   }
 }
 
-/// The result of `rt_submit_*`: a task of one kernel is one for a core, a task of several is mixed.
+/// Submit a task for `rt_submit_*`: a task with one kernel runs on one core, a task with several is mixed.
 uint64_t submit_all(PTO2Runtime* rt, const PTO2Submission& given) {
   auto& handle = *static_cast<Handle*>(rt);
   Args room(given.count);
@@ -94,7 +94,7 @@ void report_fatal(PTO2Runtime* rt, int32_t code, const char* function, const cha
   va_start(rest, format);
   std::vsnprintf(text, sizeof text, format, rest);
   va_end(rest);
-  // The documented numbers are passed on; others are written into the text.
+  // Codes of the documentation are passed on; other codes are written into the text only.
   const bool known = code >= 1 && code <= 11 && code != 6;
   graph_of(rt).give_up(std::string(function) + ": " + text + " (code " + std::to_string(code) + ")",
                        known ? static_cast<ErrorCode>(code) : ErrorCode::ExplicitFatal);
@@ -116,7 +116,7 @@ constexpr PTO2RuntimeOps kOps = {
     [](PTO2Runtime* rt) {
       try {
         graph_of(rt).scope_end();
-      } catch (const Aborted&) {  // called from destructors; the next call throws
+      } catch (const Aborted&) {  // called from destructors, which must not throw; the next call throws
       }
     },
     [](PTO2Runtime*) {},
@@ -133,7 +133,7 @@ constexpr PTO2RuntimeOps kOps = {
        int32_t cluster) { submit(rt, kernel, worker, params, count, cluster, 0, nullptr); },
     [](PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
        int32_t block_dim, const int32_t* cluster_ids) {
-      // 0 would be a task without blocks
+      // a block_dim of 0 would mean a task that is not a block task: refuse it
       submit(rt, kernel, worker, params, count, -1, block_dim == 0 ? INT32_MIN : block_dim, cluster_ids);
     },
     [](PTO2Runtime* rt, const PTO2Submission* submission) { return submit_all(rt, *submission); },

@@ -1,5 +1,5 @@
-// An orchestration in a shared object: `aicpu_orchestration_entry`, which reaches the runtime through a table
-// of functions.
+// Running an orchestration in a shared object: `aicpu_orchestration_entry`, which reaches the runtime through
+// a table of functions.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace pto2 {
 
-/// Load it, check its arguments, run it. What went wrong is in graph.failure(); throws if it cannot be loaded.
-/// The library is returned: places in it are named by strings that lie in it.
+/// Load the library, check the arguments, run the orchestration. Errors of the run are in graph.failure();
+/// throw if it cannot be loaded. Return the library: it contains the file names of source locations.
 std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log, const std::string& path,
                                                 std::vector<uint64_t> args);
 

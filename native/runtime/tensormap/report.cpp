@@ -1,4 +1,4 @@
-// Reports of a blocked orchestrator: the documented lines, and which task waits for which.
+// Reports of a blocked orchestrator: the documented lines, and the chain of waits.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -22,14 +22,14 @@ using ull = unsigned long long;
 constexpr const char* kRule = "========================================\n";
 constexpr const char* kProven = "Proven, not timed out: no ready or running task can release any.\n";
 
-/// The smallest power of two that is at least twice `value`, as far as there is one.
+/// Return the smallest power of two that is at least 4 and twice `value`, or 2^63.
 uint64_t power_above_twice(uint64_t value) {
   uint64_t power = 4;
   while (power < uint64_t{1} << 63 && power / 2 < value) power *= 2;
   return power;
 }
 
-/// The smallest power of two that is at least `value`.
+/// Return the smallest power of two that is at least 4 and `value`, or 2^63.
 uint64_t power_from(uint64_t value) {
   uint64_t power = 4;
   while (power < uint64_t{1} << 63 && power < value) power *= 2;
@@ -52,7 +52,7 @@ std::string TensormapGraph::task_line(int64_t id) const {
          site_text({task.site_file, task.site_line}) + ")";
 }
 
-/// Used, free and peak amounts of all resources that can run out.
+/// Return the used, free and peak amounts of all resources that can run out.
 std::string TensormapGraph::rings() const {
   const auto line = [](const char* name, uint64_t used, uint64_t size, uint64_t peak, const char* unit) {
     return format("  %-12s used %llu of %llu %s (free %llu, peak %llu)\n", name, ull(used), ull(size), unit,
@@ -69,7 +69,7 @@ std::string TensormapGraph::rings() const {
 }
 
 void TensormapGraph::say_blocked(Resource resource, uint64_t wanted, int spins) {
-  // The oldest task when the ring was found full: it may have ended since.
+  // The oldest task when the ring was found full; it may have ended since.
   const auto current = static_cast<long long>(next_id_), oldest = static_cast<long long>(seen_alive_);
   const auto window = static_cast<long long>(options_.task_window);
   switch (resource) {
@@ -98,7 +98,7 @@ void TensormapGraph::say_blocked(Resource resource, uint64_t wanted, int spins) 
   }
 }
 
-/// Only if it was reported as blocked before.
+/// Log the end of a wait. Call it only if the wait was logged as blocked.
 void TensormapGraph::say_unblocked(Resource resource, int spins) {
   static constexpr const char* names[] = {"TaskRing", "HeapRing", "DepPool", "TensorMap", "Cluster"};
   const std::string task =
@@ -141,7 +141,7 @@ std::string TensormapGraph::stuck(const std::vector<int64_t>& running) const {
                        running.size());
 }
 
-/// The blocked call, and the reason.
+/// Return the blocked call and the reason.
 std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins) const {
   const int64_t oldest = alive();
   const auto active = static_cast<uint64_t>(next_id_ - oldest);
@@ -195,7 +195,7 @@ std::string TensormapGraph::cause(Resource resource, uint64_t wanted, int spins)
   return text;
 }
 
-/// Return sufficient sizes: for the counted needs, and at least twice the present use.
+/// Return sufficient sizes: enough for the counted needs, and at least twice the current use.
 std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   const Resource resource = found.resource;
   if (resource == kClusters) return "Solution: free clusters before allocating more than block_dim\n";
@@ -204,7 +204,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
     return std::max(resource == of ? power_above_twice(found.used[of]) : now, power_from(need));
   };
   const uint64_t window = size(kTaskRing, options_.task_window, most.tasks + 1);
-  // Edges are not counted: as many for each task as there were, and some more.
+  // The survey does not count edges: assume the average number per task so far, plus a half.
   const double edges = double(stats_.edges) / double(std::max<int64_t>(stats_.tasks, 1)) * 1.5;
   struct Ring {
     Resource resource;
@@ -213,7 +213,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   };
   const Ring rings[] = {
       {kTaskRing, "PTO2_RING_TASK_WINDOW=", window, options_.task_window},
-      // A block does not straddle the end of the heap: the skipped part may be almost the largest block.
+      // A block does not cross the end of the heap, so almost the largest block may be skipped.
       {kHeapRing, "PTO2_RING_HEAP=", size(kHeapRing, heap_.size(), most.bytes + most.block), heap_.size()},
       {kDepPool, "PTO2_RING_DEP_POOL=",
        size(kDepPool, deps_.size(),
@@ -243,7 +243,7 @@ std::string TensormapGraph::solution(const Deadlock& found, bool all) const {
   return text + "\n";
 }
 
-/// Return the chain of waits, and the use of the resources.
+/// Return the chain of waits and the use of the resources.
 std::string TensormapGraph::circle(Resource resource) const {
   const int64_t oldest = alive();
   std::string text;
@@ -254,10 +254,10 @@ std::string TensormapGraph::circle(Resource resource) const {
   const auto opened = [&](const Scope& scope) {
     return scope.number == 0 ? "the start of the orchestration" : site_text(scope.site);
   };
-  const int64_t submitted = resource == kTaskRing ? next_id_ : next_id_ - 1;  // without the one that waits
+  const int64_t submitted = resource == kTaskRing ? next_id_ : next_id_ - 1;  // without the task that waits
   if (resource != kClusters && oldest < submitted && memory_.task(oldest).task_id == oldest) {
     TaskDescriptor& task = memory_.task(oldest);
-    const Locked guard(task.fanout_lock, exec_.pause());  // others may be at work
+    const Locked guard(task.fanout_lock, exec_.pause());  // other threads may be running
     static constexpr const char* states[] = {"waits for others", "ready", "completed", "consumed"};
     const int state = task.state.load() & 3;
     const bool root = state == kInitial && task.fanin_refcount.load() == task.fanin_count.load();

@@ -1,8 +1,8 @@
-// The region that orchestrator and schedulers share: header, task descriptors, list entries.
+// The memory that the orchestrator and the schedulers share: header, task descriptors, list entries.
 //
 //   header | TaskDescriptor[window] | DepListEntry[pool + 1]       each part aligned to 64 bytes
 //
-// The region is fresh zeroed memory, mapped as it is touched: an unused large window has no cost.
+// The memory is zeroed and mapped on first access, so an unused large window has no cost.
 #pragma once
 
 #include <atomic>
@@ -16,28 +16,28 @@ namespace pto2 {
 
 inline constexpr uint64_t kAlign = 64;                // PTO2_ALIGN_SIZE
 inline constexpr uint64_t kPackedOutputAlign = 1024;  // PTO2_PACKED_OUTPUT_ALIGN
-inline constexpr int kMaxParams = 64;                 // of one task
-inline constexpr int kFewParams = 16;                 // PTO2_MAX_INPUTS: larger lists lie elsewhere
+inline constexpr int kMaxParams = 64;                 // parameters of one task
+inline constexpr int kFewParams = 16;                 // PTO2_MAX_INPUTS; longer lists are separate
 inline constexpr int kMaxScopeDepth = 64;             // PTO2_MAX_SCOPE_DEPTH
 
 inline constexpr uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
-/// States of a task, in the scheduler's array.
+/// States of a task.
 enum State : int32_t {
   kInitial = 0,    // not yet ready, or the slot is free
-  kReady = 1,      // all fan-in satisfied, up to the end of its execution
+  kReady = 1,      // all producers have completed; until the end of the execution
   kCompleted = 2,  // has run
-  kConsumed = 3,   // every consumer and the scope have released it
+  kConsumed = 3,   // every consumer and the scope have released the task
 };
 
 struct alignas(64) SharedMemoryHeader {
   // Written by the orchestrator.
-  std::atomic<int64_t> current_task_index;  // next task id: all before it are published
+  std::atomic<int64_t> current_task_index;  // next task id; all earlier tasks are published
   std::atomic<uint64_t> heap_top;           // bytes ever allocated, gaps at the wrap included
   std::atomic<int32_t> orchestrator_done;
-  // Written by schedulers.
+  // Written by schedulers, and by the orchestrator at the end of a scope or to skip the end of the heap.
   alignas(64) std::atomic<int64_t> last_task_alive;  // oldest task whose slot is in use
-  std::atomic<uint64_t> heap_tail;                   // bytes ever released; never goes back
+  std::atomic<uint64_t> heap_tail;                   // bytes ever released; never decreases
   // Written once.
   alignas(64) uint64_t task_window_size;
   uint64_t heap_size;
@@ -47,8 +47,8 @@ struct alignas(64) SharedMemoryHeader {
   uint64_t total_size;
 };
 
-/// An edge of the graph. It is a member of two lists: the consumers of its producer and the producers of its
-/// consumer. Entry 0 ends lists.
+/// An edge of the graph. Each entry is in two lists: the consumers of its producer and the producers of its
+/// consumer. Entry 0 ends a list.
 struct DepListEntry {
   int64_t task_id;   // the consumer
   int64_t producer;  // -1 in entry 0
@@ -56,17 +56,17 @@ struct DepListEntry {
   int32_t next_fanin;
 };
 
-/// A comparison that decides, when all producers are done, whether a task runs.
+/// A comparison that decides, when all producers have completed, whether a task runs.
 struct Condition {
   enum Op : int8_t { kNone, kEq, kNe, kGt, kLt, kGe, kLe };  // PredicateOp
-  uint64_t address;                                          // of the element
+  uint64_t address;                                          // address of the element
   int64_t target;
   uint8_t bytes;
   bool is_signed;
   int8_t op;
 
   bool holds() const;
-  int64_t value() const;  // of the element now; of 64 bits without a sign, a large one is negative
+  int64_t value() const;  // current value of the element; a large unsigned 64-bit value becomes negative
 
  private:
   uint64_t bits() const;
@@ -76,17 +76,17 @@ struct alignas(64) TaskDescriptor {
   int64_t task_id;
   int32_t kernel_id;
   int32_t worker_type;
-  std::atomic<int32_t> fanin_count;  // producers; kNotYet until submission has counted them
+  std::atomic<int32_t> fanin_count;  // number of producers; kNotYet until the submission has counted them
   int32_t fanin_head;
-  SpinLock fanout_lock;  // guards fanout_head, fanout_count, fanout_released and the steps of `state` to 2, 3
+  SpinLock fanout_lock;  // guards fanout_*, `handled` and the changes of `state` to 2 and 3
   int32_t fanout_head;
   int32_t fanout_count;     // 1 for the scope, 1 for each consumer
-  int32_t fanout_released;  // how many of them have let go
-  bool handled;             // its completion needs neither this descriptor nor its entries any more
+  int32_t fanout_released;  // how many of these have released the task
+  bool handled;             // its completion no longer needs this descriptor or its entries
   std::atomic<int32_t> state;
   std::atomic<int32_t> fanin_refcount;      // producers that have completed
-  uint64_t packed_buffer_base;              // in bytes ever allocated, as heap_top
-  std::atomic<uint64_t> packed_buffer_end;  // 0: it has none
+  uint64_t packed_buffer_base;              // a position of the heap (see HeapRing)
+  std::atomic<uint64_t> packed_buffer_end;  // 0: no outputs in the heap
   int32_t cluster_id;                       // -1: any
   int32_t group_id;                         // -1: none
   int32_t block_dim;                        // 0: not a block task
@@ -94,17 +94,17 @@ struct alignas(64) TaskDescriptor {
   int32_t scope, site_line;
   const char* site_file;
   int32_t arg_count;
-  uint64_t tensors, inputs;         // arguments that are tensors, and those that are only read, as bits
-  uint64_t dep_end;                 // entries of the pool ever taken when this task had been submitted
-  uint64_t tensor_end;              // likewise descriptors of tensors
+  uint64_t tensors, inputs;         // bits of the arguments that are tensors; of those that are only read
+  uint64_t dep_end;                 // entries of the pool ever taken, at the end of the submission
+  uint64_t tensor_end;              // the same for tensor descriptors
   int64_t* args;                    // arguments of the kernel: a TensorData*, or the scalar
-  const int32_t* cluster_ids;       // of a block task whose blocks are pinned
+  const int32_t* cluster_ids;       // of a block task with pinned blocks
   Team* team;                       // of blocks that start together
   int32_t kernels[kCoresPerBlock];  // of a mixed task
-  bool no_core;                     // it only waits
-  bool awaits;                      // for its condition to hold
+  bool no_core;                     // the task has no kernel
+  bool awaits;                      // the task waits until its condition holds
   Condition condition;
-  int64_t few_args[kFewParams];  // where they are, unless there are more
+  int64_t few_args[kFewParams];  // the arguments, if there are at most kFewParams
 };
 
 inline constexpr int32_t kNotYet = INT32_MAX;

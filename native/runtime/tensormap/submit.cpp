@@ -1,4 +1,4 @@
-// The orchestrator's side: submitting tasks, scopes, clusters.
+// The side of the orchestrator: submit tasks, scopes, clusters.
 #include <algorithm>
 #include <cstring>
 
@@ -10,24 +10,24 @@ namespace {
 
 constexpr int64_t kCleanupInterval = 64;  // PTO2_TENSORMAP_CLEANUP_INTERVAL
 constexpr uint64_t kDescriptorsPerTask = 4;
-constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until less than that will do
-constexpr int64_t kRetiredAtOnce = 1024;         // at most, before a blocked submission polls again
-constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orchestration to show its needs
-constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
-constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
-constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
+constexpr int64_t kLongWait = 10'000'000;        // nanoseconds until any free room is enough
+constexpr int64_t kRetiredAtOnce = 1024;         // most tasks to retire before a blocked call tests again
+constexpr int64_t kSurveyTime = 500'000'000;     // nanoseconds of CPU time for a survey
+constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in total, because it may sleep
+constexpr int64_t kSurveyCalls = 1 << 22;        // and its calls
+constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // the same for runs that must not depend on a clock
 constexpr const char* kNoValues =
     ", and there are no values: kernels are not executed (compute=False, --no-compute)";
-constexpr uint64_t kNowhere = 64;  // an address: every access to it faults
+constexpr uint64_t kNowhere = 64;  // an invalid address: every access to it faults
 
-struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
+struct Surveyed {};  // thrown when a submission meets a deadlock: it and all later ones are only counted
 
-/// A place, even if it is an empty one.
+/// Return the heap space of an output; an empty output gets space too.
 uint64_t output_size(const TensorData& tensor) {
   return align_up(tensor.buffer.size > 0 ? tensor.buffer.size : 1, kPackedOutputAlign);
 }
 
-/// One element of a tensor, as a tensor.
+/// Make a view of one element of a tensor.
 void view_element(TensorData& one, const TensorData& tensor, const uint64_t index[]) {
   const uint64_t shape[RUNTIME_MAX_TENSOR_DIMS] = {1, 1, 1, 1, 1};
   one.init_with_view(tensor, shape, index);
@@ -45,7 +45,7 @@ void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
     std::memcpy(at + done, &bits, size);
 }
 
-/// Measures the steps of a submission, if the run records; in virtual time they take their costs.
+/// Records the steps of a submission, if the run records, and adds their costs in virtual time.
 class Steps {
  public:
   Steps(Exec& exec, int64_t id) : exec_(exec), recorder_(exec.recorder()), id_(id) {
@@ -65,7 +65,7 @@ class Steps {
   int64_t id_, at_ = 0;
 };
 
-/// Return the processor time of this thread in nanoseconds: independent of other processes.
+/// Return the CPU time of this thread in nanoseconds; other processes have no influence on it.
 int64_t thread_ns() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -97,7 +97,7 @@ void TensormapGraph::run(const std::function<void()>& orchestrate) {
     try {
       orchestrate();
     } catch (...) {
-      if (surveys()) end_survey(false);  // that comes first
+      if (surveys()) end_survey(false);  // the deadlock was first
       throw;
     }
     while (!scopes_.empty() && !exec_.failure().failed()) scope_end();
@@ -119,9 +119,9 @@ void TensormapGraph::give_up(const std::string& text, ErrorCode code) {
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
 
-/// The run has failed. Where rings are too small, it ends when it is known how large they have to be.
+/// Report a deadlock, which ends the run. If rings are too small, count first how large they have to be.
 void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
-  // By the task that is being submitted.
+  // True if the task that is being submitted has a slot already.
   const bool slot_taken = resource != kTaskRing && resource != kClusters;
   const bool seeded = options_.exec.deterministic || exec_.virtual_time() != nullptr;
   deadlock_ = std::make_unique<Deadlock>(Deadlock{
@@ -136,7 +136,7 @@ void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted
       seeded ? kSurveyCallsSeeded : kSurveyCalls,
   });
   if (slot_taken) deadlock_->used[resource] += wanted;
-  if (resource == kDepPool || resource == kClusters) {  // not counted
+  if (resource == kDepPool || resource == kClusters) {  // their needs are not counted
     end_survey(false);
     throw Aborted();
   }
@@ -146,11 +146,11 @@ void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted
   throw Surveyed();
 }
 
-/// A task before its submission.
+/// Count a task instead of submitting it.
 int64_t TensormapGraph::survey(const Submission& submission) {
   exec_.throw_if_failed();
   uint64_t bytes = 0, entries = 0;
-  const int count = submission.count <= kMaxParams ? submission.count : 0;  // it is not checked before
+  const int count = submission.count <= kMaxParams ? submission.count : 0;  // not checked yet
   for (int i = 0; i < count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
@@ -164,7 +164,7 @@ int64_t TensormapGraph::survey(const Submission& submission) {
   return deadlock_->id++;
 }
 
-/// One call of an orchestration that is being surveyed.
+/// Count one call of an orchestration in a survey; return true if this call has ended the survey.
 bool TensormapGraph::survey_is_over() {
   const bool timed = deadlock_->until != INT64_MAX;
   const bool over =
@@ -249,7 +249,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(deps_.used()), Counter::DepPool});
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
-  // Before the task holds its producers: they would never be retired.
+  // Wait for room before the task holds its producers: these could not be retired afterwards.
   const uint64_t entries = make_room(task);
   hook(task);
   steps.done(Phase::OrchFanin);
@@ -263,7 +263,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   return id;
 }
 
-/// The options of the submission, without its parameters.
+/// Fill in the descriptor of a task, except its parameters.
 void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task) {
   const int64_t id = next_id_ - 1;
   task.task_id = id;
@@ -331,7 +331,7 @@ void TensormapGraph::refuse(const Submission& submission, const std::string& wha
                   "): " + what);
 }
 
-/// Refuse a submission that no later stage can handle.
+/// Refuse a submission that later steps cannot handle.
 void TensormapGraph::check(const Submission& submission) {
   if (scopes_.empty()) refuse(submission, "Cannot submit task outside a scope");
   if (!submission.no_core) check_kernels(submission);
@@ -397,14 +397,15 @@ void TensormapGraph::check_kernels(const Submission& submission) {
   fits(submission.kernel_id, submission.worker_type);
 }
 
-/// The number of blocks of a task that have a core at one time.
+/// Return the number of blocks of a task that can have a core at the same time.
 int TensormapGraph::most_together(const Submission& submission) const {
   const bool clusters = submission.kernels != nullptr || submission.worker_type == 0;
   return cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
 }
 
-/// Blocks that meet start together where they can, also without a request of the orchestration: half of them
-/// could have all the cores otherwise, waiting for the rest. If they cannot, the barrier reports it.
+/// Return true if the blocks start together: on request, or if they meet and there are enough cores.
+/// Otherwise some could occupy all cores and wait for the rest. If there are too few cores, the barrier
+/// reports it.
 bool TensormapGraph::start_together(const Submission& submission) const {
   if (submission.block_dim == 0 || submission.sync_start) return submission.block_dim > 0;
   if (submission.cluster >= 0 || submission.cluster_ids != nullptr || submission.no_core) return false;
@@ -445,16 +446,15 @@ void TensormapGraph::check_blocks(const Submission& submission) {
   }
 }
 
-/// Step 0: read how far tasks have been retired, and take back their resources.
+/// Step 0: read the watermark, and take back the resources of retired tasks.
 void TensormapGraph::sync(bool force) {
-  if (!force && (next_id_ & 31) != 0) return;  // the watermark is where other threads write
+  if (!force && (next_id_ & 31) != 0) return;  // other threads write to the cache line of the watermark
   const int64_t alive_now = alive();
   if (!force && alive_now - map_.cleaned() < kCleanupInterval) return;
   seen_alive_ = alive_now;
   if (alive_now == map_.cleaned()) return;
   map_.cleanup_retired(alive_now);
-  const TaskDescriptor& last =
-      memory_.task(alive_now - 1);  // its slot is not used again before this thread does
+  const TaskDescriptor& last = memory_.task(alive_now - 1);  // only this thread reuses its slot
   deps_.release_to(last.dep_end);
   tensors_released_ = last.tensor_end;
   const auto forget = [&](auto& by_task) {
@@ -466,7 +466,7 @@ void TensormapGraph::sync(bool force) {
   forget(teams_);
 }
 
-/// At most window - 1 tasks are alive; and the scan has seen the previous task of the slot.
+/// Return true if fewer than window - 1 tasks are alive and the scan has seen the last task of the slot.
 bool TensormapGraph::slot_is_free() {
   const auto window = static_cast<int64_t>(options_.task_window);
   if (next_id_ - seen_alive_ >= window - 1) sync(true);
@@ -476,7 +476,7 @@ bool TensormapGraph::slot_is_free() {
 
 int64_t TensormapGraph::take_slot() {
   if (!slot_is_free()) {
-    if (tasks_in_scopes_.size() + 1 >= options_.task_window) {  // they cannot be consumed before scope_end
+    if (tasks_in_scopes_.size() + 1 >= options_.task_window) {  // these cannot be consumed before scope_end
       ++stats_.blocked[kTaskRing];
       deadlock(ErrorCode::ScopeDeadlock, kTaskRing, 1, 0);
     }
@@ -489,7 +489,7 @@ int64_t TensormapGraph::take_slot() {
   return next_id_++;
 }
 
-/// All OUTPUTs without an address share one block of the heap, each at a multiple of 1024 from its start.
+/// Allocate one block of the heap for all OUTPUTs without an address, at multiples of 1024 from its start.
 uint64_t TensormapGraph::take_buffers(const Submission& submission, TaskDescriptor& task) {
   uint64_t bytes = 0;
   for (int i = 0; i < submission.count; ++i) {
@@ -531,7 +531,7 @@ TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
   const uint64_t size = options_.task_window * kDescriptorsPerTask;
   uint64_t begin = tensors_taken_;
   const auto wanted = static_cast<uint64_t>(count);
-  if (begin % size + wanted > size) begin += size - begin % size;  // in one piece
+  if (begin % size + wanted > size) begin += size - begin % size;  // the descriptors must be contiguous
   if (begin + wanted - tensors_released_ > size) {
     sync(true);
     if (begin + wanted - tensors_released_ > size) {
@@ -546,7 +546,7 @@ TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
   return &tensors_[begin % size];
 }
 
-/// A task that is not retired, as far as is known here; each once.
+/// Add a producer that is not known to be retired, unless the task has it already.
 void TensormapGraph::take_producer(int64_t producer, int arg, int kind, const TaskDescriptor& task) {
   int64_t& last = last_consumer_[memory_.slot(producer)];
   if (last == task.task_id + 1) return;
@@ -561,13 +561,13 @@ void TensormapGraph::take_dep(int64_t producer, TaskDescriptor& task) {
   if (std::find(settled_.begin(), settled_.end(), producer) == settled_.end()) settled_.push_back(producer);
 }
 
-/// Memory that this task uses without an edge to the task that it was taken for must not be given to others.
+/// Keep the owner of a tensor from being retired, so that its memory is not reused while this task uses it.
 void TensormapGraph::retain_owner(const TensorData& tensor, const TaskDescriptor& task) {
   const int64_t owner = tensor.owner_task - 1;
   if (owner >= seen_alive_ && owner != task.task_id) take_producer(owner, -1, kRetain, task);
 }
 
-/// Explicit edges come first: an edge that is automatic as well is recorded as one of them.
+/// Find the producers of a task. Explicit edges come first: one that is also automatic counts as explicit.
 void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor& task) {
   producers_.clear();
   producer_args_.clear();
@@ -592,7 +592,7 @@ void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor
     view_element(one, *tested, submission.predicate.index);
     look_up(one, false, -1);
   }
-  for (uint64_t left = task.tensors & ~tracked_; left != 0; left &= left - 1) {  // behind the edges
+  for (uint64_t left = task.tensors & ~tracked_; left != 0; left &= left - 1) {  // after the edges
     retain_owner(*reinterpret_cast<const TensorData*>(task.args[__builtin_ctzll(left)]), task);
   }
   if (tested != nullptr) retain_owner(*tested, task);
@@ -608,15 +608,15 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
     if (types[i] == PTOParamType::SCALAR || tensors[i]->owner_scope == 0) continue;
     bool open = false;
     for (const Scope& scope : scopes_) open |= scope.number + 1 == tensors[i]->owner_scope;
-    if (!open) found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory may have been given back
+    if (!open) found_hazards_.push_back({-1, task.task_id, 4, i});  // its memory may have been reused
     const uint64_t in_heap = tensors[i]->buffer.addr - reinterpret_cast<uint64_t>(heap_.address(0));
     const uint64_t begin = task.packed_buffer_base % heap_.size();
     const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
     if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
-  // A task without a kernel accesses no memory, whatever its arguments: it only orders others.
+  // A task without a kernel accesses no memory, whatever its arguments: it only orders other tasks.
   if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
-  // The element of the predicate is read as well, as if it were one more parameter.
+  // The element of the predicate is also read, like one more parameter.
   int count = submission.count;
   uint64_t tracked = tracked_;
   TensorData tested;
@@ -636,7 +636,7 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
       if (options_.check_hazards) found_hazards_.push_back(hazard);
       continue;
     }
-    if (hazard.earlier < seen_alive_) continue;  // retired: it comes before anyway
+    if (hazard.earlier < seen_alive_) continue;  // retired, so it is ordered before this task anyway
     last_consumer_[memory_.slot(hazard.earlier)] = task.task_id + 1;
     producers_.push_back(hazard.earlier);
     producer_args_.push_back(hazard.arg);
@@ -644,10 +644,10 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
   }
 }
 
-/// Steps 4 and 7: an edge from every producer.
+/// Steps 4 and 7: add an edge from every producer.
 void TensormapGraph::hook(TaskDescriptor& task) {
   if (!deps_.has(producers_.size())) {
-    uint64_t wanted = 0;  // producers that are consumed meanwhile need no entry
+    uint64_t wanted = 0;  // producers that are consumed by now need no entry
     const auto enough = [&] {
       sync(true);
       wanted = 0;
@@ -671,7 +671,7 @@ void TensormapGraph::hook(TaskDescriptor& task) {
     TaskDescriptor& from = memory_.task(producer);
     const Locked guard(from.fanout_lock, exec_.pause());
     const int32_t state = from.state.load(std::memory_order_relaxed);
-    if (state == kConsumed) continue;  // neither waited for nor held
+    if (state == kConsumed) continue;  // no need to wait for it or to hold it
     const int32_t offset = deps_.take();
     DepListEntry& entry = memory_.entry(offset);
     entry.task_id = task.task_id;
@@ -712,8 +712,8 @@ void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) 
   }
 }
 
-/// Step 8, and the rest of step 7: roots are found by the schedulers' scan; a task whose producers all
-/// completed during its submission is handed over here.
+/// Step 8, and the rest of step 7. The scan of the schedulers finds tasks without producers; a task whose
+/// producers have all completed during its submission is handed over here.
 void TensormapGraph::publish(TaskDescriptor& task) {
   ++stats_.tasks;
   if (task.cluster_id >= 0) clusters_.submitted(task.cluster_id);
@@ -740,23 +740,23 @@ void TensormapGraph::publish(TaskDescriptor& task) {
   exec_.help_now_and_then(id);
 }
 
-/// Until `free()`. What fills up is given some room before submission goes on: an orchestrator that comes
-/// back for every task that is retired only disturbs who retires them. So it polls again when a fraction of
-/// what can be retired has been (`wake_at`; Exec::released wakes it then), or earlier: when a core waits,
-/// perhaps for a task that is yet to come, when some time has passed, and when no other event can happen.
+/// Wait until `free()`, and for some more room, because an orchestrator that returns for every retired task
+/// disturbs the threads that retire tasks. So it tests when a part of the tasks that can be retired has been
+/// (`wake_at`; Exec::released wakes it then), or earlier: when a core waits, perhaps for a task that is not
+/// yet submitted, when some time has passed, and when no other event can happen.
 void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted) {
   ++stats_.blocked[resource];
   int spins = 0;
   bool said = false;
   const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
   int64_t wake_at = 0;
-  const bool patient = exec_.virtual_time() == nullptr;  // on a device it takes what comes at once
-  if (resource != kClusters && patient) {                // all others come back as tasks are retired
+  const bool patient = exec_.virtual_time() == nullptr;  // in virtual time, as on a device, it tests at once
+  if (resource != kClusters && patient) {                // retired tasks release all other resources
     const int64_t now = alive();
-    const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
+    const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // tasks that stay
     wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
   }
-  // A kernel may wait for a task that is yet to come in a way that is not visible here (a flag in memory).
+  // A kernel may wait, in a way that is not visible here (a flag in memory), for a task not yet submitted.
   const int64_t until = options_.exec.deterministic || !patient ? INT64_MAX : now_ns() + kLongWait;
   const auto enough = [&] {
     return (!patient || alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
@@ -793,7 +793,7 @@ void TensormapGraph::scope_begin(bool manual) {
 
 void TensormapGraph::scope_end() {
   exec_.only_orchestrators();
-  if (exec_.failure().failed()) return;  // called while the orchestration unwinds: no more waits
+  if (exec_.failure().failed()) return;  // called while the orchestration unwinds: do not wait
   if (scopes_.empty()) fatal(ErrorCode::ScopeOverflow, "Scope stack underflow: no scope is open");
   if (surveys()) {
     tasks_in_scopes_.resize(scopes_.back().first);
@@ -834,12 +834,12 @@ void TensormapGraph::store(const TensorData& tensor, const uint64_t index[], uin
   std::memcpy(element(tensor, index, true), &bits, get_element_size(tensor.dtype));
 }
 
-/// The place of an element, when every task that has to do with it has completed. Which those are is seen in
-/// the parameters of live tasks: it does not matter whether they make edges. Tasks that have completed are
-/// looked at once.
+/// Return the address of an element after every task that uses the element has completed. The parameters of
+/// live tasks show which tasks these are, even if they make no edges. Tasks that have completed are tested
+/// only once.
 char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], bool writes) {
   exec_.throw_if_failed();
-  if (surveys()) {  // no more writes will come
+  if (surveys()) {  // no task will write to it any more
     end_survey(false);
     throw Aborted();
   }
@@ -875,8 +875,8 @@ char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], 
   return address_of(tensor, index);
 }
 
-/// `watched_` is announced before the state is read, and completed() reads it after it has changed the
-/// state, both sequentially consistent: the orchestrator does not sleep through it.
+/// Wait for a task. `watched_` is set before the state is read, and finish() reads `watched_` after it has
+/// changed the state. All are sequentially consistent, so the orchestrator does not miss the completion.
 void TensormapGraph::wait_for_task(int64_t id) {
   const auto done = [&] { return memory_.task(id).state.load(std::memory_order_seq_cst) >= kCompleted; };
   if (done()) return;

@@ -1,12 +1,12 @@
-// Which task wrote which region: from this the edges of the graph follow.
+// A map from regions of memory to the tasks that wrote them. The edges of the graph follow from it.
 //
-// Entries hang in buckets by the base address of their buffer, newest first. An entry is valid while its task
-// is alive (its id has not been passed by last_task_alive); as ids only fall along a chain, all entries after
-// the first invalid entry is invalid too, and a lookup cuts it off there: it never visits more than the valid
-// entries of its bucket. Entries of one task also hang together, for the periodic cleanup.
+// Entries are in hash buckets by the base address of their buffer, newest first. An entry is valid while its
+// task is alive (last_task_alive has not passed its id). Ids decrease along a bucket, so all entries after
+// the first invalid entry are invalid too. A lookup cuts the list off there, so it never visits more than the
+// valid entries of its bucket. The entries of a task also form a list, for the periodic cleanup.
 //
-// Only the orchestrator works here. Entries point to the tensor descriptors of their tasks, which live as
-// long as the task does.
+// Only the orchestrator uses the map. Entries point to the tensor descriptors of their tasks, which live as
+// long as the tasks.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class TensorMap {
         buckets_(buckets),
         tasks_(window) {}
 
-  /// For every live entry that overlaps `access`: call found(producer, status). With `writes` (INOUT),
-  /// entries that it covers and that came from INOUT are dropped: later tasks depend on this task instead.
+  /// For every live entry that overlaps `access`, call found(producer, status). With `writes` (INOUT), remove
+  /// entries of INOUT parameters that `access` covers: later tasks depend on the task of `access` instead.
   template <class Found>
   void lookup(const TensorData& access, bool writes, int64_t last_task_alive, Found&& found) {
     int32_t* link = &buckets_[bucket(access.buffer.addr)];
@@ -45,7 +45,7 @@ class TensorMap {
         found(entry.producer, status);
         if (writes && status == OverlapStatus::COVERED && !entry.with_alloc) {
           const int32_t next = entry.next_in_bucket;
-          entry.in_bucket = false;  // its task still holds it; cleanup gives it back
+          entry.in_bucket = false;  // still in the list of its task; cleanup frees it
           *link = next;
           continue;
         }
@@ -73,7 +73,7 @@ class TensorMap {
     of_task = at;
   }
 
-  /// Give back the entries of tasks that have been retired since the last time.
+  /// Free the entries of tasks that have been retired since the last call.
   void cleanup_retired(int64_t last_task_alive) {
     for (int64_t id = cleaned_; id < last_task_alive; ++id) {
       int32_t& of_task = tasks_[static_cast<uint64_t>(id) & window_mask_];
@@ -102,8 +102,8 @@ class TensorMap {
     int64_t producer;
     int32_t next_in_bucket;
     int32_t next_of_task;
-    uint32_t bucket;  // the descriptor may be gone when the entry is taken out
-    bool with_alloc;  // came from OUTPUT, not from INOUT
+    uint32_t bucket;  // kept here, because the descriptor may be gone when the entry is unlinked
+    bool with_alloc;  // from an OUTPUT parameter, not from INOUT
     bool in_bucket;
   };
 
@@ -123,13 +123,13 @@ class TensorMap {
   void unlink(int32_t target) {
     int32_t* link = &buckets_[entries_[static_cast<size_t>(target)].bucket];
     while (*link != target) link = &entries_[static_cast<size_t>(*link)].next_in_bucket;
-    cut(link);  // the following entries are older, hence retired as well
+    cut(link);  // the following entries are older, so their tasks are retired as well
   }
 
   const uint64_t pool_, bucket_mask_, window_mask_;
   ZeroedArray<Entry> entries_;
   ZeroedArray<int32_t> buckets_;
-  ZeroedArray<int32_t> tasks_;  // by slot: the entries of its task
+  ZeroedArray<int32_t> tasks_;  // by task slot: the entries of the task
   int32_t free_ = 0;
   uint64_t bumped_ = 0, used_ = 0, peak_ = 0, visited_ = 0;
   int64_t cleaned_ = 0;

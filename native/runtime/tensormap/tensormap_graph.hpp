@@ -1,17 +1,17 @@
-// tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, the tensors they read and write make
-// the edges, schedulers complete them and move the watermark.
+// tensormap_and_ringbuffer: an orchestrator submits tasks into a ring, edges follow from the tensors that the
+// tasks read and write, schedulers complete tasks and advance the watermark.
 //
-// The life of a task (the lock is the producer's fanout_lock):
-//   submit    the orchestrator takes a slot and output memory, finds producers, and under each producer's
-//             lock either joins its list of consumers or sees that it has completed already;
-//   ready     when the last producer has completed: the thread that makes fanin_refcount reach fanin_count and
-//             turns the state from 0 to 1 hands it on, so exactly one does (both are sequentially consistent:
-//             the orchestrator writes the count and reads the refcount, schedulers the other way round);
-//   completed under the lock the state becomes 2 and the list of consumers is final;
-//   consumed  under the lock, when its completion has been handled and scope and consumers have all released
-//             it;
-//   retired   when it is consumed and everything older is: last_task_alive passes it, its slot, entries and
-//             output memory can be used again.
+// The life of a task (the lock is the fanout_lock of the producer):
+//   submit    the orchestrator takes a slot and output memory, finds the producers, and under the lock of
+//             each producer joins its list of consumers, or sees that the producer has already completed;
+//   ready     the last producer has completed: the thread that makes fanin_refcount reach fanin_count and
+//             changes the state from 0 to 1 hands the task on, so exactly one does (both are sequentially
+//             consistent: the orchestrator writes the count and reads the refcount, schedulers vice versa);
+//   completed under the lock, the state becomes 2 and the list of consumers is final;
+//   consumed  under the lock, when its completion has been handled and its scope and all its consumers
+//             have released it;
+//   retired   it and all older tasks are consumed: last_task_alive passes it, and its slot, entries and
+//             output memory can be reused.
 #pragma once
 
 #include <atomic>
@@ -45,20 +45,20 @@ struct TensormapOptions {
   uint64_t tensormap_pool = 65536;
   uint64_t tensormap_buckets = 65536;
   bool check_hazards = false;
-  bool track_war = false;  // order what check_hazards would report
-  bool poison = false;     // fresh output memory is filled with 0xFF
+  bool track_war = false;  // order the tasks that check_hazards would report
+  bool poison = false;     // fill fresh output memory with 0xFF
 };
 
-/// A parameter of a task. An OUTPUT without an address gets one, which is stored in `tensor`.
+/// A parameter of a task. An OUTPUT without an address gets one, which submit stores in `tensor`.
 struct Arg {
   PTOParamType type = PTOParamType::SCALAR;
   TensorData* tensor = nullptr;
   uint64_t scalar = 0;
-  bool no_dep = false;  // makes no edges, and none come from it
-  bool filled = false;  // of an OUTPUT without an address: all of it is `scalar` at first
+  bool no_dep = false;  // makes no edges in either direction
+  bool filled = false;  // for an OUTPUT without an address: fill it with `scalar`
 };
 
-/// Room for those of one task: making 64 takes longer than submitting a few.
+/// Storage for the parameters of one task: constructing 64 takes longer than submitting a task with few.
 class Args {
  public:
   explicit Args(int count)
@@ -84,14 +84,14 @@ struct Submission {
   const Arg* args = nullptr;
   int count = 0;
   int32_t cluster = -1;
-  int32_t block_dim = 0;                 // > 0: that many blocks, as one task
+  int32_t block_dim = 0;                 // > 0: a block task with that many blocks
   const int32_t* cluster_ids = nullptr;  // one per block, or null
-  const int64_t* deps = nullptr;         // tasks to wait for as well; negative ones are none
+  const int64_t* deps = nullptr;         // further tasks to wait for; negative ids are ignored
   int dep_count = 0;
-  const int32_t* kernels = nullptr;  // of a mixed task: for AIC, AIV0, AIV1, -1 for none
-  bool sync_start = false;           // all blocks have a core at one time
-  bool no_core = false;              // it has no kernel
-  bool awaits = false;               // and completes when the predicate holds
+  const int32_t* kernels = nullptr;  // of a mixed task, for AIC, AIV0, AIV1; -1: none
+  bool sync_start = false;           // all blocks must have a core at the same time
+  bool no_core = false;              // the task has no kernel
+  bool awaits = false;               // the task completes when the predicate holds
   Predicate predicate{};
 };
 
@@ -100,7 +100,7 @@ struct Site {
   int line = 0;
 };
 
-/// An element that the orchestration has read, and that holds what fresh memory holds (TensormapOptions::poison).
+/// An element that the orchestration has read and that may be unwritten (see TensormapOptions::poison).
 struct BlankRead {
   uint64_t address, size;
   Site site;
@@ -110,7 +110,7 @@ struct BlankRead {
 struct TensormapStats {
   int64_t tasks = 0, edges = 0;
   uint64_t window_peak = 0, heap_peak = 0, dep_peak = 0, map_peak = 0;
-  int64_t blocked[5] = {};  // times the orchestrator had to wait, by Resource
+  int64_t blocked[5] = {};  // number of waits of the orchestrator, by Resource
   int max_scope_tasks = 0, max_depth = 0;
 };
 
@@ -124,22 +124,22 @@ class TensormapGraph final : public Graph {
   void run(const std::function<void()>& orchestrate);
   Failure& failure() { return exec_.failure(); }
 
-  // --- calls of an orchestration; they throw Aborted when the run has failed ---
+  // --- calls of an orchestration; these throw Aborted when the run has failed ---
   int64_t submit(const Submission& submission);
-  /// `manual`: tasks in it are ordered by explicit edges only.
+  /// Open a scope. `manual`: only explicit edges order its tasks.
   void scope_begin(bool manual = false);
   void scope_end();
-  /// The bits of an element, when the tasks that write it have completed; and writing one, when those that
-  /// read it have as well.
+  /// `load`: return the bits of an element after the tasks that write it have completed. `store`: write an
+  /// element after the tasks that read or write it have completed.
   uint64_t load(const TensorData& tensor, const uint64_t index[]);
   void store(const TensorData& tensor, const uint64_t index[], uint64_t bits);
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
   void set_callers(Callers callers) { callers_ = std::move(callers); }
-  /// The orchestration gives up.
+  /// End the orchestration with an error.
   [[noreturn]] void give_up(const std::string& text, ErrorCode code = ErrorCode::ExplicitFatal);
-  /// True if the run has failed, and a survey of the needs of the orchestration goes on.
+  /// Return true if the run is in a deadlock and a survey counts the needs of the orchestration.
   bool surveys() const { return deadlock_ != nullptr; }
 
   // --- Graph ---
@@ -165,7 +165,7 @@ class TensormapGraph final : public Graph {
   const SharedMemory& memory() const { return memory_; }
   const std::vector<EdgeRecord>& edges() const { return edges_; }
   const std::vector<Hazard>& hazards() const { return found_hazards_; }
-  /// The order of all tasks, if the run looks for hazards.
+  /// Return the order of all tasks as edges, if the run looks for hazards.
   std::vector<std::pair<int64_t, int64_t>> order() const { return hazards_.order(); }
   const std::vector<Site>& task_sites() const { return task_sites_; }
   const std::vector<BlankRead>& blank_reads() const { return blank_reads_; }
@@ -173,21 +173,20 @@ class TensormapGraph final : public Graph {
 
  private:
   struct Scope {
-    size_t first;  // of tasks_in_scopes_
+    size_t first;  // index into tasks_in_scopes_
     Site site;
     int number;
     bool manual;
   };
-  /// The description of a deadlock. The orchestration goes on after it, without the tasks: its submissions
-  /// are counted until it ends, or for a while (a *survey*), so that the report can name sizes that are large
-  /// enough.
+  /// A deadlock. The orchestration continues after it, but no task runs: a *survey* counts its submissions
+  /// until it ends, or for a limited time, so that the report can recommend sizes that are large enough.
   struct Deadlock {
     ErrorCode code;
     Resource resource;
     std::string cause, circle;
-    uint64_t used[4];             // by Resource, with the refused request
-    int64_t id;                   // of the next task
-    int64_t until, latest, left;  // for the survey: time of the thread, of the clock, calls
+    uint64_t used[4];             // by Resource, including the refused request
+    int64_t id;                   // id of the next task
+    int64_t until, latest, left;  // limits of the survey: CPU time of the thread, clock, number of calls
   };
 
   // submit, step by step (submit.cpp)
@@ -234,7 +233,7 @@ class TensormapGraph final : public Graph {
   bool release(TaskDescriptor& task);
   void advance();
 
-  // words (report.cpp)
+  // texts of reports (report.cpp)
   std::string cause(Resource resource, uint64_t wanted, int spins) const;
   std::string solution(const Deadlock& found, bool all) const;
   std::string circle(Resource resource) const;
@@ -252,45 +251,45 @@ class TensormapGraph final : public Graph {
   HeapRing heap_;
   DepPool deps_;
   TensorMap map_;
-  ZeroedArray<TensorData> tensors_;                                 // ring of the descriptors of live tasks
-  std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks for which the ring had no room
-  std::map<int64_t, std::vector<int32_t>> block_clusters_;    // of live block tasks whose blocks are pinned
-  std::map<int64_t, std::unique_ptr<int64_t[]>> extra_args_;  // of live tasks with many
-  std::map<int64_t, std::shared_ptr<Team>> teams_;            // of live tasks whose blocks start together
+  ZeroedArray<TensorData> tensors_;                                 // ring: descriptors of live tasks
+  std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks that found the ring full
+  std::map<int64_t, std::vector<int32_t>> block_clusters_;          // of live block tasks with pinned blocks
+  std::map<int64_t, std::unique_ptr<int64_t[]>> extra_args_;        // of live tasks with more than kFewParams
+  std::map<int64_t, std::shared_ptr<Team>> teams_;  // of live tasks whose blocks start together
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
   MpmcQueue orch_ready_;
-  MpmcQueue no_core_;  // tasks that can complete and have no kernel
-  // Those of them that wait for data of another rank, polled whenever a thread searches for work.
+  MpmcQueue no_core_;  // ready tasks without a kernel, or whose condition does not hold
+  // Tasks with `awaits` whose condition does not hold yet. Every search for work tests them.
   mutable std::mutex await_lock_;
   std::vector<int64_t> awaiting_;
-  int64_t next_that_holds();  // no longer among them; -1 for none
+  int64_t next_that_holds();  // remove and return one whose condition holds; -1: none
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;
   Exec exec_;
   Clusters clusters_;
-  alignas(64) std::atomic<int64_t> next_scan_{0};  // changed by the holder of scan_lock_
+  alignas(64) std::atomic<int64_t> next_scan_{0};  // changed only by the holder of scan_lock_
   SpinLock scan_lock_;
-  // Teams get their cores one after another, whole: two that both have some would wait for ever. The lock
-  // guards the next two.
+  // One team at a time gets cores, until all its blocks have one: two teams that both have some cores would
+  // wait forever. The lock guards the next two.
   SpinLock team_lock_;
-  int team_left_ = 0;                  // blocks without a core of the team that is getting them
-  std::deque<int64_t> teams_waiting_;  // tasks that are ready
+  int team_left_ = 0;                  // blocks without a core of the team that gets cores now
+  std::deque<int64_t> teams_waiting_;  // ready tasks
   std::atomic<int64_t> watched_{-1};   // the task that the orchestrator waits for
 
-  // The orchestrator's own.
+  // Used only by the orchestrator.
   alignas(64) int64_t next_id_ = 0;
   int64_t seen_alive_ = 0, seen_scan_ = 0;
   std::vector<int64_t> tasks_in_scopes_;
   std::vector<Scope> scopes_;
   DemandMeter demand_;
-  std::unique_ptr<Deadlock> deadlock_;  // while there is a survey
+  std::unique_ptr<Deadlock> deadlock_;  // set during a survey
   int scope_count_ = 0;
   std::vector<int64_t> producers_;      // of the task being submitted
-  std::vector<int32_t> producer_args_;  // the parameter that each came from
+  std::vector<int32_t> producer_args_;  // the parameter that each producer came from; -1: none
   std::vector<int8_t> producer_kinds_;
-  uint64_t tracked_ = 0;                // parameters of it that make edges, as bits
-  std::vector<int64_t> settled_;        // explicit producers that were retired before
+  uint64_t tracked_ = 0;                // bits of the parameters of the current task that make edges
+  std::vector<int64_t> settled_;        // explicit producers of the current task that have been retired
   int64_t completed_before_ = 0;        // all tasks with smaller ids have completed
-  ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: to see each producer once; id + 1
+  ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: id + 1; to take each producer once
   Site site_;
   Hazards hazards_;
   std::vector<Hazard> found_hazards_;
@@ -302,8 +301,8 @@ class TensormapGraph final : public Graph {
   TensormapStats stats_;
 };
 
-inline constexpr int kBlockShift = 48;  // a ticket is a task id, and from this bit on a block + 1
+inline constexpr int kBlockShift = 48;  // a ticket is a task id; from this bit on, block index + 1, or 0
 inline constexpr int8_t kExplicit = 3;  // kind of an edge: see EdgeRecord
-inline constexpr int8_t kRetain = -1;   // not an edge: the producer is only kept, not waited for
+inline constexpr int8_t kRetain = -1;   // not an edge: the producer is kept alive, not waited for
 
 }  // namespace pto2

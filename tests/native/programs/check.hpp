@@ -1,4 +1,4 @@
-// A small frame for native checks: each has a name and the topic of the runtime's description it belongs to.
+// A small framework for native checks. Each check has a name and a topic of the runtime's description.
 #pragma once
 
 #include <cstdio>

@@ -1,12 +1,12 @@
-// Random graphs with explicit edges, built before they run and while they run (build_mode 0 and 1), against
-// an oracle that runs the tasks one after the other.
+// Compares random graphs with explicit edges, built before they run and while they run (build_mode 0 and 1),
+// with an oracle that runs the tasks one after the other.
 //
 //   fuzz_graph [FIRST [COUNT]]            seeds FIRST..FIRST+COUNT-1, deterministic mode
-//   fuzz_graph FIRST COUNT THREADS [virtual]    real threads instead; which execute kernels, in virtual time
+//   fuzz_graph FIRST COUNT THREADS [virtual]    real threads; virtual: kernels in virtual time
 //
-// Every graph runs as it is and with one mistake: a circle, a task that throws, a task that is never
-// published, a builder that throws, a run that is cancelled. A task mixes the values of the tasks before it,
-// so a wrong order changes the result, and two tasks at once that should not be are a race.
+// Every graph runs as it is and with one mistake: a cycle, a task that throws, a task that is never
+// published, a builder that throws, a run that is cancelled. A task mixes the values of its predecessors, so
+// a wrong order changes the result, and two tasks that wrongly run at the same time are a race.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -30,10 +30,10 @@ constexpr int kMix = 0, kThrows = 1, kCancels = 2;
 struct Plan {
   int count = 0;
   std::vector<std::pair<int, int>> edges;
-  std::vector<int> place;                // an order that the edges follow; not the order of ids
-  std::vector<std::vector<int>> before;  // by task: where the edges into it come from
-  bool in_order = false;                 // published as they are added: edges go from lower to higher ids
-  int wrong = 0;                         // the task of the mistake
+  std::vector<int> place;                // a topological order; may differ from the order of ids
+  std::vector<std::vector<int>> before;  // by task: its predecessors
+  bool in_order = false;                 // tasks are published as they are added: edges go to higher ids
+  int wrong = 0;                         // the task with the mistake
 };
 
 Plan generate(Random& random) {
@@ -59,7 +59,7 @@ Plan generate(Random& random) {
   return plan;
 }
 
-/// The state of a run that tasks see.
+/// The state of a run that tasks access.
 struct Data {
   std::vector<std::vector<int>> before;
   std::vector<uint64_t> values;
@@ -99,7 +99,7 @@ Kernels make_kernels() {
   return kernels;
 }
 
-/// Empty if all went as it must.
+/// Run a plan with a mistake. Return the problem found, or an empty text.
 std::string try_plan(Plan plan, const GraphOptions& options, Mistake mistake, Random& random) {
   static const Kernels kernels = make_kernels();
   Log log(Level::Error, [](Level, const std::string&) {});
@@ -120,7 +120,7 @@ std::string try_plan(Plan plan, const GraphOptions& options, Mistake mistake, Ra
   GraphRun run(options, kernels, log);
   data.run = &run;
   run.run([&] {
-    const std::vector<int> held(100, 1);  // unwound with the builder
+    const std::vector<int> held(100, 1);  // freed when the builder is unwound
     std::vector<void*> blocks;
     for (int id = 0; id < plan.count; ++id) {
       const uint64_t args[] = {reinterpret_cast<uint64_t>(&data), static_cast<uint64_t>(id)};

@@ -1,12 +1,12 @@
-// Random graphs through tensormap_and_ringbuffer under random schedules, against running the tasks one after
-// the other.
+// Compares random graphs, run by tensormap_and_ringbuffer under random schedules, with an oracle that runs
+// the tasks one after the other.
 //
-//   fuzz_runtime FIRST_SEED COUNT [threads [virtual]]    threads: real threads instead of the deterministic mode;
-//                                                        virtual: which execute kernels, in virtual time
+//   fuzz_runtime FIRST_SEED COUNT [threads [virtual]]    threads: real threads, not the deterministic mode;
+//                                                        virtual: they execute kernels, in virtual time
 //
 // A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
 // on rings that are often as small as the graph allows. Some tasks have several kernels, or none, or a
-// condition; some parameters and scopes are left to explicit edges, of which some are missing; the
+// condition. Explicit edges order some parameters and scopes, and some of these edges are missing. The
 // orchestration changes elements. Kernels mix their inputs into their outputs, so any wrong order or any
 // early reuse of a buffer changes the result.
 #include <cstdio>
@@ -28,7 +28,7 @@ using stress::Random;
 constexpr int kRows = 8, kCols = 8;
 constexpr int kMost = 8;  // parameters of a task
 
-/// A part of a tensor: rows and columns of an 8 x 8 buffer of uint64.
+/// A part of a tensor: rows and columns of a buffer of kRows x kCols elements of type uint64.
 struct Region {
   int buffer = 0;
   int row = 0, col = 0, rows = kRows, cols = kCols;
@@ -37,31 +37,31 @@ struct Region {
 struct Param {
   PTOParamType type;
   Region region;
-  bool fresh = false;  // an OUTPUT that the heap gives memory to
+  bool fresh = false;  // an OUTPUT with memory from the heap
   bool no_dep = false;
 };
 
 struct Step {
-  enum Kind { kTask, kBegin, kEnd, kChange } kind;  // kChange: the orchestration, of the first parameter
+  enum Kind { kTask, kBegin, kEnd, kChange } kind;  // kChange: the orchestration changes the first parameter
   std::vector<Param> params = {};
   uint64_t salt = 0;
   int worker = 0;
   int blocks = 0;
   bool clustered = false;
-  bool manual = false;      // the scope that begins
-  bool sync_start = false;  // if there are so many cores
+  bool manual = false;      // of a scope that begins
+  bool sync_start = false;  // applies only if there are enough cores
   bool no_core = false;
-  int members = 0;  // kernels of a mixed task: 2, of AIC and AIV0, or 3
+  int members = 0;  // kernels of a mixed task: 2 (AIC and AIV0) or 3
   std::vector<int64_t> deps = {};
-  bool conditional = false;  // on an element, which is the last parameter; the kernel does not get it
+  bool conditional = false;  // on an element: the last parameter, which the kernel does not get
   int8_t op = 0;
   int64_t target = 0;
 };
 
-/// Edges that tensors do not make, from the tasks submitted before.
+/// Explicit edges from earlier tasks, which tensors do not make.
 class Edges {
  public:
-  /// The tasks that one has to wait for by itself. What it waits for because of tensors is not among them.
+  /// Return the tasks that a step needs explicit edges from, without those that its tensors wait for.
   std::vector<int64_t> of(const Step& step, bool manual) const {
     std::vector<int64_t> deps;
     for (const Access& access : accesses_) {
@@ -99,7 +99,7 @@ class Edges {
 struct Program {
   int externals = 0, buffers = 0;
   std::vector<Step> steps;
-  int widest = 0;  // tasks held by open scopes at one time
+  int widest = 0;  // most tasks held by open scopes at one time
 };
 
 Program generate(Random& random) {
@@ -116,7 +116,7 @@ Program generate(Random& random) {
     bool manual = false;
   };
   std::vector<Open> open(1);
-  const bool loose = random.chance(40);  // explicit edges, and what goes with them
+  const bool loose = random.chance(40);  // with explicit edges and the other options of a task
   Edges edges;
   int held = 0;
   const auto region = [&](int buffer) {
@@ -163,7 +163,7 @@ Program generate(Random& random) {
         const PTOParamType type = kind < 5   ? PTOParamType::INPUT
                                   : kind < 8 ? PTOParamType::INOUT
                                              : PTOParamType::OUTPUT;
-        // Parameters of one task that overlap, one of them written: the result would be the kernel's affair.
+        // Skip overlapping parameters of one task if one is written: the result would depend on the kernel.
         bool clash = false;
         for (const Param& other : step.params) {
           clash |= other.region.buffer == buffer &&
@@ -221,8 +221,8 @@ Program generate(Random& random) {
   return p;
 }
 
-/// The work of a kernel, on elements given by address and row distance: mix all inputs with the salt, and
-/// write that, different for each element, into all outputs. `share`: the rows of outputs that it writes.
+/// A parameter of `compute`, which is the work of a kernel: it mixes all inputs with the salt, and writes the
+/// mix, different for each element, into the rows of all outputs that belong to its block.
 struct Place {
   uint64_t* data;
   int rows, cols, pitch;
@@ -232,7 +232,7 @@ struct Place {
 void compute(std::vector<Place>& places, uint64_t salt, int block, int blocks) {
   uint64_t sum = salt;
   for (const Place& p : places) {
-    if (!p.reads || (blocks > 1 && p.writes)) continue;  // blocks of a task do not read outputs of others
+    if (!p.reads || (blocks > 1 && p.writes)) continue;  // a block does not read outputs of other blocks
     for (int r = 0; r < p.rows; ++r) {
       for (int c = 0; c < p.cols; ++c) sum = (sum ^ p.data[r * p.pitch + c]) * 0x100000001B3u + 1;
     }
@@ -248,13 +248,13 @@ void compute(std::vector<Place>& places, uint64_t salt, int block, int blocks) {
   }
 }
 
-/// Parameters arrive as scalars after the tensors: salt, then one word of roles. See submit below.
+/// The arguments are one word of roles, the salt, then the tensors. See `execute` below.
 void kernel(const DispatchPayload& payload) {
   const bool in_blocks = payload.block_num > 1 || (payload.args[0] >> 32) != 0;
   const int roles = static_cast<int>(payload.args[0] & 0xFFFF);
   const auto salt = static_cast<uint64_t>(payload.args[1]);
   const int count = payload.num_args - 2 - (in_blocks ? 2 : 0);
-  int member = 0, members = 1;  // of a mixed task: they share the work as blocks do
+  int member = 0, members = 1;  // the kernels of a mixed task share the work as blocks do
   if (payload.mixed) {
     members = 1 + payload.lanes;
     member = payload.core_type == CoreType::Aic ? 0 : 1 + payload.lane;
@@ -295,7 +295,7 @@ bool holds(const Step& step, uint64_t found) {
   }
 }
 
-/// The tasks one after the other.
+/// Return the buffers after the tasks ran one after the other.
 Buffers oracle(const Program& p) {
   Buffers buffers = initial(p);
   const auto element = [&](const Region& r) -> uint64_t& {
@@ -426,16 +426,16 @@ Outcome execute(const Program& p, const TensormapOptions& options) {
   return out;
 }
 
-/// The ring or pool that a graph is bound to find too small: when all that can run has run, the tasks that
-/// are left are those from the oldest one that an open scope holds on. None: it has to run. What the
-/// dependency pool has to hold depends on the order of events.
+/// Return the error of the first ring or pool that is too small for a graph, or None if the graph must run.
+/// After everything that can run has run, the tasks from the oldest one that an open scope holds are left.
+/// The dependency pool is not checked: its content depends on the order of events.
 ErrorCode too_small(const Program& p, const TensormapOptions& options) {
   struct Task {
-    uint64_t end;  // of its block in the heap, or of the last one before it
+    uint64_t end;  // end of its block in the heap, or of the last block before
     uint64_t entries;
   };
   std::vector<Task> tasks;
-  std::vector<size_t> firsts{SIZE_MAX};  // by open scope: its first task
+  std::vector<size_t> firsts{SIZE_MAX};  // the first task of each open scope
   std::vector<bool> manual{false};
   uint64_t top = 0;
   for (const Step& step : p.steps) {
@@ -466,7 +466,7 @@ ErrorCode too_small(const Program& p, const TensormapOptions& options) {
   return ErrorCode::None;
 }
 
-/// The same with room for any of the graphs.
+/// Return the options with enough room for each of the graphs.
 TensormapOptions with_room(TensormapOptions options) {
   options.heap = 1 << 22;
   options.dep_pool = options.tensormap_pool = 1 << 14;
@@ -512,7 +512,7 @@ int main(int argc, char** argv) {
     options.tensormap_buckets = uint64_t{1} << random.below(8);
     if (in_virtual_time) options.exec.virtual_time = stress::random_virtual(random);
     for (int mode = 0; mode < 2; ++mode) {
-      options.check_hazards = true;  // with track_war, for accesses left to explicit edges
+      options.check_hazards = true;  // with track_war too: explicit edges may be missing
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
       if (threads > 0) {  // unordered accesses are a race of the graph, not of the runtime

@@ -1,11 +1,11 @@
-// Common parts of native test programs: checks that count, random numbers from a seed, choice of tests by
-// name.
+// Common parts of native test programs: checks that count failures, random numbers from a seed, selection of
+// tests by name.
 //
 //   PROGRAM              all tests
-//   PROGRAM NAME...      these
-//   PROGRAM --list       their names
+//   PROGRAM NAME...      these tests
+//   PROGRAM --list       the names of all tests
 //
-// A program that hangs is ended by its watchdog: a lost wake-up is a failure, not a wait.
+// An alarm ends a test that hangs, so a lost wake-up is a failure.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,5 @@
-// The task runtime under bad circumstances: kernels that wait for each other and for events that never come,
-// rings that are tiny or huge, odd numbers of threads and schedulers, and failures of every kind at random
-// moments.
+// Tests the task runtime under bad conditions: kernels that wait for each other or for missing events,
+// tiny and huge rings, odd numbers of threads and schedulers, and failures of every kind at random moments.
 #include <time.h>
 
 #include <atomic>
@@ -35,7 +34,7 @@ void nap(int microseconds) {
   nanosleep(&time, nullptr);
 }
 
-/// Modes: 0 deterministic, else that many threads.
+/// Return options. `mode`: 0 deterministic, otherwise the number of threads.
 TensormapOptions options_for(int mode, uint64_t seed = 0) {
   TensormapOptions options;
   options.exec.deterministic = mode == 0;
@@ -49,7 +48,7 @@ TensormapOptions options_for(int mode, uint64_t seed = 0) {
   return options;
 }
 
-/// A run with kernels given as (number, function) and what became of it.
+/// A run with kernels given as (number, function), and its outcome.
 struct World {
   Kernels kernels;
   Log log{Level::Error, [](Level, const std::string&) {}};
@@ -87,10 +86,9 @@ uint64_t address(T& value) {
   return reinterpret_cast<uint64_t>(&value);
 }
 
-// --- kernels that wait in the middle
-// -------------------------------------------------------------------------
+// --- kernels that wait in the middle -----------------------------------------------------------------------
 
-/// A value that two cores of a cluster hand to each other; not atomic: the semaphores have to order it.
+/// A value that two cores of a cluster pass to each other. Not atomic: the semaphores must order accesses.
 struct Ball {
   int64_t value = 0;
   int64_t rounds = 0;
@@ -149,7 +147,7 @@ void cores_hand_over_data() {
       world.on_core(1, vector_side);
       Ball balls[6];
       world.run(options_for(mode, seed), [&](TensormapGraph& graph) {
-        for (Ball& ball : balls) {  // more groups than clusters: they alternate
+        for (Ball& ball : balls) {  // more groups than clusters: the groups take turns
           ball.rounds = 40;
           graph.scope_begin();
           const int32_t cluster = graph.allocate_cluster();
@@ -181,7 +179,7 @@ void vector_memory_is_there_before_its_core_runs() {
     world.on_core(0, writes_to_its_vector_cores);
     world.on_core(1, finds_it);
     std::atomic<int> found{0};
-    uint64_t token[1] = {};  // the tensor that orders the two
+    uint64_t token[1] = {};  // the tensor that orders the two tasks
     const uint64_t one[1] = {1}, zero[1] = {0};
     world.run(options_for(mode), [&](TensormapGraph& graph) {
       TensorData tensor;
@@ -197,13 +195,13 @@ void vector_memory_is_there_before_its_core_runs() {
   }
 }
 
-/// A deadlock is reported with the awaited conditions, however many threads sleep or poll.
+/// A deadlock is reported with the awaited conditions, for any number of threads that sleep or poll.
 void waiting_for_nobody_is_found() {
   for (const int mode : {0, 1, 2, 4}) {
     World world;
     world.on_core(0, waits_for_ever);
     world.run(options_for(mode, 5), [&](TensormapGraph& graph) {
-      nap(mode > 1 ? 3000 : 0);  // the other threads have gone to sleep
+      nap(mode > 1 ? 3000 : 0);  // until the other threads sleep
       submit(graph, 0, 0, {});
     });
     CHECK(world.code() == static_cast<int>(ErrorCode::Stuck) && world.says("the end of time"));
@@ -233,7 +231,7 @@ void waiting_for_nobody_is_found_behind_others() {
   }
 }
 
-/// A core that waits for a slow one is not a deadlock, on whatever thread the slow one runs.
+/// A core that waits for a slow core is not a deadlock, on whichever thread the slow core runs.
 void waiting_for_a_slow_one_is_fine() {
   for (const int mode : {1, 2, 3, 4}) {
     for (int n = 0; n < 6 * kScale; ++n) {
@@ -253,8 +251,8 @@ void waiting_for_a_slow_one_is_fine() {
   }
 }
 
-/// The ring is full behind a core that waits for a task that is yet to be submitted: the one slot that comes
-/// free has to do, whether the core begins to wait before the orchestrator is blocked or after.
+/// The ring is full, and a core waits for a task that is not yet submitted. The one slot that becomes free
+/// must suffice, whether the core begins to wait before or after the orchestrator is blocked.
 void a_core_waits_for_a_task_behind_a_full_ring() {
   for (const int mode : {1, 2, 3, 4}) {
     for (int n = 0; n < 12 * kScale; ++n) {
@@ -262,7 +260,7 @@ void a_core_waits_for_a_task_behind_a_full_ring() {
       world.on_core(0, waits_for_a_signal);
       world.on_core(1, raises_late);
       world.call(2, [&](const DispatchPayload& payload) {
-        if (payload.args[0] == 0) nap(n % 3 == 0 ? 0 : 400 * n);  // the only one that can be retired
+        if (payload.args[0] == 0) nap(n % 3 == 0 ? 0 : 400 * n);  // the only task that can be retired
       });
       TensormapOptions options = options_for(mode);
       options.task_window = options.exec.queue = 64;
@@ -285,7 +283,7 @@ void a_core_waits_for_a_task_behind_a_full_ring() {
   }
 }
 
-/// A Python orchestration adds a kernel when it first submits it, while other tasks run.
+/// A kernel may be added while tasks run: a Python orchestration adds it before its first task.
 void kernels_come_while_tasks_run() {
   for (int n = 0; n < 20 * kScale; ++n) {
     World world;
@@ -303,10 +301,9 @@ void kernels_come_while_tasks_run() {
   }
 }
 
-// --- rings, threads, schedulers
-// ------------------------------------------------------------------------------
+// --- rings, threads, schedulers ----------------------------------------------------------------------------
 
-/// The orchestrator waits for slots, for about as long as it takes it to fall asleep: it must be woken.
+/// The orchestrator waits for slots about until it falls asleep, and must be woken.
 void a_blocked_orchestrator_is_woken() {
   for (int n = 0; n < 60 * kScale; ++n) {
     World world;
@@ -328,8 +325,8 @@ void a_blocked_orchestrator_is_woken() {
   }
 }
 
-/// The orchestrator waits for the slot of a task that runs for some time and then ends or fails, while other
-/// tasks run that end only when it has gone on.
+/// Let the orchestrator wait for the slot of a task that runs for some time and then ends or fails, while
+/// other tasks run that end only after the orchestrator continues. Return the error code.
 int behind_one_task(const std::function<void()>& task) {
   World world;
   std::atomic<bool> waits{false}, went_on{false};
@@ -346,9 +343,9 @@ int behind_one_task(const std::function<void()>& task) {
   world.run(options, [&](TensormapGraph& graph) {
     for (int i = 0; i < 4; ++i) {
       graph.scope_begin();
-      while (i == 3 && started < 3) nap(50);  // each on a thread of its own
+      while (i == 3 && started < 3) nap(50);  // each task on its own thread
       if (i == 3) waits = true;
-      submit(graph, i == 0 ? 0 : 1, i % 2, {});  // the fourth takes the slot of the first
+      submit(graph, i == 0 ? 0 : 1, i % 2, {});  // the fourth task needs the slot of the first
       graph.scope_end();
     }
     went_on = true;
@@ -375,7 +372,7 @@ void a_failure_wakes_everybody() {
   }
 }
 
-/// All tasks of a scope have run when it ends: only scope_end can retire them.
+/// All tasks of a scope have run before the scope ends, so only scope_end can retire them.
 void a_late_end_of_scope_retires() {
   World world;
   std::atomic<int> ran{0};
@@ -393,8 +390,8 @@ void a_late_end_of_scope_retires() {
   CHECK(world.code() == 0 && ran.load() == 20);
 }
 
-/// The orchestrator sleeps until a cluster is free: only the end of the task that has it can tell, as the
-/// watermark does not move and other tasks end only when it has gone on.
+/// The orchestrator sleeps until a cluster is free. Only the end of the task on the cluster can wake it: the
+/// watermark does not move, and other tasks end only after the orchestrator continues.
 void a_cluster_wakes_who_waits_for_it() {
   for (int n = 0; n < 6 * kScale; ++n) {
     World world;
@@ -402,7 +399,7 @@ void a_cluster_wakes_who_waits_for_it() {
     std::atomic<int> started{0};
     world.call(0, [&](const DispatchPayload&) {
       for (started.fetch_add(1); started < 3;) nap(100);
-      nap(20000);  // the orchestrator falls asleep
+      nap(20000);  // until the orchestrator sleeps
     });
     world.call(1, [&](const DispatchPayload&) {
       for (started.fetch_add(1); !went_on && !world.graph->failure().failed();) nap(200);
@@ -419,7 +416,7 @@ void a_cluster_wakes_who_waits_for_it() {
       graph.free_cluster(cluster);
       submit(graph, 1, 1, {});
       submit(graph, 1, 1, {});
-      while (started < 3) nap(100);  // each on a thread of its own
+      while (started < 3) nap(100);  // each task on its own thread
       graph.allocate_cluster();
       went_on = true;
     });
@@ -427,8 +424,8 @@ void a_cluster_wakes_who_waits_for_it() {
   }
 }
 
-/// A scheduler is left out in the middle of its scan while the others get on: no task may take a slot that
-/// the scan has yet to read, or it would be started twice.
+/// A scheduler pauses in the middle of its scan while the others continue. No new task may take a slot that
+/// the scan has not yet read: the task would be started twice.
 void a_scan_that_lags() {
   for (uint64_t seed = 0; seed < static_cast<uint64_t>(1000 * kScale); ++seed) {
     Random random{seed};
@@ -456,7 +453,7 @@ void a_scan_that_lags() {
   }
 }
 
-/// A chain and a fan on one buffer of counters, on every shape of machine.
+/// Chains of tasks on one buffer of counters give the same results on every shape of machine.
 void every_machine_gives_the_same() {
   Random random{7};
   for (int block_dim = 1; block_dim <= 24; ++block_dim) {
@@ -514,7 +511,7 @@ void many_blocks_on_one_cluster() {
   }
 }
 
-/// Outputs without an address: of every size from 0 to more than there is room for.
+/// Outputs without an address have every size from 0 to more than the heap has.
 void sizes_of_outputs() {
   const uint64_t zero[1] = {0};
   for (const uint64_t size :
@@ -540,11 +537,11 @@ void sizes_of_outputs() {
       given = second.buffer.addr;
     });
     CHECK(world.code() == (fits ? 0 : static_cast<int>(ErrorCode::HeapRingDeadlock)));
-    CHECK((given > 4096) == fits);  // else no address of the heap
+    CHECK((given > 4096) == fits);  // otherwise no address of the heap
   }
 }
 
-/// After a deadlock submissions are counted, and they were not checked before.
+/// After a deadlock the runtime only counts submissions; invalid ones must do no harm.
 void nonsense_after_a_deadlock() {
   World world;
   world.call(0, [](const DispatchPayload&) {});
@@ -561,7 +558,7 @@ void nonsense_after_a_deadlock() {
         world.says("hold 24 tasks at one time"));
 }
 
-/// A kernel that submits would change the orchestrator's data during its use: it gets an error.
+/// A kernel that submits gets an error, because it would change data that the orchestrator uses.
 void a_kernel_cannot_orchestrate() {
   for (const int mode : {0, 1, 2}) {
     for (int what = 0; what < 5; ++what) {
@@ -580,7 +577,7 @@ void a_kernel_cannot_orchestrate() {
       CHECK(world.code() == static_cast<int>(ErrorCode::KernelFailed) && world.says("a kernel cannot"));
     }
   }
-  World outer;  // a run of its own is a kernel's affair
+  World outer;  // a kernel may start its own run
   int inner = 0;
   outer.call(0, [&](const DispatchPayload&) {
     World world;
@@ -592,7 +589,7 @@ void a_kernel_cannot_orchestrate() {
   CHECK(outer.code() == 0 && inner == 1);
 }
 
-/// A scope that is larger than the window is refused at once, with tasks still running.
+/// A scope that is larger than the window is reported at once, while tasks still run.
 void deadlocks_are_told_while_others_work() {
   for (const int mode : {0, 1, 2, 4}) {
     World world;
@@ -648,7 +645,7 @@ void failures_anywhere() {
     world.call(0, [&](const DispatchPayload&) {
       const int n = count.fetch_add(1);
       if (n != when && !(fault == kTwice && n > when)) return;
-      const std::string text(100, 'x');  // on the heap
+      const std::string text(100, 'x');  // a heap block, to show leaks
       if (fault == kCallThrows || fault == kTwice) throw std::runtime_error(text);
       if (fault == kCallThrowsOdd) throw NoException();
       if (fault == kCancelled) world.graph->exec().fail(ErrorCode::Cancelled, "stop");
@@ -667,7 +664,7 @@ void failures_anywhere() {
     world.run(options, [&](TensormapGraph& graph) {
       TensorData shared;
       shared.init(external.data(), 128, whole, whole, zero, 1, DataType::UINT64, 0);
-      const std::vector<int> held(100, 1);  // unwound with the orchestration
+      const std::vector<int> held(100, 1);  // freed when the orchestration is unwound
       if (waiting) submit(graph, 3, 0, {}, graph.allocate_cluster());
       for (int i = 0; i < 60; ++i) {
         graph.scope_begin();
@@ -689,7 +686,7 @@ void failures_anywhere() {
                                              ErrorCode::KernelFailed,        ErrorCode::KernelFailed,
                                              ErrorCode::OrchestrationFailed, ErrorCode::Cancelled,
                                              ErrorCode::InvalidArgs,         ErrorCode::KernelFailed};
-    // The last submission names no kernel: the fault comes before it, unless it is further down the line.
+    // The last submission has an unknown kernel. Its error comes first if the fault has not happened by then.
     const auto code = static_cast<ErrorCode>(world.code());
     const bool late = code == ErrorCode::InvalidArgs && mode != 0;
     const bool stuck = waiting && code == ErrorCode::Stuck;
@@ -699,7 +696,7 @@ void failures_anywhere() {
   for (const int n : seen) CHECK(n > 5);
 }
 
-/// Errors that a graph throws at the execution layer: no thread and no fiber may end the process.
+/// A graph that throws errors into the execution layer. No such error may end the process.
 struct ThrowingGraph final : Graph {
   int where = 0;
   Exec* exec = nullptr;

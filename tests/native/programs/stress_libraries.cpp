@@ -1,7 +1,7 @@
-// Orchestrations in shared objects, of all three runtimes, right and wrong ones, again and again in one
-// process: leaks are found by the sanitizers and counted here.
+// Runs orchestrations in shared objects, correct and wrong ones, of all three runtimes, many times in one
+// process. Sanitizers find leaked memory; leaked files, threads and mappings are counted here.
 //
-//   stress_libraries FOLDER [NAME...]      FOLDER has the shared objects made of tests/runtime/headers
+//   stress_libraries FOLDER [NAME...]      FOLDER: shared objects built from tests/runtime/headers
 #include <dirent.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ using namespace pto2;
 std::string folder;
 std::string library(const char* name) { return folder + "/" + name + ".so"; }
 
-/// Modes: 0 deterministic, else that many threads.
+/// Return options. `mode`: 0 deterministic, otherwise the number of threads.
 ExecOptions options_for(int mode, uint64_t seed) {
   ExecOptions options;
   options.block_dim = 3;
@@ -38,7 +38,7 @@ ExecOptions options_for(int mode, uint64_t seed) {
   return options;
 }
 
-/// Entries of a folder of /proc: open files, threads.
+/// Count the entries of a folder of /proc: open files, threads.
 int entries(const char* path) {
   int count = 0;
   if (DIR* opened = opendir(path)) {
@@ -47,7 +47,7 @@ int entries(const char* path) {
   }
   return count;
 }
-/// Return true if there are no more threads than these. A joined thread is listed for a moment more.
+/// Wait for at most `threads` threads; return true on success. A joined thread is still listed for a moment.
 bool settle(int threads) {
   for (int tries = 0; tries < 4000; ++tries) {
     if (entries("/proc/self/task") <= threads) return true;
@@ -64,7 +64,7 @@ int mappings() {
   return lines;
 }
 
-/// Call it many times; open files, threads and mappings are the same as after the first few.
+/// Call a function many times. Open files, threads and mappings must not grow after the first calls.
 void repeat(const std::function<void(int)>& once) {
   const int first = 40, more = 200;
   for (int n = 0; n < first; ++n) once(n);
@@ -72,7 +72,7 @@ void repeat(const std::function<void(int)>& once) {
   for (int n = 0; n < more; ++n) once(n);
   CHECK(entries("/proc/self/fd") == files);
   CHECK(settle(threads));
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // these keep freed memory
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)  // sanitizers keep freed memory
   CHECK(mappings() < maps + 10);
 #else
   (void)maps;
@@ -122,7 +122,7 @@ struct Case {
   ErrorCode code;
 };
 
-/// One orchestration; `out` is all 42 if it is a right one.
+/// Run an orchestration; a correct one of four tasks sets all of `out` to 42.
 void run_graph(bool host, const char* object, const Case& it, bool concurrent, int mode, uint64_t seed) {
   Log log(Level::Error, [](Level, const std::string&) {});
   GraphOptions options;
@@ -171,7 +171,7 @@ void device_graphs() {
   repeat([](int n) {
     const Case& it = kDevice[static_cast<size_t>(n) % std::size(kDevice)];
     const int mode = kModes[n / 14 % 4];
-    const bool endless = std::strcmp(it.name, "endless") == 0;  // needs tasks that run while it builds
+    const bool endless = std::strcmp(it.name, "endless") == 0;  // needs tasks that run during the build
     run_graph(false, "device_vector", it, endless || n / 7 % 2 == 1, endless && mode == 1 ? 2 : mode,
               static_cast<uint64_t>(n));
   });
@@ -210,7 +210,7 @@ float* elements(const DispatchPayload& payload, int i) {
   return reinterpret_cast<float*>(tensor(payload, i).buffer.addr) + tensor(payload, i).start_offset;
 }
 
-/// Add, add a scalar, multiply; `failing` is one that throws instead.
+/// Return the kernels: add, add a scalar, multiply. The kernel `failing` throws instead.
 Kernels tensor_kernels(int failing) {
   Kernels kernels;
   for (int id = 0; id < 3; ++id) {
@@ -229,8 +229,8 @@ Kernels tensor_kernels(int failing) {
   return kernels;
 }
 
-/// The five tasks of (a+b+1)(a+b+2)+(a+b): right, with a kernel that throws, with too few arguments, with a
-/// kernel that does not exist, with a window, a heap and pools that are too small.
+/// The five tasks of (a+b+1)(a+b+2)+(a+b): correct, with a kernel that throws, with too few arguments, with
+/// missing kernels, and with a window, a heap or a pool that is too small.
 void tensor_graphs() {
   repeat([](int n) {
     Log log(Level::Error, [](Level, const std::string&) {});
@@ -267,7 +267,7 @@ void tensor_graphs() {
   });
 }
 
-/// Clusters and blocks: allocated, pinned and expanded, with enough clusters and with too few.
+/// Clusters are allocated, tasks are pinned to them and expanded to blocks, with enough clusters or too few.
 void clusters_and_blocks() {
   repeat([](int n) {
     Log log(Level::Error, [](Level, const std::string&) {});

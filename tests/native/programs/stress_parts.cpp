@@ -1,5 +1,5 @@
-// The parts of the task runtime alone: each against a model that does the same in the plainest way, on random
-// sequences of operations; those that threads share also under as many threads as can break them.
+// Tests each part of the task runtime alone, against a simple model, on random sequences of operations. Parts
+// that threads share are also tested under several threads.
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -66,7 +66,7 @@ void queue_is_a_bounded_fifo() {
   }
 }
 
-/// Values arrive once each, and those of one producer in their order.
+/// Each value arrives once, and the values of one producer arrive in their order.
 void queue_loses_and_doubles_nothing() {
   for (const size_t capacity : {2u, 8u, 1024u}) {
     constexpr int kProducers = 3, kConsumers = 3;
@@ -105,8 +105,7 @@ void queue_loses_and_doubles_nothing() {
   }
 }
 
-/// Every thread has at most one value in the queue: there is room for all, at every moment of their
-/// operations.
+/// Every thread has at most one value in the queue, so there is always room, whatever operations overlap.
 void queue_refuses_only_when_it_is_full() {
   constexpr int kThreads = 2;
   MpmcQueue queue(kThreads);
@@ -129,7 +128,7 @@ void queue_refuses_only_when_it_is_full() {
 void spin_lock_lets_one_in() {
   const Pause pause;
   SpinLock lock;
-  int64_t inside = 0, total = 0;  // not atomic: the lock has to order them
+  int64_t inside = 0, total = 0;  // not atomic: the lock must order the accesses
   with_threads(4, [&](int k) {
     for (int i = 0; i < 5000 * kScale; ++i) {
       if (k == 0 && i % 2 == 0) {
@@ -147,7 +146,7 @@ void spin_lock_lets_one_in() {
   CHECK(lock.try_lock() && !lock.try_lock());
 }
 
-/// Two threads hand a number to each other and sleep in between: one lost wake-up and both sleep for ever.
+/// Two threads pass a number to each other and sleep in between. After a lost wake-up both sleep forever.
 void parking_ping_pong() {
   Parking parking;
   std::atomic<int> ball{0};
@@ -170,16 +169,16 @@ void parking_ping_pong() {
   CHECK(parking.sleepers() == 0);
 }
 
-/// Either the sleeper's second check sees the work, or the waker sees the sleeper and moves the epoch: both
-/// at the same moment, thousands of times. A processor that may read before it has written shows that the
-/// fence is needed.
+/// Either the second check of the sleeper sees the work, or the waker sees the sleeper and moves the epoch.
+/// Both act at the same moment, thousands of times. The fence is needed on processors that may read before an
+/// earlier write is visible.
 void parking_loses_no_wake_up() {
   Parking parking;
   std::atomic<int> work{0}, arrived{0};
   std::atomic<bool> enough{false};
   int rounds = 0, seen = 0;
   uint64_t announced = 0;
-  const auto meet = [&](int times) {  // neither goes on before both are here
+  const auto meet = [&](int times) {  // wait until both threads are here
     arrived.fetch_add(1);
     for (int spins = 0; arrived.load() < 2 * times;) {
       if (++spins > 2000) std::this_thread::yield();
@@ -212,7 +211,7 @@ void parking_loses_no_wake_up() {
   CHECK(rounds > 10 && parking.sleepers() == 0);
 }
 
-/// One wakes many, again and again; each goes on exactly when the number has moved.
+/// One thread wakes many, again and again. Each continues only after the number has increased.
 void parking_wakes_all() {
   Parking parking;
   std::atomic<int> generation{0}, arrived{0};
@@ -239,14 +238,14 @@ void parking_wakes_all() {
   });
   CHECK(parking.sleepers() == 0);
   const uint64_t epoch = parking.prepare();
-  parking.sleep(epoch, 5);  // without a wake-up: it returns by itself
+  parking.sleep(epoch, 5);  // without a wake-up, it returns after 5 ms
   CHECK(parking.sleepers() == 0);
 }
 
 // --- rings and pools ---------------------------------------------------------------------------------------
 
-/// The model marks bytes. A block goes where the last one ended, or to the start if it does not fit there and
-/// everything up to the end is free; the skipped part belongs to it.
+/// The model marks lines of 64 bytes. A block begins where the last one ended, or at the start if it does not
+/// fit there and everything up to the end is free; then the skipped part belongs to the block.
 void heap_ring_against_marked_bytes() {
   for (const uint64_t lines : {1u, 2u, 5u, 16u, 64u}) {
     const uint64_t size = lines * 64;
@@ -266,7 +265,7 @@ void heap_ring_against_marked_bytes() {
         for (uint64_t i = block.skipped_from / 64; block.from == 0 && i < lines && block.skipped_from > 0;
              ++i)
           used[i] = 0;
-        memory.header().heap_tail.store(block.end);  // as a scheduler does
+        memory.header().heap_tail.store(block.end);  // as a scheduler does it
         live.pop_front();
         continue;
       }
@@ -286,7 +285,7 @@ void heap_ring_against_marked_bytes() {
         expected = {next * 64, wanted * 64, 0, 0};
       } else if (next + wanted > lines && wanted <= lines && free(next, lines) && free(0, wanted)) {
         fits = true;
-        expected = {0, wanted * 64, live.empty() ? 0 : next * 64, 0};  // an empty ring starts afresh
+        expected = {0, wanted * 64, live.empty() ? 0 : next * 64, 0};  // an empty ring skips nothing
       }
       HeapBlock got;
       CHECK(ring.try_allocate(bytes, got) == fits);
@@ -342,8 +341,7 @@ void dep_pool_against_a_queue() {
   }
 }
 
-// --- TensorMap and Hazards: regions of small matrices, compared element by element
-// ----------------------------
+// --- TensorMap and Hazards: regions of small matrices, compared element by element -------------------------
 
 struct Regions {
   static constexpr uint64_t kRows = 5, kCols = 6;
@@ -396,13 +394,13 @@ void tensor_map_against_a_list() {
     const auto cleanup = [&] {
       map.cleanup_retired(alive);
       std::erase_if(model, [&](const Entry& entry) { return entry.producer < alive; });
-      descriptors.erase(descriptors.begin(), descriptors.lower_bound(alive));  // ASan sees who still looks
+      descriptors.erase(descriptors.begin(), descriptors.lower_bound(alive));  // ASan reports later reads
     };
     for (int n = 0; n < 200; ++n) {
       if (random.chance(40) && alive < next) alive += 1 + random.below(static_cast<int>(next - alive));
       if (random.chance(20) || static_cast<uint64_t>(next - map.cleaned()) >= window - 1) cleanup();
       if (static_cast<uint64_t>(next - map.cleaned()) >= window - 1) continue;
-      if (random.chance(50)) seen = alive;  // the orchestrator may see less than the schedulers
+      if (random.chance(50)) seen = alive;  // the orchestrator may see an older value than the schedulers
       if (seen < map.cleaned()) seen = map.cleaned();
       const int64_t id = next++;
       const int params = 1 + random.below(3);
@@ -436,8 +434,8 @@ void tensor_map_against_a_list() {
   }
 }
 
-/// Against all pairs and all paths. A pair may be missing only if a task in between that covers the earlier
-/// one and comes after it is reported in its place.
+/// Compare with all pairs of tasks and all paths. A pair may be missing only if a reported task is ordered
+/// after the earlier task of the pair.
 void hazards_against_all_pairs() {
   for (int seed = 0; seed < 60 * kScale; ++seed) {
     Random random{static_cast<uint64_t>(seed)};
@@ -455,7 +453,7 @@ void hazards_against_all_pairs() {
     for (int id = 0; id < tasks; ++id) {
       const auto at = static_cast<size_t>(id);
       std::vector<int64_t> producers;
-      const auto join = [&](size_t p) {  // everything before p, and p, is before this task
+      const auto join = [&](size_t p) {  // p, and all tasks before p, happen before this task
         before[p][at] = 1;
         for (size_t e = 0; e < p; ++e) before[e][at] |= before[e][p];
       };
@@ -481,7 +479,7 @@ void hazards_against_all_pairs() {
           accesses.back().push_back({types[i] != PTOParamType::INPUT, Regions::elements(tensors[i])});
         }
         if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
-        for (size_t e = 0; e < at; ++e) {  // a reader waits for every writer, named or not
+        for (size_t e = 0; e < at; ++e) {  // a reader waits for every earlier writer, also without an edge
           for (const Access& other : accesses[e]) {
             const OverlapStatus status = Regions::overlap(Regions::elements(tensors[i]), other.elements);
             if (other.writes && status != OverlapStatus::NO_OVERLAP) join(e);
@@ -587,7 +585,7 @@ void clusters_against_a_table() {
   }
 }
 
-/// One thread allocates and frees while others complete: every cluster comes back, none twice.
+/// One thread allocates and frees while others complete. Every cluster is returned, none twice.
 void clusters_come_back() {
   const Pause pause;
   Clusters clusters(3, pause);
@@ -670,7 +668,7 @@ void fibers_keep_their_place() {
   for (int k = 0; k < kFibers; ++k) CHECK(steps[static_cast<size_t>(k)] == kSteps + k);
 }
 
-/// Fibers that are in a handler at the same time, leaving in another order than they entered.
+/// Fibers are in a handler at the same time and resume there in turns; each keeps its own exception.
 void fibers_have_their_own_exceptions() {
   const auto body = [](int number) {
     return std::make_unique<Body>([number](Fiber& self) {
@@ -679,7 +677,7 @@ void fibers_have_their_own_exceptions() {
       } catch (const std::runtime_error&) {
         self.suspend();
         try {
-          throw;  // the one this fiber caught
+          throw;  // rethrows what this fiber caught
         } catch (const std::runtime_error& error) {
           CHECK(error.what() == std::to_string(number));
         }
@@ -711,7 +709,7 @@ void fibers_have_their_own_exceptions() {
   return below + (page[0] == static_cast<char>(depth) ? 1 : 0);
 }
 
-/// A fiber that ends in the middle, or is dropped in the middle, leaves a stack that can be used again.
+/// A fiber that is abandoned or destroyed in the middle leaves a stack that can be reused.
 void fibers_can_be_given_up() {
   for (int n = 0; n < 30 * kScale; ++n) {
     int reached = 0;
@@ -725,13 +723,13 @@ void fibers_can_be_given_up() {
       Body nested([&](Fiber& inner) {
         CHECK(deep(20) == 21);
         inner.suspend();
-        reached += 100;  // never: it is dropped before
+        reached += 100;  // never: the fiber is destroyed before
       });
       CHECK(!nested.fiber.resume());
       ++reached;
     });
     CHECK(!body.fiber.resume());
-    if (n % 3 == 0) continue;  // dropped while it waits
+    if (n % 3 == 0) continue;  // destroyed while it is suspended
     CHECK(body.fiber.resume());
     CHECK(reached == (n % 2 == 0 ? 1 : 2));
     body.run = [&](Fiber&) { reached = deep(150); };

@@ -1,4 +1,4 @@
-// The compiled loops without Python, for the sanitizers: every code, every pair, odd lengths, ragged tiles.
+// Tests the compiled loops without Python, for ASan and UBSan: every code and pair of types, odd sizes.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -30,7 +30,7 @@ bool is_nan_code(DType t, const std::vector<char>& codes, std::size_t i) {
   return value != value;
 }
 
-// All codes of a type of up to 16 bits, random ones of a larger type.
+// Return all codes of a type of up to 16 bits, or random codes of a larger type.
 std::vector<char> codes_of(DType t, std::size_t& count) {
   const int bits = info(t).bits;
   count = bits <= 16 ? std::size_t{1} << bits : 5001;
@@ -85,7 +85,7 @@ void round_trips() {
   }
 }
 
-// Numbers of all sizes, some of them special, exact in a float.
+// Return random numbers that are exact in a float; some are special.
 template <class Float>
 std::vector<Float> numbers(std::mt19937_64& random, std::size_t count) {
   std::vector<Float> out(count);

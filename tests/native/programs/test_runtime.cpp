@@ -1,9 +1,9 @@
-// The parts of the task runtime one by one: layouts, rings, pools, TensorMap, clusters, registers, queues.
-// Their behaviour in a run is in test_runtime_runs.cpp, which is compiled into the same program.
+// Tests the parts of the task runtime one by one: layouts, rings, pools, TensorMap, clusters, registers,
+// queues. test_runtime_runs.cpp tests them in runs; it is compiled into the same program.
 //
 //   test_runtime            all checks
-//   test_runtime NAME...    these
-//   test_runtime --list     names, each with the topic of the runtime's description that it belongs to
+//   test_runtime NAME...    these checks
+//   test_runtime --list     names, each with its topic of the runtime's description
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -97,7 +97,7 @@ CHECKS(constants_that_sources_may_name, "Platform constants, constants") {
   EQUAL(PTO2_BLOCK_NOTIFY_INTERVAL, 10000);
   EQUAL(PTO2_FLOW_CONTROL_SPIN_LIMIT, 100000);
   EQUAL(PTO2_HEAP_SPIN_LIMIT, 100000);
-  EQUAL(kInitial, 0);  // states in the scheduler's array
+  EQUAL(kInitial, 0);  // task states
   EQUAL(kReady, 1);
   EQUAL(kCompleted, 2);
   EQUAL(kConsumed, 3);
@@ -123,23 +123,23 @@ CHECKS(heap_ring_wraps_whole_blocks, "Heap ring") {
   CHECK(heap.try_allocate(2048, b));
   EQUAL(b.base, 1024);
   EQUAL(heap.available(), 1024);
-  CHECK(!heap.try_allocate(1025, c));  // neither after `b` nor, while `a` lives, at the start
+  CHECK(!heap.try_allocate(1025, c));  // fits neither after `b` nor, while `a` lives, at the start
   memory.header().heap_tail = a.end;
   EQUAL(heap.available(), 1024);
   CHECK(!heap.try_allocate(1088, c));  // 1024 at the end and 1024 at the start are not one block
   CHECK(heap.try_allocate(512, c));
   EQUAL(heap.address(c.base) - heap.address(0), 3072);
-  CHECK(heap.try_allocate(1024, c));  // does not fit after it: back to the start, the rest is skipped
+  CHECK(heap.try_allocate(1024, c));  // does not fit behind: starts again at 0, the rest is skipped
   EQUAL(heap.address(c.base) - heap.address(0), 0);
   EQUAL(heap.used(), 4096);
   EQUAL(heap.available(), 0);
   CHECK(!heap.try_allocate(64, c));
   memory.header().heap_tail = c.end;
   EQUAL(heap.used(), 0);
-  CHECK(!heap.try_allocate(4097, c));  // never
+  CHECK(!heap.try_allocate(4097, c));  // larger than the heap
 }
 
-/// Compared with a list of the live blocks.
+/// Compare with a list of the live blocks.
 CHECKS(heap_ring_random, "Heap ring") {
   uint64_t state = 7;
   const auto below = [&](uint64_t n) {
@@ -192,7 +192,7 @@ CHECKS(dep_pool_never_gives_what_is_in_use, "Dependency pool") {
       CHECK(pool.has(16 - alive.size()) && !pool.has(17 - alive.size()));
       const int32_t offset = pool.take();
       if (offset == 0) break;
-      CHECK(offset >= 1 && offset <= 16);  // 0 is the end of lists
+      CHECK(offset >= 1 && offset <= 16);  // 0 ends lists
       for (const auto& [other, position] : alive) CHECK(other != offset);
       alive.emplace_back(offset, pool.position());
     }
@@ -208,7 +208,7 @@ CHECKS(dep_pool_never_gives_what_is_in_use, "Dependency pool") {
 
 // --- TensorMap ---------------------------------------------------------------------------------------------
 
-/// Rows begin..end of a buffer of 16 rows.
+/// Rows from `begin` up to but not including `end` of a buffer of 16 rows.
 struct Rows {
   TensorData data{};
   Rows(uint64_t address, uint64_t begin, uint64_t end) {
@@ -232,8 +232,8 @@ CHECKS(tensor_map_covered_and_other, "TensorMap") {
   map.insert(low.data, 0, true);
   map.insert(middle.data, 1, false);
   map.insert(elsewhere.data, 2, true);
-  CHECK(found(map, whole, false, 0) == "1c 0c ");  // contains both; newest first
-  CHECK(found(map, low, false, 0) == "1o 0c ");    // shares rows 2 and 3 with the middle
+  CHECK(found(map, whole, false, 0) == "1c 0c ");  // covers both; newest first
+  CHECK(found(map, low, false, 0) == "1o 0c ");    // shares rows 2 and 3 with `middle`
   CHECK(found(map, middle, false, 0) == "1c 0o ");
   CHECK(found(map, high, false, 0).empty());  // same base, disjoint rows
   CHECK(found(map, elsewhere, false, 0) == "2c ");
@@ -246,7 +246,7 @@ CHECKS(tensor_map_inout_takes_over, "TensorMap") {
   map.insert(whole.data, 0, true);  // OUTPUT: stays, even if covered
   map.insert(low.data, 1, false);   // INOUT
   map.insert(whole.data, 2, false);
-  CHECK(found(map, low, true, 0) == "2o 1c 0o ");  // drops 1 only: it does not cover 2
+  CHECK(found(map, low, true, 0) == "2o 1c 0o ");  // drops only 1: `low` does not cover 2
   CHECK(found(map, whole, true, 0) == "2c 0c ");   // drops 2
   CHECK(found(map, whole, false, 0) == "0c ");     // a reader drops nothing
   CHECK(found(map, whole, false, 0) == "0c ");
@@ -265,7 +265,7 @@ CHECKS(tensor_map_truncates_stale_chains, "TensorMap, layer 1") {
   before = map.visited();
   CHECK(found(map, rows, false, 0) == "99c 98c 97c ");  // the tail has been cut off
   EQUAL(map.visited() - before, 3);
-  EQUAL(map.used(), 100);  // and is given back by the cleanup
+  EQUAL(map.used(), 100);  // the cleanup frees it
   map.cleanup_retired(97);
   EQUAL(map.used(), 3);
   EQUAL(map.cleaned(), 97);
@@ -283,7 +283,7 @@ CHECKS(tensor_map_pool, "TensorMap, layers 2 and 3") {
   CHECK(found(map, b, false, 2) == "3c 2c ");
   map.cleanup_retired(2);
   CHECK(map.has(4) && !map.has(5));
-  for (int64_t id = 4; id < 100; ++id) {  // freed entries again and again; the slot of a task likewise
+  for (int64_t id = 4; id < 100; ++id) {  // entries and slots of tasks are reused
     map.insert(a.data, id, true);
     map.insert(b.data, id, true);
     CHECK(found(map, a, false, id - 1) == std::to_string(id) + "c " + std::to_string(id - 1) + "c ");
@@ -304,7 +304,7 @@ CHECKS(registers, "Handshake registers") {
   EQUAL(kExitSignal, 0x7FFFFFF0);
   EQUAL(kIdleValue, 0xFFFFFFFFll);  // FIN of task 0x7FFFFFFF
   for (const int64_t id : {int64_t{kExitSignal} - 1, (int64_t{1} << 31) - 1, (int64_t{1} << 40) - 1}) {
-    CHECK(dispatch_value(id) != 0 && dispatch_value(id) != kExitSignal);  // never idle, never the end
+    CHECK(dispatch_value(id) != 0 && dispatch_value(id) != kExitSignal);  // never idle, never the exit signal
     CHECK((dispatch_value(id) & 0x80000000u) == 0);
   }
   EQUAL(sizeof(DispatchPayload::args) / sizeof(int64_t), 66);
@@ -339,14 +339,14 @@ CHECKS(clusters_pool, "Clusters") {
   const int32_t before = clusters.group(1);
   clusters.submitted(1);
   clusters.submitted(1);
-  CHECK(!clusters.free(1));  // two tasks are unfinished: it comes back later
+  CHECK(!clusters.free(1));  // two tasks are unfinished: returned later
   CHECK(!clusters.allocated(1));
   EQUAL(clusters.try_allocate(1), -1);
   CHECK(!clusters.completed(1));
   CHECK(clusters.completed(1));
   EQUAL(clusters.try_allocate(2), 1);
-  CHECK(clusters.group(1) != before);  // one group for each time it is allocated
-  CHECK(clusters.end_scope(1));        // cluster 2; 0 and 1 are of other scopes
+  CHECK(clusters.group(1) != before);  // a new group for each allocation
+  CHECK(clusters.end_scope(1));        // returns cluster 2; 0 and 1 belong to other scopes
   EQUAL(clusters.count() - clusters.used(), 1);
   CHECK(clusters.allocated(0) && clusters.allocated(1) && !clusters.allocated(2));
   CHECK(!clusters.allocated(-1) && !clusters.allocated(3));
@@ -356,14 +356,14 @@ CHECKS(run_groups, "Runs that wait for one another") {
   RunGroup group;
   const int a = group.join(), b = group.join();
   uint64_t tested = group.round();
-  CHECK(!group.halts(a, tested));  // b goes on
+  CHECK(!group.halts(a, tested));  // b may continue
   tested = group.round();
-  group.leave(b);  // its last action may satisfy a condition of a, which has tested before
+  group.leave(b);  // its last action may satisfy a condition that a tested before
   CHECK(!group.halts(a, tested));
   CHECK(group.halts(a, group.round()));
   const int c = group.join();
   CHECK(!group.halts(a, group.round()) && !group.halts(c, group.round()));
-  CHECK(group.halts(a, group.round()));  // no member has acted since c came to a halt
+  CHECK(group.halts(a, group.round()));  // no member has acted since c halted
 }
 
 CHECKS(queue_is_first_in_first_out, "Ready queues") {

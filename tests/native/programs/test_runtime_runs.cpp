@@ -1,8 +1,8 @@
-// The task runtime at work, seen from inside: registers during a task, the scheduler that takes each ready task,
-// descriptors and states of tasks, the watermark.
+// Tests the internal state of the task runtime in runs: registers during a task, the scheduler that takes
+// each ready task, descriptors and states of tasks, the watermark.
 //
-// With one host thread nothing runs while the orchestration does, unless it calls for help. So it can look at
-// every step without a race.
+// With one host thread, nothing else runs during the orchestration, except when it lets schedulers and cores
+// work (`until`). So the orchestration can inspect every step without a race.
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -16,9 +16,9 @@ namespace {
 
 using namespace pto2;
 
-// --- the execution layer with a graph of its own -----------------------------------------------------------
+// --- the execution layer with a list as its graph ----------------------------------------------------------
 
-/// Tasks that are given to the queues at the same time: (id, its scheduler).
+/// A graph whose tasks enter the queues at the same time: (id, scheduler).
 struct ListGraph final : Graph {
   std::vector<std::pair<int64_t, int>> tasks;
   Exec* exec = nullptr;
@@ -76,14 +76,14 @@ CHECKS(own_shard_first_then_the_others, "Ready queues") {
   const Kernels kernels = kernels_of([](const DispatchPayload&) {});
   {
     ListGraph graph;
-    graph.tasks = {{10, 2}, {11, 1}, {12, 0}, {20, 2}, {21, 1}, {22, 0}};  // one is left in every shard
+    graph.tasks = {{10, 2}, {11, 1}, {12, 0}, {20, 2}, {21, 1}, {22, 0}};  // each shard keeps one
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
     exec.run([] {});
-    for (int s = 0; s < 3; ++s) EQUAL(graph.scheduler_of(12 - s), s);  // though 10 was pushed first
+    for (int s = 0; s < 3; ++s) EQUAL(graph.scheduler_of(12 - s), s);  // although 10 was pushed first
   }
   {
-    ListGraph graph;  // thread t pushes to shard t mod 3: from 4 is shard 1
+    ListGraph graph;  // thread t pushes to shard t mod 3: thread 4 to shard 1
     graph.tasks = {{10, 5}, {11, 4}, {12, 3}, {20, 5}, {21, 4}, {22, 3}};
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
@@ -91,7 +91,7 @@ CHECKS(own_shard_first_then_the_others, "Ready queues") {
     for (int s = 0; s < 3; ++s) EQUAL(graph.scheduler_of(12 - s), s);
   }
   {
-    ListGraph graph;  // all in the shard of scheduler 2: the others steal, and none is left
+    ListGraph graph;  // all in the shard of scheduler 2: the others steal
     for (int64_t id = 0; id < 30; ++id) graph.tasks.emplace_back(id, 2);
     Exec exec(on_one_thread(3, 3, 3), graph, kernels);
     graph.exec = &exec;
@@ -119,7 +119,7 @@ CHECKS(registers_during_a_task, "Handshake registers") {
   const Kernels kernels = kernels_of([&](const DispatchPayload& payload) {
     ++executed;
     int cores = 0;
-    for (int c = 0; c < 4; ++c) {  // the core whose payload this is
+    for (int c = 0; c < 4; ++c) {  // find the core with this payload
       VirtualCore& core = running->core(CoreType::Aic, c);
       if (&core.payload != &payload) continue;
       ++cores;
@@ -151,7 +151,7 @@ CHECKS(cores_are_divided_among_schedulers, "Threads") {
       int least = 99, most = 0;
       for (const auto& s : exec.schedulers()) {
         for (int t = 0; t < 2; ++t) {
-          EQUAL(all[t] & s->mine[t], 0);  // of one scheduler only
+          EQUAL(all[t] & s->mine[t], 0);  // each core belongs to one scheduler
           all[t] |= s->mine[t];
         }
         const int aic = __builtin_popcountll(s->mine[0]);
@@ -233,12 +233,12 @@ CHECKS(descriptor_counts_and_lists, "Task descriptor, dependency pool") {
     EQUAL(bench.task(0).task_id, 0);
     EQUAL(bench.task(0).kernel_id, 0);
     EQUAL(bench.task(0).worker_type, 1);
-    EQUAL(bench.task(0).fanout_count, 3);  // its scope, and the tasks 2 and 3
+    EQUAL(bench.task(0).fanout_count, 3);  // its scope, and tasks 2 and 3
     EQUAL(bench.task(1).fanout_count, 2);
     EQUAL(bench.task(2).fanout_count, 1);
     for (const int64_t id : {0, 1}) EQUAL(bench.task(id).fanin_count.load(), 0);
     EQUAL(bench.task(2).fanin_count.load(), 2);
-    EQUAL(bench.task(3).fanin_count.load(), 1);  // one producer, however many parameters it wrote
+    EQUAL(bench.task(3).fanin_count.load(), 1);  // one producer, although it wrote two parameters
     const DepListEntry& first = graph.memory().entry(bench.task(0).fanout_head);
     EQUAL(first.task_id, 3);  // prepended
     const DepListEntry& second = graph.memory().entry(first.next_fanout);
@@ -266,7 +266,7 @@ CHECKS(states_0_to_3, "State machine") {
   Kernel looks;
   looks.name = "looks";
   looks.call = [&](const DispatchPayload& payload) {
-    EQUAL(bench.state(payload.task_id), 1);  // ready, up to its end
+    EQUAL(bench.state(payload.task_id), 1);  // ready until its end
     ++seen;
   };
   bench.kernels.add(0, std::move(looks));
@@ -278,7 +278,7 @@ CHECKS(states_0_to_3, "State machine") {
     EQUAL(bench.state(0), 0);
     EQUAL(bench.state(1), 0);
     bench.until([&] { return bench.state(1) == 2; });
-    EQUAL(bench.state(0), 2);  // its consumer has released it, its scope has not
+    EQUAL(bench.state(0), 2);  // released by its consumer, not by its scope
     EQUAL(bench.header().last_task_alive.load(), 0);
     graph.scope_end();
     EQUAL(bench.state(0), 3);
@@ -289,7 +289,7 @@ CHECKS(states_0_to_3, "State machine") {
       submit(graph, {inout(x)});
       graph.scope_end();
     }
-    EQUAL(bench.state(16), 3);  // the slot of task 0, which still has its state
+    EQUAL(bench.state(16), 3);  // in the slot of task 0, with its state
     graph.scope_begin();
     EQUAL(submit(graph, {inout(x)}), 16);
     EQUAL(bench.state(16), 0);  // recycled
@@ -305,12 +305,12 @@ CHECKS(a_finished_producer_is_counted_at_once, "Lock protocol") {
     Data x(bench.memory), y(bench.memory + 32, 32);
     submit(graph, {out(x)});
     bench.until([&] { return bench.state(0) == 2; });
-    submit(graph, {in(x), out(y)});  // the producer has finished and is held by its scope
+    submit(graph, {in(x), out(y)});  // the producer has finished; its scope holds it
     EQUAL(bench.task(1).fanin_count.load(), 1);
     EQUAL(bench.task(1).fanin_refcount.load(), 1);
-    EQUAL(bench.state(1), 1);  // ready: handed over by the orchestrator
+    EQUAL(bench.state(1), 1);  // ready: the orchestrator handed it over
     EQUAL(bench.task(0).fanout_head, 0);
-    EQUAL(bench.task(0).fanout_count, 2);  // and held by its consumer all the same
+    EQUAL(bench.task(0).fanout_count, 2);  // its consumer holds it too
     bench.until([&] { return bench.state(1) == 2; });
     EQUAL(bench.task(0).fanout_released, 1);
   });
@@ -332,7 +332,7 @@ CHECKS(watermark_and_heap_tail_advance_in_order, "Watermark") {
     graph.scope_end();
     EQUAL(bench.state(1), 3);
     EQUAL(bench.state(2), 3);
-    EQUAL(bench.header().last_task_alive.load(), 0);  // task 0 is in the way
+    EQUAL(bench.header().last_task_alive.load(), 0);  // task 0 is not consumed
     EQUAL(bench.header().heap_tail.load(), 0);
     graph.scope_end();
     EQUAL(bench.header().last_task_alive.load(), 3);

@@ -1,5 +1,5 @@
-// The virtual machine without Python, for the sanitizers: images made by hand on many blocks and threads, values of
-// every kind, launches that fail, that take too long, and many at once.
+// Tests the virtual machine without Python, for ASan, UBSan and TSan: images made by hand on many blocks and
+// threads, values of every kind, launches that fail or take too long, and many launches at the same time.
 #include <cstdio>
 #include <cstring>
 #include <numeric>
@@ -19,7 +19,7 @@ using namespace pto::vm;
 using Tile = OpenTile<TileType::Vec, float, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
 using View = OpenView<float, Layout::ND>;
 
-// The content of packs, as `pto.image.pack` writes it.
+// Functions as `pto.image.pack` writes them for packs.
 void load(char* f, const uint32_t* s) { TLOAD(at<Tile>(f, s[0]), at<View>(f, s[1])); }
 void add(char* f, const uint32_t* s) { TADD(at<Tile>(f, s[0]), at<Tile>(f, s[1]), at<Tile>(f, s[2])); }
 void store(char* f, const uint32_t* s) { TSTORE(at<View>(f, s[0]), at<Tile>(f, s[1])); }
@@ -28,7 +28,7 @@ void read(char* f, const uint32_t* s) {
 }
 void plus(char* f, const uint32_t* s) { at<int64_t>(f, s[0]) = at<int64_t>(f, s[1]) + at<int64_t>(f, s[2]); }
 
-/// An image that is being written.
+/// A writer of images.
 struct Writer {
   std::vector<uint32_t> words, arguments;
   std::vector<char> frame;
@@ -96,7 +96,7 @@ Result launch(const Writer& image, std::vector<uint64_t> words, pto_array array,
   program.code_count = 1;
   program.kinds = image.kinds.data();
   std::vector<uint8_t> special(words.size());
-  if (words.size() > 1) special[1] = 1;  // the block
+  if (words.size() > 1) special[1] = 1;  // the number of the block
   Result result{};
   pto_launch given{};
   given.size = sizeof given;
@@ -125,7 +125,7 @@ bool says(const Result& result, const char* text) {
 
 constexpr int64_t kRows = 4, kCols = 16, kBlocks = 24;
 
-/// Every block doubles its own rows, several times over.
+/// Return an image in which every block doubles its own rows three times.
 Writer doubling() {
   Writer w;
   const uint32_t data = w.argument(), block = w.argument();

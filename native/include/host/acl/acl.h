@@ -1,6 +1,6 @@
-// Host calls of the device runtime, for whole programs on this machine. A device is a name. Kernels may only
-// access allocated device memory (other accesses are errors), and a stream executes each command at once.
-// `pto ranks` launches the kernels of a file, see pto_host.hpp.
+// Host calls of the device runtime, for whole programs on this machine. A device is only a number. Kernels
+// may only access allocated device memory and windows (other accesses are errors), and a stream executes each
+// command at once. `pto ranks` compiles such a program and rewrites its launches, see pto_host.hpp.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
-// The communication library, for whole programs that run here: a group of processes of one machine that reach each
-// other's windows. Its topology is a mesh, so its context is the structure of 1056 bytes (docs/ranks.md). A window has
-// HCCL_BUFFSIZE MB (200 by default), zero at first.
+// The communication library, for whole programs on this machine: a group of processes that access each
+// other's windows. The topology is a mesh, so the context is the structure of 1056 bytes (docs/ranks.md). A
+// window has HCCL_BUFFSIZE MB (200 by default) and is zero at first.
 #pragma once
 
 #include "acl/acl.h"

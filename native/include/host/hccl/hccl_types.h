@@ -19,7 +19,7 @@ typedef enum HcclResult {
 
 typedef void* HcclComm;
 
-/// Members of a group find each other by the data of the first one, which the program passes to the others.
+/// The data by which members of a group find the first member; the program passes it to the others.
 #define HCCL_ROOT_INFO_BYTES 4108
 typedef struct HcclRootInfo {
   char internal[HCCL_ROOT_INFO_BYTES];

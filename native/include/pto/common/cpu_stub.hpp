@@ -1,6 +1,6 @@
-// Host calls of the device runtime, for programs that are written against it and run here: device memory is
-// host memory, streams and devices are names, a launch is a thread per core. Included by pto-inst.hpp where
-// __CPU_SIM is defined; brings the standard headers that such programs get with it.
+// Host calls of the device runtime, for programs that use them and run on the CPU. Device memory is host
+// memory, streams and devices have no effect, and a launch uses one thread per core. pto-inst.hpp includes
+// this header if __CPU_SIM is defined. Such programs expect the standard headers below from this header.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline aclError aclrtCreateStream(aclrtStream* stream) {
 inline aclError aclrtDestroyStream(aclrtStream) { return ACL_SUCCESS; }
 inline aclError aclrtSynchronizeStream(aclrtStream) { return ACL_SUCCESS; }
 
-/// Zeroed memory.
+/// Allocate zeroed memory.
 inline aclError aclrtMallocHost(void** memory, size_t size) {
   *memory = std::calloc(1, size == 0 ? 1 : size);
   return *memory == nullptr;
@@ -84,7 +84,7 @@ struct CommDeviceContext {
 };
 
 namespace pto::detail {
-/// Such programs print to std::cout, which may be redirected; kernels print there, too.
+/// Make kernels print to std::cout, as such programs do, since a program may redirect that stream.
 inline const bool kPrintsToStream = [] {
   plain_print = [](const char* text) { std::cout << text; };
   return true;
@@ -93,7 +93,7 @@ inline const bool kPrintsToStream = [] {
 
 namespace pto {
 
-/// On-chip memory of the thread's core, for programs that read it.
+/// On-chip memory of the core of this thread, for programs that read it.
 class NPUMemoryModel {
  public:
   static NPUMemoryModel& Instance() {
@@ -125,7 +125,7 @@ inline void TPRINT_IMPL(Args&... args) {
 
 namespace pto::cpu_sim {
 
-/// Instructions are not recorded.
+/// Instructions are not recorded: these declarations are stubs.
 inline constexpr bool kInstructionTraceEnabled = false;
 struct TileOperandTrace {
   uintptr_t address = 0;
@@ -161,7 +161,7 @@ inline uint32_t configured_cores() {
   return cores > 0 ? static_cast<uint32_t>(cores) : 4;
 }
 
-/// Cores that take part: at most one per work item, each with whole quanta of work.
+/// Return the number of cores that take part: at most one per work item, each with whole quanta of work.
 inline uint32_t ResolveActiveCoreCount(uint32_t requested, uint32_t items = 0, uint32_t quantum = 1) {
   uint32_t active = requested == 0 ? configured_cores() : requested;
   if (items == 0) return active;
@@ -171,7 +171,7 @@ inline uint32_t ResolveActiveCoreCount(uint32_t requested, uint32_t items = 0, u
   return active;
 }
 
-/// Run a kernel once per core, each in a thread of its own.
+/// Run a kernel once per core, each core in its own thread; rethrow the first exception.
 template <class Kernel>
 inline void LaunchKernelMultiCore(const KernelLaunchOptions& options, aclrtStream, Kernel&& kernel) {
   const uint32_t subblocks = options.subblocks_per_block == 0 ? 1 : options.subblocks_per_block;

@@ -1,4 +1,4 @@
-// Declarations of kernels about the cores that they run on; here the launch defines that.
+// Declarations that select the cores of a kernel. They are no-ops: here the launch selects the cores.
 #pragma once
 
 #include "pto/core/macros.hpp"

@@ -1,35 +1,35 @@
 // Lines of tiles: the basis of every family of instructions.
 //
-// A tile is walked line by line, a line being a row or a column. `Lines<TileT, A>` computes where the elements
-// of each line lie, for all six layouts, inner boxes and compact modes; it hands out a pointer where they lie
-// side by side in the type that is wanted, and copies a chunk of them otherwise.
+// Instructions walk a tile line by line; a line is a row or a column. `Lines<TileT, A>` locates the elements
+// of a line, for all six layouts, inner boxes and compact modes. It returns a pointer into the tile if the
+// elements are contiguous and have the requested type; otherwise it copies a chunk of them.
 //
 //   Lines<TileT, Along::row> in(src);               // or Along::col; lines are counted from 0
 //   float buffer[kChunk];
 //   const float* x = in.read<float>(r, c, n, buffer);     // n values of row r from column c on, n <= kChunk
-//   float* y = out.spot<float>(r, c, buffer2);            // where to write: in the tile, or the buffer
+//   float* y = out.spot<float>(r, c, buffer2);            // where to write: the tile itself, or the buffer
 //   ...
-//   out.write<float>(r, c, n, y);                         // brings them into the tile if they are not there
+//   out.write<float>(r, c, n, y);                         // copies the buffer to the tile, if it was used
 //
-// The type asked for is the element type itself (elements are copied bit for bit; a 4-bit element becomes an
-// object of its type with one element in it) or `compute_t` of it (converted: f16, bf16 and smaller floats to
-// float and back to nearest even, int4b_t to int8_t). `in.direct<C>` says at compile time that no copy is
-// made: then n may be anything. `get<C>(line, i)` and `set<C>(line, i, value)` do one element.
+// The requested type is the element type itself (elements are copied bit for bit; a 4-bit element becomes an
+// object that holds one element) or its `compute_t` (elements are converted: f16, bf16 and smaller floats to
+// float and back to nearest even, int4b_t to int8_t). `in.direct<C>` is true if no copy is made; n then has
+// no limit. `get<C>(line, i)` and `set<C>(line, i, value)` access one element.
 //
 //   map(dst, f, src...)         dst[r, c] = f(src[r, c]...) on the valid region of dst, in compute types;
-//                               any layouts; dst may be a source too (in place)
+//                               any layouts; dst may also be a source (in place)
 //   map_region(rows, cols, ...) the same on the first rows x cols elements
 //   transfer<C>(rows, cols, dst, src)
-//                               dst[r, c] = src[r, c] as values of type C; a copy where C is the element type
-//                               of both
+//                               dst[r, c] = src[r, c] as values of type C; a copy bit for bit if both tiles
+//                               have the element type C
 //   fill_region(rows, cols, dst, element)
-//                               one element everywhere in the first rows x cols
+//                               one element in all of the first rows x cols
 //   loop(n, body)               body(i) for i < n, in blocks that compilers vectorise at -O2; the iterations
 //                               must not depend on each other
-//   widen(from, to, n)          n elements to values; narrow(from, to, n) the reverse
-//   PTO_EXACT_LOOP              on a function with such a loop over floats: a product and a sum are not fused
+//   widen(from, to, n)          converts n elements to values; narrow(from, to, n) is the reverse
+//   PTO_EXACT_LOOP              on a function with such a loop over floats: product and sum are not fused
 //                               into one rounding (compilers do that by default), and all calls are inlined
-//   along<TileT>                the direction in which the elements of a tile lie side by side, if any
+//   along<TileT>                the direction in which the elements of a tile are contiguous, else rows
 //
 // Every access to a tile goes through `Tile::data()`, which keeps the accesses of different instructions in
 // program order even if tiles of different types share bytes.
@@ -45,12 +45,12 @@ namespace pto::detail {
 
 enum class Along : bool { row, col };
 
-/// Elements copied at a time where a line cannot be used in place.
+/// Elements per copy, for lines that cannot be used in place.
 inline constexpr ptrdiff_t kChunk = 256;
 
-// --- memory that other cores work on -----------------------------------------------------------------------
+// --- memory that other cores use ---------------------------------------------------------------------------
 
-/// *at = f(*at), as one step for all other threads.
+/// Perform *at = f(*at) atomically.
 template <class T, class F>
 inline void update(T* at, F&& f) {
   static_assert(bits_of<T> >= 8);
@@ -63,8 +63,8 @@ inline void update(T* at, F&& f) {
 
 // --- loops -------------------------------------------------------------------------------------------------
 
-/// body(i) for 0 <= i < n. The inner loop has a constant length, so that it becomes vector code without more
-/// ado; that of a Short body is written out.
+/// Call body(i) for 0 <= i < n. The inner loop has a constant length, so that compilers vectorise it; for a
+/// Short body it is also unrolled.
 template <int Block = 32, bool Short = false, class Body>
 PTO_INLINE void loop(ptrdiff_t n, Body body) {
   const ptrdiff_t rest = n % Block, whole = n - rest;
@@ -86,7 +86,7 @@ inline constexpr int kBlock = sizeof(C) == 1 ? 64 : 128 / static_cast<int>(sizeo
 
 // --- elements to values and back ---------------------------------------------------------------------------
 
-// f16 where the machine converts it, a vector at a time.
+// Conversions of f16 on machines that have instructions for them, one vector at a time.
 #if defined(__aarch64__)
 #define PTO_CONVERTS_HALVES 1
 inline constexpr int kHalves = 4;
@@ -118,7 +118,7 @@ inline void widen_halves(const half* from, float* to) {
 #endif
   std::memcpy(to, &values, sizeof values);
 }
-/// To nearest even; every NaN becomes the canonical one.
+/// Round to nearest even; every NaN becomes the canonical NaN.
 inline void narrow_halves(const float* from, half* to) {
   const Floats nan = __builtin_bit_cast(Floats, Ints{} + 0x7FC00000);
   Floats values;
@@ -136,7 +136,7 @@ inline void narrow_halves(const float* from, half* to) {
 }
 #endif
 
-/// n elements as values.
+/// Convert n elements to values.
 template <class T, class C>
 [[gnu::noinline]] void widen(const T* from, C* to, ptrdiff_t n) {
 #ifdef PTO_CONVERTS_HALVES
@@ -160,7 +160,7 @@ template <class T, class C>
   }
 }
 
-/// The elements nearest to n values.
+/// Convert n values to the nearest elements.
 template <class T, class C>
 [[gnu::noinline]] void narrow(const C* from, T* to, ptrdiff_t n) {
 #ifdef PTO_CONVERTS_HALVES
@@ -184,7 +184,7 @@ template <class T, class C>
   }
 }
 
-/// One element as a value, and the element nearest to a value. C is T or compute_t<T>.
+/// Convert an element to a value, or (element_of) a value to the nearest element. C is T or compute_t<T>.
 template <class C, class T>
 constexpr C value_of(T element) {
   if constexpr (std::is_same_v<C, T>) {
@@ -220,15 +220,15 @@ class Lines {
   using T = typename TileT::DType;
   static constexpr bool is_row = A == Along::row;
   static constexpr bool contiguous = is_row ? row_is_contiguous<TileT> : col_is_contiguous<TileT>;
-  /// True if values of type C are handed out without a copy.
+  /// True if values of type C are accessed in the tile, without a copy.
   template <class C>
   static constexpr bool direct = contiguous && std::is_same_v<C, T> && bits_of<T> >= 8;
-  /// Elements from the start of a line to that of the next, where lines are contiguous.
+  /// Elements from the start of a line to the start of the next line; for contiguous lines of a dense tile.
   static ptrdiff_t stride(const TileT& tile) { return is_row ? tile.Cols : tile.Rows; }
 
   explicit Lines(const TileT& tile) : size_(tile), data_(tile.data()), pitch_(tile.pitch()) {}
 
-  /// Offset of element i of a line in storage, in elements.
+  /// Return the storage offset of element i of a line, in elements.
   ptrdiff_t at(ptrdiff_t line, ptrdiff_t i) const {
     return is_row ? offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(size_.Cols, pitch_, line, i)
                   : offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(size_.Cols, pitch_, i, line);
@@ -288,7 +288,7 @@ class Lines {
     }
   }
 
-  /// Elements from the start of a contiguous line to that of the next, by the compact mode.
+  /// Elements from the start of a contiguous line to the start of the next line, for every compact mode.
   ptrdiff_t step() const { return is_row ? size_.Cols : pitch_; }
 
   T* data() const { return data_; }
@@ -296,7 +296,7 @@ class Lines {
   ptrdiff_t pitch() const { return pitch_; }
 
  private:
-  // A line is made of groups (the inner boxes it crosses); inside a group elements are `apart`.
+  // A line consists of groups (the inner boxes that it crosses); elements of a group are `apart()` apart.
   static constexpr bool boxed = TileT::isBoxedLayout;
   static constexpr bool inner_rows = TileT::isInnerRowMajor;
   static constexpr ptrdiff_t group = is_row ? TileT::InnerCols : TileT::InnerRows;
@@ -353,20 +353,20 @@ class Lines {
 
 // --- element by element ------------------------------------------------------------------------------------
 
-/// True if F is a long computation of dependent steps: four elements (or four vectors) are then computed side
-/// by side, because a processor sees only so many steps ahead.
+/// True if F is a long chain of dependent steps. Four elements (or four vectors) are then computed side by
+/// side, because the instruction window of a processor is limited.
 template <class F>
 inline constexpr bool is_long = false;
 
-/// True if F, or a part of F, is a single instruction or two.
+/// True if F, or a part of F, is only one or two instructions.
 template <class F>
 inline constexpr bool is_short = false;
 
-/// Computes F for the first of n floats and returns their number, on machines with a faster way than loops.
+/// A function that computes F for leading floats out of n and returns their number; null: loops are as fast.
 template <class F>
 inline constexpr ptrdiff_t (*by_hand)(ptrdiff_t n, float* out, const float* in) = nullptr;
 
-/// out[i] = f(in[i]...); apart from the walk, so that tiles of all shapes share it.
+/// Compute out[i] = f(in[i]...). Does not depend on the shape, so that tiles of all shapes share this code.
 template <class F, class Out, class... In>
 PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
   if constexpr (by_hand<F> != nullptr) {
@@ -387,7 +387,7 @@ PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
   loop<kBlock<Out>, is_short<F>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
 }
 
-/// The same for lines, each operand's a step apart.
+/// An operand of `map_runs`, which does the same for several lines: consecutive lines are `step` apart.
 template <class T>
 struct Lined {
   T* at;
@@ -399,14 +399,14 @@ template <class F, class Out, class... In>
     map_run(n, f, out.at + line * out.step, (in.at + line * in.step)...);
 }
 
-/// F on f16 by the machine's own arithmetic, as `of(f, vectors..)`: see elementwise.hpp.
+/// F in f16 instructions of the machine, as `of(f, vectors..)`, if `any` is true: see elementwise.hpp.
 template <class F>
 struct InHalves {
   static constexpr bool any = false;
 };
 
 #ifdef PTO_COMPUTES_HALVES
-/// map_runs of f16 in f16.
+/// `map_runs` for f16, computed in f16.
 template <class F, class... In>
 [[gnu::noinline]] void map_halves(ptrdiff_t lines, ptrdiff_t n, F f, Lined<half> out, Lined<const In>... in) {
   using namespace halves;
@@ -440,11 +440,11 @@ template <class F, class... In>
 
 template <class C>
 struct Buffer {
-  Buffer() {}  // not filled
+  Buffer() {}  // leaves the elements uninitialized
   alignas(64) C at[kChunk];
 };
 
-/// As much memory as a tile needs of its own kind, for instructions that must read all before they write.
+/// Heap memory for n elements, for instructions that must read all of a tile before they write.
 template <class C>
 struct Scratch {
   explicit Scratch(ptrdiff_t n) : at(static_cast<C*>(std::malloc(static_cast<size_t>(n + 1) * sizeof(C)))) {
@@ -469,7 +469,7 @@ inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Sr
       To::template direct<Out> && (Lines<Src, A>::template direct<compute_t<typename Src::DType>> && ...);
   if constexpr (all_contiguous && is_dense<Dst> && (is_dense<Src> && ...)) {
     const ptrdiff_t stride = To::stride(dst);
-    if (length == stride && ((Lines<Src, A>::stride(src) == stride) && ...)) {  // no gaps: one long line
+    if (length == stride && ((Lines<Src, A>::stride(src) == stride) && ...)) {  // no gaps: use one long line
       length *= lines;
       lines = length > 0;
     }
@@ -502,7 +502,7 @@ inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Sr
   }
 }
 
-/// dst[r, c] = f(src[r, c]...) for r < rows and c < cols, in compute types.
+/// Compute dst[r, c] = f(src[r, c]...) for r < rows and c < cols, in compute types.
 template <class Dst, class F, class... Src>
 inline void map_region(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, F f, const Src&... src) {
   if constexpr (along<Dst> == Along::col && ((along<Src> == Along::col) && ...)) {
@@ -512,14 +512,14 @@ inline void map_region(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, F f, const Src&
   }
 }
 
-/// The same on the valid region of dst.
+/// Compute dst[r, c] = f(src[r, c]...) on the valid region of dst.
 template <class Dst, class F, class... Src>
 inline void map(Dst& dst, F f, const Src&... src) {
   map_region(dst.GetValidRow(), dst.GetValidCol(), dst, f, src...);
 }
 
-/// dst[r, c] = src[r, c] for r < rows and c < cols, as values of type C: the element type of both for a copy
-/// bit for bit, or the type both compute in for a conversion.
+/// Store dst[r, c] = src[r, c] for r < rows and c < cols, as values of type C: the element type of both tiles
+/// for a copy bit for bit, or their common compute type for a conversion.
 template <class C, Along A, class Dst, class Src>
 inline void transfer_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, const Src& src) {
   using To = Lines<Dst, A>;
@@ -553,7 +553,7 @@ inline void transfer(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, const Src& src) {
   }
 }
 
-/// The first rows x cols elements become one and the same.
+/// Store one element in all of the first rows x cols elements.
 template <class Dst>
 inline void fill_region(ptrdiff_t rows, ptrdiff_t cols, Dst& dst, typename Dst::DType element) {
   using T = typename Dst::DType;

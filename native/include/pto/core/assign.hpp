@@ -1,8 +1,8 @@
-// TASSIGN: gives a tile its place in on-chip memory, or a global tensor its pointer.
+// TASSIGN: gives a tile its address in on-chip memory, or a global tensor its pointer.
 //
-// An address below the capacity of the space is an offset into it; a larger one is the address of a byte, as
-// from `tile.data()`. With a constant, TASSIGN<addr>(tile), the compiler checks the place. In auto mode
-// (__PTO_AUTO__) each tile gets its own memory, and TASSIGN is a no-op.
+// An address below `room(space)` (the capacity and a margin) is an offset into the space. A larger address is
+// a pointer, as from `tile.data()`. For a constant, TASSIGN<addr>(tile), the compiler checks the address. In
+// auto mode (__PTO_AUTO__) each tile gets its own memory, and TASSIGN of a tile is a no-op.
 #pragma once
 
 #include "pto/core/conv_tile.hpp"
@@ -13,7 +13,7 @@ namespace pto {
 
 namespace detail {
 
-/// Programs have no memory below this address, so a smaller number is an offset.
+/// No program has memory below this address: a smaller number is an offset, possibly outside its space.
 inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
 
 /// Return the memory at an address given to TASSIGN.
@@ -25,7 +25,7 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   const uint64_t at = is_offset ? address : inside;
   const bool ends_inside = at < capacity(space) && at + bytes <= capacity(space);
   if (at < room(space)) use_space(me, space, at + bytes);
-#ifdef PTO_TRACED  // observers report these at their line
+#ifdef PTO_TRACED  // observers report these errors, with the source location
   constexpr bool kRefuse = false;
 #else
   constexpr bool kRefuse = true;
@@ -49,7 +49,7 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   if (is_offset) return base + address;
   char* const found = reinterpret_cast<char*>(static_cast<uintptr_t>(address));
   if (me.host != nullptr && !is_own(me, found))
-      [[unlikely]]  // plain programs may have their buffers anywhere
+      [[unlikely]]  // without a launch, a program may have its buffers anywhere
     failf("[PTO-E2101] TASSIGN: a tile of %zu bytes at 0x%zx is outside the memory of the core", bytes,
           static_cast<size_t>(address));
   return found;
@@ -68,17 +68,17 @@ struct Binder {
   using DType = typename T::DType;
   /// Place a tile or tensor at an address.
   static void bind(T& object, const void* at) { object.data_ = static_cast<DType*>(const_cast<void*>(at)); }
-  /// The address; null if it has none yet.
+  /// Return the address of a tile or tensor; null if it has none yet.
   static const void* at(const T& object) { return object.data_; }
 };
 
-/// Place a tile at the address of another object: for views, FIFO slots and the like.
+/// Place a tile or tensor at an address: for TASSIGN, views, FIFO slots and so on.
 template <class T>
 inline void bind(T& tile, const void* at) {
   Binder<T>::bind(tile, at);
 }
 
-/// Bytes from the start of a tile to the last one of its valid region.
+/// Return the number of bytes from the start of a tile to the end of its valid region.
 template <class T>
 inline size_t used_bytes(const T& tile) {
   if constexpr (is_conv_tile_v<T>) {
@@ -123,7 +123,7 @@ PTO_INST void TASSIGN(T& object, Address address) {
     if constexpr (!std::is_pointer_v<Address>)
       detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
                                            detail::used_bytes(object)));
-    // A pointer comes from another tile: this tile is a part of it.
+    // An address that is no offset comes from another tile: this tile is a part of that tile.
     PTO_TRACE(static_cast<uint64_t>(address) < detail::room(static_cast<int>(T::Loc))
                   ? "alloc_tile result:"
                   : "alloc_tile.within result:",
@@ -142,7 +142,7 @@ PTO_INST void TASSIGN(T& object, Address address) {
   }
 }
 
-/// With an address known when the kernel is compiled.
+/// TASSIGN with a constant address, which the compiler checks.
 template <size_t Address, class T>
   requires(is_tile_data_v<T> || is_conv_tile_v<T>)
 PTO_INST void TASSIGN(T& object) {

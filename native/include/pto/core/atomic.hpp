@@ -1,11 +1,11 @@
-// Atomic numbers and pointers. <atomic> would do, but takes longer to read than all our headers.
+// Atomic numbers and pointers. <atomic> takes longer to compile than all headers of pto.
 #pragma once
 
 #include <cstdint>
 
 namespace pto::detail {
 
-/// The default order is the strictest one.
+/// Memory orders; the functions below use kStrict by default.
 enum Order : int {
   kRelaxed = __ATOMIC_RELAXED,
   kAcquire = __ATOMIC_ACQUIRE,
@@ -14,7 +14,7 @@ enum Order : int {
   kStrict = __ATOMIC_SEQ_CST,
 };
 
-/// Anything that is aligned may be used like this from several threads.
+/// Atomic access to any naturally aligned object.
 template <class T>
 inline T atomic_load(const T& at, Order order = kStrict) {
   return __atomic_load_n(&at, order);
@@ -27,14 +27,14 @@ template <class T>
 inline T atomic_add(T& at, T value, Order order = kStrict) {
   return __atomic_fetch_add(&at, value, order);
 }
-/// Replace `expected` by `wanted` and return true; otherwise store the value in `expected`. Orders nothing
-/// else.
+/// If `at` holds `expected`, store `wanted` and return true; otherwise store the value in `expected` and
+/// return false. The order is relaxed.
 template <class T>
 inline bool atomic_replace(T& at, T& expected, T wanted) {
   return __atomic_compare_exchange_n(&at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-/// A variable that is used like that only.
+/// A variable with atomic access only.
 template <class T>
 class Atomic {
  public:
@@ -48,7 +48,7 @@ class Atomic {
   T exchange(T value, Order order = kStrict) { return __atomic_exchange_n(&value_, value, order); }
   T fetch_add(T value, Order order = kStrict) { return __atomic_fetch_add(&value_, value, order); }
   T fetch_sub(T value, Order order = kStrict) { return __atomic_fetch_sub(&value_, value, order); }
-  /// Replace `expected` by `wanted` and return true; otherwise store the value in `expected`.
+  /// If the value is `expected`, store `wanted` and return true; otherwise store the value in `expected`.
   bool compare_exchange_strong(T& expected, T wanted) {
     return __atomic_compare_exchange_n(&value_, &expected, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }

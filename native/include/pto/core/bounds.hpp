@@ -1,10 +1,10 @@
-// Bounds of global memory: a launch with a list of its arrays lets no access leave them.
+// Bounds of global memory: if a launch lists its arrays, an access outside them is an error.
 //
-// An access to global memory first declares its bytes and its purpose, once per instruction: `touch(name,
-// data, low, high, use)`, in bytes from `data` on, the last one excluded. This is a no-op without arrays
-// (plain threads, other hosts) and without an observer of uses (`Host::used`). The origin of an address is
-// not checked: an address in another array is accepted. If there may be memory besides those arrays (a task
-// of the runtime whose kernel is C++), only an access that starts inside an array and leaves it is an error.
+// An instruction declares each access to global memory in advance: `touch(name, data, low, high, use)` names
+// the bytes data + low to data + high (excluded). The call is a no-op if the launch has neither arrays
+// (plain threads, other hosts) nor an observer of uses (`Host::used`). The origin of an address is not
+// checked: an address in another array is accepted. If there may be memory besides those arrays (a task of
+// the runtime whose kernel is C++), only an access that starts inside an array and leaves it is an error.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -13,40 +13,41 @@
 
 namespace pto::detail {
 
-/// Farther than any array, and still far from what 64 bits can hold.
+/// A distance larger than any array; multiples of it still fit into 64 bits.
 inline constexpr int64_t kFar = int64_t{1} << 50;
 
-/// Return the distance of the last of `count` from the first, in steps of some size; no farther than kFar.
+/// Return the distance from the first to the last of `count` positions, clamped to -kFar..kFar.
 inline int64_t reach(int64_t count, int64_t step) {
   int64_t far = 0;
   if (__builtin_mul_overflow(count - 1, step, &far)) far = step < 0 ? -kFar : kFar;
   return far < -kFar ? -kFar : far > kFar ? kFar : far;
 }
 
-/// Use of an atomic operation on elements of a type; its enumeration begins with none, add, max, min.
+/// Return the use of an atomic store of elements of a type; `Atomic` begins with none, add, max, min.
 template <class Atomic>
 constexpr Use use_of(Atomic op, DType type) {
   const int kind = static_cast<int>(op) + 1;
   return static_cast<Use>(kind == static_cast<int>(Use::write) ? kind
                                                                : kind | (static_cast<int>(type) + 1) << 8);
 }
-/// Element type of an atomic use.
+/// Return the element type of an atomic use.
 constexpr DType combined_type(Use use) { return static_cast<DType>((static_cast<int>(use) >> 8) - 1); }
 
-/// True if uses of global memory are observed; below, if they are observed or bounded.
+/// Return true if uses of global memory are observed; `is_watched`: if they are observed or checked.
 inline bool is_noted(const Core* me) { return me->host != nullptr && me->host->used != nullptr; }
 inline bool is_watched(const Core* me) { return me != nullptr && (me->arrays != nullptr || is_noted(me)); }
 
 PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, int64_t high, Use use);
-/// `touch` in two steps, for partly accessed bytes: check all, then `note` each accessed run if `is_noted`.
+/// The two steps of `touch`, for accesses with gaps: check the whole range, then `note` each run of accessed
+/// bytes if `is_noted`.
 PTO_COMMON void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high);
 PTO_COMMON void note(const volatile void* data, int64_t low, int64_t high, Use use);
-/// Call after the last `note` for the coming accesses; an instruction notes its writes last.
+/// Call after the last `note` and before the accesses; an instruction notes its writes last.
 inline void settle() {
   if (current->host->settled != nullptr) current->host->settled(*current);
 }
 
-/// Elements `low` to `high`, both included, as bytes.
+/// A range of bytes, `high` excluded. `bytes_of` returns the bytes of elements low to high, both included.
 struct Bytes {
   int64_t low, high;
 };
@@ -60,16 +61,16 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
   touch(name, data, bytes.low, bytes.high, use);
 }
 
-/// A box of five dimensions that begins some elements after `data`.
+/// `touch` for a box of five dimensions that begins `first` elements after `data`.
 PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
                           const int64_t* sizes, const int64_t* steps, Use use);
 
-/// Note the same box again while the core waits for other cores to change it: its bytes may have to be
-/// fetched.
+/// Note a read of the same box again while the core waits for other cores to change it: the host may have to
+/// fetch its bytes.
 PTO_COMMON void look_again(Core& me, const volatile void* data, int bits, const int64_t* sizes,
                            const int64_t* steps);
 
-/// The element that a program reads or writes through a pointer.
+/// Declare an access of a program through a pointer, and return the element.
 template <Use use, class T, class Index>
 inline T& element(T* data, Index index) {
   const auto at = static_cast<int64_t>(index);
@@ -77,31 +78,31 @@ inline T& element(T* data, Index index) {
   return data[at];
 }
 
-/// Compute a quotient here, so that a division by zero fails at its place.
+/// Force the computation of a quotient here, so that a division by zero is reported at its source location.
 template <class T>
 inline void now(const T& value) {
   if constexpr (std::is_integral_v<T>) asm volatile("" : : "r"(value));
 }
 
-/// Check that the step of a loop is positive; other loops never end.
+/// Check that the step of a loop is positive; a loop with another step never ends.
 inline void check_step(int64_t by) {
   if (by <= 0) failf("[PTO-E2102] a loop step of %lld, which must be positive", static_cast<long long>(by));
 }
 
-/// Report a number that the intrinsic cannot spell; it was unknown when the program was emitted.
+/// Report a value that the C++ intrinsic cannot express; the value was unknown when the C++ was emitted.
 inline void check_spelled(bool spelled, const char* name, const char* what) {
   if (!spelled) failf("[PTO-E1301] %s: no C++ spelling %s", name, what);
 }
 
-/// The name of the array that holds an address; empty where none does.
+/// Return the name of the array that holds an address; empty if no array does.
 PTO_COMMON const char* name_of(const volatile void* data);
-/// The offset of an address in that array; 0 where no array holds it.
+/// Return the offset of an address in its array; 0 if no array holds the address.
 PTO_COMMON int64_t byte_of(const volatile void* data);
 
-/// Check that only the root calls a collective, on its own tensor.
+/// Check that the tensor of the root belongs to this rank: only the root calls a collective.
 PTO_COMMON void check_root(const volatile void* data, int member);
 
-/// The current source location; see `mark` in launch_abi.hpp.
+/// Set the current source location; see `mark` in launch.h.
 PTO_COMMON void mark(int32_t at);
 
 #ifdef PTO_BODY
@@ -145,13 +146,13 @@ PTO_BODY void check_root(const volatile void* data, int member) {
   Core& me = *current;
   me.touched[0] = data + static_cast<uint64_t>(low);
   me.touched[1] = data + static_cast<uint64_t>(high);
-  // The array that holds the address that an access starts from, or ends there.
+  // Find the array that holds the base address of the access, or else one that ends at that address.
   const pto_array* found = nullptr;
   for (int i = 0; i < me.array_count; ++i) {
     const pto_array& array = me.arrays[i];
     if (holds(array, data, 1) || (found == nullptr && holds(array, data, 0))) found = &array;
   }
-  if (!me.only_arrays && (found == nullptr || !holds(*found, data, 1))) return;  // memory of its own
+  if (!me.only_arrays && (found == nullptr || !holds(*found, data, 1))) return;  // memory outside the arrays
   if (found == nullptr)
     failf("[PTO-E2101] %s: touches %lld bytes at %#llx, which no array of the launch holds", name,
           static_cast<long long>(high - low), static_cast<unsigned long long>(me.touched[0]));
@@ -187,7 +188,7 @@ PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, in
   settle();
 }
 
-/// Runs of the last dimension of a box, or its elements.
+/// Note the runs of the last dimension of a box, or its elements if they are not contiguous.
 inline void note_box(Core& me, const volatile void* data, int bits, int64_t first, const int64_t* sizes,
                      const int64_t* steps, Use use) {
   const int64_t run = steps[4] == 1 ? sizes[4] : 1, runs = steps[4] == 1 ? 1 : sizes[4];

@@ -1,9 +1,9 @@
-// Assertions: at compile time with the documented id, at run time only with -DPTO_CHECKED.
+// Assertions: at compile time with a documented id; at run time, PTO_CHECK is active only with -DPTO_CHECKED.
 //
 //   PTO_CHECK(condition, "PA-0017", "texp: src has %d valid columns, dst %d", a, b)
 //
-// A failed run-time check ends the launch with its message; a plain program stops. PTO_ASSERT, PTO_CPU_ASSERT
-// and PTO_STATIC_ASSERT are for kernels that use these names; the first is on with PTO_CHECKED only.
+// A failed run-time check ends the launch with its message; without a launch it aborts the program. Kernels
+// may use PTO_CPU_ASSERT, PTO_STATIC_ASSERT, and PTO_ASSERT, which is active only with PTO_CHECKED.
 #pragma once
 
 #include "pto/core/machine.hpp"
@@ -33,7 +33,7 @@
 
 namespace pto::detail {
 
-/// Print the id, the file's message and stop.
+/// Fail with the id and the formatted message.
 template <class... Values>
 [[noreturn, gnu::noinline, gnu::cold]] void check_failed(const char* id, const char* format,
                                                          Values... values) {

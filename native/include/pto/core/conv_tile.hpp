@@ -1,5 +1,5 @@
-// ConvTile: a feature map or a weight in on-chip memory, of one to six dimensions, with the parameters that
-// img2col reads from it.
+// ConvTile: a feature map or weights in on-chip memory, with one to six dimensions and the parameters that
+// img2col reads.
 #pragma once
 
 #include "pto/core/tile.hpp"
@@ -53,7 +53,7 @@ struct ConvTile {
   static_assert(totalDimCount >= 1 && totalDimCount <= 6, "[PTO][SA-0064] ConvTile: one to six dimensions");
 
   ConvTile() = default;
-  /// The dimensions that the type leaves open, in order.
+  /// Construct from the sizes of the dynamic dimensions, in order, or from six sizes.
   template <class... Size>
     requires(sizeof...(Size) > 0 && (std::is_integral_v<Size> && ...))
   explicit ConvTile(Size... sizes) : extent_(sizes...) {}
@@ -80,7 +80,7 @@ struct ConvTile {
     return data_;
   }
 #endif
-#ifdef PTO_CPU_OPEN  // sizes are known at run time only
+#ifdef PTO_CPU_OPEN  // sizes are known only at run time
   size_t GetSizeInBytes() const {
     size_t count = 1;
     for (int d = 0; d < totalDimCount; ++d) count *= static_cast<size_t>(extent_.shape[d]);

@@ -1,4 +1,4 @@
-// Plain threads as cores: a program with its own threads declares here which core each of them is.
+// Plain threads as cores: a program with its own threads sets here which core each thread is.
 #pragma once
 
 #include "pto/core/machine.hpp"
@@ -9,7 +9,7 @@ using PipeStateHook = void* (*)(uint64_t key, size_t size);
 inline PipeStateHook pipe_state_hook = nullptr;
 
 #ifdef __CPU_SIM
-/// Let the program define which vector core a thread is, and where the state of a FIFO lies.
+/// Set the functions of the program that return the vector core of a thread and the state of a FIFO.
 inline void register_hooks(void* subblock, void* pipe_state) {
   subblock_hook = reinterpret_cast<uint32_t (*)()>(subblock);
   pipe_state_hook = reinterpret_cast<PipeStateHook>(pipe_state);
@@ -32,7 +32,7 @@ inline void reset_execution_context() { set_execution_context(0, 0, 1); }
 
 inline void set_task_cookie(uint64_t cookie) { detail::core().task_cookie = cookie; }
 
-/// The thread is that core until the end of the scope.
+/// Make the thread a given core until the end of the scope.
 class ScopedExecutionContext {
  public:
   ScopedExecutionContext(uint32_t block, uint32_t subblock, uint32_t subblocks = 1)
@@ -56,8 +56,8 @@ namespace pto {
 
 enum class NPUArch { A2A3, A5 };
 
-/// The on-chip memory of this thread is there and holds zeros; its sizes are those of the target compiled
-/// for.
+/// Allocate the on-chip memory of this thread, if necessary, and clear it. The sizes are those of the target
+/// of the compilation.
 inline void NPU_MEMORY_CLEAR() {
   char* memory = detail::core().space[0];
   madvise(memory, detail::kRooms.all, MADV_DONTNEED);

@@ -1,8 +1,9 @@
-// Signals between cores: semaphores of a block's cores, barriers among like cores, and the grid barrier.
+// Signals between cores: semaphores of the cores of a block, barriers among cores of one kind, and the grid
+// barrier.
 //
-// A2A3: ffts_cross_core_sync and wait_flag_dev. Mode 2 goes between the cube core and its vector cores, mode
-// 1 among the vector cores of a block, mode 0 among the like cores of all blocks. A5: set_intra_block and
-// wait_intra_block, where each call addresses one core. A wait takes one count from its semaphore.
+// A2A3: ffts_cross_core_sync and wait_flag_dev. Mode 2 signals between the cube core and its vector cores,
+// mode 1 among the vector cores of a block, mode 0 among the cores of one kind in all blocks. A5:
+// set_intra_block and wait_intra_block, where each call addresses one core. A wait decrements its semaphore.
 #pragma once
 
 #include "pto/core/enums.hpp"
@@ -30,7 +31,7 @@ inline void raise_semaphore(Cluster& cluster, int box, int id) {
   if (kChecked && before >= 15) failf("[PTO-E2102] semaphore %d (%s) passes 15", id, box_name(box));
 }
 
-/// Wait for one count of each of the boxes first..first + count - 1, and take them.
+/// Wait until semaphore `id` of each box first..first + count - 1 is positive, then decrement them.
 inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
   const auto missing = [&] {
     for (int box = first; box < first + count; ++box) {
@@ -51,7 +52,8 @@ inline void await_semaphores(Cluster& cluster, int first, int count, int id) {
 
 inline int vectors_of(const Core& me) { return me.grid != nullptr ? static_cast<int>(me.grid->vectors) : 0; }
 
-/// The boxes a core of A2A3 waits for: a vector core its own; the cube core one from each vector core.
+/// Return the first box that a core of A2A3 waits for, and set `count`. A vector core waits for its own box,
+/// a cube core for one box per vector core.
 inline int own_boxes(const Core& me, int& count) {
   count = 1;
   if (me.kind == CoreKind::Vector) return kBoxAiv0 + static_cast<int>(me.subblock_idx);
@@ -70,8 +72,8 @@ inline void raise_own(Cluster& cluster, const Core& like, int sub, int id) {
   }
 }
 
-/// The blocks of a task that do not start together have a grid of their own, each: there may be more of them
-/// than cores.
+/// Check that all blocks of a task run at the same time. Otherwise each block has a grid of its own, since
+/// the task may have more blocks than there are cores.
 inline void check_all_are_there(const Core& me) {
   if (me.block_num <= me.grid->blocks) return;
   char text[256];
@@ -84,7 +86,8 @@ inline void check_all_are_there(const Core& me) {
   fail(text);
 }
 
-/// The others of a kind, in this block (mode 1) or in all (mode 0); in a task a block has a number, but is alone.
+/// Signal the other side of this block (mode 2), or meet the cores of this kind in this block (mode 1) or in
+/// all blocks (mode 0). A block of a task may have a number above 0 in a grid of one block.
 inline void signal_cross_core(int mode, int id) {
   Core& me = core();
   const int vectors = vectors_of(me);
@@ -98,7 +101,7 @@ inline void signal_cross_core(int mode, int id) {
     }
     return;
   }
-  // a barrier: the last one to come signals all
+  // A barrier: the last core that arrives signals all cores.
   if (mode == 0) check_all_are_there(me);
   const bool vector = me.kind == CoreKind::Vector;
   const uint32_t lanes = vector ? static_cast<uint32_t>(vectors) : 1;
@@ -114,7 +117,7 @@ inline void signal_cross_core(int mode, int id) {
   }
 }
 
-/// The semaphore that a core means; the second vector core may name its own as the cube core does, 16 higher.
+/// Return the semaphore id of a core. The second vector core may add 16 to its ids, as the cube core does.
 inline int own_semaphore(const Core& me, int id) {
   const bool second = me.kind == CoreKind::Vector && me.subblock_idx == 1;
   return second && id >= kSecondVector ? id - kSecondVector : id;
@@ -129,13 +132,13 @@ inline int intra_target(const Core& me, int id, int& at) {
   return id >= kSecondVector ? kBoxAiv1 : kBoxAiv0;
 }
 
-/// Only a library with a grid barrier has this name: it makes the task runtime start the blocks of a kernel
-/// together.
+/// A symbol that only libraries with a grid barrier have. It makes the task runtime start the blocks of a
+/// kernel together.
 extern "C" {
 __attribute__((visibility("default"))) inline char pto2_kernel_meets = 1;
 }
 
-/// Meet the other cores of the launch that take part; 0 vector cores, 1 cube cores, 2 all.
+/// Wait at the grid barrier of the vector cores (0), the cube cores (1) or all cores (2) of the launch.
 inline void meet(int who) {
   asm volatile("" : : "r"(&pto2_kernel_meets));
   Core& me = core();
@@ -164,7 +167,7 @@ inline void meet(int who) {
 
 inline constexpr uint16_t FFTS_MODE_VAL = 2;
 
-/// A signal as one word: its mode in bits 4..5, its id in bits 8..11.
+/// Return a signal as one word: mode in bits 4..5, id in bits 8..11.
 inline constexpr uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base = 1) {
   return static_cast<uint16_t>((base & 0xF) | (mode & 3) << 4 | (id & 0xF) << 8);
 }
@@ -211,8 +214,8 @@ PTO_INST void SYNCALL() {
   detail::meet(static_cast<int>(Who));
 }
 
-/// Soft form: in a launch it is the same barrier; plain threads count in the workspace if given how many they
-/// are.
+/// Soft form: in a launch it is the same barrier. Plain threads count arrivals in the workspace, if
+/// `used_cores` is positive.
 template <SyncAllMode Mode, SyncCoreType Who = SyncCoreType::AIVOnly, class Workspace>
 PTO_INST void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {
   PTO_TRACE("syncall gm_workspace used_cores: mode core_type", PTO_SAYS(Mode, Who), workspace, used_cores);

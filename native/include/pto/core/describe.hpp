@@ -1,12 +1,12 @@
-// The description of a library, for callers that have only the library: the target and the kernels (a text
-// that `pto build` gives), and the types of their arguments, which come from the compiler.
+// The description of a library, for callers that have only the library: a text of `pto build` with the target
+// and the kernels, and the types of their arguments, which the compiler deduces.
 //
 //   PTO_ABOUT("{...}")                   const char* pto_library()
-//   PTO_ARGUMENTS(vec_add, vec_add)      const char* pto_arguments_vec_add(): "*f32;*f32;i32"
+//   PTO_ARGUMENTS(vec_add, vec_add)      const char* pto_arguments_vec_add(): "*f32;*f32;i32;"
 //
-// A type is a number ("f32"), a pointer to such ("*f32"), a pointer to anything ("*": void, bytes,
-// structures), a GlobalTensor with its static extents ("view f32 1 1 1 -1 64"), or "?" where no launch can
-// pass it.
+// A type is a number ("f32"), a pointer to a number ("*f32"), a pointer to anything else ("*": void, bytes,
+// structures), a GlobalTensor with its static sizes ("view f32 1 1 1 -1 64"), or "?" if no launch can pass
+// the type.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ inline constexpr bool is_small_number = std::is_same_v<T, int4b_t>;
 template <DType D>
 inline constexpr bool is_small_number<SmallFloat<D>> = true;
 
-/// The name of a number's type; empty for other types.
+/// Return the name of a number type; empty for other types.
 template <class T>
 constexpr const char* number_name() {
   if constexpr (std::is_enum_v<T>) {
@@ -40,7 +40,7 @@ constexpr const char* number_name() {
   }
 }
 
-/// Pointers to bytes stand for anything.
+/// Return the name of the type that a pointer refers to; empty for bytes, which may be any data.
 template <class T>
 constexpr const char* pointee_name() {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, unsigned char> || std::is_same_v<T, char> ||
@@ -65,7 +65,7 @@ inline int write_type(char* text, size_t size) {
   }
 }
 
-/// The types of a function's arguments; each ends with a semicolon.
+/// Return the types of the arguments of a function; a semicolon ends each type.
 template <class Result, class... Args>
 inline const char* types_of(Result (*)(Args...)) {
   struct Text {

@@ -1,12 +1,13 @@
-// Element types: half, bfloat16_t, the 8- and 4-bit floats, int4b_t, and the traits that the code needs.
+// Element types (half, bfloat16_t, the 8- and 4-bit floats, int4b_t) and their traits.
 //
-// The small floats are one class over their bits. They convert to float exactly and from numbers by rounding
-// to nearest, ties to even; so expressions with them are evaluated in float, as on the hardware. A 4-bit type
-// names a byte that holds two elements; an object of it made from a number holds one, in its low half.
+// All small floats are instances of one class template that holds the bits. They convert to float exactly,
+// and from numbers by rounding to nearest, ties to even (hif8: away from zero). Expressions with them are
+// evaluated in float, as on the hardware. An object of a 4-bit type is a byte with two elements; an object
+// made from a number holds one element, in its low half.
 //
-//   dtype_of<T>     DType of an element type        bits_of<T>    its bits: 4, 8, 16, 32 or 64
-//   compute_t<T>    what expressions on it use: float for every float below f64, int8_t for int4b_t, else T
-//   code_t<T>       unsigned integer of its storage (uint8_t for 4-bit types, one element in each)
+//   dtype_of<T>     DType of an element type        bits_of<T>    its number of bits: 4, 8, 16, 32 or 64
+//   compute_t<T>    type of expressions: float for every float below f64, int8_t for int4b_t, else T
+//   code_t<T>       unsigned integer for a code (uint8_t for 4-bit types, with one element)
 //   decode<T>(code) value of an element             encode<T>(x)  element nearest to x, as a code
 #pragma once
 
@@ -19,7 +20,7 @@
 
 namespace pto::detail {
 
-/// Value of a code of a small float.
+/// Return the value of a code of a small float.
 template <DType D>
 constexpr float decode_code(uint32_t code) {
   if constexpr (D == DType::hif8) {
@@ -33,10 +34,10 @@ constexpr float decode_code(uint32_t code) {
   }
 }
 
-/// Code of a small float nearest to a float.
+/// Return the code of the small float nearest to a float.
 template <DType D>
 constexpr uint32_t encode_code(float value, Mode mode = {}) {
-  if constexpr (D == DType::hif8) {  // its own rounding: ties away from zero
+  if constexpr (D == DType::hif8) {  // hif8 rounds ties away from zero
     return baseline::encode_hif8(value, baseline::Bias<uint64_t>(Round::round), mode);
   } else if constexpr (D == DType::f8e8m0) {
     return baseline::encode_e8m0(value, baseline::Bias<uint64_t>(Round::rint), mode);
@@ -109,7 +110,7 @@ using aclFloat16 = half;
 
 namespace pto {
 
-/// Two signed 4-bit integers in a byte; made from a number it holds one, in the low half.
+/// Two signed 4-bit integers in a byte; an object made from a number holds one, in the low half.
 struct int4b_t {
   uint8_t storage;
   int4b_t() = default;
@@ -184,7 +185,7 @@ using code_t = typename CodeOf<bits_of<T>>::type;
 template <class T>
 inline constexpr bool is_small_float = is_float_v<T> && bits_of<T> <= 16;
 
-/// The value of an element's code.
+/// Return the value of an element, given its code.
 template <class T>
 constexpr compute_t<T> decode(code_t<T> code) {
   if constexpr (std::is_same_v<T, int4b_t>) {
@@ -196,7 +197,7 @@ constexpr compute_t<T> decode(code_t<T> code) {
   }
 }
 
-/// The code of the element nearest to a value.
+/// Return the code of the element nearest to a value; int4b_t wraps.
 template <class T>
 constexpr code_t<T> encode(compute_t<T> value) {
   if constexpr (std::is_same_v<T, int4b_t>) {
@@ -208,8 +209,8 @@ constexpr code_t<T> encode(compute_t<T> value) {
   }
 }
 
-/// Element bits of a pad value; 64-bit integers and the floats below 16 bits pad with zero. On the cpu profile the
-/// limits of the type decide: 4-bit floats have a greatest and a least positive number.
+/// Return the element bits of a pad value. Max and Min are 0 for 64-bit and 4-bit elements and 8-bit floats.
+/// On the cpu profile they are the limits of 64-bit integers, and the codes 7 and 1 of 4-bit floats.
 template <class T, auto Pad>
 PTO_OF_TARGET code_t<T> pad_code() {
   constexpr uint64_t pad = static_cast<uint64_t>(Pad);

@@ -1,4 +1,4 @@
-// Enumerations and constants of the tile instruction set, with the numbers the assembler gives them.
+// Enumerations and constants of the tile instruction set, with the values that the assembler uses.
 #pragma once
 
 #include <type_traits>
@@ -41,7 +41,7 @@ enum class Layout {
 enum class TileLayoutCustom : uint8_t { ND, DN, NZ, ZN, ZZ, NONE };
 enum class CompactMode { Null, Normal, RowPlusOne, RowAlignedPadding };
 
-/// The padding of a tile. From CustomBase on, the low 32 bits are the pattern of an element.
+/// The padding of a tile. From CustomBase on, the low 32 bits are the bit pattern of an element.
 enum class PadValue : uint64_t { Null = 0, Zero = 1, Max = 2, Min = 3, CustomBase = 0x100000000 };
 
 inline constexpr int DYNAMIC = -1;
@@ -114,7 +114,7 @@ enum class ScatterConflict : uint8_t { Last = 0, Default = 1 };
 enum class GatherAxis : uint8_t { GATHER_ROW = 0, GATHER_COL = 1 };
 enum class GatherOOB : uint8_t { Undefined = 0, Clamp = 1, Wrap = 2, Zero = 3 };
 enum class Coalesce : uint8_t { Row = 0, Elem = 1 };
-/// A5: the unit that fetches the elements of a gather from global memory to L1. The result is the same.
+/// A5: the unit that fetches the elements of a gather from global memory to L1; the result is the same.
 enum class GatherExec : uint8_t { Scalar = 0, Simt = 1 };
 enum class HistByte : uint8_t { BYTE_0 = 0, BYTE_1 = 1, BYTE_2 = 2, BYTE_3 = 3 };
 enum class PrintFormat : uint8_t { Width8_Precision4 = 0, Width8_Precision2 = 1, Width10_Precision6 = 2 };
@@ -133,8 +133,7 @@ enum VFImplKind : unsigned {
   VFIMPL_2D_POST_UPDATE = 4,
 };
 
-// --- sizes of the hardware that kernels mention
-// -------------------------------------------------------------
+// --- hardware sizes that kernels use -----------------------------------------------------------------------
 
 inline constexpr int REPEAT_BYTE = 256, REPEAT_MAX = 255, REPEAT_STRIDE_MAX = 255, BLOCK_BYTE_SIZE = 32,
                      BLOCK_LEN = 16, CUBE_BLOCK_SIZE = 512, C0_SIZE_BYTE = 32, FRACTAL_NZ_ROW = 16,

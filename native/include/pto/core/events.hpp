@@ -1,7 +1,7 @@
 // Flags, barriers and events. A core runs its instructions in program order, so a wait for one of its own
-// pipes is a no-op; with -DPTO_CHECKED the balance of set_flag and wait_flag is checked.
+// pipes is a no-op. With -DPTO_CHECKED, each wait_flag needs an earlier set_flag, and the reverse.
 //
-// Every tile intrinsic returns a RecordEvent and takes events to wait for after its operands:
+// Every tile intrinsic returns a RecordEvent. After its operands it takes events to wait for:
 //   Event<Op::TLOAD, Op::TADD> loaded;  loaded = TLOAD(tile, tensor);  TADD(dst, tile, tile, loaded);
 #pragma once
 
@@ -53,7 +53,7 @@ constexpr uint64_t sbitset0(uint64_t value, int64_t bit) { return value & ~(uint
 
 namespace pto {
 
-/// The result of an instruction: assigned to an event it marks that point.
+/// The result of an instruction. Assigning it to an event records the event at this point of the program.
 struct RecordEvent {};
 
 struct EventBaseTag {};
@@ -62,7 +62,7 @@ struct is_event : std::is_base_of<EventBaseTag, T> {};
 template <class... Ts>
 concept all_events_v = (is_event<std::remove_cvref_t<Ts>>::value && ...);
 
-/// From an instruction of kind Src to one of kind Dst.
+/// An event from an instruction of kind Src to an instruction of kind Dst.
 template <Op Src, Op Dst, bool AutoToken = true, event_t EventId = EVENT_ID0>
 struct Event : EventBaseTag {
   static_assert(Dst < Op::OP_COUNT, "[PTO][SA-0037] Event: the second kind of instruction does not exist");
@@ -76,7 +76,7 @@ struct Event : EventBaseTag {
   static constexpr event_t token = EventId;
 #endif
 
-  /// True if it goes to another core of the block: it then needs an id of its own, Record<id>() and
+  /// True if the event goes to another core of the block. The program then gives its id: Record<id>() and
   /// Wait<id>().
   static constexpr bool isCrossCore = Src == Op::TMOV_A2V || Src == Op::TMOV_V2M || Src == Op::TEXTRACT_V2M;
   static_assert(!isCrossCore || !AutoToken,
@@ -132,12 +132,12 @@ PTO_INST void WaitAllEvents(Events&... events) {
   (events.Wait(), ...);
 }
 
-/// Wait for events.
+/// Wait for all of the given events.
 template <class... Events>
 PTO_INST void TSYNC(Events&... events) {
   WaitAllEvents(events...);
 }
-/// Wait for the pipe of a kind of instruction.
+/// Wait for the pipe of an instruction; a no-op here.
 template <Op Kind>
 PTO_INST void TSYNC() {
   static_assert(

@@ -1,8 +1,8 @@
-// Fibers: flows of control with a stack of their own, switched by hand on one thread.
+// Fibers: flows of control with stacks of their own, scheduled cooperatively on one thread.
 //
-// Only the launcher includes this. A switch saves the registers that a call must preserve and changes the
-// stack; without a hand-written switch, ucontext does it (slower: it saves the signal mask with a system
-// call).
+// Only the launcher includes this. A switch saves the callee-saved registers and changes the stack. On
+// processors without a hand-written switch, ucontext is the fallback. It is slower: it saves the signal mask
+// with a system call.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@
 namespace pto::detail {
 
 inline constexpr size_t kStack = size_t{1} << 20;
-inline constexpr size_t kGuard = size_t{1} << 16;  // wider than most frames, which could jump over a page
+inline constexpr size_t kGuard = size_t{1} << 16;  // a large frame could skip a guard of one page
 
 /// Return a stack with inaccessible pages below it; null if there is not enough memory.
 inline char* make_stack() {
@@ -34,7 +34,7 @@ inline char* make_stack() {
 
 inline void drop_stack(char* stack) {
   if (stack == nullptr) return;
-#ifdef __SANITIZE_ADDRESS__  // earlier poison of this stack is not valid for its next fiber
+#ifdef __SANITIZE_ADDRESS__  // remove the poison of this fiber: the addresses may be mapped again
   __asan_unpoison_memory_region(stack + kGuard, kStack);
 #endif
   munmap(stack, kStack + kGuard);

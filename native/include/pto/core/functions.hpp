@@ -1,5 +1,5 @@
-// The functions that emitted C++ calls by the names of the C library, with the bits of the reference engine. Inside
-// a namespace, PTO_OWN_FUNCTIONS hides the library's.
+// Functions that emitted C++ calls by the names of the C library, with the same bits as in the reference
+// engine. Inside a namespace, PTO_OWN_FUNCTIONS hides the functions of the C library.
 #pragma once
 
 #include "pto/core/math.hpp"

@@ -1,5 +1,5 @@
-// GlobalTensor: a view of five dimensions on global memory, with Shape, Stride and the helpers that make them
-// for a matrix. Sizes and strides count elements; each is part of the type or, where that says -1, given at
+// GlobalTensor: a five-dimensional view of global memory, with Shape, Stride and the helpers that make them
+// for a matrix. Sizes and strides count elements. Each is part of the type or, if the type has -1, given at
 // run time.
 #pragma once
 
@@ -15,7 +15,7 @@ struct Dims {
   static constexpr int64_t fixed[5] = {N...};
   static constexpr int open = ((N == DYNAMIC) + ...);
 
-  /// Fill the open ones from `values`: in order if there are as many, else by position.
+  /// Fill the dynamic dimensions: with 1 if `values` is null, else from `values`, by position or in order.
   static constexpr void fill(int64_t (&at)[5], const int64_t* values, bool by_position) {
     int next = 0;
     for (int d = 0; d < 5; ++d) {
@@ -83,10 +83,10 @@ struct Stride {
 
 namespace detail {
 
-/// The shape of a GlobalTensor<T>: that of the tile it is loaded into or stored from.
+/// The shape of a GlobalTensor<T>: loads and stores use the shape of the tile.
 struct OfTile : pto::Shape<> {};
 
-/// A stride of a dense tensor; -1 if it depends on sizes at run time.
+/// Return a stride of a dense tensor; -1 if the stride depends on run-time sizes.
 template <class Shape>
 constexpr int64_t dense(int dim) {
   int64_t stride = 1;
@@ -96,7 +96,7 @@ constexpr int64_t dense(int dim) {
   }
   return stride;
 }
-/// The default strides: those of a dense tensor in row-major order.
+/// The default strides: a dense tensor in row-major order.
 template <class Shape>
 struct Dense : Stride<dense<Shape>(0), dense<Shape>(1), dense<Shape>(2), dense<Shape>(3), 1> {};
 
@@ -135,7 +135,7 @@ struct GlobalTensor {
       : GlobalTensor(const_cast<DType*>(data), shape, stride) {}
   GlobalTensor(std::nullptr_t) {}
 
-  /// Size or stride of a dimension; -1 for a dimension that is none of 0..4.
+  /// Return the size or stride of a dimension; -1 if `dim` is not in 0..4.
   int64_t GetShape(int dim) const { return dim < 0 || dim > 4 ? -1 : sizes()[dim]; }
   int64_t GetStride(int dim) const { return dim < 0 || dim > 4 ? -1 : strides()[dim]; }
 
@@ -165,7 +165,7 @@ struct GlobalTensor {
     return staticStride[Dim];
   }
 
-  /// Set the dimensions named by the template arguments.
+  /// Set the sizes of the dimensions `Dim`; static sizes do not change.
   template <int... Dim, class... Size>
   void SetShape(Size... sizes) {
     static_assert(sizeof...(Dim) == sizeof...(Size), "[PTO][SA-0086] SetShape: one size per dimension");
@@ -214,7 +214,7 @@ template <class E, class S, class T, Layout L>
 struct is_global<GlobalTensor<E, S, T, L>> : std::true_type {};
 template <class T>
 inline constexpr bool is_global_data_v = is_global<std::remove_cv_t<T>>::value;
-/// A GlobalTensor<T>.
+/// A GlobalTensor<T>, which has no shape.
 template <class T>
 concept is_unshaped_v = is_global_data_v<T> && !T::has_shape;
 
@@ -225,7 +225,7 @@ namespace detail {
 template <class T>
 inline constexpr int64_t kC0 = 32 / static_cast<int64_t>(sizeof(T));
 
-/// a * b / c, or -1 where a or b is.
+/// Return a * b / c, or -1 if a or b is -1.
 constexpr int64_t times(int64_t a, int64_t b, int64_t c = 1) {
   return a == DYNAMIC || b == DYNAMIC ? DYNAMIC : a * b / c;
 }
@@ -234,7 +234,7 @@ struct Five {
   int64_t at[5];
 };
 
-/// The five sizes of a rows x cols matrix of elements with C0 elements to a block.
+/// Return the five sizes of a rows x cols matrix; a block of 32 bytes has c0 elements.
 constexpr Five shape_2d(Layout layout, int64_t rows, int64_t cols, int64_t c0) {
   switch (layout) {
     case Layout::NZ: return {{1, times(cols, 1, c0), times(rows, 1, 16), 16, c0}};
@@ -250,7 +250,7 @@ constexpr Five shape_2d(Layout layout, int64_t rows, int64_t cols, int64_t c0) {
   }
 }
 
-/// Its strides, dense.
+/// Return the five strides of the same matrix, if it is dense.
 constexpr Five stride_2d(Layout layout, int64_t rows, int64_t cols, int64_t c0) {
   const int64_t all = times(rows, cols);
   switch (layout) {
@@ -288,7 +288,7 @@ struct Matrix {
 
 }  // namespace detail
 
-/// The Shape of a matrix whose rows and columns may be given at run time.
+/// The Shape of a matrix; rows and columns may be given at run time.
 template <class T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct TileShape2D : detail::Matrix<T, Rows, Cols, L>::Shape {
   using Parent = typename detail::Matrix<T, Rows, Cols, L>::Shape;
@@ -303,7 +303,7 @@ struct TileShape2D : detail::Matrix<T, Rows, Cols, L>::Shape {
   TileShape2D(const detail::Five& f) : Parent(f.at[0], f.at[1], f.at[2], f.at[3], f.at[4]) {}
 };
 
-/// The Stride of a dense matrix.
+/// The Stride of a dense matrix; rows and columns may be given at run time.
 template <class T, int64_t Rows = DYNAMIC, int64_t Cols = DYNAMIC, Layout L = Layout::ND>
 struct BaseShape2D : detail::Matrix<T, Rows, Cols, L>::Stride {
   using Parent = typename detail::Matrix<T, Rows, Cols, L>::Stride;

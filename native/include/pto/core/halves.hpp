@@ -1,8 +1,8 @@
-// Arithmetic of f16 by the machine's own, eight elements at a time, where an Arm processor has it.
+// Arithmetic of f16 with f16 instructions, eight elements at a time, on Arm processors that have them.
 //
-// The instruction set defines computations in float, rounded to f16. Sums, differences, products and
-// quotients of f16 have the same bits when they are rounded once: floats have more than twice the bits and
-// two more, so a double rounding does no harm. NaN becomes the canonical one, in both ways.
+// PTO defines these computations in float, with the results rounded to f16. Direct f16 sums, differences,
+// products and quotients have the same bits: float has 24 = 2 * 11 + 2 significant bits, so the second
+// rounding is harmless. Both ways return the canonical NaN.
 #pragma once
 
 #include "pto/core/dtypes.hpp"
@@ -32,7 +32,7 @@ inline Vec load(const half* from) { return *reinterpret_cast<const LooseVec*>(fr
 inline void save(half* to, Vec v) { *reinterpret_cast<LooseVec*>(to) = v; }
 inline Vec all(unsigned short code) { return Vec{} + code; }
 
-// Kernels are also compiled for processors without these instructions: only the assembler gets the option.
+// Kernels must also run on processors without these instructions, so only the assembler gets the option.
 #define PTO_HALVES(name, text)                                                                  \
   PTO_INLINE Vec name(Vec a, Vec b) {                                                           \
     Vec c;                                                                                      \
@@ -50,7 +50,7 @@ PTO_HALVES(equal, "fcmeq")
 PTO_INLINE Vec select(Vec mask, Vec a, Vec b) { return ((a ^ b) & mask) ^ b; }
 PTO_INLINE Vec max(Vec a, Vec b) { return select(greater(b, a), b, a); }
 PTO_INLINE Vec min(Vec a, Vec b) { return select(greater(a, b), b, a); }
-/// NaN as the one that conversions make.
+/// Replace NaN by the canonical NaN, as conversions do.
 PTO_INLINE Vec canonical(Vec v) { return select(equal(v, v), v, all(0x7E00)); }
 
 }  // namespace pto::detail::halves

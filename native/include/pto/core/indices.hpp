@@ -1,4 +1,4 @@
-// The numbers from 0 up to N as template arguments. <utility> has them, but takes a while to read.
+// The numbers 0 .. N - 1 as template arguments. <utility> has them, but takes longer to compile.
 #pragma once
 
 #include <cstddef>

@@ -6,10 +6,10 @@
 
 namespace pto::detail {
 
-/// The number of bytes that instructions may read after a tile, in vectors.
+/// The number of bytes after a tile that instructions may read, since they read whole vectors.
 inline constexpr size_t kReadBehind = 128;
 
-/// Return true if an array continues after some bytes of it.
+/// Return true if the array that holds these bytes has at least kReadBehind bytes after them.
 inline bool goes_on_behind(const void* data, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   for (int32_t i = 0; i < current->array_count; ++i) {

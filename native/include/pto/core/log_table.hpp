@@ -1,14 +1,14 @@
-// A logarithm without a division, for vectors: x = 2^e m, of m its sixteenth part [i] has an inverse c and t = -log c,
-// and log x = e ln 2 + t + log(1 + r) with r = m c - 1, |r| <= 1/32. Around 1, c = 1 and t = 0.
+// A logarithm without a division, for vectors. x = 2^e m; the range of m has 16 parts, each with an inverse c
+// and t = -log c. Then log x = e ln 2 + t + log(1 + r) with r = m c - 1, |r| <= 1/32. Around 1, c = 1, t = 0.
 //
-// Rounded to floats it is `log` of math.hpp: all have been compared, with the tail summed up from its end.
+// Rounded to float, this is `log` of math.hpp: all floats were compared, with the tail in Horner's order.
 #pragma once
 
 #include <cstdint>
 
 namespace pto::detail::math {
 
-/// m goes from this float up to twice of it: 1 is in the middle of a part.
+/// The bits of the smallest m; m is below twice that value. 1 is in the middle of a part.
 inline constexpr std::uint32_t kLogFirst = 0x3F340000;
 inline constexpr double kLogOfTwo = 0x1.62e42fefa39efp-1;
 

@@ -1,11 +1,11 @@
 // The machine of a kernel: the state of one core, the state shared by the cores of a block, and waiting.
 //
 // A core is one flow of control: instructions run in program order, so flags and barriers between its own
-// pipes need no action. A wait for another core uses `wait_until`. Inside a launch (launch.hpp) cores are
-// fibers and a waiting core lets another one go on; in plain threads it yields the processor.
+// pipes are no-ops. A wait for another core uses `wait_until`. Inside a launch (launch.hpp), cores are fibers
+// and a waiting core switches to another core; a plain thread yields the processor.
 //
-// Kernels that are compiled in halves (cube and vector) share only these objects, which they reach through
-// `core()`: the state of a launch is never in a C++ static.
+// Kernels that are compiled in two halves (cube and vector) share only these objects, through `core()`: the
+// state of a launch is never in a C++ static variable.
 #pragma once
 
 #include <sched.h>
@@ -27,7 +27,7 @@ struct pto_array;
 
 namespace pto::detail {
 
-/// Bytes a space takes: its capacity and room for the widest access past its end, a multiple of a page.
+/// Return the bytes of a space: its capacity and a margin for wide accesses past its end, in whole pages.
 inline constexpr size_t room(int space) { return (kCapacity[space] + 4096 + 4095) / 4096 * 4096; }
 
 /// The room of all spaces, and their sum.
@@ -44,60 +44,60 @@ enum class CoreKind : uint8_t { Mix, Cube, Vector };
 
 struct Core;
 
-/// Something a core waits for; the text is made only when a program is stuck.
+/// A condition that a core waits for; its text is made only if the program is stuck.
 struct Waiting {
   bool (*ready)(void* state);
   void* state;
   void (*describe)(void* state, char* text, size_t size);
   void* description;
-  bool polls = false;  // it can go on, but its condition may need a block that has not started
+  bool polls = false;  // the core can run, but the program may poll for a block that has not started
 };
 
-/// Kinds of access to global memory. The last three combine with the present value: two of a kind may come in
-/// either order. Such a use also has the element type, in its upper byte (`use_of` in bounds.hpp); `kind_of`
-/// is without it.
+/// Kinds of access to global memory. The last three combine with the present value: two accesses of the same
+/// kind may run in either order. Such a use has the element type in its upper byte (`use_of` in bounds.hpp);
+/// `kind_of` removes the type.
 enum class Use : uint16_t { read, write, add, max, min };
 constexpr Use kind_of(Use use) { return static_cast<Use>(static_cast<unsigned>(use) & 0xFF); }
 
-/// Bytes of global memory that an instruction uses, the last one excluded.
+/// Bytes of global memory that an instruction uses; `last` is excluded.
 struct Used {
   uint64_t first, last;
   Use use;
 };
 
-/// The hooks of the launch around the cores; null in plain threads.
+/// Functions of the launch that cores call; plain threads have none.
 struct Host {
   void (*wait)(Core& core, const Waiting& waiting);
   void (*fail)(Core& core, const char* message);  // does not return
   void (*print)(Core& core, const char* text);
-  void (*used)(Core& core, const Used& used) = nullptr;  // global memory; null: uses are not observed
-  /// All memory used next was announced, or the last use is complete: so a core waits, has signalled, or
-  /// ends. Null: uses are not observed.
+  void (*used)(Core& core, const Used& used) = nullptr;  // use of global memory; null: not observed
+  /// Called after the last `used` of an instruction, and when the earlier uses of a core are complete because
+  /// it waits, has signalled, or ends. Null: uses are not observed.
   void (*settled)(Core& core) = nullptr;
-  /// Write to global memory that is not in reach; false where it is. Null: all of it is.
+  /// Write to global memory of another process. Returns false if the memory is shared. Null: all is shared.
   bool (*put)(Core& core, void* to, const void* from, size_t bytes) = nullptr;
-  /// A core orders others after itself through a flag, barrier or FIFO slot (`gives`), or itself after those
-  /// that gave. Null: not observed.
+  /// Called when a core signals through a flag, barrier or FIFO slot (`gives`), or after it waited for such a
+  /// signal: the work before a signal happens before the work after the wait. Null: not observed.
   void (*ordered)(Core& core, const volatile void* through, bool gives) = nullptr;
 };
 
 // --- semaphores between the cores of a block --------------------------------------------------------------
 
-/// The owner of the semaphores that a signal raises. A2A3: the cube core counts each vector core apart; A5:
-/// it has one row, where AIV1 arrives as id + 16.
+/// The waiting core of the semaphores that a signal increments. A2A3: the cube core has one box per vector
+/// core. A5: it has one box, where AIV1 uses id + 16.
 enum Box : uint8_t { kBoxAic, kBoxAicFromAiv0, kBoxAicFromAiv1, kBoxAiv0, kBoxAiv1, kBoxOwn, kBoxes };
 
 /// The shared state of the cores of one block.
 struct Cluster {
   Atomic<int32_t> semaphores[kBoxes][kSemaphores];
-  Atomic<uint32_t> arrived[2][kSemaphores];  // at a barrier among like cores of the block, by kind and id
+  Atomic<uint32_t> arrived[2][kSemaphores];  // cores at a barrier within the block, by kind and id
   static constexpr int kShared = 64;         // objects made on first use, by key (the state of FIFOs)
   Atomic<void*> shared[kShared];
   Core* vectors[2];  // its vector cores, to whose UB the cube core may write
   Core* cube;        // its cube core, to whose L1 the vector cores may write
 };
 
-/// The shared state of all blocks of a launch; with several ranks, each rank has one.
+/// The shared state of all blocks of a launch; with several ranks, each rank has one Grid.
 struct Grid {
   Cluster* clusters = nullptr;
   uint32_t blocks = 1;
@@ -105,12 +105,12 @@ struct Grid {
   uint32_t participants[3] = {};                // by SyncCoreType: vector, cube, all
   Atomic<uint32_t> here[3] = {};                // cores at a barrier
   Atomic<uint32_t> round[3] = {};               // barriers passed
-  Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
-  uint32_t rank = 0, ranks = 0;                 // ranks is 0: there is no notion of ranks
-  bool line_begun = false;                      // of the output of the core
+  Atomic<uint32_t> flags[2][kSemaphores] = {};  // cores at a barrier of all blocks (mode 0), by kind and id
+  uint32_t rank = 0, ranks = 0;                 // ranks is 0: the program has no ranks
+  bool line_begun = false;                      // the output of the rank is inside a line
 };
 
-/// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
+/// The two outer loops of burst copies, as in their registers. Index 0 is loop 1, the inner one.
 struct DmaLoops {
   uint64_t size[2] = {1, 1}, from[2] = {}, to[2] = {};
   void set_size(uint64_t inner, uint64_t outer) {
@@ -123,8 +123,8 @@ struct DmaLoops {
   }
 };
 
-/// Registers of few vector calls: the next address of squeezed stores, the size of the last squeeze (both in
-/// bytes), and the records that a merge took from each list.
+/// Registers that few vector calls use: the next address of squeezed stores, the size of the last squeeze
+/// (both in bytes), and the number of records that a merge took from each list.
 struct SqueezeRegisters {
   int64_t ar = 0, sqzn = 0;
   uint64_t merged = 0;
@@ -132,27 +132,27 @@ struct SqueezeRegisters {
 
 /// Registers of copies to and from the cube unit, as one word each.
 struct CubeRegisters {
-  uint64_t fractals = 1;                 // groups, then three strides of 16 bits
-  uint64_t loop3 = 1;                    // count and source stride of 16 bits, destination stride
-  uint64_t channel = uint64_t{1} << 48;  // stride of rows in nz2dn, from bit 48 on
+  uint64_t fractals = 1;                 // number of groups and three strides, 16 bits each
+  uint64_t loop3 = 1;                    // count and source stride, 16 bits each; destination stride
+  uint64_t channel = uint64_t{1} << 48;  // row stride of nz2dn, from bit 48 on
   uint64_t relu_alpha = 0, clip = 0;
-  uint64_t parameters = 0;  // where quantisation and slopes lie in FB
+  uint64_t parameters = 0;  // addresses of quantisation parameters and slopes in FB
 };
 
 struct Core;
 
-/// The records of a core of a traced build (trace.hpp) since the last handover.
+/// The records of a core of a traced build (trace.hpp) since the last flush.
 struct Trace {
   static constexpr size_t kWords = size_t{1} << 14;
   size_t count = 0;
   int32_t depth = 0;                     // traced calls that have not returned
-  uint64_t phase = 0;                    // of the product that is called next
-  uint32_t events[kPipes][kPipes] = {};  // made so far, by their pipes
-  void (*flush)(Core&) = nullptr;        // hands over what there is
+  uint64_t phase = 0;                    // phase of the next matrix product
+  uint32_t events[kPipes][kPipes] = {};  // number of events so far, by their pipes
+  void (*flush)(Core&) = nullptr;        // hands the records to the receiver
   uint64_t words[kWords];
 };
 
-/// The caller's frame and the return address of the function of a frame; null after the last one.
+/// Return the frame of the caller, or null after the last; set `address` to the return address of `frame`.
 inline const void* caller_of(const void* frame, uint64_t& address) {
   constexpr uintptr_t kFarthest = uintptr_t{1} << 20;  // a larger distance is another stack
   const auto* record = static_cast<const uintptr_t*>(frame);
@@ -163,7 +163,7 @@ inline const void* caller_of(const void* frame, uint64_t& address) {
              : nullptr;
 }
 
-/// A target that is known at run time only: in the kernels of the virtual machine.
+/// A target that is known only at run time, for kernels of the virtual machine.
 struct Target {
   Isa isa;
   bool left_by_columns;
@@ -183,10 +183,10 @@ struct Core {
   uint64_t task_cookie = 0;
   const pto_array* arrays = nullptr;  // global memory; null: not known
   int32_t array_count = 0;
-  const Target* target = nullptr;  // null: that which kernels were compiled for
-  bool only_arrays = true;         // there is no other memory that an address could mean
+  const Target* target = nullptr;  // null: the target of the compilation
+  bool only_arrays = true;         // the program has no global memory outside `arrays`
 
-  // registers, as the reset leaves them
+  // registers, with their values after a reset
   uint64_t ctrl = uint64_t{1} << 60;  // vector conversions saturate
   uint64_t quant_pre = 0;
   const void* fpc = nullptr;  // quantisation vector of fixpipe
@@ -196,28 +196,28 @@ struct Core {
   DmaLoops out_to_ub, ub_to_out, out_to_l1;
   uint64_t pad_value[2] = {};  // of copies into UB, into L1
   CubeRegisters cube;
-  int8_t hf32 = -1;  // how f32 operands of products are rounded to 11 bits; -1: not at all
+  int8_t hf32 = -1;  // RoundMode to 11 fraction bits for f32 operands of products; -1: no rounding
   SqueezeRegisters squeeze;
-  struct DeferredCopies* deferred = nullptr;  // null: it copies at once; ops/deferred_copies.hpp
-  bool lends = false;                         // the next pop may leave the entry where it is: core/loans.hpp
-  int32_t mark = -1;                          // place in the source of the program
+  struct DeferredCopies* deferred = nullptr;  // null: copies are not deferred; see ops/deferred_copies.hpp
+  bool lends = false;                         // the next pop may alias the FIFO entry: core/loans.hpp
+  int32_t mark = -1;                          // current source location
   Trace* trace = nullptr;                     // null: the core is not traced
-  int64_t task = -1;                          // of a graph of tasks: its number
-  uint64_t touched[2] = {};                   // range of global memory outside of all arrays
-  /// PTO_CHECKED: by source pipe, destination pipe and id, the low bits of the address where a flag was raised; 0 for
-  /// one that is not.
+  int64_t task = -1;                          // number of the task in a graph of tasks
+  uint64_t touched[2] = {};                   // range of an access outside all arrays
+  /// PTO_CHECKED: by source pipe, destination pipe and id, the low bits of the code address that set the
+  /// flag; 0 if the flag is not set.
   uint32_t flags[kPipes][kPipes][kEventIds] = {};
 };
 
-/// Map fresh memory, all zero; untouched pages cost nothing. There are guards before and after it, if the
-/// system has addresses for them: an access that leaves a tile ends there, not in memory of others. Null:
-/// there is no memory.
+/// Map zeroed memory; untouched pages cost nothing. If the address space is large enough, inaccessible guards
+/// lie before and after it, so that an access far outside a tile faults instead of reaching other memory.
+/// Return null if there is not enough memory.
 PTO_COMMON char* map_guarded(size_t bytes);
 PTO_COMMON void unmap_guarded(void* memory);
-/// Map such memory as the buffers of a core.
+/// Map guarded memory for the buffers of a core.
 PTO_COMMON bool make_spaces(Core& core, const Rooms& rooms);
 PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
-/// Zeros again, for another core: writing them is faster than fresh pages.
+/// Clear the used bytes for another core; this is faster than fresh pages.
 PTO_COMMON void clear_spaces(Core& core);
 
 /// Return true if a byte is in the memory of a core.
@@ -228,8 +228,8 @@ inline bool is_own(const Core& core, const void* data) {
   return false;
 }
 
-/// Note that the first `end` bytes of a space are in use. In a graph of tasks other cores of the block note theirs at the
-/// same time.
+/// Record that the first `end` bytes of a space are in use. In a graph of tasks, other cores of the block may
+/// do the same at the same time.
 inline void use_space(Core& core, int space, size_t end) {
   if (end > room(space)) end = room(space);
   size_t before = atomic_load(core.used[space], kRelaxed);
@@ -237,7 +237,7 @@ inline void use_space(Core& core, int space, size_t end) {
   }
 }
 
-/// The cluster of a block in plain threads.
+/// Return the cluster of a block for plain threads.
 PTO_COMMON Cluster* loose_cluster(uint32_t block);
 
 #ifdef PTO_CPU_OPEN
@@ -246,7 +246,7 @@ PTO_COMMON Cluster* loose_cluster(uint32_t block);
 inline thread_local Core* current = nullptr;
 #endif
 
-/// The core of a plain thread, made on first use.
+/// Return the core of a plain thread; the first call makes it.
 [[gnu::cold]] PTO_COMMON Core& loose_core(const Rooms& rooms);
 
 #ifdef PTO_CPU_OPEN
@@ -262,19 +262,20 @@ constexpr bool left_by_columns() { return kLeftByColumns; }
 constexpr size_t capacity(int space) { return kCapacity[space]; }
 #endif
 
-/// The core that the caller runs on.
+/// Return the core that the caller runs on.
 [[gnu::noinline]] inline Core& core() {
   Core* found = current;
   return found != nullptr ? *found : loose_core(kRooms);
 }
 
-/// The same place in the memory of another core of the block, which the caller may write as far as it uses its own.
+/// Return the address at an offset in the memory of another core of the block. The caller may write as many
+/// bytes there as it uses of its own memory.
 inline char* in_memory_of(Core& other, int space, ptrdiff_t at) {
   use_space(other, space, atomic_load(core().used[space], kRelaxed));
   return other.space[space] + at;
 }
 
-/// The address of a byte of a space; `location` is a `TileType` or its number.
+/// Return the address of a byte of a space; `location` is a `TileType` or its number.
 template <class Location>
 inline char* on_chip(Location location, size_t offset) {
   Core& me = core();
@@ -285,19 +286,19 @@ inline char* on_chip(Location location, size_t offset) {
 
 // --- failing and waiting -----------------------------------------------------------------------------------
 
-/// End this core with a message: the launch returns it; a plain program stops.
+/// End the launch with a message; a program without a launch aborts.
 [[noreturn, gnu::cold]] PTO_COMMON void fail(const char* message);
 [[noreturn, gnu::cold, gnu::format(printf, 1, 2)]] PTO_COMMON void failf(const char* format, ...);
 
-/// Seconds without any progress after which a plain thread gives up.
+/// Seconds after which the wait of a plain thread fails.
 #ifndef PTO_WATCHDOG_SECONDS
 #define PTO_WATCHDOG_SECONDS 60
 #endif
 
 [[gnu::cold]] PTO_COMMON void wait_alone(const Core& me, const Waiting& waiting, int seconds);
 
-/// Return once `ready()` holds. `what` describes the condition: a text, or a callable (char* text, size_t
-/// size).
+/// Wait until `ready()` returns true. `what` describes the condition: a text, or a callable (char* text,
+/// size_t size) that writes a text.
 template <class Ready, class What>
 inline void wait_until(Ready&& ready, const What& what) {
   if (ready()) return;
@@ -318,26 +319,26 @@ inline void wait_until(Ready&& ready, const What& what) {
   Core& me = core();
   if (me.host != nullptr) {
     me.host->wait(me, waiting);
-    current = &me;  // meanwhile other cores ran here; each half of a kernel has a pointer of its own
+    current = &me;  // other cores ran on this thread; each half of a kernel has its own `current`
   } else {
     wait_alone(me, waiting, PTO_WATCHDOG_SECONDS);
   }
 }
 
-/// Tell the launch that later work of cores that take from an object is ordered after this core's earlier
-/// work; before the object changes.
+/// Report a signal of this core through an object, before the object changes: the earlier work of this core
+/// happens before the later work of cores that take the signal (`order_takes`).
 inline void order_gives(const volatile void* through) {
   Core& me = core();
   if (me.host != nullptr && me.host->ordered != nullptr) me.host->ordered(me, through, true);
 }
-/// The other side, after the wait.
+/// Report that this core took a signal, after its wait.
 inline void order_takes(const volatile void* through) {
   Core& me = core();
   if (me.host != nullptr && me.host->ordered != nullptr) me.host->ordered(me, through, false);
 }
 
-/// Let other cores go on: the condition of this one may depend on their writes. If it `polls`, and so may go
-/// on for ever, further blocks are started too.
+/// Let other cores run, since this core may depend on their writes. `polls`: the core may repeat this for
+/// ever, so further blocks are started, too.
 inline void step_aside(bool polls) {
   Core& me = core();
   if (me.host == nullptr) {
@@ -352,16 +353,16 @@ inline void step_aside(bool polls) {
   current = &me;
 }
 
-/// The output of a program without a launch; standard output by default.
+/// The function that prints in a program without a launch; null: standard output.
 inline void (*plain_print)(const char* text) = nullptr;
 
-/// Print text of a program; a launch may redirect it.
+/// Print text of a kernel; a launch may redirect the text.
 [[gnu::format(printf, 1, 2)]] PTO_COMMON int print(const char* format, ...);
 
 #ifdef PTO_BODY
-/// As far as a tile of elements of 8 bytes reaches that has as many rows or columns as it can.
+/// Size of a guard: 2^31 elements of 8 bytes, the reach of a tile with the largest number of rows or columns.
 inline constexpr size_t kSpaceGuard = size_t{1} << 34;
-/// The page before such memory, with the extent of the mapping.
+/// The header of guarded memory, in the page before it: the address and size of the whole mapping.
 struct Mapped {
   char* memory;
   size_t bytes;
@@ -378,7 +379,7 @@ PTO_BODY char* map_guarded(size_t bytes) {
     munmap(memory, mapped.bytes);
     memory = MAP_FAILED;
   }
-  if (memory == MAP_FAILED) {  // as under a limit of addresses
+  if (memory == MAP_FAILED) {  // map without guards, for example under a limit of the address space
     mapped.bytes = used;
     memory = mmap(nullptr, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return nullptr;
@@ -502,13 +503,13 @@ PTO_BODY int print(const char* format, ...) {
 
 }  // namespace pto::detail
 
-// --- which core this is ------------------------------------------------------------------------------------
+// --- numbers of the core -----------------------------------------------------------------------------------
 
 inline int64_t get_block_idx() { return pto::detail::core().block_idx; }
 inline int64_t get_block_num() { return pto::detail::core().block_num; }
 #ifdef __CPU_SIM
 namespace pto::cpu_sim {
-inline uint32_t (*subblock_hook)() = nullptr;  // lets a program say which vector core a thread is
+inline uint32_t (*subblock_hook)() = nullptr;  // function of the program: the vector core of a thread
 }
 inline uint32_t get_subblockid() {
   return pto::cpu_sim::subblock_hook != nullptr ? pto::cpu_sim::subblock_hook()
@@ -518,7 +519,7 @@ inline uint32_t get_subblockid() {
 inline int64_t get_subblockid() { return pto::detail::core().subblock_idx; }
 #endif
 inline int64_t get_subblockdim() { return pto::detail::core().subblock_num; }
-/// The same by the names of the manual.
+/// The same functions with the names of the manual.
 inline int64_t GetBlockIdx() { return get_block_idx(); }
 inline int64_t GetBlockNum() { return get_block_num(); }
 inline int64_t GetSubBlockIdx() { return static_cast<int64_t>(get_subblockid()); }
@@ -526,7 +527,7 @@ inline int64_t GetSubBlockNum() { return get_subblockdim(); }
 inline int64_t get_coreid() { return pto::detail::core().block_idx; }
 inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
 
-/// Must be called before each repeated read of an address that another rank may write.
+/// Programs must call this before each repeated read of an address that another rank may write.
 inline void dcci(const volatile void*, int, int = 0) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   const pto::detail::Core* me = pto::detail::current;

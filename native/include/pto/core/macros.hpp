@@ -1,8 +1,8 @@
-// Words that kernels are written with: address space and function qualifiers; the target, pipes and event ids
-// come with machine_facts.hpp.
+// Keywords of kernels: qualifiers for address spaces and functions. The target, pipes and event ids come from
+// machine_facts.hpp.
 //
-// The target is named by -DPTO_NPU_ARCH_A2A3, -DPTO_NPU_ARCH_A5 and so on, or by -D__NPU_ARCH__=<number>;
-// without either it is the CPU. Qualifiers have no effect on a CPU. Included first by all other headers.
+// -DPTO_NPU_ARCH_A2A3, -DPTO_NPU_ARCH_A5 and so on, or -D__NPU_ARCH__=<number>, select the target; without
+// them it is the CPU. Qualifiers have no effect on a CPU. All other headers include this header first.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@
 #define OP_TYPE(name)
 
 #define PTO_INLINE inline __attribute__((always_inline))
-// Calls of kernels. If the locations of calls are observed, each is a function with a frame.
+// A function that kernels call. If call locations are observed, each such function has a stack frame.
 #if defined(PTO_TRACED) || defined(PTO_CHECKED)
 #define PTO_INST [[gnu::noinline]] inline
 #else
@@ -50,21 +50,20 @@ inline constexpr bool kChecked = false;
 
 }  // namespace pto::detail
 
-// A kernel that is not compiled for one kind of core holds both halves.
+// Without a selected kind of core, a kernel contains both halves.
 #if !defined(__DAV_CUBE__) && !defined(__DAV_VEC__)
 #define __DAV_CUBE__
 #define __DAV_VEC__
 #endif
 
-// --- code that is the same in every kernel
-// ------------------------------------------------------------------
+// --- code that is the same in every kernel -----------------------------------------------------------------
 
-// Functions that neither the target nor a check changes are declared with PTO_COMMON and defined with
-// PTO_BODY, between `#ifdef PTO_BODY` and `#endif`. With these headers alone they are inline functions. The
-// engine links kernels with a library that has them (native/common), which leaves less to compile: with
-// -DPTO_CPU_LINKED they are declared only, as are instances of templates (PTO_INSTANCE). PTO_CPU_LIBRARY is
-// for that library.
-// Calls of the virtual machine (PTO_CPU_OPEN) come in libraries that find these functions in that of the machine.
+// Functions that do not depend on the target or on checks are declared with PTO_COMMON and defined with
+// PTO_BODY, between `#ifdef PTO_BODY` and `#endif`. By default they are inline functions. The engine links
+// kernels with a library that contains them (native/common), to compile less: with -DPTO_CPU_LINKED they are
+// only declared, as are instances of templates (PTO_INSTANCE). PTO_CPU_LIBRARY is defined in that library.
+// Libraries with calls of the virtual machine (PTO_CPU_OPEN) use these functions from the library of the
+// virtual machine.
 #ifdef PTO_CPU_OPEN
 #define PTO_VISIBLE_ [[gnu::visibility("default")]]
 #define PTO_INSTANCE_ template __attribute__((visibility("default")))
@@ -86,10 +85,10 @@ inline constexpr bool kChecked = false;
 
 // --- loops -------------------------------------------------------------------------------------------------
 
-// The iterations of the following loop do not depend on each other, although they may work in place. Of MANY short
-// ones, all go in one step.
+// The iterations of the following loop do not depend on each other, although they may work in place. MANY is
+// for short bodies: GCC also unrolls the loop.
 #if defined(__clang__)
-#pragma clang diagnostic ignored "-Wpass-failed"  // where it is not worth it
+#pragma clang diagnostic ignored "-Wpass-failed"  // for loops that clang does not vectorise
 #define PTO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #define PTO_INDEPENDENT_MANY PTO_INDEPENDENT
 #elif defined(__GNUC__)
@@ -100,8 +99,8 @@ inline constexpr bool kChecked = false;
 #define PTO_INDEPENDENT_MANY
 #endif
 
-// A function whose loops compute exactly as written: products and sums are not fused into one rounding. All
-// its calls are inlined, and square roots do not set errno. (clang fuses inside one expression only; see
+// A function whose loops compute exactly as written: a product and a sum are not fused into one rounding. All
+// its calls are inlined. (clang needs no option: it fuses only inside one expression; see `mul` in
 // numbers.hpp.)
 #if defined(__GNUC__) && !defined(__clang__)
 #define PTO_EXACT_LOOP __attribute__((noinline, flatten, optimize("fp-contract=off")))
@@ -111,14 +110,14 @@ inline constexpr bool kChecked = false;
 #define PTO_EXACT_LOOP
 #endif
 
-// --- vector masks: every instruction here works on the valid region ---------------------------------------
+// --- vector masks: no-ops, since every instruction works on the valid region -------------------------------
 
 inline void set_mask_norm() {}
 inline void set_mask_count() {}
 template <class... Words>
 inline void set_vector_mask(Words...) {}
 
-// --- caches and memory order: one flow of control sees its own writes --------------------------------------
+// --- caches and memory order: a core always sees its own writes --------------------------------------------
 
 using mem_dsb_t = int;
 inline constexpr mem_dsb_t DSB_ALL = 0, DSB_DDR = 1, DSB_UB = 2, DSB_SEQ = 3;

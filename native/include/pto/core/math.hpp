@@ -1,20 +1,20 @@
-// Mathematics, in one place: the functions of floats of every engine, also of the reference engine
+// Mathematical functions of floats, for all engines including the reference engine
 // (native/kernels/engine.cpp). Results have the same bits on every machine, with every compiler and option
-// but -ffast-math: all operations are rounded by IEEE 754, in an order that is fixed here. The C library is
-// used only for a fused multiply-add on machines without one.
+// except -ffast-math: all operations are rounded by IEEE 754, in an order that is fixed here. The C library
+// is used only for fused multiply-add on machines without that instruction, and for rare cases of fmod.
 //
-//   exp(float) log(float) pow(float, float)   computed in double and rounded once; no branches, no calls and no
+//   exp(float) log(float) pow(float, float)   computed in double and rounded once; no branches, calls or
 //                                             tables, so that loops over them vectorise. exp is correctly
-//                                             rounded for every float, log for all but five, pow is within 0.501
-//                                             units in the last place, squares are exact.
-//   exp_wide log_wide pow_wide                the same before they are rounded: for elements below 32 bits
-//   sqrt, rsqrt, fmod                         correctly rounded; rsqrt from that of a double
+//                                             rounded for every float, log for all but five; pow is within
+//                                             0.501 units in the last place, squares are correctly rounded.
+//   exp_wide log_wide pow_wide                the same before rounding to float: for elements below 32 bits
+//   sqrt, rsqrt, fmod                         correctly rounded; rsqrt is computed in double and rounded
 //   exp(double) exp2 log log2 pow tanh sin cos erf
-//                                             in pairs of doubles: within 0.501 units, 1 where the result is
-//                                             subnormal. Those of floats are these, rounded again.
+//                                             computed in pairs of doubles: within 0.501 units, or 1 for
+//                                             subnormal results. For floats, the result is rounded again.
 //
-// Special values are those of C. Square roots vectorise under -fno-math-errno only. A product that is added
-// to a sum is in `fma`, or in a function that forbids compilers to fuse it (PTO_EXACT_LOOP).
+// Special values are the same as in C. Square roots vectorise only with -fno-math-errno. A product that is
+// added to a sum uses `fma`, or is in a function where compilers must not fuse it (PTO_EXACT_LOOP).
 #pragma once
 
 #include <bit>
@@ -24,13 +24,13 @@
 
 namespace pto::detail::math {
 
-// Always inlined: a call in a loop keeps it from being vectorised.
+// Always inlined: a call in a loop prevents vectorisation.
 #define PTO_MATH inline __attribute__((always_inline))
 
-// a * b + c, rounded once, if need be by the library.
+// Return a * b + c, rounded once. Without an FMA instruction this calls the C library.
 PTO_MATH double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// c + c1 x + c2 x^2 + ..., the coefficients as arguments: arrays of them keep loops from being vectorised.
+// Return c + c1 x + c2 x^2 + .... Coefficients are arguments, since arrays prevent vectorisation.
 PTO_MATH double polynomial(double, double c) { return c; }
 template <class... More>
 PTO_MATH double polynomial(double x, double c, More... more) {
@@ -39,8 +39,8 @@ PTO_MATH double polynomial(double x, double c, More... more) {
 
 inline constexpr float kInfinity = std::bit_cast<float>(0x7F800000), kNaN = std::bit_cast<float>(0x7FC00000);
 
-// condition ? a : b by a mask: where one of them is the result of a long computation, compilers make a branch
-// around it of the plain form.
+// Return condition ? a : b, by a mask. If a or b is the result of a long computation, compilers turn the
+// plain form into a branch around the computation.
 PTO_MATH float select(bool condition, float a, float b) {
   const std::uint32_t mask = -static_cast<std::uint32_t>(condition);
   const std::uint32_t one = std::bit_cast<std::uint32_t>(a), other = std::bit_cast<std::uint32_t>(b);
@@ -52,7 +52,7 @@ PTO_MATH double select(bool condition, double a, double b) {
   return std::bit_cast<double>(((one ^ other) & mask) ^ other);
 }
 
-// x held between two bounds; NaN stays.
+// Clamp x to two bounds; NaN stays NaN.
 template <class Float>
 PTO_MATH Float bounded(Float x, Float low, Float high) {
   x = high < x ? high : x;
@@ -62,8 +62,8 @@ PTO_MATH Float bounded(Float x, Float low, Float high) {
 // ---------------------------------------------------------------------------------------------------------
 // Exponential and logarithm
 
-// x between the bounds beyond which all floats, and all shorter elements, are 0 or infinite; NaN becomes one of
-// them. Floats are in the order of integers, and those are compared without a thought of NaN.
+// Clamp x to bounds beyond which exp is 0 or infinite, for floats and shorter elements. NaN becomes a bound.
+// Floats have the order of their bits as integers, and integer comparisons need no case for NaN.
 PTO_MATH float bounded_power(float x) {
   constexpr std::uint32_t low = std::bit_cast<std::uint32_t>(-110.0f);
   constexpr std::int32_t high = std::bit_cast<std::int32_t>(90.0f);
@@ -71,14 +71,14 @@ PTO_MATH float bounded_power(float x) {
   bits = bits < low ? bits : low;
   std::int32_t found = static_cast<std::int32_t>(bits);
   found =
-      found < high ? found : high;  // a minimum of integers, as long as nothing else is done in one breath
+      found < high ? found : high;  // a statement of its own, so that compilers find a minimum of integers
   return std::bit_cast<float>(found);
 }
 
-// x = n ln 2 + r with |r| < 0.35, and 2^n goes straight into the exponent. The polynomial is summed up in pairs,
-// which depend less on one another.
+// Return e^x: x = n ln 2 + r with |r| < 0.35, and n is added to the exponent bits. The polynomial is
+// evaluated in pairs, for a shorter chain of dependent steps.
 PTO_MATH double exp_of_bounded(double x) {
-  constexpr double whole = 0x1.8p52;  // adding it leaves a whole number in the last bits
+  constexpr double whole = 0x1.8p52;  // adding this leaves a whole number in the last bits
   const double shifted = fma(x, 0x1.71547652b82fep+0, whole), n = shifted - whole;
   const double r = fma(n, -0x1.abc9e3b39803fp-56, fma(n, -0x1.62e42fefa39efp-1, x));
   const double r2 = r * r, r4 = r2 * r2;
@@ -99,7 +99,7 @@ PTO_MATH Result exp_as(float x) {
 PTO_MATH double exp_wide(float x) { return exp_as<double>(x); }
 PTO_MATH float exp(float x) { return exp_as<float>(x); }
 
-// A positive number as 2^e m, m from sqrt(1/2) to sqrt(2).
+// A positive number as 2^e m, with m from sqrt(1/2) to sqrt(2).
 struct Parts {
   double e, m;
 };
@@ -111,7 +111,7 @@ PTO_MATH Parts parts_of(double x) {
   return {e, std::bit_cast<double>((bits & 0xFFFFFFFFFFFFF) + root)};
 }
 
-// log of a float that is positive: e ln 2 + 2 atanh((m - 1) / (m + 1)).
+// Return log of a positive float: e ln 2 + 2 atanh((m - 1) / (m + 1)).
 PTO_MATH double log_of_positive(double x) {
   const Parts p = parts_of(x);
   const double s = (p.m - 1.0) / (p.m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
@@ -120,7 +120,7 @@ PTO_MATH double log_of_positive(double x) {
                p2 = fma(0x1.74669de670407p-3, z, 0x1.c71c4fe8bd7dap-3),
                p3 = fma(0x1.2f51d6fc742fcp-3, z, 0x1.39994de1c9a8bp-3);
   const double tail = fma(fma(p3, z2, p2), z4, fma(p1, z2, p0));
-  return fma(p.e, 0x1.62e42fefa39efp-1, s * tail);  // ln 2 is good to 2^-56, the sum is not
+  return fma(p.e, 0x1.62e42fefa39efp-1, s * tail);  // ln 2 has an error of 2^-56, less than the sum
 }
 template <class Result>
 PTO_MATH Result log_as(float x) {
@@ -141,8 +141,8 @@ PTO_MATH double sqrt(double x) { return __builtin_sqrt(x); }
 
 PTO_MATH float rsqrt(float x) { return static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(x))); }
 
-// Return the remainder of a truncated division, with the sign of a; exact. Quotients of more than 28 bits,
-// and NaN, are left to the library, whose result is the same.
+// Return the exact remainder of a truncated division, with the sign of a. Quotients of more than 28 bits, and
+// NaN, use the C library, whose result is the same.
 PTO_MATH float fmod(float a, float b) {
   const double wide = a, count = __builtin_trunc(wide / b);
   const double rest = fma(-count, b, wide);
@@ -154,7 +154,7 @@ PTO_MATH float fmod(float a, float b) {
 // ---------------------------------------------------------------------------------------------------------
 // Powers
 
-// log2 of a float that is positive.
+// Return log2 of a positive float.
 PTO_MATH double log2_of_positive(double x) {
   const Parts p = parts_of(x);
   const double s = (p.m - 1.0) / (p.m + 1.0);
@@ -165,7 +165,7 @@ PTO_MATH double log2_of_positive(double x) {
       p.e);
 }
 
-// 2^x for |x| <= 1000.
+// Return 2^x for |x| <= 1000.
 PTO_MATH double exp2_of_small(double x) {
   constexpr double whole = 0x1.8p52;
   const double shifted = x + whole;
@@ -196,8 +196,8 @@ PTO_MATH Result pow_as(float x, float y) {
   const double product = bounded(static_cast<double>(y) * log, -1000.0, 1000.0);
   double exact = exp2_of_small(product);
   if constexpr (sizeof(Result) == sizeof(double)) {
-    // The exact power of two short elements may lie halfway between two elements. It then has fewer than 43 bits,
-    // and the error is below 2^-44: rounded to 43 bits it is exact.
+    // The exact power of short elements may lie halfway between two elements. It then has fewer than 43 bits.
+    // The error is below 2^-44, so rounding to 43 fraction bits gives the exact power.
     exact = std::bit_cast<double>((std::bit_cast<std::uint64_t>(exact) + 0x100) & ~std::uint64_t{0x1FF});
   }
   const double wide = x;
@@ -225,7 +225,7 @@ PTO_COMMON double sin(double x);
 PTO_COMMON double cos(double x);
 PTO_COMMON double erf(double x);
 
-// Floats of which tiles have no function.
+// Functions of floats that tiles do not have.
 PTO_MATH float exp2(float x) { return static_cast<float>(exp2(static_cast<double>(x))); }
 PTO_MATH float log2(float x) { return static_cast<float>(log2(static_cast<double>(x))); }
 PTO_MATH float tanh(float x) { return static_cast<float>(tanh(static_cast<double>(x))); }
@@ -237,13 +237,13 @@ PTO_MATH float erf(float x) { return static_cast<float>(erf(static_cast<double>(
 
 #define PTO_MATH_BODY PTO_BODY PTO_EXACT_LOOP
 
-// The sum of two doubles, the second less than half a unit in the last place of the first: some 104 bits.
-// Series converge fast enough here, and need no coefficients: the goal is not speed.
+// The sum of two doubles, with about 104 bits: `low` is at most half a unit in the last place of `high`.
+// Functions of pairs sum series, which need no fitted coefficients; speed is not the goal.
 struct Pair {
   double high, low;
 };
 
-// Exact sums, of which the first is the larger, and products.
+// Exact sums of doubles (`ordered_sum` needs |a| >= |b|), and operators on pairs, which round to a pair.
 PTO_MATH Pair ordered_sum(double a, double b) {
   const double s = a + b;
   return {s, b - (s - a)};
@@ -280,7 +280,7 @@ inline constexpr Pair kOne{1, 0}, kLn2{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-
     kTwoOverRootPi{0x1.20dd750429b6dp+0, 0x1.1ae3a914fed80p-56};
 inline constexpr double kNoNumber = kNaN, kEndless = kInfinity;
 
-// x 2^k for |k| <= 2000: in two steps, of which only the last one rounds.
+// Return x 2^k for |k| <= 2000, in two steps of which only the last one rounds.
 PTO_MATH double scaled(double x, int k) {
   const int half = k / 2;
   return x * std::bit_cast<double>(static_cast<std::uint64_t>(half + 1023) << 52) *
@@ -301,7 +301,7 @@ PTO_MATH Power power_of(Pair x) {
 }
 PTO_MATH double value_of(Power p, int more = 0) { return scaled(p.pair.high, p.k + more); }
 
-// log x = e ln 2 + pair, of a positive number.
+// The logarithm of a positive number: log x = e ln 2 + pair.
 struct Logarithm {
   double e;
   Pair pair;
@@ -335,8 +335,8 @@ PTO_MATH_BODY double log2(double x) {
   return (Pair{l.e, 0} + l.pair * kLog2e).high;
 }
 
-// |x|^y. Powers with a small whole exponent come from products, which are exact while they fit into a pair:
-// where they lie halfway between two doubles, an approximation would not know.
+// Return x^y for positive x. Powers with a small whole exponent are products, which are exact while they fit
+// into a pair: an approximation could round a value halfway between two doubles the wrong way.
 PTO_MATH double power_of(double x, double y) {
   const double size = __builtin_fabs(y);
   if (size <= 64 && __builtin_trunc(y) == y) {
@@ -366,20 +366,20 @@ PTO_MATH_BODY double pow(double x, double y) {
 
 PTO_MATH_BODY double tanh(double x) {
   const double size = __builtin_fabs(x);
-  if (!(size > 0x1p-28)) return x;  // also NaN
+  if (!(size > 0x1p-28)) return x;  // includes NaN
   if (size > 22) return __builtin_copysign(1.0, x);
   const Power p = power_of(Pair{size, 0});
   const Pair up{scaled(p.pair.high, p.k), scaled(p.pair.low, p.k)}, down = kOne / up;
   return __builtin_copysign(((up + -down) / (up + down)).high, x);
 }
 
-// An angle of at least pi / 4 as a quarter turn (0 to 3) and the rest, of at most pi / 4.
+// An angle as a number of quarter turns (0 to 3) and a rest of at most pi / 4 in magnitude.
 struct Angle {
   Pair rest;
   unsigned quarter;
 };
-// x = m 2^e: of the bits of 2 / pi those that make multiples of 4 of it are left out, and the next 256 leave
-// some 200 of the rest, of which no double loses more than 62.
+// x = m 2^e. The first bits of 2 / pi are skipped: with them, x * 2 / pi is a multiple of 4, that is, whole
+// turns. The next 256 bits give about 200 bits of the rest, of which cancellation costs at most 62.
 PTO_MATH Angle angle_of(double x) {
   constexpr std::uint64_t kTwoOverPi[] = {0,
                                           0xA2F9836E4E441529,
@@ -405,7 +405,7 @@ PTO_MATH Angle angle_of(double x) {
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
   const std::uint64_t m = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000;
   const unsigned at = static_cast<unsigned>(bits >> 52) - 1075 + 62, shift = at % 64;
-  std::uint64_t product[4], carry = 0;  // m times 256 bits from there on, its last 256 bits
+  std::uint64_t product[4], carry = 0;  // the low 256 bits of m times the 256 bits from `at` on
   for (int i = 3; i >= 0; --i) {
     const std::uint64_t* word = kTwoOverPi + at / 64 + i;
     const std::uint64_t part = shift ? word[0] << shift | word[1] >> (64 - shift) : word[0];
@@ -414,7 +414,7 @@ PTO_MATH Angle angle_of(double x) {
     carry = static_cast<std::uint64_t>(wide >> 64);
   }
   const unsigned quarter = static_cast<unsigned>(product[0] >> 62);
-  const bool above = product[0] >> 61 & 1;  // more than half a quarter: one more, less the difference
+  const bool above = product[0] >> 61 & 1;  // more than half a quarter: use the next one and a negative rest
   Pair rest{};
   double unit = 0x1p-254;
   for (int i = 3; i >= 0; --i) {
@@ -427,7 +427,7 @@ PTO_MATH Angle angle_of(double x) {
   rest = rest * kHalfPi;
   return {above ? -rest : rest, (quarter + above) % 4};
 }
-// Sine and cosine of at most pi / 4.
+// Return the sine or cosine of an angle of at most pi / 4.
 PTO_MATH Pair sine_of(Pair x) {
   const Pair z = x * x;
   Pair s = kOne;
@@ -458,7 +458,7 @@ PTO_MATH_BODY double cos(double x) {
   return size < kEndless ? wave(size, 1) : kNoNumber;
 }
 
-// 2 / sqrt(pi) e^-xx x (1 + 2xx/3 (1 + 2xx/5 (1 + ..))): all terms are positive.
+// erf x = 2 / sqrt(pi) e^-xx x (1 + 2xx/3 (1 + 2xx/5 (1 + ..))): all terms are positive.
 PTO_MATH_BODY double erf(double x) {
   const double size = __builtin_fabs(x);
   if (x != x) return x;

@@ -1,13 +1,13 @@
-// Arithmetic of elements: the operators in the meanings of the instruction table.
+// Arithmetic of elements: the operators that the instruction table uses to define instructions.
 //
-// Floats up to 32 bits compute in float and the store rounds. Integers compute as in C, those below 32 bits
-// in int32_t (`wide_t`), and wrap; division truncates. Undefined cases of the instruction set are the same as
-// in the reference engine: an integer over or modulo zero is 0, a shift by more than the width shifts all
-// out. `mul` is a product that is not fused with a following sum: the reference rounds it.
+// Floats up to 32 bits compute in float, and the store rounds. Integers compute as in C, those below 32 bits
+// in int32_t (`wide_t`), and wrap; division truncates. Cases that the instruction set leaves undefined are as
+// in the reference engine: an integer divided by zero or modulo zero is 0, and a shift by the width or more
+// shifts out all bits. `mul` is not fused with a following sum, since the reference engine rounds it.
 //
 //   compute<M>(dst, src...)             dst = M::of(src...) on the valid region of dst
 //   compute_scalar<M>(dst, s, src...)   the same with a scalar of the element type; compute_scalar<M, true>
-//                                       does nothing where it is zero
+//                                       is a no-op if the scalar is zero
 #pragma once
 
 #include "pto/core/access.hpp"
@@ -63,7 +63,7 @@ PTO_INLINE constexpr A neg(A a) {
   }
 }
 
-/// Truncated quotient of integers. Up to 32 bits it is that of doubles, truncated, which vectorises.
+/// Return the truncated quotient of integers. Up to 32 bits it is computed in doubles, which vectorises.
 template <class A>
 PTO_INLINE constexpr A quotient(A a, A b) {
   if constexpr (sizeof(A) <= 4) {
@@ -147,7 +147,7 @@ PTO_INLINE constexpr common_t<A, B> where(bool condition, A a, B b) {
   using C = common_t<A, B>;
   if constexpr (std::is_floating_point_v<C>) {
     return math::select(condition, static_cast<C>(a),
-                        static_cast<C>(b));  // of computed values, without a branch
+                        static_cast<C>(b));  // without a branch: both are computed
   } else {
     return condition ? static_cast<C>(a) : static_cast<C>(b);
   }
@@ -157,9 +157,9 @@ PTO_INLINE constexpr A relu(A a) {
   return a > 0 ? a : A{0};
 }
 
-// --- functions; T is the element type that computes --------------------------------------------------------
+// --- functions; T is the element type of the computation ---------------------------------------------------
 
-/// A value as an element of type T, still as a number.
+/// Round a value to an element of type T, and return its value.
 template <class T, class A>
 PTO_INLINE constexpr A round(A a) {
   if constexpr (is_small_float<T>) {
@@ -170,9 +170,9 @@ PTO_INLINE constexpr A round(A a) {
     return a;
   }
 }
-/// exp, log and pow of floats are computed in double. What comes as an element becomes a float, as the rest of
-/// an expression is; what comes as a double (an element, too) stays one, to be rounded once, when it is stored.
-/// log of f16 does so in any case.
+/// exp, log and pow of floats are computed in double. For an argument of type float, the result is rounded to
+/// float, as in the rest of an expression. For a small float passed as double, the result stays double and is
+/// rounded once, by the store. log of a small float always stays double.
 template <class T, class A>
 PTO_INLINE auto exp(A a) {
   if constexpr (!is_float_v<T>) {
@@ -193,8 +193,8 @@ PTO_INLINE auto log(A a) {
     return math::log(static_cast<float>(a));
   }
 }
-/// A square root. The plain result is that of a float, which is also that of a double, rounded; an expression
-/// with it rounds once, so there it is in double.
+/// A square root that is not computed yet. As a result it is computed in float, which equals the rounded
+/// result in double. A division by it is computed in double, so that the expression rounds once.
 struct Root {
   float of;
 };
@@ -223,8 +223,8 @@ PTO_INLINE constexpr double to_double(A a) {
   return static_cast<double>(a);
 }
 
-/// Powers: of floats as above (that of bf16 is rounded once, too), of integers by squaring, of the doubles of
-/// integers in double.
+/// Return a power: of floats as above (for bf16 always rounded once), of integers by squaring, of integers
+/// passed as double in double.
 template <class T, class A>
 inline auto pow(A a, A b) {
   if constexpr (is_small_float<T> && (std::is_same_v<A, double> || std::is_same_v<T, bfloat16_t>)) {
@@ -246,7 +246,7 @@ inline auto pow(A a, A b) {
 
 // --- results -----------------------------------------------------------------------------------------------
 
-/// A double as an integer, as a C cast on x86 makes it.
+/// Convert a double to an integer, as a C cast on x86 does.
 template <class D>
 inline D cast_to_int(double value) {
   if constexpr (std::is_same_v<D, uint8_t>) value = __builtin_fabs(value) < 0x1p31 ? value : 0.0;
@@ -255,8 +255,8 @@ inline D cast_to_int(double value) {
   return static_cast<D>(low);
 }
 
-/// Convert a number to an element of type T. For a float outside an integer type, a C cast depends on the
-/// machine; the result here is the same everywhere, and in the reference engine.
+/// Convert a number to an element of type T. For a float outside the range of an integer type, a C cast
+/// depends on the machine. This result is the same on all machines and in the reference engine.
 template <class T>
 struct Cast {
   using Given = T;
@@ -271,7 +271,7 @@ struct Cast {
   constexpr operator T() const { return value; }
 };
 
-/// The result of an expression as a value that is stored in elements of type D.
+/// Convert the result of an expression to a value for a store to elements of type D.
 template <class D, class A>
 PTO_INLINE constexpr compute_t<D> result(A a) {
   if constexpr (std::is_same_v<A, Root>) {
@@ -285,7 +285,7 @@ PTO_INLINE constexpr compute_t<D> result(A a) {
   }
 }
 
-/// The same, rounded to nearest even and held in the range of D.
+/// Clamp a result to the range of D; for an integer D, round it to nearest even first.
 template <class D, class A>
 PTO_INLINE constexpr compute_t<D> saturated(A a) {
   if constexpr (is_float_v<D>) {
@@ -303,7 +303,7 @@ PTO_INLINE constexpr compute_t<D> saturated(A a) {
   }
 }
 
-/// The result of M on its values: T is the type that computes, D that of the destination.
+/// Compute M of values. T: element type of the computation; D: element type of the destination.
 template <class M, class T, class D, class... Wide>
 PTO_INLINE constexpr compute_t<D> evaluate(Wide... values) {
   if constexpr (M::converts && !std::is_same_v<T, D>) {
@@ -325,7 +325,7 @@ struct FirstOf {
 template <class... Ts>
 using first_t = typename FirstOf<Ts...>::type;
 
-// The computation depends on element types only, so that tiles of all shapes share the loops.
+// These types depend only on element types, so that tiles of all shapes share the loops.
 template <class M, class T, class D, class... S>
 struct Meaning {
   PTO_INLINE auto operator()(compute_t<S>... values) const {
@@ -361,7 +361,7 @@ inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
 
 // --- operands ----------------------------------------------------------------------------------------------
 
-/// The arguments after the operands: scratch tiles, at most `Scratch` of them and ignored here, then events.
+/// Handle the arguments after the operands: ignore at most `Scratch` scratch tiles, and wait for events.
 template <int Scratch, class... Rest>
 PTO_INLINE void finish_call(Rest&... rest) {
   static_assert(((is_tile_data_v<Rest> || is_event<Rest>::value) && ...),
@@ -373,14 +373,14 @@ PTO_INLINE void finish_call(Rest&... rest) {
   (finish(rest), ...);
 }
 
-/// A program for the simulator may use what no target has: functions of integers, for example.
+/// True if element types are not checked: a program for the simulator may use types that no target supports.
 #ifdef __CPU_SIM
 inline constexpr bool kAnyType = kIsa == Isa::cpu;
 #else
 inline constexpr bool kAnyType = false;
 #endif
 
-/// True if the element type of a tile is in a set, a bit for each DType.
+/// Return true if the element type of a tile is in a set with one bit per DType.
 template <class TileT>
 constexpr bool is_one_of(uint32_t types) {
   return kAnyType || types >> static_cast<int>(dtype_of<typename TileT::DType>) & 1;
@@ -398,7 +398,7 @@ constexpr bool all_row_major() {
   return (Tiles::isRowMajor && ...);
 }
 
-/// The element types of all but the last tile, one byte each, and a set for the last.
+/// A legal combination: the element types of all tiles but the last, one byte each, and a set for the last.
 struct Combination {
   uint32_t head, last;
 };

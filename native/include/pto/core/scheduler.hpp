@@ -1,9 +1,9 @@
 // The scheduler of a launch: the cores of a block as fibers on one thread, blocks over several threads.
 //
-// A core runs until it ends or has to wait; then the next runnable one goes on. A thread starts a further
-// block only if none of its cores can run. If no thread can run a core and cores are left, the launch is
-// stuck. Ranks are grids beside each other: the first block of each starts at once, since one rank may poll
-// for writes of another without ever waiting.
+// A core runs until it ends or has to wait; then the thread runs its next runnable core. A thread starts
+// another block only if none of its cores can run. If no thread can run a core and cores are left, the launch
+// is stuck. Each rank has a grid of its own. The first block of each rank starts at once, since a rank may
+// poll for writes of another rank without a wait.
 #pragma once
 
 #include "pto/core/launch_abi.hpp"
@@ -11,12 +11,12 @@
 
 namespace pto::detail {
 
-/// Addresses that a null pointer and an offset give.
+/// A smaller address is a null pointer plus an offset.
 inline constexpr uintptr_t kNearNull = uintptr_t{1} << 16;
-/// Below this an address may be one of a memory on chip, which has no more bytes.
+/// A smaller address may be an on-chip offset: no on-chip memory is larger.
 inline constexpr uintptr_t kOnChip = uintptr_t{1} << 20;
 
-/// A function of a kernel, called with the words of a launch.
+/// A function that runs a kernel on a core, with the arguments of a launch.
 using Body = void (*)(const pto_launch& launch, const Core& core);
 
 struct Role {
@@ -25,7 +25,7 @@ struct Role {
   Body body;
 };
 
-/// `checked`: the value of PTO_CHECKED; `tracer`: the receiver of records, or null.
+/// Run a launch and return its status. `checked`: kChecked of the kernel; `tracer`: record receiver or null.
 [[gnu::cold]] PTO_COMMON int run_launch(pto_launch* given, const Role* roles, int count, int argc,
                                         const Rooms& rooms, bool checked, pto_tracer* tracer);
 inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
@@ -81,8 +81,8 @@ struct Launch {
   Grid* grids = nullptr;  // one per rank
   uint32_t ranks = 1;
   uint32_t blocks = 1;              // of one rank
-  pto_array* arrays = nullptr;      // reachable arrays of each rank, one after another; null: as given
-  int32_t* array_counts = nullptr;  // of each
+  pto_array* arrays = nullptr;      // accessible arrays, one rank after another; null: given->arrays
+  int32_t* array_counts = nullptr;  // number of accessible arrays per rank
   Thread* workers = nullptr;
   Atomic<uint64_t> next_block{0};  // block b of rank r is b * ranks + r
   Atomic<uint64_t> epoch{1};       // grows whenever a core has run
@@ -94,17 +94,18 @@ struct Launch {
 struct Thread {
   Launch* launch = nullptr;
   Context context;
-  Fiber* live = nullptr;   // cores of blocks that have started, in order
-  Fiber** last = &live;    // where the next one is put
-  Fiber* spare = nullptr;  // cores to be used again
+  Fiber* live = nullptr;   // cores of started blocks, in order
+  Fiber** last = &live;    // the link at the end of the list
+  Fiber* spare = nullptr;  // finished cores, for reuse
   Fiber* running = nullptr;
-  Atomic<uint64_t> idle{0};  // the epoch in which nothing here could run; ~0: finished; 0: running
+  Atomic<uint64_t> idle{0};  // the epoch in which no core of this thread could run; ~0: finished; 0: running
   pthread_t id{};
 };
 
 inline thread_local Thread* this_thread = nullptr;
 
-/// The name of a core: empty if it is the only one, else its rank and its block (of several), and its kind.
+/// The name of a core: its rank (if there are ranks), its block (if there are several) and its kind (if a
+/// block has several cores); empty for the only core.
 struct Where {
   char text[48] = "";
   explicit Where(const Core& core) {
@@ -130,14 +131,14 @@ struct Where {
 
 // --- ending early ------------------------------------------------------------------------------------------
 
-/// Note where a core is: the return addresses from a frame on.
+/// Record the source location of a core: the return addresses from a frame on.
 [[gnu::cold]] inline void note_frames(pto_tracer& tracer, const void* frame) {
   constexpr int kMost = sizeof tracer.frames / sizeof tracer.frames[0];
   int at = 0;
-  while (at < kMost && tracer.frames[at] != 0) ++at;  // a fault has noted its own
+  while (at < kMost && tracer.frames[at] != 0) ++at;  // a fault has recorded its own address
   for (; at < kMost && frame != nullptr; ++at) frame = caller_of(frame, tracer.frames[at]);
 }
-/// Note where a fault was: the instruction itself, then those that wait for it.
+/// Record the source location of a fault: the address of the instruction, then the return addresses.
 [[gnu::cold]] inline void note_fault(pto_tracer& tracer, [[maybe_unused]] const void* context) {
   uint64_t pc = 0, frame = 0;
 #if defined(__linux__) && defined(__x86_64__)
@@ -148,11 +149,11 @@ struct Where {
   pc = machine.pc, frame = machine.regs[29];
 #endif
   if (pc == 0) return;
-  tracer.frames[0] = pc + 1;  // as if it were a call that returns there
+  tracer.frames[0] = pc + 1;  // like a return address, which lies behind its call
   if (frame != 0) note_frames(tracer, reinterpret_cast<const void*>(frame));
 }
 
-/// Note the first problem of a launch; later ones are its consequences. `frame`: of the core that has it.
+/// End the launch with its first error; later errors are consequences. `core`, `frame`: of the failed core.
 [[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text, const Core* core = nullptr,
                                   const void* frame = nullptr) {
   pthread_mutex_lock(&launch.lock);
@@ -180,10 +181,10 @@ struct Where {
   std::snprintf(text, sizeof text, where.text[0] != 0 ? "%s (%s)" : "%s%s", message, where.text);
   give_up(*fiber.thread->launch, 1, text, &core, __builtin_frame_address(0));
   switch_to(fiber.context, fiber.thread->context);
-  std::abort();  // a core that has failed never goes on
+  std::abort();  // not reached: a failed core is never resumed
 }
 
-/// Faults of kernel code become errors of the launch; others go where they went before.
+/// Signals for faults: faults of kernel code become errors of the launch, others go to the previous handler.
 inline constexpr int kSignals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL, SIGTRAP};
 inline constexpr int kSignalCount = 5;
 inline struct sigaction old_actions[kSignalCount];
@@ -236,9 +237,9 @@ inline struct sigaction old_actions[kSignalCount];
   });
 }
 
-// --- telling -----------------------------------------------------------------------------------------------
+// --- traces ------------------------------------------------------------------------------------------------
 
-/// Hand over the records of a core; return true if the launch is to end.
+/// Pass the records of a core to the receiver; return true if the receiver ends the launch.
 [[gnu::cold]] inline bool hand_over(const Launch& launch, const Core& core, bool last) {
   Trace& trace = *core.trace;
   const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
@@ -251,7 +252,7 @@ inline struct sigaction old_actions[kSignalCount];
   const Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
   if (hand_over(launch, core, false)) host_fail(core, "[PTO-E2106] the launch was ended");
 }
-/// There will be no more of a core.
+/// Pass the last records of a core to the receiver, and free its trace.
 [[gnu::cold]] inline void end_trace(const Launch& launch, Core& core) {
   if (core.trace == nullptr) return;
   hand_over(launch, core, true);
@@ -283,7 +284,7 @@ inline void host_print(Core& core, const char* text) {
   };
   Grid& grid = *core.grid;
   if (grid.ranks == 0) return put(text);
-  while (*text != 0) {  // every line names its rank
+  while (*text != 0) {  // each line begins with its rank
     const char* end = std::strchr(text, '\n');
     const size_t length = end != nullptr ? static_cast<size_t>(end - text) + 1 : std::strlen(text);
     char line[1100];
@@ -299,7 +300,7 @@ inline void host_print(Core& core, const char* text) {
 
 inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
-/// Those of a launch whose windows are not all in reach.
+/// Return the functions for windows outside shared memory; only for launches that have such windows.
 [[gnu::cold]] inline const pto_far& far_of(const Core& core) {
   return *static_cast<Fiber*>(core.fiber)->thread->launch->given->far;
 }
@@ -325,7 +326,7 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
 }
 inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, far_settled, far_put};
 
-/// Report flags that were set and not waited for: the next kernel would find them.
+/// Fail if a flag was set and not waited for: the next kernel would find the flag set.
 [[gnu::cold]] inline void check_flags_left(Core& core) {
   for (int at = 0; at < kPipes * kPipes * kEventIds; ++at) {
     const int from = at / kEventIds / kPipes, to = at / kEventIds % kPipes, id = at % kEventIds;
@@ -346,10 +347,10 @@ inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, fa
   }
 }
 
-/// The whole life of a fiber: one core after another.
+/// The function of every fiber: run one core after another.
 inline void fiber_main() {
   for (;;) {
-    Thread& thread = *this_thread;  // of this launch
+    Thread& thread = *this_thread;  // another launch may reuse the fiber
     Fiber& fiber = *thread.running;
 #ifdef __cpp_exceptions
     try {
@@ -368,7 +369,7 @@ inline void fiber_main() {
   }
 }
 
-/// Let a core go on until it ends or has to wait.
+/// Run a core until it ends or has to wait.
 inline void resume(Thread& thread, Fiber& fiber) {
   thread.idle.store(0);
   thread.running = &fiber;
@@ -389,7 +390,7 @@ inline void resume(Thread& thread, Fiber& fiber) {
   }
 }
 
-/// State that a thread keeps for its next launch: making stacks and memory takes longer than many kernels.
+/// Stacks and memory a thread keeps for its next launch: their allocation takes longer than many kernels.
 struct Pool {
   static constexpr int kMost = 3;
   Fiber* fibers = nullptr;
@@ -420,7 +421,7 @@ inline thread_local Pool pool;
   Fiber* fiber = list;
   if (fiber != nullptr) {
     list = fiber->next;
-    clear_spaces(fiber->core);  // leave no data of the previous core
+    clear_spaces(fiber->core);  // remove the data of the previous core
   } else {
     fiber = new (std::nothrow) Fiber;
     if (fiber == nullptr) return nullptr;
@@ -433,7 +434,7 @@ inline thread_local Pool pool;
   return fiber;
 }
 
-/// Start the next block on this thread; false where none is left.
+/// Start the next block on this thread; return false if no block is left or the memory is exhausted.
 [[gnu::cold]] inline bool admit(Thread& thread) {
   Launch& launch = *thread.launch;
   const uint64_t next = launch.next_block.fetch_add(1);
@@ -488,7 +489,7 @@ inline thread_local Pool pool;
   return true;
 }
 
-/// Run every core of this thread that can; whether any did.
+/// Run every core of this thread that can run; return true if one made progress, beyond another poll.
 inline bool turn(Thread& thread) {
   bool went = false;
   Fiber** link = &thread.live;
@@ -513,7 +514,7 @@ inline bool turn(Thread& thread) {
   return went;
 }
 
-/// Report the condition that each core waits for. Called by the last thread that found nothing to run.
+/// Report the condition that each core waits for. The last thread that finds nothing to run calls this.
 [[gnu::cold]] inline void report_stuck(Launch& launch) {
   char text[4096];
   size_t at = 0;
@@ -537,7 +538,7 @@ inline bool turn(Thread& thread) {
   give_up(launch, 2, text, first);
 }
 
-/// Return true if all threads have looked in this epoch and found nothing that can run.
+/// Return true if every thread has finished or has found no runnable core in this epoch.
 [[gnu::cold]] inline bool all_idle(const Launch& launch, uint64_t epoch) {
   for (int t = 0; t < launch.threads; ++t) {
     const uint64_t idle = launch.workers[t].idle.load();
@@ -552,7 +553,7 @@ inline bool turn(Thread& thread) {
   Thread* outer = this_thread;
   Core* outer_core = current;
   this_thread = &thread;
-  if (pool.signal_stack == nullptr) pool.signal_stack = make_stack();  // to report a stack that overflows
+  if (pool.signal_stack == nullptr) pool.signal_stack = make_stack();  // to report stack overflows
   stack_t mine{}, before{};
   mine.ss_sp = pool.signal_stack + kGuard;
   mine.ss_size = kStack;
@@ -586,8 +587,8 @@ inline bool turn(Thread& thread) {
   return nullptr;
 }
 
-/// Make the grids of all ranks and their lists of reachable arrays, own arrays first. False if there is no
-/// memory.
+/// Make the grids of all ranks and their lists of accessible arrays, own arrays first. Return false if there
+/// is not enough memory.
 [[gnu::cold]] inline bool make_grids(Launch& launch, const Grid& like) {
   const auto& given = *launch.given;
   launch.grids = launch.ranks > 1 ? new (std::nothrow) Grid[launch.ranks] : &launch.only;
@@ -643,7 +644,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
   launch.rooms = &rooms;
   launch.checked = checked;
   launch.tracer = tracer;
-  Grid grid;  // as that of every rank is to be
+  Grid grid;  // a template for the grid of each rank
   for (int i = 0; i < count; ++i) {
     if (count > 1 && roles[i].kind == CoreKind::Vector &&
         roles[i].sub >= static_cast<uint32_t>(given->subblocks)) {

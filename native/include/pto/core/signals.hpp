@@ -1,11 +1,11 @@
-// Signals that are not for us go where they would have gone.
+// Pass signals that are not caused by kernels on to the previous handler.
 #pragma once
 
 #include <signal.h>
 
 namespace pto::detail {
 
-/// Do the action of `old`, while the handler that calls this stays.
+/// Perform the action of `old`. The calling handler stays installed unless the default action is needed.
 inline void pass_signal_on(const struct sigaction& old, int signal, siginfo_t* info, void* context) {
   const bool sent = info->si_code <= 0;  // by a process; else by an instruction
   if ((old.sa_flags & SA_SIGINFO) != 0) {
@@ -14,7 +14,7 @@ inline void pass_signal_on(const struct sigaction& old, int signal, siginfo_t* i
     old.sa_handler(signal);
   } else if (old.sa_handler == SIG_DFL || !sent) {
     ::signal(signal, SIG_DFL);
-    // An instruction is repeated, and ends the process where it is; not so a trap, which may count as done.
+    // A faulting instruction runs again after the return and ends the process; a trap may not run again.
     if (!sent && signal != SIGTRAP) return;
     sigset_t open;
     sigemptyset(&open);

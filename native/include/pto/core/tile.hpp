@@ -1,8 +1,8 @@
-// Tile: a matrix of elements in on-chip memory. Its type says where it lies, how it is laid out and how much
-// of it is valid; the object holds an address and the valid sizes that are known at run time only.
+// Tile: a matrix of elements in on-chip memory. Its type has the memory space, the layout and the static
+// valid sizes. The object has the address and the valid sizes that are known only at run time.
 //
-// The storage formula (see src/pto/isa/tile.py) is `detail::offset`. Elements are stored as they are; two
-// 4-bit elements share a byte, the even one in its low half.
+// `detail::offset` is the storage formula (see src/pto/isa/tile.py). Two 4-bit elements share a byte; the
+// element with the even offset is in the low half.
 #pragma once
 
 #include <cstring>
@@ -26,7 +26,7 @@ constexpr Form form_of(BLayout outer, SLayout inner) {
   return rows ? Form::ZN : Form::NN;
 }
 
-/// Rows (or columns) of the inner box.
+/// Return the number of rows (`box_cols`: columns) of the inner box.
 constexpr int box_rows(int bits, SLayout inner, int fractal) {
   if (inner == SLayout::NoneBox) return 1;
   if (fractal == 1024) return 16;
@@ -40,7 +40,7 @@ constexpr int box_cols(int bits, SLayout inner, int fractal) {
   return inner == SLayout::RowMajor ? 256 / bits : 16;
 }
 
-/// Storage offset of element (r, c), in elements. `pitch` is the number of rows between two column blocks.
+/// Return the storage offset of element (r, c), in elements. `pitch`: rows from one column block to the next.
 template <Form F, int BoxRows, int BoxCols>
 constexpr ptrdiff_t offset(ptrdiff_t cols, ptrdiff_t pitch, ptrdiff_t r, ptrdiff_t c) {
   constexpr ptrdiff_t ir = BoxRows, ic = BoxCols, n = ir * ic;
@@ -53,8 +53,8 @@ constexpr ptrdiff_t offset(ptrdiff_t cols, ptrdiff_t pitch, ptrdiff_t r, ptrdiff
   return bc * pitch * ic + br * n + pc * ir + pr;
 }
 
-/// Rows between two column blocks of a tile with `valid` valid rows, in fractals that are `height` rows high: 16, but 2
-/// for scales in NN.
+/// Return the rows from one column block of a tile to the next. `valid`: number of valid rows; `height`: rows
+/// of a fractal, which is 2 for scales in NN, else 16.
 constexpr int pitch_of(CompactMode compact, int rows, int valid, int height = 16) {
   const int whole = (valid + height - 1) / height * height;
   if (compact == CompactMode::Normal) return whole;
@@ -62,14 +62,14 @@ constexpr int pitch_of(CompactMode compact, int rows, int valid, int height = 16
   return rows;
 }
 
-/// Bytes of `count` elements.
+/// Return the size of `count` elements in bytes.
 template <class T>
 constexpr size_t bytes_of(size_t count) {
   return (count * bits_of<T> + 7) / 8;
 }
 
 #ifdef __PTO_AUTO__
-/// Storage of a tile in auto mode: made when the tile is first used, shared by its copies.
+/// Storage of a tile in auto mode: allocated at the first use of the tile, shared by copies of the tile.
 class OwnStorage {
  public:
   OwnStorage() = default;
@@ -110,11 +110,11 @@ class OwnStorage {
 };
 #endif
 
-/// Compilers keep what stands before this before what follows it. Tiles of different types may share bytes,
-/// and by the rules of the language a compiler could reorder accesses to them.
+/// A compiler barrier. Tiles of different types may share bytes, and by the aliasing rules of C++ a compiler
+/// could reorder accesses to them.
 PTO_INLINE void keep_order() { asm volatile("" ::: "memory"); }
 
-/// Rows and columns: those of a tile's type or, in kernels for tiles of any size, of the object.
+/// Rows and columns of a tile: in its type or, for tiles whose size is known only at run time, in the object.
 template <class T, int Rows_, int Cols_>
 struct TileSize {
   static constexpr int Rows = Rows_, Cols = Cols_, Numel = Rows_ * Cols_;
@@ -126,8 +126,8 @@ struct TileSize<T, DYNAMIC, DYNAMIC> {
   size_t GetSizeInBytes() const { return bytes_of<T>(static_cast<size_t>(Numel)); }
 };
 
-/// The used part of each line of a window; 0: all. A window has the lines of its tile, which are longer than
-/// its valid region.
+/// The used length of each line of a window of a tile; 0: all. The lines of the window are those of the tile,
+/// longer than the valid region of the window.
 template <bool Whole>
 struct TileLine {
   int Line = 0;
@@ -137,8 +137,8 @@ struct TileLine<true> {
   static constexpr int Line = 0;
 };
 
-/// The address of a tile. A tile without one copies none: kernels change the valid region of a tile with
-/// `tile = TileT(rows)`, and compilers do not copy an address that was never written.
+/// The address of a tile. Assignment of a null address has no effect: kernels change the valid region with
+/// `tile = TileT(rows)`, and the compilers of devices do not copy an address that was never written.
 template <class T>
 struct TileAddress {
   T* at = nullptr;
@@ -158,7 +158,7 @@ struct TileAddress {
 template <class T>
 struct Binder;  // gives tiles and tensors their address; see assign.hpp
 
-/// Read or write one element by its linear offset.
+/// Read (`put_element`: write) one element by its linear offset.
 template <class T>
 inline T element_at(const T* data, size_t at) {
   if constexpr (bits_of<T> == 4) {
@@ -200,9 +200,9 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   using TileDType = DType*;
 
   static constexpr TileType Loc = Loc_;
-  /// True if the size is known at run time only: in the kernels of the virtual machine.
+  /// True if the size is known only at run time, in kernels of the virtual machine.
   static constexpr bool isOpen = Rows_ == DYNAMIC;
-  /// True if all of it is valid, by its type.
+  /// True if the whole tile is valid, by its type.
   static constexpr bool isWhole = !isOpen && RowValid_ == Rows_ && ColValid_ == Cols_;
   static constexpr int ValidRow = RowValid_, ValidCol = ColValid_;
   static constexpr BLayout BFractal = BFractal_;
@@ -243,11 +243,11 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
       "[PTO][SA-0006] Tile: a row (a column if BLayout is ColMajor) must take a multiple of 32 bytes; "
       "fix: round it up and give the true size as valid region");
 
-  // Valid sizes known at run time only; unused where the type has them.
+  // Valid sizes that are known only at run time; unused if the type has them.
   unsigned RowMaskInternal = 0, ColMaskInternal = 0;
 
   Tile() = default;
-  /// The sizes that the type leaves open, rows first.
+  /// Construct from the valid sizes that the type leaves open, rows first.
   Tile(size_t rows, size_t cols)
     requires(RowValid_ == DYNAMIC && ColValid_ == DYNAMIC)
       : RowMaskInternal(static_cast<unsigned>(rows)), ColMaskInternal(static_cast<unsigned>(cols)) {
@@ -311,7 +311,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     check_valid();
   }
 
-  /// The address of the tile.
+  /// Return the address of the tile.
 #ifdef __PTO_AUTO__
   TileDType& data() {
     detail::keep_order();
@@ -320,7 +320,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
 #else
-  /// May be written to, which binds the tile: so there is no check here.
+  /// Without a check: the caller may assign an address to the result.
   TileDType& data() {
     detail::keep_order();
     return data_.at;
@@ -332,7 +332,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
 #endif
 
-  /// One element by its offset in storage; by the scalar unit, so of tiles in UB only.
+  /// Access one element by its storage offset. The scalar unit does that, so the tile must be in UB.
   PTO_INST void SetValue(uint32_t at, DType value) {
     PTO_TRACE("tsetval dst offset val:", PTO_SAYS(), *this, at, value);
     static_assert(Loc_ == TileType::Vec,
@@ -350,12 +350,12 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     return detail::element_at<DType>(data(), at);
   }
 
-  /// Rows between two column blocks, by the compact mode.
+  /// Return the rows from one column block to the next, which depend on the compact mode.
   int pitch() const {
     return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow()),
                             form == detail::Form::NN ? InnerRows : 16);
   }
-  /// Offset of element (r, c) in storage, in elements.
+  /// Return the storage offset of element (r, c), in elements.
   ptrdiff_t offset(ptrdiff_t r, ptrdiff_t c) const {
     return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);
   }
@@ -393,12 +393,12 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows && static_cast<int>(GetValidCol()) <= Cols, "SA-0065",
               "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows, Cols);
   }
-  /// Always: elements farther away lie beyond the guards of a core's memory.
+  /// Runs in every build: elements farther away lie beyond the guards of the memory of a core.
   static void check_near(uint32_t at) {
     if (at > INT32_MAX) [[unlikely]]
       detail::failf("[PTO-E2101] element %u is outside the tile", at);
   }
-  /// Always: a null address would only be reported as unmapped.
+  /// Runs in every build: an access to a null address would only be reported as unmapped.
   void check_bound() const {
     if (data_.at == nullptr) [[unlikely]]
       detail::unbound();
@@ -415,7 +415,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
 
 namespace detail {
 #ifdef PTO_CPU_OPEN
-inline constexpr BLayout kLeftLayout = BLayout::RowMajor;  // nothing depends on it: types are spelled out
+inline constexpr BLayout kLeftLayout = BLayout::RowMajor;  // unused: the virtual machine names the layout
 #else
 inline constexpr BLayout kLeftLayout = kLeftByColumns ? BLayout::ColMajor : BLayout::RowMajor;
 #endif
@@ -436,7 +436,7 @@ PTO_TILE_ALIAS(TileLeftScale, ScaleLeft, BLayout::RowMajor, RowMajor, 32);
 PTO_TILE_ALIAS(TileRightScale, ScaleRight, BLayout::ColMajor, ColMajor, 32);
 #undef PTO_TILE_ALIAS
 
-// --- questions about types ---------------------------------------------------------------------------------
+// --- type traits -------------------------------------------------------------------------------------------
 
 template <class T>
 struct is_tile : std::false_type {
@@ -461,7 +461,7 @@ struct is_Zn_layout : std::bool_constant<T::form == detail::Form::ZN> {};
 template <class T>
 struct is_Zz_layout : std::bool_constant<T::form == detail::Form::ZZ> {};
 
-/// Offset of element (row, col) of a tile type that is not compact, in elements.
+/// Return the storage offset of element (row, col) of a tile type that is not compact, in elements.
 template <class TileT>
 constexpr size_t GetTileOffset(int row, int col) {
   return static_cast<size_t>(
@@ -494,7 +494,7 @@ constexpr uint32_t getCustomPadBits(PadValue pad) {
   return static_cast<uint32_t>(static_cast<uint64_t>(pad));
 }
 
-/// The pad value that holds the bits of `value`.
+/// Return the pad value with the bits of `value`; a double is converted to float.
 template <class T>
 constexpr PadValue PadValueCustom(T value) {
   using Value = std::conditional_t<std::is_same_v<T, double>, float, T>;
@@ -513,7 +513,7 @@ struct PadValueMap {
   static constexpr auto value = detail::pad_code<T, Pad>();
 };
 
-/// Bits of the pad value of a tile type.
+/// Return the element bits of the pad value of a tile type.
 template <class TileT>
 constexpr auto GetPadValue() {
   return detail::pad_code<typename TileT::DType, TileT::PadVal>();
@@ -521,7 +521,7 @@ constexpr auto GetPadValue() {
 
 }  // namespace pto
 
-// Elements of arrays of 4-bit types, for host code.
+// Access to elements of arrays, including 4-bit types, for host code.
 using pto::IsTwinType;
 template <class T>
 inline T GetProperDataPart(const T* data, size_t at) {

@@ -1,22 +1,22 @@
-// The records of a traced build (-DPTO_TRACED): all calls, their operands, and their locations.
+// The records of a traced build (-DPTO_TRACED): all calls with their operands and source locations.
 //
 // A call that changes state begins with
 //
 //   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
 //
-// which names a row of the table, its operands in the order they follow, and after the colon its attributes:
-// `name`, `name@Tag` for a number of that tag of the micro level, `name=word`, `#name` for the number of
-// members of a group. A register that is a result is `>name`, and given as PTO_RESULT: its value after the
-// call is recorded as well. A call without a text is not recorded. Each core collects records, and the launch
-// hands them to the receiver (`pto_launch::trace`): the reference engine, which executes them with observers
-// (src/pto/engine/traced). Calls made by a traced call are part of it and not recorded. Calls are functions
-// with frames in such a build, so that the location of a call is its return address. In every other build all
-// of this is empty.
+// The text names a row of the instruction table, then the operands in the order of the arguments and, after
+// the colon, the attributes: `name`, `name@Tag` for a number of that tag of the micro level, `name=word`, or
+// `#name` for the number of members of a group. A result register is `>name`, passed as PTO_RESULT: its value
+// after the call is recorded, too. A call with a null text is not recorded. Each core collects records, and
+// the launch passes them to the receiver (`pto_tracer::told`): the reference engine, which executes them with
+// observers (src/pto/engine/traced). Calls inside a traced call are part of that call and not recorded. In a
+// traced build, calls are functions with frames, so that the return address gives the source location of a
+// call. In every other build these macros are empty.
 //
-// A record is made of 64-bit words: their number; the text of the call; five return addresses, innermost
-// first; the numbers of operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each
-// operand; then the values of the operands, as many words as the type requires. The words before the values
-// are equal for repeated calls.
+// A record consists of 64-bit words: the number of words; the text of the call; five return addresses,
+// innermost first; the numbers of operands and (from bit 32 on) attributes; the attributes; a pointer to the
+// `TracedType` of each operand; then the values of the operands, with as many words as the type has. The
+// words before the values are the same in repeated calls, unless attributes change.
 #pragma once
 
 #include "pto/core/macros.hpp"
@@ -35,24 +35,24 @@
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
 #define PTO_RESULT(...) ::pto::detail::traced_result(__VA_ARGS__)
-/// A call that changes memory and cannot be executed from its record: it is named, unless it is part of
-/// another call.
+/// Record the name of a call that changes memory and cannot be executed from a record, unless the call is
+/// part of another call.
 #define PTO_UNTOLD(name) ::pto::detail::untold(name)
 #define PTO_VECTOR_SCOPE if (const ::pto::detail::TracedScope pto_scope_{}; true)
 #define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
 #define PTO_TRACE_IN_(...) __VA_ARGS__
-/// One of two, each in parentheses.
+/// Record one of two texts with operands, each in parentheses.
 #define PTO_TRACE_EITHER(condition, first, second)                                        \
   const ::pto::detail::Tracing pto_tracing_ =                                             \
       condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first) \
                 : ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ second)
-/// The waits of a call that is not recorded itself: its events.
+/// Wait for the event arguments of a call that is not recorded itself.
 #define PTO_TRACE_WAITS(...) ::pto::detail::await_events(__VA_ARGS__)
-/// The phase of the product that is called next.
+/// Set the phase of the next matrix product.
 #define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
 #define PTO_UNTRACED \
   const ::pto::detail::Tracing pto_tracing_ {}
-/// Storage of a tile in auto mode is made, and given back.
+/// Record that storage of a tile in auto mode is allocated or (PTO_TRACE_FREED) freed.
 #define PTO_TRACE_PLACED(at, loc, bytes) ::pto::detail::traced_places.add(at, loc, bytes)
 #define PTO_TRACE_FREED(at) ::pto::detail::traced_places.remove(at)
 
@@ -71,9 +71,9 @@
 namespace pto::detail {
 
 #ifdef __PTO_AUTO__
-/// Addresses for the storage of tiles in auto mode: beyond the capacity of their memory, as in the reference
-/// engine. Freed addresses are reused once there are many, so that loops need a bounded number, and so late
-/// that old data of one tile is not taken for data of the next. A traced launch is one thread.
+/// Addresses for the storage of tiles in auto mode, beyond the capacity of their memory, as in the reference
+/// engine. Freed addresses are reused, so that loops need a bounded number, but only once many are free, so
+/// that old data of a tile is not mistaken for data of the next tile. A traced launch has one thread.
 class TracedPlaces {
  public:
   void add(const char* at, TileType loc, size_t bytes) {
@@ -97,7 +97,7 @@ class TracedPlaces {
     free_[{found->second.space, found->second.size}].push_back(found->second.place);
     held_.erase(found);
   }
-  /// Return the address of a byte in a storage or shortly after it, or else `otherwise`.
+  /// Return the address of a byte in the storage of a tile or shortly after it, else `otherwise`.
   uint64_t of(const char* byte, uint64_t otherwise) const {
     auto found = held_.upper_bound(reinterpret_cast<uintptr_t>(byte));
     if (found == held_.begin()) return otherwise;
@@ -108,7 +108,7 @@ class TracedPlaces {
 
  private:
   static constexpr uint64_t kAlignment = 512;
-  static constexpr uint64_t kFifos = 1 << 20;  // slots of FIFOs without an address come first
+  static constexpr uint64_t kFifos = 1 << 20;  // reserved for slots of FIFOs without an address
   static constexpr size_t kWaiting = 16;
   static constexpr uint64_t kBehind = 1 << 16;
   struct Held {
@@ -124,19 +124,20 @@ inline TracedPlaces traced_places;
 
 /// Kinds of operands.
 enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask, group };
-/// Recorded members of a group.
+/// The largest number of recorded members of a group.
 inline constexpr int kTracedMembers = 64;
 
 /// The common description of all operands of a type.
 struct TracedType {
   Traced kind;
   int32_t dtype;  // a DType; -1: none
-  int32_t words;  // of each value
+  int32_t words;  // of a value
   int32_t facts
-      [9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
-            // compact mode; tensors: layout; pipes: flag, direction, slot size, slots, local slots, no split
-  uint64_t pad;     // of tiles
-  int64_t dims[6];  // of convolution tiles
+      [9];  // tiles: space, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
+            // compact mode; tensors: layout; vectors: lanes; pipes: flag, direction, slot size, slots,
+            // local slots, no split; convolution tiles: space, layout, number of dimensions
+  uint64_t pad;     // tiles: pad value
+  int64_t dims[6];  // convolution tiles and tensors: static sizes
 };
 
 template <class... Arguments>
@@ -155,7 +156,7 @@ inline void say_phase(uint64_t phase) {
   Trace* trace = core().trace;
   if (trace != nullptr) trace->phase = phase;
 }
-/// The id of an event that names none: the next one of those between two pipes.
+/// Return the id of an event that has no explicit id: the next id between two pipes, cyclically.
 inline int next_event(pipe_t from, pipe_t to) {
   Trace* trace = core().trace;
   if (trace == nullptr || from < 0 || from >= kPipes || to < 0 || to >= kPipes) return 0;
@@ -169,7 +170,7 @@ inline uint64_t traced_phase() {
   return phase;
 }
 
-/// Values of attributes.
+/// The values of the attributes of a call.
 template <size_t N>
 struct Said {
   uint64_t words[N + 1];
@@ -218,7 +219,7 @@ concept TracedRegister = requires {
 } && sizeof(T) == 256;
 template <class T>
 concept TracedMask = requires(const T& t) { t.word[3]; } && sizeof(T) == 32;
-/// A register, or a mask, that a call makes.
+/// A register or a mask that is the result of a call.
 template <class T>
 struct TracedResult {
   using Made = T;
@@ -365,10 +366,10 @@ inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
   return at;
 }
 
-/// A traced call, for its duration.
+/// A traced call; the object lives as long as the call.
 class Tracing {
  public:
-  /// Calls within this call are not recorded.
+  /// Do not record this call or the calls inside it.
   Tracing() : me_(core()) {
     if (me_.trace != nullptr) ++me_.trace->depth;
   }
@@ -412,8 +413,8 @@ class Tracing {
     }
   }
 
-  /// The result of a call, and its place in the record: it is filled in after the call, before the record is
-  /// handed over.
+  /// The result of a call and its position in the record. The destructor stores the value there, before a
+  /// flush can pass the record to the receiver.
   struct Result {
     uint64_t* to;
     const void* from;
@@ -430,7 +431,7 @@ class Tracing {
 
 [[gnu::noinline]] inline void begin_scope() { PTO_TRACE("vecscope.begin:", PTO_SAYS()); }
 [[gnu::noinline]] inline void end_scope() { PTO_TRACE("vecscope.end:", PTO_SAYS()); }
-/// A vector scope, for as long as it lasts.
+/// A vector scope; the object lives as long as the scope.
 struct TracedScope {
   TracedScope() { begin_scope(); }
   ~TracedScope() { end_scope(); }

@@ -1,10 +1,10 @@
-// exp and log of many floats on Arm, and (vector_math_avx512.hpp) with AVX-512: those of math.hpp, bit for bit, with
-// the vectors laid out by hand.
+// exp and log of many floats in hand-written vector code, on Arm and (vector_math_avx512.hpp) with AVX-512.
+// The results have the same bits as those of math.hpp.
 //
-// Compilers copy a constant into the register that a fused step adds to, and a copy takes the units that compute;
-// here a load puts it there. `exp` of math.hpp sums up its polynomial in pairs, for machines that wait for one
-// result at a time; eight vectors at once have no need for that. Rounded to floats both are the same: all have been
-// compared.
+// A fused step overwrites its addend. Compilers copy a constant addend to a register, which uses the
+// arithmetic units; here a load does that. `exp` of math.hpp evaluates its polynomial in pairs, for a shorter
+// chain of dependent steps; eight independent vectors do not need that. Rounded to float, both results are
+// the same: all floats were compared.
 #pragma once
 
 #include "pto/core/log_table.hpp"
@@ -17,7 +17,7 @@ namespace pto::detail::math {
 
 #define PTO_MATH inline __attribute__((always_inline))
 
-/// exp and log of the first of n floats, as many as fill the vectors of a step: how many.
+/// Compute exp or log of the leading floats that fill whole steps, and return their number.
 PTO_COMMON std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in);
 PTO_COMMON std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in);
 
@@ -56,7 +56,7 @@ PTO_MATH Four narrowed(const Two* x) {
   return y;
 }
 
-/// A constant in both lanes; `fresh` loads it each time.
+/// A constant in both lanes; `fresh` loads the constant at each use.
 struct Constant {
   double lane[2];
   constexpr Constant(double x) : lane{x, x} {}
@@ -84,7 +84,7 @@ alignas(64) inline constexpr Constant kLog[] = {-1.0,        kLogTail[5], kLogTa
 PTO_MATH Two part_at(const LogPart* parts, std::uint32_t bytes) {
   return *reinterpret_cast<const Two*>(reinterpret_cast<const char*>(parts) + bytes);
 }
-/// The lanes that are not normal, or negative.
+/// Compute a step with a lane that is negative, zero, subnormal, infinite or NaN.
 [[gnu::noinline]] inline void log_beyond(std::ptrdiff_t n, float* out, const float* in) {
   for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = log(in[i]);
 }
@@ -99,7 +99,7 @@ PTO_BODY std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in) 
   const Two log2e = both(0x1.71547652b82fep+0), ln2 = both(-0x1.62e42fefa39efp-1),
             rest = both(-0x1.abc9e3b39803fp-56), whole = both(0x1.8p52);
   const Constant* c = kExp;
-  __asm__ volatile("" : "+r"(c));  // else they are taken for known, and kept in registers
+  __asm__ volatile("" : "+r"(c));  // hide the constants, else compilers keep them in registers
   std::ptrdiff_t i = 0;
   for (; i + 4 * vectors <= n; i += 4 * vectors) {
     Two shifted[2 * vectors], r[2 * vectors], p[2 * vectors];
@@ -134,7 +134,7 @@ PTO_BODY std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in) 
   return i;
 }
 
-// Which parts of the table they need goes through memory: that takes no time of the units that compute.
+// The table indices go through memory, which does not use the arithmetic units.
 PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) {
   using namespace by_hand;
   constexpr int vectors = 4;

@@ -1,7 +1,7 @@
-// exp and log of many floats with AVX-512: those of math.hpp, bit for bit, eight doubles at a time.
+// exp and log of many floats with AVX-512, eight doubles at a time, with the same bits as in math.hpp.
 //
-// `exp` takes sixteenths of a power of two from a table that fits into two registers, and needs half the polynomial
-// then. Rounded to floats it is that of math.hpp: all have been compared. `log` does the same (log_table.hpp).
+// `exp` reads 2^(j/16) from a table in two registers, so that its polynomial has half the degree. Rounded to
+// float, the result is that of math.hpp: all floats were compared. `log` has a table, too (log_table.hpp).
 #pragma once
 
 #include "pto/core/log_table.hpp"
@@ -14,7 +14,7 @@ namespace pto::detail::math {
 
 #define PTO_MATH inline __attribute__((always_inline))
 
-/// exp and log of the first of n floats, as many as fill the vectors of a step: how many.
+/// Compute exp or log of the leading floats that fill whole steps, and return their number.
 PTO_COMMON std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in);
 PTO_COMMON std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in);
 
@@ -37,7 +37,7 @@ PTO_MATH Doubles fused(Doubles a, Doubles b, Doubles c) {
 }
 PTO_MATH Floats load(const float* from) { return *reinterpret_cast<const LooseFloats*>(from); }
 PTO_MATH void save(float* to, Floats x) { *reinterpret_cast<LooseFloats*>(to) = x; }
-PTO_MATH Doubles widened(const float* from) {  // from memory it costs half
+PTO_MATH Doubles widened(const float* from) {  // from memory, which costs half as much as from a register
   return __builtin_ia32_cvtps2pd512_mask(*reinterpret_cast<const LooseHalf*>(from), Doubles{}, -1, 4);
 }
 PTO_MATH void narrowed(float* to, Doubles x) {
@@ -49,19 +49,19 @@ PTO_MATH bool any_from(FloatBits x, std::uint32_t bound) {
          0;
 }
 
-/// 2^(j/16), less j sixteenths of an exponent.
+/// The bits of 2^(j/16), minus j << 48: `exp_of_small` adds 16 n + j, shifted left by 48.
 alignas(64) inline constexpr std::uint64_t kRoots[16] = {
     0x3FF0000000000000, 0x3FEFB5586CF9890F, 0x3FEF72B83C7D517B, 0x3FEF387A6E756238,
     0x3FEF06FE0A31B715, 0x3FEEDEA64C123422, 0x3FEEBFDAD5362A27, 0x3FEEAB07DD485429,
     0x3FEEA09E667F3BCD, 0x3FEEA11473EB0187, 0x3FEEACE5422AA0DB, 0x3FEEC49182A3F090,
     0x3FEEE89F995AD3AD, 0x3FEF199BDD85529C, 0x3FEF5818DCFBA487, 0x3FEFA4AFA2A490DA};
 
-/// For |x| <= 700: x = (16 n + j) ln 2 / 16 + r, |r| < 0.022.
+/// Return e^x for |x| <= 700: x = (16 n + j) ln 2 / 16 + r, |r| < 0.022.
 PTO_MATH Doubles exp_of_small(Doubles x, DoubleBits low, DoubleBits high) {
-  const Doubles whole = all(0x1.8p52);  // adding it leaves 16 n + j in the last bits
+  const Doubles whole = all(0x1.8p52);  // adding this leaves 16 n + j in the last bits
   const Doubles shifted = fused(x, all(0x1.71547652b82fep+4), whole), count = shifted - whole;
   const Doubles r = fused(count, all(-0x1.abc9e3b39803fp-60), fused(count, all(-0x1.62e42fefa39efp-5), x));
-  DoubleBits root = std::bit_cast<DoubleBits>(shifted);  // of which the last four bits count
+  DoubleBits root = std::bit_cast<DoubleBits>(shifted);  // the last four bits are the index
   __asm__("vpermi2q %2, %1, %0" : "+v"(root) : "v"(low), "v"(high));
   const Doubles power = std::bit_cast<Doubles>(root + (std::bit_cast<DoubleBits>(shifted) << 48));
   Doubles q = fused(all(0x1.6c14c5aba8b8bp-10), r, all(0x1.11123ad35d31dp-7));
@@ -76,13 +76,13 @@ PTO_MATH void exp_step(float* out, const float* in, DoubleBits low, DoubleBits h
   narrowed(out, a);
   narrowed(out + 8, b);
 }
-/// The lanes that are large, infinite or NaN.
+/// Compute a step with a lane that is large, infinite or NaN.
 [[gnu::noinline]] inline void exp_beyond(float* out, const float* in) {
   PTO_INDEPENDENT
   for (int i = 0; i < kStep; ++i) out[i] = exp(in[i]);
 }
 
-/// See log_table.hpp.
+/// The table of log_table.hpp in four registers.
 struct LogTable {
   Doubles c_low, c_high, t_low, t_high;
   __attribute__((always_inline)) LogTable() {
@@ -120,21 +120,22 @@ PTO_MATH void log_step(float* out, const float* in, const LogTable& table) {
   narrowed(out, a);
   narrowed(out + 8, b);
 }
-/// True if a lane is zero or less, infinite, or NaN.
+/// Return true if a lane is zero or less, infinite, or NaN.
 PTO_MATH bool has_no_log(Floats x) {
 #ifdef __AVX512DQ__
-  return __builtin_ia32_fpclassps512_mask(x, 0xDF, -1) != 0;  // all classes but that of small numbers
+  return __builtin_ia32_fpclassps512_mask(x, 0xDF, -1) != 0;  // all classes except subnormal
 #else
   return any_from(std::bit_cast<FloatBits>(x) - 1, 0x7F7FFFFF);
 #endif
 }
-/// The lanes that are zero or less, infinite, or NaN.
+/// Compute a step with a lane that is zero or less, infinite, or NaN.
 [[gnu::noinline]] inline void log_beyond(float* out, const float* in) {
   PTO_INDEPENDENT
   for (int i = 0; i < kStep; ++i) out[i] = log(in[i]);
 }
 
-/// Step by step, apart from those that are `odd`: constants stay in registers where nothing is called.
+/// Call `step` for runs of steps that are not `odd`, and `rest` for the others. The inner loop has no calls,
+/// so that constants stay in registers.
 template <class Odd, class Step, class Rest>
 PTO_MATH std::ptrdiff_t in_steps(std::ptrdiff_t n, float* out, const float* in, Odd odd, Step step,
                                  Rest rest) {

@@ -1,7 +1,7 @@
-// Decoding and encoding of single elements, written without branches so that the loops over them vectorise.
+// Decoding and encoding of single elements, without branches so that loops over them vectorise.
 //
-// Everything here is instantiated once per instruction set (see native/kernels/convert.cpp), inside a
-// namespace of its own, and must not call non-inline library functions that could be shared between them.
+// All functions are instantiated once per instruction set (see native/kernels/convert.cpp), each time in its
+// own namespace. They must not call non-inline library functions, which the instances could share.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ namespace pto::detail::PTO_ISA {
 // ---------------------------------------------------------------------------------------------------------
 // Decoding
 
-// Value of a code with at most 8 exponent bits, without going through float subnormals.
+// Return the value of a code with at most 8 exponent bits. Subnormal floats are not used in the computation.
 template <Fields F>
 constexpr float decode_fields(std::uint32_t code) {
   constexpr std::uint32_t sign_bit = 1u << (F.bits - 1);
@@ -54,7 +54,7 @@ constexpr float decode_hif8(std::uint32_t code) {
   const int dots = body >= 32 ? static_cast<int>(body >> 5) + 1 : body >= 16 ? 1 : 0;  // exponent bits
   const int man = dots < 3 ? 3 : 5 - dots;
   int exponent = 0;
-  if (dots) {  // sign and magnitude, leading one implicit
+  if (dots) {  // sign and magnitude; the leading one is implicit
     const int field = static_cast<int>(body >> man) & ((1 << dots) - 1);
     const int size = 1 << (dots - 1) | (field & ((1 << (dots - 1)) - 1));
     exponent = field >> (dots - 1) ? -size : size;
@@ -66,8 +66,9 @@ constexpr float decode_hif8(std::uint32_t code) {
 // ---------------------------------------------------------------------------------------------------------
 // Rounding
 
-// A rounding as masks, so that one loop serves all: nearest adds half-1 plus a tie bit that depends on the
-// last kept bit; directed adds all ones when it points away from zero for this sign.
+// A rounding rule as masks, so that one loop serves all rules. Rounding to nearest adds half - 1 and a tie
+// bit that depends on the last kept bit. Directed rounding adds all ones if it rounds this sign away from
+// zero.
 template <class U>
 struct Bias {
   U nearest, tie_and, tie_xor, up_positive, up_negative;
@@ -81,7 +82,7 @@ struct Bias {
     up_negative = r == Round::floor ? ~U{0} : 0;
   }
 
-  // value / 2**shift rounded; 0 < shift, and value + 2**shift must not overflow.
+  // Return value / 2**shift, rounded. shift must be positive, and value + 2**shift must not overflow.
   constexpr U divide(U value, U shift, bool negative) const {
     const U unit = U{1} << shift, half = unit >> 1;
     const U last = (value >> shift) & 1;
@@ -113,8 +114,8 @@ struct Source<double> {
   static constexpr int man = 52, bias = 1023;
 };
 
-// Code in format F of a float or double. A source subnormal counts as its exact value if F has the source's
-// exponent range, and otherwise as "not zero, far below the smallest F", which rounds the same.
+// Return the code in format F of a float or double. A subnormal source is exact if F has the exponent range
+// of the source; otherwise it counts as nonzero and far below the smallest F, which rounds the same.
 template <Fields F, class Float>
 constexpr typename Source<Float>::U encode_fields(Float value, const Bias<typename Source<Float>::U>& bias,
                                                   Mode mode) {
@@ -155,7 +156,7 @@ constexpr typename Source<Float>::U encode_fields(Float value, const Bias<typena
   return nan ? missing : code;
 }
 
-// As encode_fields of a float, for the rounding to nearest, ties to even, which is nearly all there is to do.
+// encode_fields of a float for rounding to nearest, ties to even, which is the most frequent case.
 template <Fields F>
 constexpr std::uint32_t encode_nearest(float value, Mode mode) {
   constexpr int shift = 23 - F.man;
@@ -166,14 +167,14 @@ constexpr std::uint32_t encode_nearest(float value, Mode mode) {
   const std::uint32_t rounded = (magnitude + (half - 1) + (magnitude >> shift & 1)) >> shift;
   std::uint32_t code = rounded - (static_cast<std::uint32_t>(127 - F.bias) << F.man);
   if constexpr (F.bias != 127) {
-    // Adding the power of two whose last place is the smallest number of F leaves how many of these there
-    // are.
+    // Add the power of two whose last place is the smallest number of F. The last bits of the sum are then
+    // the value in units of that number, rounded.
     constexpr std::uint32_t unit = static_cast<std::uint32_t>(127 + 23 + 1 - F.bias - F.man) << 23;
     const float sum = std::bit_cast<float>(magnitude) + std::bit_cast<float>(unit);
     const bool subnormal = magnitude < static_cast<std::uint32_t>(127 + 1 - F.bias) << 23;
     code = subnormal ? std::bit_cast<std::uint32_t>(sum) - unit : code;
   }
-  const std::uint32_t limit = mode.saturate ? max_code : std::uint32_t{F.overflow_code};  // at most one more
+  const std::uint32_t limit = mode.saturate ? max_code : std::uint32_t{F.overflow_code};  // <= max_code + 1
   code = code < limit ? code : limit;
   if constexpr (F.has_nan() && !F.has_inf()) {
     code = code == nan_code ? code : code | sign;
@@ -181,12 +182,12 @@ constexpr std::uint32_t encode_nearest(float value, Mode mode) {
     code |= sign;
   }
   const std::uint32_t missing = F.has_nan() ? nan_code : mode.nan_is_max ? max_code : 0;
-  const std::uint32_t nan = magnitude > 0x7F800000 ? ~0u : 0;  // a mask: compilers like to branch here
+  const std::uint32_t nan = magnitude > 0x7F800000 ? ~0u : 0;  // a mask, since compilers tend to branch here
   return (code & ~nan) | (missing & nan);
 }
 
-// A double as a float whose last bit is sticky: rounding it to fewer bits gives what rounding the double
-// itself would give, under every rule.
+// Return a double as a float whose last bit is sticky. Rounding the float to fewer bits gives the same result
+// as rounding the double, under every rule.
 constexpr float narrow_to_odd(double value) {
   const float near = static_cast<float>(value);
   const double size = __builtin_fabs(value), got = __builtin_fabs(static_cast<double>(near));
@@ -195,7 +196,7 @@ constexpr float narrow_to_odd(double value) {
   return std::bit_cast<float>(bits + up - down);
 }
 
-// Unsigned power of two.
+// Return the e8m0 code of a value: an unsigned power of two.
 constexpr std::uint8_t encode_e8m0(double value, const Bias<std::uint64_t>& bias, Mode mode) {
   if (!(value >= 0)) return 0xFF;
   if (value == 0) return mode.saturate ? 0 : 0xFF;
@@ -209,7 +210,7 @@ constexpr std::uint8_t encode_e8m0(double value, const Bias<std::uint64_t>& bias
   return mode.saturate || bias.toward_zero(false) ? 0xFE : 0xFF;
 }
 
-// Codes of all positive hif8 numbers, by exponent + 23 (row 0 is zero) and the three upper mantissa bits.
+// Codes of all positive hif8 numbers, by exponent + 23 (row 0 is zero) and the upper three mantissa bits.
 struct Hif8Table {
   std::uint8_t code[40][8] = {};
   constexpr Hif8Table() {
@@ -243,7 +244,7 @@ constexpr std::uint8_t encode_hif8(double value, const Bias<std::uint64_t>& bias
   shift = shift > 54 ? 54 : shift;
   const std::uint64_t significand =
       (magnitude & 0xFFFFFFFFFFFFF) | (std::uint64_t{magnitude >> 52 != 0} << 52);
-  // In units of the last place: 2**man .. 2**(man+1), or 0 and 1 below the smallest number.
+  // The rounded value in units of the last place: 2**man .. 2**(man+1), or 0 or 1 below the smallest number.
   const std::uint64_t count = bias.divide(significand, static_cast<std::uint64_t>(shift), negative);
   if (exponent < -22) return count ? sign | 1 : 0;
   const int carry = static_cast<int>(count >> (man + 1));
@@ -253,14 +254,14 @@ constexpr std::uint8_t encode_hif8(double value, const Bias<std::uint64_t>& bias
   return sign | kHif8.code[rounded + 23][fraction];
 }
 
-// A 64-bit integer as a double of at most 53 bits whose last bit is sticky: rounding it further, to 24 bits
-// or fewer, gives what rounding the integer would give.
+// Return a 64-bit integer as a double of at most 53 bits whose last bit is sticky. Rounding the double to 24
+// bits or fewer gives the same result as rounding the integer.
 constexpr double round_to_odd(std::uint64_t size) {
   const std::uint64_t cut = (size & ~std::uint64_t{0x7FF}) | (std::uint64_t{(size & 0x7FF) != 0} << 11);
   return static_cast<double>(size >> 53 ? cut : size);
 }
 
-// Magnitude of a 64-bit integer as a double; `negative` matters to directed roundings only.
+// Return the magnitude of a 64-bit integer as a double; `negative` affects only directed roundings.
 constexpr double int_to_double(std::uint64_t size, bool negative, const Bias<std::uint64_t>& bias) {
   if (size >> 53) {
     const int shift = 11 - std::countl_zero(size);  // 1 .. 11
@@ -290,7 +291,8 @@ constexpr double round_integral(double x) {
   return rest == 0.5 ? 2.0 * __builtin_floor(x * 0.5) + 1.0 : __builtin_nearbyint(x);
 }
 
-// Low 64 bits of a whole number (or NaN) for a destination of `Bits` bits; see encoding.py for the rules.
+// Convert a whole number (or NaN) to an integer of `Bits` bits, in the low bits of the result. For the rules
+// of overflow see encoding.py.
 template <int Bits, bool Signed>
 constexpr std::uint64_t whole_to_int(double whole, Mode mode) {
   constexpr double low = Signed ? -static_cast<double>(std::uint64_t{1} << (Bits - 1)) : 0.0;
@@ -299,7 +301,7 @@ constexpr std::uint64_t whole_to_int(double whole, Mode mode) {
   constexpr std::uint64_t max =
       Signed ? (std::uint64_t{1} << (Bits - 1)) - 1 : ~std::uint64_t{0} >> (64 - Bits);
   constexpr std::uint64_t min = Signed ? ~max : 0;
-  constexpr bool wide = Bits == 64 || (!Signed && (Bits == 8 || Bits == 32));  // goes through i64, else i32
+  constexpr bool wide = Bits == 64 || (!Signed && (Bits == 8 || Bits == 32));  // converts by i64, else by i32
   constexpr double limit = wide ? 0x1p63 : 0x1p31;
   constexpr bool to_u64 = Bits == 64 && !Signed;
 

@@ -1,4 +1,4 @@
-// Entry points of the compiled loops of the reference engine. Arguments are trusted: the bindings check them.
+// Entry points of the compiled loops of the reference engine. The bindings check arguments; the loops do not.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace pto::detail {
 
-// 128 bits of counter, lowest word first, and the two keys of a Philox generator.
+// The state of a Philox generator: a counter of 128 bits, low half first, and two keys.
 struct PhiloxState {
   std::uint64_t low, high;
   std::uint32_t keys[2];
@@ -17,26 +17,26 @@ struct PhiloxState {
 
 inline constexpr std::size_t kSortBlock = 32;
 
-// A function of floats in a loop, rounded to float or not yet: see core/math.hpp.
+// Loops over a function of floats: `single` rounds results to float, `wide` does not. See core/math.hpp.
 template <class... In>
 struct FloatLoops {
   void (*single)(const In*... in, float* out, std::size_t count);
   void (*wide)(const In*... in, double* out, std::size_t count);
 };
 
-// Loops of one instruction set. Matrices are contiguous, row by row.
+// The loops for one instruction set. Matrices are contiguous and row-major.
 struct EngineKernels {
-  // out[i, j] = fma(a[i, k], b[k, j], out[i, j]) for k = 0, 1, .. from 0, rounded to float at every step. The
-  // products of two doubles must be exact in a double.
+  // Set out[i, j] to 0; then for k = 0, 1, ..: out[i, j] = fma(a[i, k], b[k, j], out[i, j]), rounded to float
+  // at every step. Each product of two doubles must be exact in a double.
   void (*dot_f32)(const float* a, const float* b, float* out, std::size_t m, std::size_t k, std::size_t n);
   void (*dot_f64)(const double* a, const double* b, float* out, std::size_t m, std::size_t k, std::size_t n);
-  // Sums (or products) of columns, from the first row (there is one) to the last; every step is rounded to
-  // f16 or bf16.
+  // Sums (or products) of columns, from the first row to the last; every step is rounded to f16 or bf16.
+  // There must be at least one row.
   void (*fold)(DType t, bool product, const float* x, float* out, std::size_t rows, std::size_t cols);
-  // The four words of each counter state + ahead[i], as four arrays one after the other.
+  // The four output words for each counter, state + ahead[i], as four consecutive arrays.
   void (*philox)(const PhiloxState& state, const std::uint64_t* ahead, std::uint32_t* out, std::size_t count);
-  // Ascending order of the records (rank, index) in every block of kSortBlock columns, the last one of a row
-  // may be shorter: positions in the matrix. Equal records stay in order.
+  // A stable ascending sort of the records (rank, index) in every block of kSortBlock columns; the last block
+  // of a row may be shorter. `order`: sorted positions in the matrix.
   void (*sort_blocks)(const std::uint32_t* rank, const std::uint32_t* index, std::int64_t* order,
                       std::size_t rows, std::size_t cols);
   FloatLoops<float> exp, log;
@@ -48,7 +48,7 @@ const EngineKernels& baseline_engine();
 const EngineKernels& avx2_engine();
 #endif
 
-// The loops to use on this machine.
+// Return the loops for this machine.
 inline const EngineKernels& engine_kernels() {
 #ifdef PTO_ONLY_AVX2
   return avx2_engine();

@@ -1,6 +1,6 @@
-// Layouts of the floating-point types, rounding rules, and how a conversion treats what does not fit.
+// Layouts of the floating-point types, rounding rules, and modes for overflow and NaN.
 //
-// Meaning and decisions are documented in src/pto/isa/encoding.py. Nothing here costs compile time.
+// src/pto/isa/encoding.py documents the rules. <cstdint> is the only standard header, for fast compilation.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace pto::detail {
 enum class DType : std::uint8_t { PTO_ELEMENT_TYPES(PTO_NAME_) };
 #undef PTO_NAME_
 
-// Name, bits and kind (f, e, i or u) of each.
+// Name, bits and kind (f, e, i or u) of each type.
 #define PTO_TEXT_(name, bits, kind) #name,
 #define PTO_BITS_(name, bits, kind) bits,
 #define PTO_KIND_(name, bits, kind) kind,
@@ -30,26 +30,26 @@ constexpr bool is_int(DType t) {
 }
 constexpr bool is_float4(DType t) { return bits_in(t) == 4 && !is_int(t); }
 
-// Rounding with NONE already resolved by the caller.
+// Rounding rules; the caller has replaced NONE by one of them.
 enum class Round : std::uint8_t { rint, round, floor, ceil, trunc, odd };
 
 struct Mode {
   Round round = Round::rint;
   bool saturate = false;
-  bool nan_is_max = true;  // NaN to a type without NaN: its largest value, else zero
+  bool nan_is_max = true;  // in a type without NaN, NaN becomes the largest value (else zero)
 };
 
-// A float type with sign | exp | man fields and its special codes (without sign bit).
+// A float type with the fields sign | exp | man; its special codes have no sign bit.
 struct Fields {
   int exp, man, bias, bits;
   std::uint64_t max_code;       // largest finite value
-  std::uint64_t overflow_code;  // what overflow becomes: infinity, NaN or the largest value
+  std::uint64_t overflow_code;  // result of an overflow: infinity, NaN or the largest value
   std::uint64_t nan_code;       // canonical NaN; 0 if the type has none
   constexpr bool has_nan() const { return nan_code != 0; }
   constexpr bool has_inf() const { return overflow_code == max_code + 1 && overflow_code != nan_code; }
 };
 
-// Those of a float type that has them.
+// The fields of a float type, if it has such fields.
 template <DType D>
 struct FieldsOf;
 template <DType D>

@@ -1,6 +1,6 @@
-// Element types of the native module, as far as conversions need them.
+// Properties of element types that conversions in the native module need.
 //
-// Meaning and decisions are documented in src/pto/isa/encoding.py.
+// src/pto/isa/encoding.py documents the rules.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,14 @@ inline constexpr int kDTypeCount = static_cast<int>(std::size(kDTypes));
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<int>(t)]; }
 
-// Bytes of one code in an array: 4-bit and 1-bit elements take a byte each.
+// Return the bytes of a code in an array: a 4-bit or 1-bit element takes one byte.
 constexpr std::size_t code_bytes(DType t) { return info(t).bits < 8 ? 1 : info(t).bits / 8; }
 
 // In the order of Round.
 inline constexpr std::string_view kRounds[] = {"RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"};
 
 #ifdef PTO_HAVE_AVX2
-// True if this machine has the instructions of the loops for avx2.
+// Return true if this machine has the instructions that the avx2 loops need.
 inline bool has_avx2() {
   static const bool found = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   return found;

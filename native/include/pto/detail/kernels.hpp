@@ -1,5 +1,5 @@
-// Entry points of the compiled element loops. Each picks the best instruction set of this machine once.
-// Arguments are trusted: the bindings check them.
+// Entry points of the compiled element loops, for the best instruction set of this machine. The bindings
+// check arguments; the loops do not.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace pto::detail {
 
-// Loops of one instruction set.
+// The loops for one instruction set.
 struct ElementKernels {
   void (*decode_f32)(DType src, const void* codes, float* out, std::size_t count);
   void (*decode_f64)(DType src, const void* codes, double* out, std::size_t count);
@@ -22,7 +22,7 @@ const ElementKernels& baseline_kernels();
 const ElementKernels& avx2_kernels();
 #endif
 
-// The loops to use on this machine.
+// Return the loops for this machine.
 inline const ElementKernels& element_kernels() {
 #ifdef PTO_ONLY_AVX2
   return avx2_kernels();

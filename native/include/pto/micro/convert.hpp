@@ -1,8 +1,8 @@
-// vcvt: lanes of other element types, with rounding and saturation.
+// vcvt: conversion of lanes to other element types, with rounding and saturation.
 //
-// If the width changes, a conversion works on one lane of each group that shares the wider element: the part.
-// A value that does not fit saturates as CTRL requires (bit 60: globally, unless 59 or 48 are set), else by
-// the tag.
+// If the width changes, a conversion uses one lane of each group that shares the wider element: the part.
+// With bit 60 of CTRL set, values that do not fit saturate, unless bit 59 (to integers) or 48 (to floats) is
+// set. With bit 60 clear, the tag decides.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -38,7 +38,7 @@ inline double whole_of(double x, ::ROUND round) {
   return whole != x && __builtin_fmod(whole, 2) == 0 ? whole + __builtin_copysign(1.0, x) : whole;
 }
 
-/// A number as a code of D. To odd: cut off, with the last bit set where something was lost.
+/// Return a number as D. Rounding to odd truncates, and sets the last bit if the result is inexact.
 template <class D>
 inline D float_of(double value, Conversion how) {
   const Mode mode{rule_of(how.round), how.saturate, true};
@@ -81,13 +81,13 @@ inline D converted(S from, Conversion how) {
     return static_cast<D>(whole < 0 ? 0 - size : size);
   } else {
     const float x = static_cast<float>(from);
-    if constexpr (std::is_same_v<D, float>) return x;  // every narrower float is one: a NaN keeps its sign
+    if constexpr (std::is_same_v<D, float>) return x;  // exact for all narrower floats: a NaN keeps its sign
     if (x != x && how.saturate) return __builtin_bit_cast(D, uint_of<sizeof(D)>{0});
     return float_of<D>(x, how);
   }
 }
 
-/// Saturation of a pair: always, never, or by the argument.
+/// Return true if a conversion saturates: for some pairs of types always or never, else by CTRL or the tag.
 template <class D, class S>
 inline bool saturates(bool told) {
   constexpr bool from_int = std::is_integral_v<S>, to_int = std::is_integral_v<D>;
@@ -128,7 +128,7 @@ inline void convert(RD& r, const RS& input, const vector_bool& mask, Tags... tag
   }
   r = made;
 }
-/// Two 4-bit floats in a byte: a pair of lanes of bf16 for every fourth byte.
+/// Convert two lanes of bf16 to two 4-bit floats in a byte: each pair of lanes writes one byte of four.
 template <class D, class S>
 inline D pair_of(S a, S b, Conversion how) {
   const auto code = [&](S x) { return __builtin_bit_cast(uint8_t, converted<D>(x, how)) & 0xF; };

@@ -1,4 +1,4 @@
-// Calls of the cube unit by pointers: copies that feed it, products, and the way out of L0C.
+// Calls of the cube unit on pointers: copies to its operand buffers, products, and copies out of L0C.
 #pragma once
 
 #include "pto/micro/cube_copies.hpp"

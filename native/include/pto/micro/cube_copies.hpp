@@ -1,7 +1,7 @@
-// Copies that feed the cube unit: global memory to L1, L1 to L0A, L0B, the bias table, FB and UB.
+// Copies to the buffers of the cube unit: global memory to L1; L1 to L0A, L0B, the bias table, FB and UB.
 //
 // L1 holds operands in NZ: fractals of 16 rows of 32 bytes, column block after column block. L0A (A2 and A3:
-// row block after row block) and L0B take whole fractals; scales of MX operands lie in buffers of their own.
+// row block after row block) and L0B hold whole fractals; scales of MX operands are in separate buffers.
 #pragma once
 
 #include "pto/ops/bursts.hpp"
@@ -12,7 +12,7 @@ inline constexpr int64_t kFractal = 512;
 
 // --- fractals out of matrices ------------------------------------------------------------------------------
 
-/// Matrices of n rows and d columns to blocks of 32 bytes; `across`: bytes between neighbours in a row.
+/// Copy matrices of n rows and d columns to fractals; `across`: bytes between neighbours in a row.
 template <class T>
 inline void fractals_in(const char* name, const void* to, const void* from, uint64_t down, uint64_t across,
                         uint64_t n, uint64_t d, uint64_t outer, bool small) {
@@ -62,13 +62,13 @@ inline void fractals_in(const char* name, const void* to, const void* from, uint
 // --- fractals into operand buffers -------------------------------------------------------------------------
 
 struct Window {
-  uint64_t row, col;    // where it begins: 16 rows, 32 bytes
-  uint64_t rows, cols;  // how large it is, in the same units
+  uint64_t row, col;    // the first fractal, in units of 16 rows and 32 bytes
+  uint64_t rows, cols;  // the size, in the same units
   int64_t from, to;     // fractals of a column block
 };
 
-/// The offset of fractal (i, j) of an operand: column blocks of `high` fractals, on A2 and A3 rows of `wide`
-/// in L0A.
+/// Return the offset of fractal (i, j) of an operand: in column blocks of `high` fractals; in L0A of A2 and
+/// A3, in row blocks of `wide`.
 inline int64_t fractal_at(TileType space, int64_t high, int64_t wide, int64_t i, int64_t j) {
   return space == TileType::Left && !left_by_columns() ? i * wide + j : j * high + i;
 }
@@ -90,7 +90,7 @@ inline void load_operand(const char* name, TileType space, const void* to, const
         std::memcpy(target + fractal_at(space, w.to, cols, i, j) * kFractal, source + at(i, j), kFractal);
     return;
   }
-  // Rows and columns of elements change places; rows that the destination has no room for are left out.
+  // Transpose the elements; rows for which the destination has no room are left out.
   constexpr int64_t lanes = 256 / bits_of<T>;
   const int64_t down = rows * 16, wide = (down + lanes - 1) / lanes;
   const int64_t across = cols * lanes < w.to * 16 ? cols * lanes : w.to * 16;
@@ -107,8 +107,8 @@ inline void load_operand(const char* name, TileType space, const void* to, const
   }
 }
 
-/// Scales: boxes of 16 rows (columns of L0B) and 2 groups, 32 bytes. Their buffer begins at a sixteenth of the
-/// address of the operand, which may be an address of this machine.
+/// Load scales: boxes of 16 rows (columns of L0B) and 2 groups, 32 bytes. The destination is a sixteenth of
+/// the address of the operand, which may be a host address.
 inline void load_scales(const char* name, TileType operands, TileType space, uint64_t to, const void* from,
                         uint64_t x, uint64_t y, uint64_t xs, uint64_t ys, uint64_t from_stride,
                         uint64_t to_stride) {
@@ -134,7 +134,7 @@ inline void load_scales(const char* name, TileType operands, TileType space, uin
 
 // --- bias --------------------------------------------------------------------------------------------------
 
-/// The bias table: entries of 32 bits, those of 16-bit floats widened if `widen` is set.
+/// Load the bias table: entries of 32 bits; `widen` converts 16-bit floats to f32.
 template <class T>
 inline void load_bias(uint64_t to, const T* from, bool widen, uint64_t count, uint64_t length,
                       uint64_t from_gap, uint64_t to_gap) {
@@ -190,7 +190,7 @@ PTO_INST void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint6
                            bits(word, 46, 6), bits(word, 52, 6), bits(word, 58, 1) != 0, bits(word, 60, 4),
                            bits(strides, 0, 40), bits(strides, 40, 21));
 }
-/// A2 and A3: blocks and gaps.
+/// The call of A2 and A3, in blocks and gaps.
 template <class Pad>
 PTO_INST void copy_gm_to_cbuf(__cbuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap, Pad /*mode*/) {
@@ -226,7 +226,8 @@ PTO_INST void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64
                               bits(more, 21, 40), bits(more, 61, 1) != 0);
 }
 
-/// Fill L1: how often below bit 16, blocks of 32 bytes from there on, and from bit 32 on those between two.
+/// Fill L1. Bits 0..15 of `config` have the number of bursts, bits 16..31 their length, and the bits from 32
+/// on the gap between them, both in blocks of 32 bytes.
 template <class T, class Value>
 PTO_INST void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   using namespace pto::detail;
@@ -240,7 +241,7 @@ PTO_INST void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   const Burst burst = blocks_of(bits(word, 0, 16), bits(word, 16, 16), 0, word >> 32);
   constexpr DmaLoops once{};
 #ifdef PTO_TRACED
-  // Programs have no such instruction: it is a copy of padding only.
+  // PTO programs have no such instruction: the trace shows a copy of padding only.
   with_size(sizeof(T), [&](auto element) {
     using E = decltype(element);
     PTO_TRACE(
@@ -298,7 +299,7 @@ PTO_INST void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, ui
   copy_bursts(ends.to, ends.from, burst, DmaLoops{});
 }
 
-// The window begins at a 16th row and 32 bytes; `_s4` is for elements of 4 bits.
+// The window is in units of 16 rows and 32 bytes; `_s4` is for elements of 4 bits.
 #define PTO_FEEDS_(name, qualifier, space)                                                                  \
   template <class To, class From>                                                                           \
   PTO_INST void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,      \

@@ -1,7 +1,7 @@
-// Names that the field's own headers count on beside the calls: sizes, traits, words of enumerations.
+// Names that the headers of pto-isa use besides the calls: sizes, traits, enumerations.
 //
-// For code that is written against those headers' helpers, and for these headers themselves, which compile
-// against ours with -DPTO_CPU_BARE_REGISTERS.
+// They serve code that uses the helpers of pto-isa headers, and these headers themselves, which compile with
+// ours under -DPTO_CPU_BARE_REGISTERS.
 #pragma once
 
 #include <type_traits>
@@ -15,7 +15,7 @@ namespace pto {
 template <class T, class... Types>
 inline constexpr bool isSupportType = (std::is_same_v<T, Types> || ...);
 
-/// The unsigned type that elements of up to 32 bits move as.
+/// The unsigned type for moves of elements of up to 32 bits.
 template <class T>
 using LoadTypeBySize_t =
     std::conditional_t<sizeof(T) == 1, uint8_t, std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>>;
@@ -39,7 +39,7 @@ inline constexpr int TROW_PROD_LOOP_B16 = 7, TROW_PROD_LOOP_B32 = 6, PAD_SHIFT_L
 inline constexpr uint16_t PTO_TIME_1 = 1, PTO_TIME_2 = 2, PTO_TIME_4 = 4, PTO_IDX_0 = 0, PTO_IDX_1 = 1,
                           PTO_IDX_2 = 2, PTO_IDX_3 = 3;
 
-/// The number of elements per bit of a mask, and the begin of the row that takes the i-th of them.
+/// Return the number of elements per set bit of a mask pattern, and the row offset for the i-th of them.
 template <MaskPattern Mask>
 constexpr int GetTimesByMask() {
   return Mask == MaskPattern::P1111 ? 1 : Mask == MaskPattern::P0101 || Mask == MaskPattern::P1010 ? 2 : 4;
@@ -53,7 +53,7 @@ constexpr int GetStrideByMask(int i) {
   return (GetTimesByMask<Mask>() * i + first) * RowStride;
 }
 
-#ifdef PTO_CPU_BARE_REGISTERS  // elsewhere those of the standard library are meant
+#ifdef PTO_CPU_BARE_REGISTERS  // elsewhere these names mean those of the standard library
 template <class T>
 constexpr T max(T a, T b) {
   return a < b ? b : a;
@@ -65,7 +65,7 @@ constexpr T min(T a, T b) {
 #endif
 
 #ifndef PTO_CPU_BARE_REGISTERS
-/// Copies by the names that are the same on all cores.
+/// Copies under the names that all cores share.
 template <class... Arguments>
 inline void pto_copy_gm_to_ubuf_align_v2(Arguments... arguments) {
   copy_gm_to_ubuf_align_v2(arguments...);

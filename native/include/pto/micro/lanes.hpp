@@ -1,5 +1,4 @@
-// Common parts of all vector calls: lanes that a mask turns on, results in lanes, bytes of the unified
-// buffer.
+// Common parts of all vector calls: active lanes of a mask, results in lanes, bytes of the unified buffer.
 #pragma once
 
 #include "pto/core/numbers.hpp"
@@ -16,7 +15,7 @@ using uint_of = std::conditional_t<
 
 // --- masks -------------------------------------------------------------------------------------------------
 
-/// The bits of a word that lanes of `Size` bytes read.
+/// The bits of a mask word that belong to lanes of `Size` bytes.
 template <int Size>
 inline constexpr uint64_t kLaneBits = Size == 1   ? ~uint64_t{0}
                                       : Size == 2 ? 0x5555555555555555
@@ -32,7 +31,7 @@ template <int Size>
 PTO_INLINE bool is_full(const vector_bool& mask) {
   return (mask.word[0] & mask.word[1] & mask.word[2] & mask.word[3] & kLaneBits<Size>) == kLaneBits<Size>;
 }
-/// One byte for each lane, 1 where it is on.
+/// One byte per lane, 1 if the lane is on.
 template <int Size>
 struct OnLanes {
   uint8_t on[kRegisterBytes / Size];
@@ -40,7 +39,7 @@ struct OnLanes {
     for (int i = 0; i < kRegisterBytes / Size; ++i) on[i] = is_on<Size>(mask, i);
   }
 };
-/// The mask whose lanes of `Size` bytes are those for which `on` holds.
+/// Return the mask of the lanes of `Size` bytes for which `on` holds.
 template <int Size, class On>
 PTO_INLINE vector_bool mask_of(On&& on) {
   vector_bool made{};
@@ -55,7 +54,7 @@ inline vector_bool first_lanes(uint64_t count) {
 
 // --- lanes -------------------------------------------------------------------------------------------------
 
-/// An element as a number to compute with, and back: rounded to nearest even, or the low bits.
+/// Convert an element to a number to compute with, and back: rounded to nearest even, or the low bits.
 template <class T>
 PTO_INLINE wide_t<T> number(const T& lane) {
   return static_cast<wide_t<T>>(decode<T>(__builtin_bit_cast(code_t<T>, lane)));
@@ -68,7 +67,7 @@ PTO_INLINE T lane_of(A value) {
 template <class M>
 inline constexpr bool kMerges = M::value == ::__cce_simd::Mode::MODE_MERGING;
 
-/// Results in the lanes that are on; the others become 0, or stay with MODE_MERGING.
+/// Write results to the lanes that are on; the other lanes become 0, or keep their value with MODE_MERGING.
 template <class M, class V, class Make>
 PTO_INLINE void put_lanes(V& r, const vector_bool& mask, Make&& make) {
   using T = typename V::Element;
@@ -93,7 +92,7 @@ PTO_INLINE void clear(V& r) {
   std::memset(static_cast<void*>(&r), 0, sizeof r);
 }
 
-/// The lanes of a meaning; registers, and numbers that are the same in every lane.
+/// Return lane i of an operand: of a register, or a number that is the same in every lane.
 template <class V>
 PTO_INLINE auto lane_number(const V& from, int i) {
   if constexpr (IsRegister<V>) {
@@ -107,7 +106,7 @@ PTO_EXACT_LOOP void lanewise(V& r, const vector_bool& mask, const From&... from)
   using T = typename V::Element;
   put_lanes<M>(r, mask, [&](int i) { return lane_of<T>(Meaning::template of<T>(lane_number(from, i)...)); });
 }
-/// The same of the bits of lanes, and into a mask.
+/// Apply an operation to the bits of lanes; lanewise_truth writes its results to a mask.
 template <class Meaning, class M, class V>
 PTO_EXACT_LOOP void lanewise_bits(V& r, const vector_bool& mask, const V& a, const V& b) {
   using T = typename V::Element;
@@ -127,7 +126,7 @@ PTO_EXACT_LOOP void lanewise_truth(vector_bool& m, const vector_bool& seed, cons
     made[i] = Meaning::template of<T>(lane_number(first, i), lane_number(from, i)...);
   m = mask_of<sizeof(T)>([&](int i) { return made[i] & is_on<sizeof(T)>(gate, i); });
 }
-/// A scalar operand as lanes compute with it.
+/// Convert a scalar operand to a number to compute with.
 template <class T>
 PTO_INLINE wide_t<T> scalar(T value) {
   return number(value);
@@ -135,12 +134,12 @@ PTO_INLINE wide_t<T> scalar(T value) {
 
 // --- the unified buffer ------------------------------------------------------------------------------------
 
-/// Below that, an address is an offset into its buffer.
+/// An address below this bound is an offset into its buffer.
 inline constexpr int64_t kLowest = 1 << 22;
 
 struct Place {
-  char* base;  // where the buffer begins; null where the pointer is none into it
-  int64_t at;  // offset into it, or the address
+  char* base;  // start of the buffer; null for a pointer outside the buffer
+  int64_t at;  // offset in the buffer, or the address
 };
 inline Place place(const volatile void* pointer) {
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
@@ -167,8 +166,8 @@ inline Place place(const volatile void* pointer) {
   failf("[PTO-E2101] %s: the pointer is none into %s", name, kSpaceNames[static_cast<int>(TileType::Vec)]);
 }
 
-/// Return the address of the accessed bytes: `size` of them, `offset` bytes after a pointer. In plain
-/// programs, without a launch, buffers may be anywhere.
+/// Return the address of `size` accessed bytes, `offset` bytes after a pointer. In plain programs, without a
+/// launch, buffers may be anywhere.
 inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size,
                       int align) {
   PTO_UNTOLD(name);

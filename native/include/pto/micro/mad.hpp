@@ -1,8 +1,9 @@
-// Products of an L0A and an L0B operand into L0C, by pointers: mad and mad_mx.
+// Products of an L0A and an L0B operand into L0C, on pointers: mad and mad_mx.
 //
-// The sums are those of tiles (ops/matmul.hpp): a chain of fused multiply-adds with k rising from 0, the old
-// contents or the bias added at the end. CTRL says how f32 is rounded, and with bits 60 and 48 clear that
-// exceptional inputs become ordinary and sums stay finite: a product that says so itself clears bit 60.
+// The sums are those of tiles (ops/matmul.hpp): a chain of fused multiply-adds with k rising from 0, and the
+// old contents or the bias added at the end. CTRL selects the rounding of f32 operands. If bits 60 and 48 of
+// CTRL are clear, infinities become the largest finite values, NaN becomes 0, and sums stay finite. A product
+// with its own saturation option clears bit 60.
 #pragma once
 
 #include "pto/ops/bursts.hpp"
@@ -12,7 +13,7 @@ namespace pto::detail {
 
 constexpr ptrdiff_t up_to(ptrdiff_t size, ptrdiff_t unit) { return (size + unit - 1) / unit * unit; }
 
-/// A matrix in boxes.
+/// Return the layout of a matrix in boxes.
 template <class T>
 inline Place<T> boxed(T* data, Form form, ptrdiff_t box_rows, ptrdiff_t box_cols, ptrdiff_t rows,
                       ptrdiff_t cols) {
@@ -24,7 +25,7 @@ inline Place<T> boxed(T* data, Form form, ptrdiff_t box_rows, ptrdiff_t box_cols
   return found;
 }
 
-/// The place at a pointer into a buffer, with its extent.
+/// Return the layout at a pointer into a buffer, after a check of its extent.
 template <class T>
 inline Place<T> placed(const char* name, Place<T> found, TileType space, ptrdiff_t rows, ptrdiff_t cols) {
   const int64_t last = found.at(rows - 1, cols - 1);
@@ -33,7 +34,7 @@ inline Place<T> placed(const char* name, Place<T> found, TileType space, ptrdiff
   return found;
 }
 
-/// The MX scales of an operand, a byte for 32 elements: boxes of 16 lines and 2 groups.
+/// The MX scales of an operand, a byte per 32 elements: boxes of 16 lines and 2 groups.
 struct Scales {
   const uint8_t* data = nullptr;
   ptrdiff_t pairs = 0;
@@ -59,7 +60,7 @@ inline Scales scales_of(const char* name, TileType operands, TileType space, con
   return {reinterpret_cast<const uint8_t*>(found), pairs};
 }
 
-/// An operand as lines of numbers along k: rows of the left one, columns of the right one.
+/// An operand as lines of numbers along k: rows of the left operand, columns of the right operand.
 template <class T>
 struct MadOperand {
   Place<T> place;  // lines are rows
@@ -81,7 +82,7 @@ struct MadOperand {
   }
 };
 
-/// The destination of sums, and the values that they are added to.
+/// The destination of sums, and the values to which they are added.
 template <class C>
 struct MadResult {
   C* acc;
@@ -90,7 +91,7 @@ struct MadResult {
   const C* bias;
 
   C* at(ptrdiff_t r, ptrdiff_t c) const { return acc + (c / 16 * high + r) * 16 + c % 16; }
-  /// The direct destination of f32 sums, and the values that they are added to.
+  /// Return the destination of f32 sums for direct access; `joining` returns the old values to add.
   gemm::Floats floats() const {
     if constexpr (std::is_same_v<C, float>) return {acc, 16, high * 16, 4};
     return {};
@@ -143,7 +144,7 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
       sink);
 }
 
-/// An address of which a call has the lower half.
+/// Return the full address for the lower 32 bits that a call has.
 inline const void* from_half(uint64_t low, TileType space) {
   const auto base = reinterpret_cast<uint64_t>(core().space[static_cast<int>(space)]);
   if (low < static_cast<uint64_t>(kOffsets)) return reinterpret_cast<const void*>(low);
@@ -220,7 +221,7 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
 
 }  // namespace pto::detail
 
-// Unit flags hand a matrix from pipe to pipe, which a core with one flow of control does not need.
+// Unit flags pass a matrix from pipe to pipe; a core with one flow of control does not need them.
 template <class C, class A, class B>
 PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
                   uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
@@ -231,7 +232,7 @@ PTO_INST void mad_mx(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, ui
                      uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
   pto::detail::micro_product<true>("mad_mx", dst, lhs, rhs, m, k, n, fractals, from_bias, from_zero);
 }
-// The same with one word.
+// The same calls with one word.
 template <class C, class A, class B>
 PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t word) {
   using pto::detail::bits;

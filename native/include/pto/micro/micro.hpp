@@ -1,6 +1,6 @@
-// Vector, predicate and alignment calls on the registers of a vector core: the content of a __VEC_SCOPE__.
+// Vector, predicate and alignment calls on the registers of a vector core: the calls in a __VEC_SCOPE__.
 //
-// registers.hpp has the types, tags.hpp the words, lanes.hpp the common parts of all calls.
+// registers.hpp has the types, tags.hpp the tag arguments, lanes.hpp the common parts of all calls.
 #pragma once
 
 #include "pto/micro/arithmetic.hpp"

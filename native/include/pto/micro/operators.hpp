@@ -1,4 +1,4 @@
-// Operators that the meanings of vector rows need beside those of core/numbers.hpp.
+// Operators for the vector rows of the instruction table, besides those of core/numbers.hpp.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -13,7 +13,7 @@ PTO_INLINE A magnitude(A a) {
     return __builtin_bit_cast(A, __builtin_bit_cast(uint32_t, a) & 0x7FFFFFFF);
   }
 }
-/// The greater and the lesser; a NaN stays, and -0 is below +0.
+/// Return the larger or the smaller operand; NaN propagates, and -0 is below +0.
 template <class A, class B>
 PTO_INLINE common_t<A, B> larger(A left, B right) {
   using C = common_t<A, B>;
@@ -38,7 +38,7 @@ PTO_INLINE common_t<A, B> lesser(A left, B right) {
     return a != a ? a : found;
   }
 }
-/// a * b + c, rounded once: in double with a sticky last bit, where the element is narrow.
+/// Return a * b + c, rounded once: for narrow elements, in double with a sticky last bit.
 template <class T, class A, class B, class C>
 PTO_INLINE auto fused(A a, B b, C c) {
   if constexpr (std::is_integral_v<A>) {
@@ -58,7 +58,7 @@ template <class T, class A>
 PTO_INLINE A ones(A a) {
   return static_cast<A>(__builtin_popcountll(static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(a))));
 }
-/// Leading bits equal to the sign, without the sign itself.
+/// Return the number of leading bits equal to the sign bit, without the sign bit itself.
 template <class T, class A>
 PTO_INLINE A sign_bits(A a) {
   const auto size = static_cast<uint64_t>(static_cast<int64_t>(a < 0 ? ~a : a));

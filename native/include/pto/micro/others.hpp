@@ -1,4 +1,4 @@
-// Public calls on registers that have no row in the table.
+// Public calls on registers without a row in the instruction table.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -6,7 +6,7 @@
 
 namespace pto::detail::micro {
 
-/// The remainder with the sign of the divisor; of a division by 0 it is 0.
+/// Return the remainder with the sign of the divisor; 0 for a division by 0.
 template <class T>
 constexpr T floored_rest(T a, T b) {
   if (b == 0) return 0;
@@ -17,7 +17,7 @@ constexpr T floored_rest(T a, T b) {
     return static_cast<T>(a % b);
   }
 }
-/// The distance of two numbers.
+/// Return the absolute difference of two numbers.
 template <class T>
 PTO_INLINE T distance(const T& a, const T& b) {
   if constexpr (std::is_integral_v<T>) {
@@ -54,7 +54,7 @@ PTO_CALL_(vector_f16, half)
 PTO_CALL_(vector_f32, float)
 #undef PTO_CALL_
 
-/// A mask out of dense bits: lane i of as many lanes as the register has is bit i of the part that is named.
+/// Expand dense bits to a mask: lane i is bit i of the selected part, which has a bit per lane.
 #define PTO_CALL_(V, T)                                                                                \
   PTO_INST void movvp(vector_bool& mask, const V& bits, int16_t part) {                                \
     const auto* bytes = reinterpret_cast<const unsigned char*>(&bits) + part * (V::kLanes / 8);        \

@@ -1,4 +1,4 @@
-// Masks: patterns and tails, algebra, other views, loads and stores.
+// Masks: patterns and tails, logic, packing, loads and stores.
 #pragma once
 
 #include "pto/micro/streams.hpp"
@@ -158,7 +158,7 @@ PTO_INST void psts(vector_bool mask, __ubuf__ uint32_t*& dest, int32_t offset, D
   pto::detail::micro::move_bytes(dest, offset);
 }
 
-/// The lanes of a mask as dense bits, appended to a store stream.
+/// Append the lanes of a mask to a store stream, as dense bits.
 #define PTO_PSTU_(T)                                                                                  \
   PTO_INST void pstu(vector_align& state, vector_bool mask, __ubuf__ T*& base) {                      \
     constexpr int size = sizeof(T), lanes = 256 / size;                                               \

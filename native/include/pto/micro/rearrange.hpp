@@ -1,4 +1,4 @@
-// Lanes moved about: interleaving, windows, compaction, permutation, and changes of lane width.
+// Moves between lanes: interleaving, windows, compaction, permutation, and changes of lane width.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -31,7 +31,7 @@ inline void separate_lanes(V& low, V& high, const V& a, const V& b) {
   low = first;
   high = second;
 }
-/// A window over an older register followed by a newer one.
+/// Take a register-wide window of the older register followed by the newer, `amount` lanes before the newer.
 template <class V>
 inline void slide(V& r, const V& newer, const V& older, int amount) {
   if (amount < 0 || amount > V::kLanes)

@@ -1,14 +1,14 @@
 // Reductions over the lanes of a register or of each of its eight groups of 32 bytes, and histograms.
 //
-// Lanes that are off stand for the start value. A sum takes neighbours together, then neighbours of these;
-// every step rounds to the element type. -0 is below +0, and a NaN is both the largest and the smallest.
+// Lanes that are off count as the identity. A float sum adds neighbours, then neighbouring sums; every step
+// rounds to the element type. -0 is below +0, and a NaN is both the largest and the smallest.
 #pragma once
 
 #include "pto/micro/operators.hpp"
 
 namespace pto::detail::micro {
 
-/// The sums of `Groups` parts of a register, in its first lanes.
+/// Write the sums of `Groups` parts of a register to the first lanes.
 template <int Groups, class RD, class RS>
 PTO_EXACT_LOOP void sums(RD& r, const RS& input, const vector_bool& mask) {
   using D = typename RD::Element;
@@ -51,7 +51,7 @@ inline T identity() {
     return T(Largest ? -__builtin_inff() : __builtin_inff());
   }
 }
-/// Return true if a comes before b as the extreme.
+/// Return true if a replaces b as the extreme.
 template <bool Largest, class A>
 inline bool beats(A a, A b) {
   if constexpr (std::is_floating_point_v<A>) {
@@ -63,7 +63,7 @@ inline bool beats(A a, A b) {
   }
   return Largest ? a > b : a < b;
 }
-/// The first lane from `first` on that holds the extreme; -1 where none is on.
+/// Return the first lane from `first` on that holds the extreme; -1 if no lane is on.
 template <bool Largest, class V>
 inline int extreme_lane(const V& input, const vector_bool& mask, int first, int count) {
   int at = -1;

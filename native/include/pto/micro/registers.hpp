@@ -1,8 +1,9 @@
-// Vector registers, masks and alignment state, as kernels name them.
+// Vector registers, masks and alignment state, under the names that kernels use.
 //
-// A register is 256 bytes of lanes. Registers are different classes that may be read as one another:
+// A register is 256 bytes of lanes. Registers are different classes, but each may be accessed as another:
 // (vector_u32&)x, or (vector_u32)x for a copy. A mask has a bit for every byte of a register: lane i of
-// elements of w bytes is on if bit i * w is set; makers set that bit only, and the others are never read.
+// elements of w bytes is on if bit i * w is set. Calls that create masks set only that bit, and the other
+// bits are never read.
 #pragma once
 
 #include <cstring>
@@ -32,7 +33,7 @@ concept IsRegister = requires { typename V::Element; } && sizeof(V) == kRegister
     }                                                                          \
   };
 
-// X(register, element), by what loads and arithmetic are overloaded for.
+// X(register, element), in the groups for which loads and arithmetic are overloaded.
 #define PTO_B8_INTEGERS(X) X(vector_s8, int8_t) X(vector_u8, uint8_t)
 #define PTO_B16_INTEGERS(X) X(vector_s16, int16_t) X(vector_u16, uint16_t)
 #define PTO_B32_INTEGERS(X) X(vector_s32, int32_t) X(vector_u32, uint32_t)
@@ -70,13 +71,13 @@ using vector_fp4x2_e1m2_t = vector_f4e1m2x2;
 using vector_fp4x2_e2m1_t = vector_f4e2m1x2;
 using vector_int4x2_t = vector_s4x2;
 
-/// A mask: 256 bits, the first one lowest.
+/// A mask of 256 bits, the first bit lowest.
 struct vector_bool {
   uint64_t word[4];
 };
 
-/// State of an unaligned stream. A load stream holds the block that its next access begins in, a store stream
-/// the bytes that wait for the rest of their block, and where it goes on.
+/// State of an unaligned stream. A load stream holds the block in which its next access begins. A store
+/// stream holds the bytes that wait for the rest of their block, and the position of the next store.
 struct vector_align {
   enum Kind : uint8_t { kEmpty, kLoad, kStore };
   unsigned char bytes[32];
@@ -84,7 +85,7 @@ struct vector_align {
   int32_t pending = 0;
   Kind kind = kEmpty;
 };
-/// An address that loops move on; no call here takes one.
+/// An address that loops advance; no call here takes one.
 struct vector_address {
   int64_t offset = 0;
 };
@@ -93,7 +94,7 @@ using vector_store_unalign = vector_align;
 
 inline constexpr int CCE_VL = 256, ELE_CNT_B8 = 256, ELE_CNT_B16 = 128, ELE_CNT_B32 = 64;
 
-// Names for registers by their element type. -DPTO_CPU_BARE_REGISTERS is for code that brings its own.
+// Names for registers by element type. -DPTO_CPU_BARE_REGISTERS is for code that defines its own.
 #ifndef PTO_CPU_BARE_REGISTERS
 namespace pto {
 
@@ -108,7 +109,7 @@ struct TypeGet;
 PTO_ALL_REGISTERS(PTO_TYPE_GET_)
 #undef PTO_TYPE_GET_
 
-/// A register by its element type; it is passed where the register itself is wanted.
+/// A register by its element type; it converts to the register itself.
 template <class T>
 struct RegTensor {
   using RegType = typename TypeGet<T>::T;

@@ -1,14 +1,14 @@
-// Calls that go from buffer to buffer: a transpose, sorts of 32 scores, and the merge of sorted lists.
+// Calls from buffer to buffer: a transpose, sorts of 32 scores, and the merge of sorted lists.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
 
 namespace pto::detail::micro {
 
-/// 8 bytes: the score, then the index.
+/// The bytes of a record: the score, then the index.
 inline constexpr int kRecord = 8;
 
-/// The order of scores: NaN last, -0 equal to +0.
+/// Scores are sorted in descending order: NaN last, -0 equal to +0.
 template <class T>
 inline float score_at(const char* at) {
   T found;

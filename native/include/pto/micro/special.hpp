@@ -1,4 +1,4 @@
-// Registers from scalars and copies, sums with carry, wide products, and products and exponentials that convert.
+// Scalars and copies in registers, sums with carry, wide products; products and exponentials that convert.
 #pragma once
 
 #include "pto/micro/convert.hpp"
@@ -39,7 +39,7 @@ PTO_MAKES_(vector_f8e5m2, float8_e5m2_t)
 PTO_MAKES_(vector_f8e8m0, float8_e8m0_t)
 #undef PTO_MAKES_
 
-/// Consecutive values; sums are exact before they are rounded, or wrap.
+/// Consecutive values: float sums are exact before they are rounded, integers wrap.
 #define PTO_VCI_(V, T)                                                                   \
   template <class O = decltype(INC_ORDER)>                                               \
   PTO_INST void vci(V& r, T index, O = {}) {                                             \
@@ -63,7 +63,7 @@ PTO_VCI_(vector_f32, float)
 
 namespace pto::detail::micro {
 
-/// 32-bit sums and differences with a flag per lane; that of a difference says that nothing was borrowed.
+/// Compute 32-bit sums or differences with a flag per lane: carry for a sum, no borrow for a difference.
 template <bool Subtracts, class V>
 inline void carried(vector_bool& flag, V& r, const V& lhs, const V& rhs, const vector_bool* in,
                     const vector_bool& mask) {
@@ -99,7 +99,7 @@ inline void wide_product(V& low, V& high, const V& lhs, const V& rhs, const vect
   low = first;
   high = second;
 }
-/// exp(input - maximum), of narrower operands one lane of each pair.
+/// Compute exp(input - maximum); narrower operands use one lane of each pair.
 template <class S>
 PTO_EXACT_LOOP void exp_difference(vector_f32& r, const S& input, const S& maximum, const vector_bool& mask,
                                    int part) {
@@ -149,7 +149,7 @@ PTO_B32_INTEGERS(PTO_CARRY_)
 PTO_VEXPDIF_(vector_f32)
 PTO_VEXPDIF_(vector_f16)
 #undef PTO_VEXPDIF_
-/// The product is one of f32; it is rounded away from zero on ties, and does not saturate.
+/// Multiply in f32 and convert to f16: ties round away from zero, and the result does not saturate.
 template <class P>
 PTO_INST void vmulscvt(vector_f16& r, const vector_f32& input, float scalar, const vector_bool& mask, P) {
   vector_f16 made;

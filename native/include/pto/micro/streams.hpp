@@ -1,4 +1,4 @@
-// Unaligned streams: loads and stores at any element, through the state of an alignment register.
+// Unaligned streams: loads and stores at any element, with the state of an alignment register.
 #pragma once
 
 #include "pto/micro/lanes.hpp"
@@ -37,7 +37,7 @@ inline void next_load(V& r, vector_align& state, const volatile void* source) {
   if (head != 0) std::memcpy(state.bytes, state.position, kBlock);
 }
 
-/// Append bytes to a store stream: what fills a block is written, the rest waits.
+/// Append bytes to a store stream: full blocks are written, the rest stays pending.
 inline void append(const char* name, vector_align& state, const volatile void* base, int64_t offset,
                    const void* bytes, int64_t size, int align) {
   char* at = bytes_at(name, base, offset, size, align);

@@ -1,10 +1,10 @@
-// The fix-pipe by pointers: a matrix in L0C on its way to L1, global memory or UB.
+// The fix-pipe on pointers: copies of a matrix in L0C to L1, global memory or UB.
 //
 // Each number is quantised, rectified, clipped and converted, in this order; the matrix is written by rows
 // (nz2nd), by columns (nz2dn) or in blocks. Registers hold parameters that do not fit into the words of a
-// call. Numbers of quantisation modes are those of QuantMode_t; from 2 on, one of each pair has a word in FB
-// per column. CTRL: with bit 60 clear the call itself chooses whether overflow saturates (bit 48 clear), and
-// NaN stays (50).
+// call. Quantisation modes have the numbers of QuantMode_t; from 2 on, one mode of each pair has a parameter
+// word in FB per column. With bit 60 of CTRL clear, overflow saturates if bit 48 is clear, and NaN then
+// becomes 0 unless bit 50 is set. With bit 60 set, bit 48 makes results of f16 and bf16 finite.
 #pragma once
 
 #include "pto/ops/bursts.hpp"
@@ -16,11 +16,11 @@ struct FixWords {
   uint64_t n, m, to_stride, from_stride;
   int quant, relu;
   bool clips, splits, by_rows, by_columns;
-  int halves = 0;       // to UB: rows (1) or columns (2) to both vector cores
+  int halves = 0;       // to UB: split of rows (1) or columns (2) between both vector cores
   bool second = false;  // to UB: the second vector core
 };
 
-/// The effect of a call on the number of a column.
+/// Convert a number of a column as a call requires.
 template <class S, class T>
 class Outgoing {
  public:
@@ -42,7 +42,7 @@ class Outgoing {
 
   T operator()(S x, uint64_t column) const {
     double y = static_cast<double>(x);
-    bool wide = !is_float_v<S>;  // no f32 any more
+    bool wide = !is_float_v<S>;  // no longer an f32
     if (quantises(quant_)) y = quantised(x, word(column), wide);
     if (relu_ == 1) y = y > 0 ? y : 0.0;
     if (relu_ > 1 && !(y >= 0)) {
@@ -136,10 +136,10 @@ class Outgoing {
   const char* slopes_ = nullptr;
 };
 
-/// Elements between places in L0C and in the destination.
+/// Strides in elements, of L0C and of the destination.
 template <class T>
 struct FixPlaces {
-  uint64_t from_row, from_block, row, column, block, width;  // blocks of 16 columns there, of `width` here
+  uint64_t from_row, from_block, row, column, block, width;  // blocks of 16 columns in L0C, `width` in dst
   explicit FixPlaces(const FixWords& w) {
     const uint64_t step = core().cube.channel >> 48;
     from_row = (w.by_columns ? step : 1) * 16;
@@ -155,7 +155,7 @@ struct FixPlaces {
   uint64_t to(uint64_t i, uint64_t j) const { return j / width * block + i * row + j % width; }
 };
 
-/// A part of a matrix: where it begins, how large it is, and where it goes.
+/// A part of a matrix: its destination, its start and its size.
 struct FixPart {
   char* to;
   uint64_t row, col, rows, cols;
@@ -204,7 +204,7 @@ inline void touch_rows(const char* name, const char* to, const FixWords& w, Use 
   if (is_noted(current)) settle();
 }
 
-/// The destinations of the parts of a matrix: one place, or half of it to the UB of each vector core.
+/// Compute the destinations of the parts of a matrix: one, or a half for the UB of each vector core.
 template <class T>
 inline int fix_parts(const char* name, TileType space, const void* dst, const FixWords& w, int64_t skip,
                      FixPart (&parts)[2]) {
@@ -213,7 +213,7 @@ inline int fix_parts(const char* name, TileType space, const void* dst, const Fi
   if (rows == 0 || cols == 0) return 0;
   const auto bytes = [](uint64_t elements) { return static_cast<int64_t>((elements * bits_of<T> + 7) / 8); };
   uint64_t last = places.to(rows - 1, cols - 1);
-  if (!w.by_rows && !w.by_columns && cols > places.width)  // the last block may be a narrow one
+  if (!w.by_rows && !w.by_columns && cols > places.width)  // the last block may be narrow
     last = places.to(rows - 1, cols / places.width * places.width - 1) > last
                ? places.to(rows - 1, cols / places.width * places.width - 1)
                : last;
@@ -229,11 +229,11 @@ inline int fix_parts(const char* name, TileType space, const void* dst, const Fi
   return 2;
 }
 
-/// `space`: of dst; Acc stands for global memory.
+/// Write a matrix to dst. `space` is the buffer of dst; Acc stands for global memory.
 template <class T, class S>
 [[gnu::noinline]] void write_back(const char* name, TileType space, T* dst, const S* src, const FixWords& w) {
   if (w.m == 0 || w.n == 0) return;
-  if ((w.m | w.n | w.from_stride) >> 16 != 0 || w.to_stride >> 32 != 0)  // products of more would wrap
+  if ((w.m | w.n | w.from_stride) >> 16 != 0 || w.to_stride >> 32 != 0)  // larger products would overflow
     failf(
         "[PTO-E2102] %s: expects sizes and strides that fit 16 bits, and the stride of dst 32, got "
         "%llux%llu, "
@@ -267,7 +267,7 @@ template <class T, class S>
   }
 }
 
-/// The two words of a call.
+/// Decode the two words of a call.
 constexpr FixWords fix_words(uint64_t sizes, uint64_t how, bool to_ub) {
   FixWords w{bits(sizes, 4, 12),
              bits(sizes, 16, 16),
@@ -300,8 +300,8 @@ inline void set_fpc(uint64_t word) { pto::detail::core().cube.parameters = word;
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-// The arguments after the layout are for units that this machine does not have: a second quantisation, sums
-// with another matrix, broadcast.
+// The arguments after the layout are for units that are not modelled here: a second quantisation, sums with
+// another matrix, broadcast.
 #define PTO_FIX_REST_ uint64_t, uint64_t, bool, bool, uint64_t, bool, bool, bool, bool, bool, bool by_columns
 #define PTO_FIX_CALLS_(name, qualifier, space)                                                               \
   template <class T, class S>                                                                                \
@@ -323,7 +323,7 @@ PTO_FIX_CALLS_(copy_matrix_cc_to_cbuf, __cbuf__, Mat)
 PTO_FIX_CALLS_(copy_matrix_cc_to_cbuf_s4, __cbuf__, Mat)
 #undef PTO_FIX_CALLS_
 
-// To UB a call says which vector core, or how to split over both.
+// A call to UB selects a vector core, or a split over both.
 #define PTO_FIX_CALLS_(name)                                                                                \
   template <class T, class S>                                                                               \
   PTO_INST void name(__ubuf__ T* dst, __cc__ S* src, uint64_t sizes, uint64_t how) {                        \

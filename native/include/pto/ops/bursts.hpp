@@ -1,8 +1,8 @@
 // Burst copies: bytes between global memory, UB and L1, with the registers of their loops and padding.
 //
-// On-chip pointers are addresses of bytes, or offsets into their buffer. Copies with global memory count bytes
-// from start to start, and repeat as two outer loops say whose registers hold 1 and 1 unless a program sets
-// them. Copies within a core, and the older ones of A2 and A3, count blocks of 32 bytes and gaps.
+// An on-chip pointer is a byte address, or an offset into its buffer. Strides of copies with global memory
+// are bytes from start to start. Two outer loops repeat these copies; their counts are 1 unless the program
+// sets them. Copies within a core, and the older ones of A2 and A3, count blocks of 32 bytes and gaps.
 #pragma once
 
 #include <cstring>
@@ -16,10 +16,10 @@ namespace pto::detail {
 
 // --- on-chip pointers --------------------------------------------------------------------------------------
 
-/// Below that, an address is an offset into its buffer.
+/// Smaller addresses are offsets into their buffer.
 inline constexpr int64_t kOffsets = 1 << 22;
 
-/// Return an address of a buffer as an offset into it; negative for other addresses.
+/// Return the offset of an address in its buffer, or -1 if the address lies outside the buffer.
 inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
   const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer));
   if (address < kOffsets) return address;
@@ -35,8 +35,8 @@ inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
         static_cast<long long>(capacity(static_cast<int>(space))), kSpaceNames[static_cast<int>(space)]);
 }
 
-/// Return the address for an on-chip pointer, of which a call touches the bytes from `low` to `high`. In
-/// plain programs, without a launch, buffers may be anywhere.
+/// Return the address for an on-chip pointer. The call touches the bytes from `low` to `high`, counted from
+/// the pointer. In plain programs, without a launch, buffers may be anywhere.
 inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileType space, int64_t low,
                            int64_t high) {
   PTO_UNTOLD(name);
@@ -52,7 +52,7 @@ inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileT
   return on_chip(space, static_cast<size_t>(offset));
 }
 
-/// The same place in the UB of a vector core of this block, where a cube core means one.
+/// Return the same offset in the UB of vector core `which` if this is a cube core, otherwise `own`.
 inline char* of_vector_core(char* own, int which) {
   const Core& me = core();
   if (me.kind != CoreKind::Cube || me.cluster == nullptr || me.cluster->vectors[which] == nullptr) return own;
@@ -60,7 +60,7 @@ inline char* of_vector_core(char* own, int which) {
   return at >= 0 && at < static_cast<ptrdiff_t>(room(0)) ? in_memory_of(*me.cluster->vectors[which], 0, at)
                                                          : own;
 }
-/// The same place in the L1 of the cube core of this block, where a vector core means that.
+/// Return the same offset in the L1 of the cube core if this is a vector core, otherwise `own`.
 inline char* of_cube_core(char* own) {
   const Core& me = core();
   if (me.kind != CoreKind::Vector || me.cluster == nullptr || me.cluster->cube == nullptr) return own;
@@ -68,7 +68,7 @@ inline char* of_cube_core(char* own) {
   return at >= 0 && at < static_cast<ptrdiff_t>(room(1)) ? in_memory_of(*me.cluster->cube, 1, at) : own;
 }
 
-/// An element of the unified buffer.
+/// Return a reference to an element of the unified buffer.
 template <class T, class Index>
 inline T& element_of_ub(T* data, Index index) {
   const auto at = static_cast<int64_t>(index) * static_cast<int64_t>(sizeof(T));
@@ -79,10 +79,10 @@ inline T& element_of_ub(T* data, Index index) {
 // --- bursts ------------------------------------------------------------------------------------------------
 
 struct Burst {
-  uint64_t count, length, from, to;  // strides in bytes
+  uint64_t count, length, from, to;  // length and strides in bytes
 };
 
-/// The padding before and after each burst, up to the next one: elements of a value. All in bytes.
+/// The padding of each burst: copies of `value` before the burst, and after it up to the next one. In bytes.
 struct Padding {
   bool any = false;
   uint64_t size = 1, value = 0, left = 0, right = 0;
@@ -91,7 +91,7 @@ struct Padding {
 struct Reach {
   int64_t low, high;
 };
-/// The bytes that bursts reach, from a pointer on, on a side with these strides.
+/// Return the range of bytes that bursts touch on the side with these strides, counted from the pointer.
 inline Reach reach_of(const Burst& burst, uint64_t stride, const DmaLoops& loops,
                       const uint64_t (&strides)[2], uint64_t length) {
   const uint64_t counts[3] = {burst.count, loops.size[0], loops.size[1]};
@@ -135,7 +135,7 @@ inline void copy_bursts(char* to, const char* from, const Burst& burst, const Dm
   }
 }
 
-/// The bytes of global memory that bursts touch, on one side of them.
+/// Check and note the bytes of global memory that bursts touch on one side.
 inline void touch_bursts(const char* name, const void* data, const Burst& burst, uint64_t stride,
                          const DmaLoops& loops, const uint64_t (&strides)[2], Use use) {
   const Reach reached = reach_of(burst, stride, loops, strides, burst.length);
@@ -152,12 +152,12 @@ inline void touch_bursts(const char* name, const void* data, const Burst& burst,
 }
 
 #ifdef PTO_TRACED
-/// The address that a pointer of on-chip memory means.
+/// Return the address that an on-chip pointer stands for.
 template <class E>
 inline const E* traced_pointer(const void* pointer, TileType space) {
   return reinterpret_cast<const E*>(core().space[static_cast<int>(space)] + on_chip_offset(pointer, space));
 }
-/// Which type has elements of so many bytes.
+/// Call f with a value of the unsigned type that has `size` bytes.
 template <class F>
 inline void with_size(uint64_t size, F&& f) {
   if (size == 2) return f(uint16_t{});
@@ -203,8 +203,8 @@ inline void bursts_in(const char* name, const void* to, TileType space, const vo
 
 // --- atomic updates of global memory -----------------------------------------------------------------------
 
-/// The bits of CTRL for stores to global memory: the type of their elements in bits 8..6, 0 for plain stores;
-/// add, max or min in bits 10..9.
+/// The bits of CTRL for stores to global memory. Bits 8..6: the element type, 0 for plain stores. Bits 10..9:
+/// the operation, which is add, max or min.
 inline int atomic_type() { return static_cast<int>(core().ctrl >> 6 & 7); }
 inline AtomicType atomic_operation() {
   constexpr AtomicType all[] = {AtomicType::AtomicAdd, AtomicType::AtomicMax, AtomicType::AtomicMin,
@@ -240,7 +240,7 @@ inline Use use_of_stores() {
   return type == 0 ? Use::write : use_of(atomic_operation(), update_of(type).type);
 }
 
-/// Check that updates are of whole elements: sizes, addresses and distances.
+/// Check that the sizes, addresses and strides of updates are multiples of the element size.
 inline void whole_elements(const char* name, const void* to, const void* from, const Burst& burst,
                            const DmaLoops& loops, size_t size) {
   uint64_t all = burst.length | reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
@@ -254,7 +254,7 @@ inline void whole_elements(const char* name, const void* to, const void* from, c
 
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {
-  // Out of L1 it is the same instruction, which programs have for UB only.
+  // A copy out of L1 is traced as the same instruction, which programs can write for UB only.
   PTO_TRACE("mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
             PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
             burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
@@ -275,7 +275,7 @@ inline void bursts_out(const char* name, void* to, const void* from, TileType sp
       }
 }
 
-/// Between buffers of a core, in blocks.
+/// Return the bursts of a copy that counts blocks and gaps of `unit` bytes.
 inline Burst blocks_of(uint64_t count, uint64_t length, uint64_t from_gap, uint64_t to_gap,
                        uint64_t unit = 32) {
   return {count, length * unit, (length + from_gap) * unit, (length + to_gap) * unit};
@@ -304,7 +304,7 @@ inline Burst long_bursts(uint64_t count, uint64_t length, uint64_t from, uint64_
   return {dma_field("n_burst", count, kBurstBits), dma_field("len_burst", length, kBurstBits), from, to};
 }
 
-/// Padding by counts of elements of type T with a value of it.
+/// Return the padding for counts of elements of type T.
 template <class T>
 inline Padding padding_of(bool any, uint64_t left, uint64_t right, uint64_t value) {
   constexpr uint64_t size = sizeof(T) < 8 ? sizeof(T) : 8;
@@ -320,7 +320,7 @@ constexpr uint64_t bits(uint64_t word, int first, int count) {
 
 // --- registers ---------------------------------------------------------------------------------------------
 
-// The inner count below bit 21; the stride in global memory below bit 40.
+// The inner count is in bits 20..0, the stride of global memory in bits 39..0.
 #define PTO_LOOPS_IN_(way, loops)                                             \
   inline void set_loop_size_##way(uint64_t word) {                            \
     pto::detail::core().loops.set_size(word & 0x1FFFFF, word >> 21);          \
@@ -398,7 +398,7 @@ PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* fro
                            bits(word, 60, 4), bits(strides, 0, 40), bits(strides, 40, 21));
 }
 
-// A2 and A3: blocks and gaps; the aligned ones count bytes of global memory.
+// Copies of A2 and A3 count blocks and gaps. The aligned copies count bytes on the side of global memory.
 PTO_INST void copy_gm_to_ubuf(__ubuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;

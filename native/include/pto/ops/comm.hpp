@@ -1,7 +1,7 @@
-// Communication in one process: tensors of all ranks lie in one memory, so a remote copy is a copy.
+// Communication in one process: tensors of all ranks lie in one memory, so a remote copy is a plain copy.
 //
-// TPUT, TGET and their asynchronous forms, collectives over a ParallelGroup, and signals: TNOTIFY writes one,
-// TWAIT lets other cores go on until one holds. Staging tiles are taken and left alone.
+// TPUT, TGET and their asynchronous forms, collectives over a ParallelGroup, and signals: TNOTIFY writes a
+// signal, TWAIT lets other cores run until a comparison holds. Staging tiles are accepted but not used.
 #pragma once
 
 #include "pto/core/access.hpp"
@@ -43,7 +43,7 @@ using Signal = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 1>, Stride<1, 1, 1, 1, 1>
 template <class Element, class Shape_, class Stride_, Layout L = Layout::ND>
 using GlobalSignal = GlobalTensor<Element, Shape_, Stride_, L>;
 
-/// A matrix of signals, dense or cut out of a larger one.
+/// A matrix of signals: dense, or a window of a larger matrix.
 template <int Rows, int Cols>
 struct Signal2D : GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>, Layout::ND> {
   using Base = GlobalTensor<int32_t, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, DYNAMIC, 1>, Layout::ND>;
@@ -82,7 +82,7 @@ inline bool holds(const Extents& whole, const Extents& part) {
   return true;
 }
 
-/// A box that begins at a row is about to be touched.
+/// Announce an access to a box that begins at row `row` of a tensor.
 template <class Global>
 inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use) {
   using T = typename Global::DType;
@@ -93,7 +93,7 @@ inline void touch(const Global& tensor, const Extents& box, int64_t row, Use use
 /// A row of a box.
 struct Row {
   int64_t a, b, c, d;
-  /// Its begin in a tensor, in elements; the box begins at a row of the tensor.
+  /// Return its start in a tensor, in elements, if the box begins at row `first` of the tensor.
   template <class Global>
   int64_t in(const Global& tensor, int64_t first = 0) const {
     return a * tensor.GetStride(0) + b * tensor.GetStride(1) + c * tensor.GetStride(2) +
@@ -111,8 +111,8 @@ inline void walk_rows(const Extents& box, Each&& row) {
     }
   }
 }
-/// Call row(to, from) with their offsets; `from` is read and `to` is written or combined with. The write is
-/// reported last.
+/// Call row(to, from) with the offsets of each row. `from` is read; `to` is written or combined with. The
+/// write is announced last.
 template <class To, class From, class Each>
 inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
                      Use use, Each&& row) {
@@ -121,7 +121,7 @@ inline void for_rows(const To& to, const From& from, const Extents& box, int64_t
   walk_rows(box, [&](Row at) { row(at.in(to, to_row), at.in(from, from_row)); });
 }
 
-/// put(out, i, element) for every element of a box that begins at a row of each.
+/// Call put(out, i, element) for every element of a box that begins at rows `to_row` and `from_row`.
 template <class To, class From, class Put>
 inline void for_elements(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row, Use use,
                          Put&& put) {
@@ -137,7 +137,7 @@ inline void for_elements(To& to, From& from, const Extents& box, int64_t to_row,
   });
 }
 
-/// to[i] = f(elements i of all members of a group).
+/// Set to[i] = f(elements i of all members of a group).
 template <class To, class Group, class F>
 inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   using T = typename To::DType;
@@ -159,7 +159,7 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   });
 }
 
-/// With ranks on other machines: data for them is sent from its present place, and not copied before.
+/// Copy if ranks may be on other machines: their data is sent from `from` itself, without a copy before.
 template <class To, class From>
 [[gnu::cold]] inline void copy_far(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row) {
   using T = typename To::DType;
@@ -192,7 +192,7 @@ inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int
   }
 }
 
-/// A sum, rounded to the element type.
+/// Return a + b, rounded to the element type; integers wrap.
 template <class T>
 inline T sum(T a, T b) {
   using C = compute_t<T>;
@@ -245,7 +245,7 @@ PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
     detail::for_elements(dst, src, box, 0, 0, kAdd, [](T* out, size_t at, T value) {
       if constexpr (detail::bits_of<T> >= 8) {
         detail::update(out + at, [&](T old) { return detail::sum(old, value); });
-      } else {  // two of them share a byte
+      } else {  // two elements share a byte
         detail::put_element(out, at, detail::sum(detail::element_at(out, at), value));
       }
     });
@@ -269,7 +269,7 @@ namespace sdma {
 inline constexpr uint32_t kAutoChannelGroupIdx = UINT32_MAX;
 inline constexpr uint64_t kDefaultSdmaBlockBytes = 1024 * 1024;
 inline constexpr uint32_t UB_ALIGN_SIZE = 256, kSdmaMinTransferBytes = 64, kSdmaMaxChannel = 48;
-/// `comm_block_offset`: bytes from the beginning of source and destination to the share of a core.
+/// `comm_block_offset`: bytes from the start of source and destination to the part that this core moves.
 struct SdmaBaseConfig {
   uint64_t block_bytes = kDefaultSdmaBlockBytes, comm_block_offset = 0;
   uint32_t queue_num = 1;
@@ -284,7 +284,7 @@ struct AsyncSession {
   uint64_t commBlockOffset = 0;
 };
 
-/// Copies are done when the call returns, so a wait returns at once. An A5 transfer that is immediate has no handle.
+/// The event of a transfer. Copies end within the call, so a wait returns at once. On A5 the handle is 0.
 struct AsyncEvent {
   uint64_t handle = 0;
   DmaEngine engine = DmaEngine::SDMA;
@@ -309,7 +309,7 @@ inline bool BuildAsyncSession(Scratch&, const void*, AsyncSession& session, uint
   session.commBlockOffset = config.comm_block_offset;
   return session.valid = true;
 }
-/// Without a scratch tile: to a peer.
+/// Build a session with one peer, without a scratch tile.
 template <DmaEngine Engine>
 inline bool BuildAsyncSession(const void*, uint32_t peer, AsyncSession& session, uint32_t my_pe = 0) {
   session.engine = Engine;
@@ -371,7 +371,7 @@ PTO_INST RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
   return {};
 }
 
-/// The root's tensor first, then the others by rank, each step rounded to the element type.
+/// Combine the root's tensor with the others in rank order; each step is rounded to the element type.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
 PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
   (detail::wait_for(rest), ...);
@@ -407,7 +407,7 @@ PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
   return {};
 }
 
-/// The rows of the members, one below the other.
+/// Write the rows of the members to dst one below the other, in rank order.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
 PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
   (detail::wait_for(rest), ...);
@@ -452,8 +452,8 @@ PTO_INST void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... eve
 
 namespace detail {
 
-/// Return true if every signal of a tensor compares as requested. Nothing is noted: waiting cores poll again
-/// and again, and on other fibers.
+/// Return true if every signal of a tensor compares as requested. The reads are not noted: waiting cores poll
+/// many times, and on other fibers.
 template <class Global>
 inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] a signal is an int32_t");
@@ -477,13 +477,13 @@ inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   return all;
 }
 
-/// Return true if a signal that compares so has been given; others may have their initial value.
+/// Return true if the comparison is taken to imply a notification; others may hold for the initial value.
 inline bool is_given(int32_t value, WaitCmp cmp) {
   return cmp == WaitCmp::GE || cmp == WaitCmp::GT || (cmp == WaitCmp::EQ && value != 0) ||
          (cmp == WaitCmp::NE && value == 0);
 }
 
-/// Return the values of the signals of a tensor, as text, if that is short.
+/// The values of the signals of a tensor as text; empty for more than 8 signals.
 struct Held {
   char text[128] = "";
   template <class Global>
@@ -513,7 +513,7 @@ PTO_INST bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... event
   WaitAllEvents(events...);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const bool all = detail::all_signals(signal, value, cmp);
-  // A test that finds a given value orders as a wait does, and a trace has no answers.
+  // A test that finds a notification orders like a wait and is traced as one: a trace records no answers.
   PTO_TRACE_EITHER(all && detail::is_given(value, cmp),
                    ("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value),
                    ("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value));
@@ -526,7 +526,7 @@ PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... event
   WaitAllEvents(events...);
   PTO_TRACE("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
-  const char* const name = detail::name_of(signal.data());  // here: another core may describe the wait
+  const char* const name = detail::name_of(signal.data());  // read here: another core may describe the wait
   const int64_t byte = detail::byte_of(signal.data());
   detail::Core& me = detail::core();
   const detail::Extents box = detail::extents_of(signal);
@@ -544,11 +544,11 @@ PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... event
     std::snprintf(text, size, "a signal%s%s%s %s %d%s", name[0] != 0 ? " of " : "", name, at,
                   kNames[static_cast<int>(cmp)], value, detail::Held(signal).text);
   });
-  // An observer of uses sees the wait again when it has ended: the order begins there.
+  // Note the signals again after the wait: for an observer of uses, the order begins at its end.
   if (!far && detail::is_noted(&me)) detail::look_again(me, signal.data(), 32, box.at, signal.strides());
 }
 
-// Names of the simulator's own layer, which some programs call.
+// Names of the simulator's internal layer, which some programs call.
 template <class... Args>
 PTO_INST void TNOTIFY_IMPL(Args&&... args) {
   TNOTIFY(args...);

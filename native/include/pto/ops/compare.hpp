@@ -1,8 +1,8 @@
 // Packed predicates: comparisons write one bit per element, selections read them.
 //
-// Row r, column c is bit c % B (least significant first) of word c / B of row r, with B the bits of a word;
-// in memory that is bit c % 8 of byte c / 8 of the row, whatever the word. On the cpu profile, what TCMPS writes
-// and TSEL reads is one stream of bytes instead, an element for each (`stream_on` of their rows).
+// Element (r, c) is bit c % B (least significant first) of word c / B of row r, where B is the number of bits
+// of a word. In memory it is bit c % 8 of byte c / 8 of the row for every word size. On the cpu profile TCMPS
+// writes and TSEL reads a stream of bytes instead, one byte in each element (`stream_on` of their rows).
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -11,13 +11,13 @@ namespace pto {
 
 namespace detail {
 
-/// A comparison as which of less, equal and greater count, and whether the answer is turned round.
+/// A comparison: which of less, equal and greater count as true, and whether the result is inverted.
 struct Comparison {
   bool less, equal, greater, inverted;
 
   template <class T>
   static Comparison of(CmpMode mode) {
-    if (kIsa == Isa::a2a3 && std::is_same_v<T, int32_t>) mode = CmpMode::EQ;  // all that hardware has for i32
+    if (kIsa == Isa::a2a3 && std::is_same_v<T, int32_t>) mode = CmpMode::EQ;  // i32: equality only
     switch (mode) {
       case CmpMode::NE: return {false, true, false, true};
       case CmpMode::LT: return {true, false, false, false};
@@ -34,7 +34,7 @@ struct Comparison {
   }
 };
 
-/// n truth values as bits; a last byte is filled with zeros.
+/// Pack n truth values into bits; fill the last byte with zeros.
 inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
   for (; n >= 8; n -= 8, truth += 8) {
     uint64_t eight;
@@ -48,7 +48,7 @@ inline void pack_bits(const uint8_t* truth, uint8_t* bytes, ptrdiff_t n) {
   }
 }
 
-/// n bits as truth values; up to seven places after them are written too.
+/// Unpack n bits into truth values; up to seven elements after them are overwritten.
 inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
   for (ptrdiff_t i = 0; i < n; i += 8) {
     const uint64_t one_each = uint64_t{*bytes++} * 0x0101010101010101 & 0x8040201008040201;
@@ -57,8 +57,8 @@ inline void unpack_bits(const uint8_t* bytes, uint8_t* truth, ptrdiff_t n) {
   }
 }
 
-/// Write the truth of `test(x, ...)` over the valid region of src, and zeros into what else dst has of these
-/// rows. A row is written when it has been read, so that dst may begin where src does.
+/// Write the results of `test(x, ...)` for the valid region of src, and zeros to the rest of these rows of
+/// dst. Each chunk is read before its bits are written, so dst may begin where src does.
 template <class Dst, class Src, class Test, class... Other>
 inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) {
   using W = typename Dst::DType;
@@ -88,8 +88,8 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
   }
 }
 
-/// The same as a stream of bytes, as many for each row of src as its storage has columns for, through the valid
-/// region of dst row by row. All is read before anything is written: the stream may be ahead of src.
+/// Write the same results as a stream of bytes, row by row through the valid region of dst. Each row of src
+/// makes src.Cols / 8 bytes. All reads come before the first write: the stream may overtake src.
 template <class Dst, class Src, class Test>
 inline void compare_stream(Dst& dst, const Src& src, Test test) {
   using W = typename Dst::DType;
@@ -114,7 +114,7 @@ inline void compare_stream(Dst& dst, const Src& src, Test test) {
   }
 }
 
-/// The row r of a packed mask, as bytes; `buffer` holds what cannot be used in place.
+/// Return the bytes of row r of a packed mask from element `first` on, in place or in `buffer`.
 template <class Mask>
 inline const uint8_t* mask_row(const Lines<Mask>& mask, ptrdiff_t r, ptrdiff_t first, ptrdiff_t n,
                                typename Mask::DType* buffer) {
@@ -124,7 +124,7 @@ inline const uint8_t* mask_row(const Lines<Mask>& mask, ptrdiff_t r, ptrdiff_t f
       mask.template read<W>(r, first / per_word, (n + per_word - 1) / per_word, buffer));
 }
 
-/// Truth values of elements from number `first` on, from a stream of bytes in the valid region of a mask.
+/// Unpack n truth values, from element `first` on, of a stream of bytes in the valid region of a mask.
 template <class Mask>
 inline void unpack_stream(const Lines<Mask>& mask, ptrdiff_t width, ptrdiff_t first, ptrdiff_t n,
                           uint8_t* truth) {
@@ -134,7 +134,7 @@ inline void unpack_stream(const Lines<Mask>& mask, ptrdiff_t width, ptrdiff_t fi
   }
 }
 
-/// dst = where(bit, x, otherwise(i)), bit patterns kept. `other` gives a row of the second choice.
+/// Set dst = where(bit, src, other), bit for bit; `other` returns a part of a row of the second operand.
 template <class Dst, class Mask, class Src, class Other>
 inline void select(Dst& dst, const Mask& mask, const Src& src, Other other, bool stream = false) {
   using T = typename Dst::DType;
@@ -169,13 +169,13 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other, bool
   }
 }
 
-/// Element-wise comparison into a packed predicate tile.
+/// Compare two tiles element by element into a packed predicate tile.
 template <class Dst, class Src0, class Src1>
 inline void tcmp(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode) {
   compare(dst, src0, Comparison::of<typename Src0::DType>(cmpMode), src1);
 }
 
-/// Compares every element with a scalar into a packed predicate tile.
+/// Compare every element with a scalar into a packed predicate tile.
 template <class Dst, class Src>
 inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode) {
   using C = compute_t<typename Src::DType>;
@@ -187,14 +187,14 @@ inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMod
     compare(dst, src, test);
   }
 }
-/// The same, with the first element of a tile.
+/// Compare every element with the first element of a tile.
 template <class Dst, class Src, class Scalar>
   requires(is_tile_data_v<Scalar>)
 inline void tcmps(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode) {
   tcmps(dst, src, Lines<Scalar>(scalar).get(0, 0), cmpMode);
 }
 
-/// Selects from two tiles by a packed predicate.
+/// Select elements of two tiles by a packed predicate.
 template <class Dst, class Mask, class Src0, class Src1>
 inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   using T = typename Dst::DType;
@@ -205,7 +205,7 @@ inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   select(dst, selMask, src0, other, kIsa == Isa::cpu);
 }
 
-/// Selects tile elements or a scalar by a packed predicate.
+/// Select tile elements or a scalar by a packed predicate.
 template <class Dst, class Mask, class Src>
 inline void tsels(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar) {
   using T = typename Dst::DType;

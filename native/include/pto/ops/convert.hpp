@@ -1,9 +1,9 @@
-// TCVT: every element as the nearest one of another type. The rules are those of src/pto/isa/encoding.py.
+// TCVT: convert every element to another type. The rules are those of src/pto/isa/encoding.py.
 //
-// Floats to floats and integers to floats round to nearest even whatever the mode; a saturating conversion
-// holds values in the range of the destination first. Floats to integers round by the mode; without
-// saturation a value that does not fit becomes the result of a C cast on x86, on hardware the low bits of an
-// i32.
+// Integers to floats, and floats to another float type, round to nearest even in every mode; a saturating
+// conversion clamps values to the range of the destination first. Floats to integers round by the mode.
+// Without saturation, a value that does not fit becomes the result of a C cast on x86; on hardware it becomes
+// the low bits of an i32. f32 to f32 rounds to whole numbers by the mode.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -12,8 +12,8 @@ namespace pto {
 
 namespace detail {
 
-/// x as a whole number. Only rounding to nearest becomes a vector instruction by default; the others are made
-/// of it.
+/// Round x to a whole number. Compilers vectorise only rounding to nearest by default; the other modes are
+/// computed from it.
 template <Round R>
 PTO_INLINE float rounded(float x) {
   const float near = __builtin_nearbyintf(x);
@@ -29,7 +29,7 @@ PTO_INLINE float rounded(float x) {
   return __builtin_copysignf(found, x);
 }
 
-/// A whole number (or NaN, or an infinity) as an integer.
+/// Convert a whole number, a NaN or an infinity to an integer.
 template <class D, bool Saturate, bool Hardware>
 PTO_INLINE compute_t<D> whole_to(float whole) {
   using I = compute_t<D>;
@@ -41,13 +41,13 @@ PTO_INLINE compute_t<D> whole_to(float whole) {
     constexpr int32_t max = static_cast<int32_t>((uint64_t{1} << (bits - is_signed)) - 1),
                       min = is_signed ? -max - 1 : 0;
     constexpr float low = Saturate ? static_cast<float>(min) : -0x1p31f, high = Saturate ? top : 0x1p31f;
-    // By masks: loops with conditions on what may trap do not become vector code.
+    // Use masks: compilers do not vectorise loops with conditions on operations that may trap.
     const int32_t inside = -static_cast<int32_t>((whole >= low) & (whole < high));
     const int32_t kept = __builtin_bit_cast(int32_t, whole) & inside;
     const int32_t found = static_cast<int32_t>(__builtin_bit_cast(float, kept));
     const int32_t negative = -static_cast<int32_t>(whole < 0), positive = -static_cast<int32_t>(whole > 0);
-    // The hardware clamps to an i32 and keeps low bits. Elsewhere floats beyond i32 are multiples of 256: the
-    // low bits of an i64, which u8 keeps, are zero.
+    // The hardware clamps to i32 and keeps the low bits. On the cpu profile u8 keeps the low bits of an i64:
+    // floats beyond i32 are multiples of 256, so these bits are zero.
     const int32_t beyond = Saturate                  ? (min & negative) | (max & ~negative)
                            : Hardware && bits < 32   ? (INT32_MAX & positive) | (INT32_MIN & ~positive)
                            : bits == 8 && !is_signed ? 0
@@ -60,7 +60,7 @@ PTO_INLINE compute_t<D> whole_to(float whole) {
   }
 }
 
-/// An integer held in the range of another type.
+/// Clamp an integer to the range of another type.
 template <class D, class S>
 PTO_INLINE constexpr compute_t<D> clamped(S value) {
   constexpr int bits = bits_of<D>;
@@ -99,23 +99,23 @@ constexpr bool has_infinity() {
   }
 }
 
-/// A float held in the range of another float type, as a saturating conversion does; on hardware infinities stay.
+/// Clamp a float to the range of another float type, as saturation does; on hardware infinities stay.
 template <class D, class S, bool Hardware>
 PTO_INLINE float held(float value) {
   constexpr float limit = largest<D>();
   if constexpr (has_infinity<D>() && limit >= largest<S>()) {
-    return value;  // nothing is lost: infinities stay
+    return value;  // every value fits, and infinities stay
   } else {
     constexpr bool bounded = std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>;
     if constexpr (has_infinity<D>() && Hardware) {
-      // The hardware clamps finite values only. Sizes of floats are in the order of integers.
+      // The hardware clamps finite values only. Magnitudes of floats are ordered like their bits.
       constexpr uint32_t top = __builtin_bit_cast(uint32_t, limit), infinite = 0x7F800000;
       const uint32_t bits = __builtin_bit_cast(uint32_t, value), size = bits & 0x7FFFFFFF;
       const uint32_t kept = size - top - 1 < infinite - top - 1 ? top : size;
       return __builtin_bit_cast(float, kept | (bits ^ size));
     }
     float inside = math::bounded(value, -limit, limit);
-    if constexpr (bounded) inside = value != value ? limit : inside;  // so does the clamp of the simulator
+    if constexpr (bounded) inside = value != value ? limit : inside;  // as the clamp of the simulator does
     return inside;
   }
 }
@@ -139,7 +139,7 @@ inline void to_integer(Dst& dst, const Src& src, bool saturate) {
   }
 }
 
-/// `act` is called with the rounding that a mode stands for.
+/// Call `act` with the rounding that a mode stands for.
 template <class Act>
 PTO_INLINE void with_rounding(RoundMode mode, Act act) {
   switch (mode) {
@@ -174,7 +174,7 @@ PTO_INLINE void convert(Dst& dst, const Src& src, RoundMode mode, bool saturate)
       map(dst, [](compute_t<S> x) { return static_cast<compute_t<D>>(x); }, src);
     }
   } else if constexpr (!is_float_v<S>) {
-    // Through double, which is exact up to 32 bits.
+    // Convert through double, which is exact up to 32 bits.
     const auto value = [](compute_t<S> x) {
       if constexpr (bits_of<S> <= 16) return static_cast<float>(x);
       return result<D>(static_cast<double>(x));
@@ -205,7 +205,7 @@ PTO_INLINE void convert(Dst& dst, const Src& src, RoundMode mode, bool saturate)
   }
 }
 
-/// The default of a conversion: the hardware saturates, but for a few pairs.
+/// Return true for the few pairs that wrap by default; the hardware saturates all other pairs.
 template <class D, class S>
 constexpr bool wraps_by_default() {
   constexpr DType s = dtype_of<S>, d = dtype_of<D>;
@@ -220,12 +220,12 @@ PTO_OF_TARGET bool saturates() {
 template <class D, class S>
 PTO_OF_TARGET bool saturates(SaturationMode asked) {
   if (asked == SaturationMode::ON) return true;
-  return kIsa == Isa::a2a3 && !wraps_by_default<D, S>();  // it can leave these pairs unsaturated only
+  return kIsa == Isa::a2a3 && !wraps_by_default<D, S>();  // A2/A3 switch it off for these pairs only
 }
 
 }  // namespace detail
 
-/// Converts elements to another type.
+/// Convert elements to another type.
 template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation, Events&... events) {
@@ -244,7 +244,7 @@ PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, Events&... events)
   detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>());
   return {};
 }
-/// With scratch, which some targets need.
+/// Convert with a scratch tile, which some targets need.
 template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, RoundMode mode,

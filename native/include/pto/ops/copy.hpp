@@ -1,9 +1,9 @@
 // Copies between places in any two layouts, bit for bit.
 //
-// A copy moves the runs that both sides have; if one has them along rows and the other along columns, it
-// transposes squares in registers.
+// A copy moves the contiguous runs that both sides share. If one side has runs along rows and the other along
+// columns, the copy transposes squares in registers.
 //
-//   copy(place(dst), place(src), rows, cols)           elements of one size
+//   copy(place(dst), place(src), rows, cols)           elements of equal size
 //   fill(place, row, col, rows, cols, code)            fill_around(tile, rows, cols, code)
 //   put_row(place, r, c, n, from), take_row(...)       runs of a row
 #pragma once
@@ -21,11 +21,11 @@ inline constexpr int kLineBytes = 32;
 #else
 inline constexpr int kLineBytes = 16;
 #endif
-/// Side of a square of elements of some bytes each: its lines are vectors.
+/// Side of a square of elements of `Bytes` bytes; each line of the square is a vector.
 template <int Bytes>
 inline constexpr int kSquare = kLineBytes / Bytes < 16 ? kLineBytes / Bytes : 16;
 
-/// N lines of N codes, `from_step` elements apart, to columns of `to`, `to_step` apart.
+/// Copy N lines of N codes, `from_step` elements apart, to columns of `to`, `to_step` apart.
 template <class Code>
 PTO_INLINE void copy_square(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step) {
   constexpr int n = kSquare<sizeof(Code)>, part = 16 / static_cast<int>(sizeof(Code));
@@ -41,7 +41,7 @@ PTO_INLINE void copy_square(void* to, ptrdiff_t to_step, const void* from, ptrdi
 
 // --- copies -----------------------------------------------------------------------------------------------
 
-/// n elements, each side at steps of its own.
+/// Copy n elements; each side has its own step.
 template <class Code>
 [[gnu::noinline]] void copy_line(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step,
                                  ptrdiff_t n) {
@@ -50,7 +50,7 @@ template <class Code>
                 sizeof(Code));
 }
 
-/// A matrix of which `from` has runs along rows and `to` along columns.
+/// Copy a matrix that has runs along rows in `from` and along columns in `to`.
 template <class Code>
 [[gnu::noinline]] void copy_across(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
                                    const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
@@ -81,7 +81,7 @@ template <class Code>
   }
 }
 
-/// The parts of copies of elements of one size, so that all sizes share the ways through memory.
+/// The functions that depend on the element size; all sizes share the loops over memory.
 struct Copier {
   ptrdiff_t size;
   void (*across)(void* to, const Axis& to_rows, const Axis& to_cols, const void* from, const Axis& from_rows,
@@ -95,11 +95,11 @@ PTO_COMMON void copy_matrix(const Copier& copier, void* to_data, const Axis& to_
                             const void* from_data, const Axis& from_rows, const Axis& from_cols,
                             ptrdiff_t rows, ptrdiff_t cols);
 
-/// Elements of 4 bits.
+/// Copy elements of 4 bits.
 PTO_COMMON void copy_nibbles(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
                              const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols);
 
-/// The first rows x cols elements. The places do not overlap, or are the same.
+/// Copy the first rows x cols elements. The places must not overlap, unless they are the same.
 template <class T, class S>
 inline void copy(const Place<T>& to, const Place<S>& from, ptrdiff_t rows, ptrdiff_t cols) {
   static_assert(bits_of<T> == bits_of<S>);
@@ -146,7 +146,7 @@ inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t row
   fill_codes(data, to.rows, to.cols, row, col, rows, cols, value);
 }
 
-/// Rows and columns that are a tile's own: the lines of a window are as far apart as those of the tile it lies in.
+/// Rows and columns of the tile itself; lines of a window are as far apart as those of the tile around it.
 template <class TileT>
 inline ptrdiff_t own_rows(const TileT& tile) {
   if constexpr (!TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Rows;
@@ -158,11 +158,11 @@ inline ptrdiff_t own_cols(const TileT& tile) {
   return tile.Cols;
 }
 
-/// Fill a whole tile but its first rows x cols elements.
+/// Fill a whole tile except its first rows x cols elements.
 template <class TileT>
 inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
                         code_t<typename TileT::DType> code) {
-  // Compact tiles have no more rows between their column blocks.
+  // The column blocks of a compact tile have only the valid rows, rounded up to 16.
   const ptrdiff_t whole = own_rows(tile), width = own_cols(tile);
   const ptrdiff_t height = TileT::Compact == CompactMode::Null
                                ? whole
@@ -172,7 +172,7 @@ inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
   if (rows < height) fill(to, rows, 0, height - rows, width, code);
 }
 
-/// Fill what shares blocks of 32 bytes with the first rows x cols elements: all that a transfer pads.
+/// Fill the rest of the 32-byte blocks that hold the first rows x cols elements: a transfer pads no more.
 template <class TileT>
 inline void fill_blocks(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
                         code_t<typename TileT::DType> code) {
@@ -229,7 +229,7 @@ template <class T>
 }
 
 #ifdef PTO_BODY
-/// `rows` pieces of some bytes, each side at equal steps. Blocks of 32 and 64 bytes are a few instructions.
+/// Copy `rows` pieces of equal size; each side has a constant step. 32 or 64 bytes take few instructions.
 template <size_t Bytes>
 PTO_INLINE void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t from_step,
                             ptrdiff_t rows) {
@@ -249,11 +249,11 @@ inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t
   }
 }
 
-/// Both sides have runs along rows. Steps and offsets are elements of `size` bytes.
+/// Copy if both sides have runs along rows. Axes count elements of `size` bytes.
 PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axis& to_cols, const char* from,
                         const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
   const ptrdiff_t to_step = to_rows.step[0] * size, from_step = from_rows.step[0] * size;
-  // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
+  // Copy a band of rows at a time: all blocks of a long memory line are copied while it is in the cache.
   const bool whole = cols <= to_cols.left(0) && cols <= from_cols.left(0);
   const ptrdiff_t band = whole ? rows : 16;
   for (ptrdiff_t r = 0, high; r < rows; r += high) {

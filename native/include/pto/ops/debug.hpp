@@ -1,4 +1,4 @@
-// TPRINT: the valid region of a tile, or a view of global memory, as text.
+// TPRINT: print the valid region of a tile, or a view of global memory.
 #pragma once
 
 #include "pto/core/events.hpp"
@@ -7,7 +7,7 @@
 
 namespace pto::detail {
 
-/// Print one element in the format; NaN has no sign.
+/// Print one element with a width and a precision; NaN has no sign.
 template <class T>
 inline void print_element(T element, int width, int precision, const char* before) {
   if constexpr (is_float_v<T>) {
@@ -59,7 +59,7 @@ PTO_INST void TPRINT(Source& src) {
     });
   }
 }
-/// With a global tensor through which the hardware reads acc and mat tiles.
+/// Print with a global tensor through which the hardware reads acc and mat tiles; not used here.
 template <PrintFormat Format = PrintFormat::Width8_Precision4, class TileT, class Global>
 PTO_INST void TPRINT(TileT& src, Global&) {
   TPRINT<Format>(src);

@@ -1,17 +1,17 @@
-// Deferred copies: recorded when an instruction requests them, done before their absence can be observed.
+// Deferred copies: recorded when an instruction requests them, performed before the delay can be observed.
 //
-// An operand of a product goes from global memory to L1 and from there to L0A or L0B, in other layouts each time.
-// Here all that is memory of one machine: the product may read the source of the first copy. So a core that
-// defers copies records those into L1, L0A and L0B.
+// An operand of a product goes from global memory to L1, and from there to L0A or L0B; each copy changes its
+// layout. Here all these are memory of one machine, so the product can read the source of the first copy. A
+// core that defers copies therefore records its copies into L1, L0A and L0B.
 //
-// - The source of a recorded copy is intact: the copy is done before a part of the source is written, and before
-//   other cores get permission to write it (vm.settle).
-// - Destinations of recorded copies are disjoint: a copy is done before a part of its destination is written, and
-//   dropped if all of it is.
-// - No copy reads the destination of another: a copy of a deferred destination reads the source of the other.
+// - The source of a recorded copy is intact: the copy is performed before a part of the source is written,
+//   and before other cores get permission to write the source (vm.settle).
+// - Destinations of recorded copies are disjoint: a copy is performed before a part of its destination is
+//   written, and dropped if another copy overwrites all of it.
+// - No recorded copy reads the destination of another one: it reads the source of that copy instead.
 //
-// Only programs of the virtual machine defer copies, and only those that touch these memories by copies and
-// products alone (src/pto/image/lives.py); there it is also known which copies are not read any more (vm.forget).
+// Only programs of the virtual machine defer copies, and only if nothing but copies and products touches
+// these memories. src/pto/image/lives.py decides this, and finds tiles that are dead (vm.forget).
 #pragma once
 
 #include "pto/ops/place.hpp"
@@ -24,18 +24,18 @@ PTO_COMMON void copy_now(const Copier& copier, void* to_data, const Axis& to_row
                          ptrdiff_t cols);
 PTO_COMMON ptrdiff_t size_of(const Copier& copier);
 
-/// A place of elements of any size.
+/// A place whose elements have any size.
 struct AnyPlace {
   char* data;
   Axis rows, cols;
 
-  /// Bytes of memory.
+  /// A range of bytes in memory.
   struct Bytes {
     const char *low, *high;
     bool meets(const Bytes& other) const { return low < other.high && other.low < high; }
     bool inside(const char* from, size_t size) const { return low >= from && high <= from + size; }
   };
-  /// The bytes of its first n x m elements of `size` bytes, and perhaps others.
+  /// Return a range that covers the first n x m elements of `size` bytes; it may cover other bytes too.
   Bytes bytes(ptrdiff_t size, ptrdiff_t n, ptrdiff_t m) const;
   /// Return true if rows and columns have the same steps.
   bool lies_as(const AnyPlace& other) const;
@@ -52,7 +52,7 @@ struct DeferredCopy {
     return part.data == to.data && part.lies_as(to) && to.rows.first == 0 && to.cols.first == 0 &&
            part.rows.first + n <= rows && part.cols.first + m <= cols;
   }
-  /// The source of a part of its destination.
+  /// Return the source of a part of the destination.
   AnyPlace source(const AnyPlace& part) const {
     AnyPlace found = from;
     found.rows.first += part.rows.first;
@@ -63,34 +63,34 @@ struct DeferredCopy {
 
 struct DeferredCopies {
   static constexpr int kMost = 12;
-  bool wanted = false, notes = false;  // the program has any; new ones are recorded
+  bool wanted = false, notes = false;  // the program defers copies; new copies are recorded
   int count = 0;
   DeferredCopy all[kMost];
 };
 
 #ifdef PTO_CPU_OPEN
-/// The deferred copies of the current core; null if it defers none.
+/// Return the deferred copies of the current core; null if the core defers none.
 inline DeferredCopies* deferred_copies() {
   DeferredCopies* deferred = current == nullptr ? nullptr : current->deferred;
   return deferred != nullptr && deferred->wanted ? deferred : nullptr;
 }
 
-/// Record a copy, or do the deferred copies that conflict with it; false if it must be done now.
+/// Perform the deferred copies that conflict with a copy, and record it; return false if it must run now.
 PTO_COMMON bool defer_copy(DeferredCopies& deferred, const Copier& copier, const AnyPlace& to,
                            const AnyPlace& from, ptrdiff_t rows, ptrdiff_t cols);
-/// The address of n x m elements for reading: their own, or the source of a deferred copy.
+/// Return the place to read n x m elements from: their own, or the source of a deferred copy.
 PTO_COMMON AnyPlace readable(DeferredCopies& deferred, const AnyPlace& place, ptrdiff_t size, ptrdiff_t n,
                              ptrdiff_t m);
-/// Do the copies that read or write some of these elements, which are about to be written.
+/// Perform the copies that read or write some of these elements, which are about to be written.
 PTO_COMMON void make_way(DeferredCopies& deferred, const AnyPlace& place, ptrdiff_t size, ptrdiff_t n,
                          ptrdiff_t m);
-/// Do the copies that read global memory, or all of them.
+/// Perform the copies that read global memory, or all copies.
 PTO_COMMON void settle_deferred(DeferredCopies& deferred, bool all);
-/// Drop the copies into these bytes, which are not read before they are written.
+/// Drop the copies into these bytes, which are written before they are read again.
 PTO_COMMON void forget_deferred(DeferredCopies& deferred, const char* data, ptrdiff_t bytes);
 #endif
 
-/// An operand, `rows` x `cols` of which are about to be read.
+/// Return the place to read `rows` x `cols` elements of an operand from.
 template <class T>
 inline Place<T> readable(const Place<T>& place, [[maybe_unused]] ptrdiff_t rows,
                          [[maybe_unused]] ptrdiff_t cols) {
@@ -146,7 +146,7 @@ PTO_BODY bool defer_copy(DeferredCopies& deferred, const Copier& copier, const A
   const bool noted = deferred.notes && size >= 2 &&
                      (in(made.written, TileType::Mat) || in(made.written, TileType::Left) ||
                       in(made.written, TileType::Right));
-  for (int n = deferred.count; n-- > 0;) {  // copies into its source
+  for (int n = deferred.count; n-- > 0;) {  // copies that write its source
     const DeferredCopy& other = deferred.all[n];
     if (!other.written.meets(made.read)) continue;
     if (noted && other.has(from, rows, cols) && made.from.data == from.data) {
@@ -156,7 +156,7 @@ PTO_BODY bool defer_copy(DeferredCopies& deferred, const Copier& copier, const A
     }
   }
   made.read = made.from.bytes(size, rows, cols);
-  for (int n = deferred.count; n-- > 0;) {  // copies from or into its destination
+  for (int n = deferred.count; n-- > 0;) {  // copies that read or write its destination
     const DeferredCopy& other = deferred.all[n];
     if (other.read.meets(made.written)) {
       copy_deferred(deferred, n);

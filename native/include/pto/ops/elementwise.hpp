@@ -1,5 +1,5 @@
-// Element-wise instructions, tile with tile and tile with scalar. Most are generated (meanings.hpp); here are
-// those that are more than one expression.
+// Element-wise instructions, tile with tile and tile with scalar. Most are generated (meanings.hpp); this
+// file has those that need more than one expression.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -45,7 +45,7 @@ PTO_IN_HALVES(tmin, min)
 #undef PTO_IN_HALVES
 #endif
 
-/// s * x + z, where only f16 into f16 rounds the product.
+/// Compute s * x + z; only f16 into f16 rounds the product.
 template <class D>
 struct axpy {
   static constexpr bool converts = false;
@@ -59,8 +59,8 @@ struct axpy {
   }
 };
 
-/// The sum of integers, scaled, with ReLU, in f16: the hardware scales in two steps around the range of f16
-/// and saturates, the simulator rounds and overflows.
+/// Scale a sum of integers and apply ReLU, in f16. The hardware multiplies by 2**-17, the scale and 2**17,
+/// and saturates; the simulator rounds and overflows.
 struct deq_relu {
   static PTO_INLINE float of(float scale, int32_t x, int32_t y) {
     const float total = static_cast<float>(add(x, y));
@@ -70,19 +70,19 @@ struct deq_relu {
   }
 };
 
-/// Adds a scaled tile to dst.
+/// Add a scaled tile to dst.
 template <class Dst, class Src>
 inline void taxpy(Dst& dst, Src& src, typename Src::DType scalar) {
   compute_scalar<axpy<typename Dst::DType>>(dst, scalar, src, dst);
 }
 
-/// Integer sum, dequantised by a scale, with ReLU.
+/// Add integers, dequantise the sum by a scale, and apply ReLU.
 template <class Dst, class Src0, class Src1>
 inline void tadddeqrelu(Dst& dst, Src0& src0, Src1& src1, float deqScale) {
   map(dst, [deqScale](int32_t x, int32_t y) { return deq_relu::of(deqScale, x, y); }, src0, src1);
 }
 
-/// Fills a vec tile in its valid region, a mat or convolution tile as a whole.
+/// Fill the valid region of a vec tile, or all of a mat or convolution tile.
 template <class Dst>
 inline void texpands(Dst& dst, typename Dst::DType scalar) {
   using T = typename Dst::DType;

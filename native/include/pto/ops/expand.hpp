@@ -1,4 +1,4 @@
-// Broadcasts of one column or one row over a tile; with arithmetic, see ops/regular.hpp.
+// Broadcasts of one column or one row over a tile; the forms with arithmetic are in ops/regular.hpp.
 #pragma once
 
 #include "pto/ops/legality.hpp"
@@ -51,7 +51,7 @@ inline constexpr bool is_long<ExpansionOf<trowexpandexpdif, float, First>> = tru
 
 // --- rows --------------------------------------------------------------------------------------------------
 
-/// n values of row r from column c on, of an operand whose `have` columns repeat.
+/// Return n values of row r from column c on; the `have` columns of the operand repeat.
 template <class C, class Src>
 inline const C* repeated(const Lines<Src>& in, ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, ptrdiff_t have,
                          C* buffer) {
@@ -60,7 +60,7 @@ inline const C* repeated(const Lines<Src>& in, ptrdiff_t r, ptrdiff_t c, ptrdiff
   return buffer;
 }
 
-/// dst = M(src0, src1) row by row, where the columns of a source repeat until the row of dst is full.
+/// Compute dst = M(src0, src1) row by row; the columns of a source repeat to fill the row of dst.
 template <class M, class Dst, class Src0, class Src1>
 inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   using T = typename Dst::DType;
@@ -70,7 +70,7 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   const auto have0 = static_cast<ptrdiff_t>(src0.GetValidCol()),
              have1 = static_cast<ptrdiff_t>(src1.GetValidCol());
   if (rows == 0 || cols == 0) return;
-  // one column repeats as a number; types exclude or require that at compile time
+  // A single column repeats as a scalar; static sizes may exclude or imply this at compile time.
   constexpr bool may0 = Src0::ValidCol == DYNAMIC || Src0::ValidCol == 1;
   constexpr bool may1 = Src1::ValidCol == DYNAMIC || Src1::ValidCol == 1;
   constexpr bool always1 = Src1::ValidCol == 1 && Dst::ValidCol != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -101,7 +101,7 @@ inline void expand_rows(Dst& dst, const Src0& src0, const Src1& src1) {
   }
 }
 
-/// dst = M(src0, src1) with row 0 of src1 for all rows.
+/// Compute dst = M(src0, src1); row 0 of src1 serves all rows.
 template <class M, class Dst, class Src0, class Src1>
 inline void expand_cols(Dst& dst, const Src0& src0, const Src1& src1) {
   using T = typename Dst::DType;
@@ -129,7 +129,7 @@ namespace pto {
 
 namespace detail {
 
-/// Column 0 of src in every column of dst.
+/// Copy column 0 of src to every column of dst.
 template <class Dst, class Src>
 inline void trowexpand(Dst& dst, Src& src) {
   using T = typename Dst::DType;
@@ -149,7 +149,7 @@ inline void trowexpand(Dst& dst, Src& src) {
   }
 }
 
-/// Row 0 of src in every row of dst.
+/// Copy row 0 of src to every row of dst.
 template <class Dst, class Src>
 inline void tcolexpand(Dst& dst, Src& src) {
   using T = typename Dst::DType;

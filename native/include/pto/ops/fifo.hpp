@@ -1,11 +1,11 @@
 // FIFO instructions: TPUSH, TPOP, TFREE, TALLOC.
 //
-// A tile pushed lies in its slot dense and row by row: in global memory if the pipe was given some, else in
-// memory of the ring. A pop copies the lane's part of it into the consumer's tile, which lies in the
-// consumer's buffer of that direction. Lane 1 of a `nosplit` pipe finds zeros.
+// A pushed tile is stored in its slot densely, row by row: in global memory if the pipe has slots there, else
+// in memory of the ring. A pop copies the lane's part of the entry into the consumer's tile, which lies in
+// the consumer's buffer for that direction. Lane 1 of a `nosplit` pipe reads zeros.
 //
-// If a pop makes a real copy (A2A3, and pipes through global memory on A5) it gives the slot back, and TFREE
-// is a no-op.
+// A pop that makes a real copy (on A2A3, and on A5 through global memory) also releases the slot; TFREE is
+// then a no-op.
 #pragma once
 
 #include "pto/core/bounds.hpp"
@@ -17,7 +17,7 @@ namespace pto {
 
 // --- operations of a push on the elements of an accumulator ---
 
-// The numbers of the field. Two modes of i32 share theirs with modes of f32 that newer cores have.
+// The values of the vendor stack. Two modes for i32 share a value with modes for f32 of newer cores.
 enum QuantMode_t {
   NoQuant = 0,
   F322F16 = 1,
@@ -58,7 +58,7 @@ struct FixpipeParams {
 
 namespace detail {
 
-/// The element type that a mode gives.
+/// Return an element of the type that a mode produces.
 template <QuantMode_t Mode, class T>
 constexpr auto quantised_type() {
   constexpr auto is = [](auto... modes) { return ((Mode == modes) || ...); };
@@ -86,14 +86,14 @@ using FixpipeConsDType_t = decltype(detail::quantised_type<quant, T>());
 
 namespace detail {
 
-/// The words that SET_QUANT_VECTOR gave.
+/// The words that SET_QUANT_VECTOR set.
 struct RegisterWords {
   static constexpr bool any = true, per_column = true;
   const uint64_t* words;
   uint64_t at(ptrdiff_t c) const { return words[c]; }
 };
 
-/// Elements of a tile to a slot, as they are or as a configuration converts them.
+/// Write elements of a tile to a slot, unchanged or converted by a configuration.
 template <class Config, class Out, class TileT>
 inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, ptrdiff_t cols) {
   constexpr bool relu = Config::ReluMode == ReluPreMode::NormalRelu;
@@ -109,7 +109,7 @@ inline void fill_slot(const Place<Out>& to, const TileT& tile, ptrdiff_t rows, p
   }
 }
 
-/// The location of an entry. Elements of 4 bits never lie in global memory.
+/// Return the address of an entry. Elements of 4 bits never lie in global memory.
 inline char* entry_of(const Fifo& fifo, int64_t index, int bits) {
   const bool global = fifo.global != nullptr && bits >= 8 && !fifo.tiles_in_ring;
   const int64_t slot = index % fifo.count;
@@ -127,7 +127,7 @@ struct Part {
   int64_t index = 0;
   int lane = 0;
 
-  /// Announce an access; the ring's own memory is not global memory.
+  /// Announce an access to global memory; for memory of the ring, only check its bounds.
   void touch(const char* name, const Fifo& fifo, int bits, Use use) const {
     if (rows <= 0 || cols <= 0) return;
     const int64_t first = row * pitch + col, last = (row + rows - 1) * pitch + col + cols - 1;
@@ -137,14 +137,14 @@ struct Part {
   }
 };
 
-/// The i-th of the elements of f32, f16 or bf16 that lie somewhere.
+/// Return element i of an array of f32, f16 or bf16.
 inline float float_at(DType dtype, const char* base, ptrdiff_t i) {
   if (dtype == DType::f16) return value_of<float>(reinterpret_cast<const half*>(base)[i]);
   if (dtype == DType::bf16) return value_of<float>(reinterpret_cast<const bfloat16_t*>(base)[i]);
   return reinterpret_cast<const float*>(base)[i];
 }
 
-/// Values of one float type as elements of another.
+/// Copy a part of an entry to a tile with another float type.
 template <class T>
 [[gnu::noinline, gnu::cold]] void recode(DType dtype, const char* base, ptrdiff_t pitch, const Part& part,
                                          const Place<T>& to) {
@@ -154,7 +154,7 @@ template <class T>
   }
 }
 
-/// A part of an entry to a tile; false where the types cannot be brought together.
+/// Copy a part of an entry to a tile; return false if the element types are incompatible.
 template <class T>
 inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& part) {
   const auto dtype = slot.is_tile ? static_cast<DType>(slot.dtype) : dtype_of<T>;
@@ -171,7 +171,7 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   return false;
 }
 
-/// Wait for a slot, and set the offset of this lane's part in it; false if the lane has no part.
+/// Wait for a slot, and set the offset of this lane's part in it; return false if the lane has no part.
 [[gnu::noinline]] inline bool start_push(const Fifo& fifo, PipeProducer& prod, FifoSlot about, int split,
                                          int lane_given, bool vector, Part& part) {
   if (fifo.stands_aside(split, vector)) return false;
@@ -215,7 +215,7 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   return true;
 }
 
-/// The properties of an entry with so many elements of a type.
+/// Return the properties of an entry of rows x cols elements of type T.
 template <class T>
 inline FifoSlot entry_with(ptrdiff_t rows, ptrdiff_t cols) {
   FifoSlot about;
@@ -227,7 +227,7 @@ inline FifoSlot entry_with(ptrdiff_t rows, ptrdiff_t cols) {
   return about;
 }
 
-/// The valid elements of a tile as an entry.
+/// Push the valid elements of a tile as an entry.
 template <class T>
 [[gnu::noinline]] void push_copy(const Fifo& fifo, PipeProducer& prod, int split, int lane, bool vector_tile,
                                  const Place<T>& from, ptrdiff_t rows, ptrdiff_t cols) {
@@ -256,7 +256,7 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   }
 }
 
-/// Wait for an entry; false if this lane has no part.
+/// Wait for an entry; return false if this lane has no part.
 [[gnu::noinline]] inline bool start_pop(const Fifo& fifo, PipeConsumer& cons, int split, int lane_given,
                                         bool vector, Part& part) {
   cons.direction = fifo.direction;
@@ -267,14 +267,14 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   return true;
 }
 
-/// The part of an entry that this lane reads into a tile with so many valid elements; false if it finds
-/// zeros.
+/// Set the part of an entry that this lane reads into a tile with these valid extents; return false if the
+/// lane reads zeros.
 [[gnu::noinline]] inline bool part_of(const Fifo& fifo, const FifoSlot& slot, int offset, int split,
                                       bool vector, ptrdiff_t valid_rows, ptrdiff_t valid_cols, int bits,
                                       Part& part) {
   ptrdiff_t rows = slot.rows, cols = slot.cols;
   const bool halves = fifo.direction == 0 && vector;
-  if (!slot.is_tile || slot.at != offset) {  // pushed as a view or in pieces: as the tile says
+  if (!slot.is_tile || slot.at != offset) {  // pushed as a view or in pieces: the tile gives the size
     const int count = halves && split != TILE_NO_SPLIT ? 2 : 1;
     rows = valid_rows * (splits_rows(split) ? count : 1);
     cols = valid_cols * (splits_cols(split) ? count : 1);
@@ -300,12 +300,12 @@ inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
 struct PopFacts {
   int32_t rows, cols;
   uint32_t bytes;  // of the tile
-  uint32_t local;  // slots of the consumer's buffer where the entries lie in global memory
+  uint32_t local;  // slots of the consumer's buffer if the entries lie in global memory
   int space;
   bool vector_tile;
 };
 
-/// A pop that has begun. The tile lies in the consumer's buffer; one that a plain thread has placed stays.
+/// A pop that has begun. The tile lies in the consumer's buffer; in plain threads a placed tile stays.
 struct Popped {
   Part part;  // with the extents of the tile
   const void* data;
@@ -332,7 +332,7 @@ struct Popped {
   return pop;
 }
 
-/// Load this lane's part of an entry into a tile, zeros if it has no part.
+/// Load this lane's part of an entry into a tile, or zeros if the lane has no part.
 template <class T>
 [[gnu::noinline]] void pop_copy(const Fifo& fifo, const PipeConsumer& cons, Popped& pop, const Place<T>& to,
                                 ptrdiff_t rows, ptrdiff_t cols) {
@@ -345,13 +345,13 @@ template <class T>
     failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
           static_cast<long long>(part.index), fifo.name(), fifo.flag);
   }
-  // A copy for good: the slot is free again at once.
+  // The data has been copied, so the slot is free at once.
   const bool copies = kIsa == Isa::a2a3 || (kIsa == Isa::a5 && fifo.global != nullptr);
   if (copies && cons.isFree) fifo.release(part.index, part.lane, pop.split);
 }
 
 #ifdef PTO_CPU_OPEN
-/// The address of an entry that has the layout of the tile, or null. The slot stays taken until TFREE.
+/// Return the address of an entry that a tile can borrow as it is, or null. TFREE releases the slot.
 [[gnu::noinline]] inline char* lent_entry(const Fifo& fifo, const PipeConsumer& cons, const Popped& pop,
                                           const PopFacts& facts, DType dtype, int bits) {
   if (!pop.takes_part || bits < 8) return nullptr;
@@ -429,7 +429,7 @@ template <class Pipe, class T, TileSplitAxis Split, class... Events>
 PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
   PTO_TRACE("tpush pipe_handle tile: split", PTO_SAYS(Split), pipe, tile);
-  if constexpr (is_global_data_v<T>) {  // commits the entry that TALLOC gave
+  if constexpr (is_global_data_v<T>) {  // publishes the entry that TALLOC began
     const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(true));
     const bool vector = detail::on_vector(fifo.direction == 1);
     if (fifo.stands_aside(Split, vector)) return {};
@@ -440,7 +440,7 @@ PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   return {};
 }
 
-/// As the vector core `lane`.
+/// Push as vector core `lane`.
 template <class Pipe, class T, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_tile_data_v<T> && all_events_v<Events...>)
 PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
@@ -450,7 +450,7 @@ PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, int32_t lane, Events&... events)
   return {};
 }
 
-/// Through the fix-pipe, under a FixpipeParams.
+/// Push through the fix-pipe, with the configuration of a FixpipeParams.
 template <class Pipe, class T, class Config, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_tile_data_v<T> && requires { Config::QuantPre; } &&
            all_events_v<Events...>)
@@ -522,7 +522,7 @@ PTO_INST RecordEvent TFREE(Pipe& pipe, Global&, Events&... events) {
   return TFREE<Pipe, Split>(pipe, events...);
 }
 
-/// Wait for a free slot and let a tensor be it.
+/// Wait for a free slot, and point a tensor at it.
 template <class Pipe, class Global, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_global_data_v<Global> && all_events_v<Events...>)
 PTO_INST RecordEvent TALLOC(Pipe& pipe, Global& view, Events&... events) {

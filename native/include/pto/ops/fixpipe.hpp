@@ -1,13 +1,13 @@
-// The fix-pipe: what happens to a number on its way out of the accumulator.
+// The fix-pipe: operations on a number on its way out of the accumulator.
 //
-// It may be rectified, converted, or quantised by a 64-bit word, one for all columns or one per column:
+// The unit may apply ReLU, convert, or quantise by a 64-bit word: one for all columns or one per column.
 //
-//   bits 31..0   scale, an f32; words per column use its upper 19 bits only, 8 of exponent and 10 of mantissa
+//   bits 31..0   scale, an f32; a word per column has only its sign, exponent and upper 10 mantissa bits
 //   bits 35..32  shift - 1, for i32 to i16
 //   bits 45..37  offset, unsigned, for 8-bit results
 //   bit  46      8-bit results are signed
 //
-// A word has no effect if the unit has no quantisation from the one type to the other, as from i32 to i32.
+// A word has no effect if the unit cannot quantise between the two types, for example from i32 to i32.
 //
 //   deliver<Relu>(to, src, row, col, rows, cols, words)       a window of a tile to a place, with NoWords,
 //                                                             OneWord or ColumnWords
@@ -22,8 +22,8 @@ namespace pto::detail {
 
 // --- one number -------------------------------------------------------------------------------------------
 
-/// A number as an element: floats round to nearest even (hif8: ties away from zero), a float to an integer
-/// type truncates like a cast on x86-64, integers wrap.
+/// Convert a number to an element: floats round to nearest even (hif8: ties away from zero), a float to an
+/// integer type truncates like a cast on x86-64, integers wrap.
 template <class T, class C>
 constexpr T cast_to(C x) {
   if constexpr (std::is_same_v<T, C>) {
@@ -62,14 +62,14 @@ inline constexpr bool kQuantises =
     (std::is_same_v<S, int32_t> && (is_float_v<T> || std::is_same_v<T, int8_t> ||
                                     std::is_same_v<T, uint8_t> || std::is_same_v<T, int16_t>));
 
-/// True if the mode of a number (QuantMode_t) has words, and one per column: from 2 on they come in pairs.
+/// Return true if a mode (QuantMode_t) has words, or one per column; pairs of modes from 2 on differ in that.
 constexpr bool quantises(int mode) { return mode > 1 && mode != 16; }
 constexpr bool quantises_by_column(int mode) { return quantises(mode) && (mode < 16) == (mode % 2 == 0); }
 
 // --- words ------------------------------------------------------------------------------------------------
 
-/// Return true if infinities saturate and NaN becomes 0 in conversions to f16 and bf16: bit 48 of the control
-/// register, which programs for the CPU also give as the cookie of a task.
+/// Return true if infinities saturate and NaN becomes 0 in conversions to f16 and bf16. This is bit 48 of the
+/// control register; programs for the CPU may also set it in the cookie of a task.
 inline bool saturates() {
   const Core& me = core();
   return (me.ctrl | (kIsa == Isa::cpu ? me.task_cookie : 0)) >> 48 & 1;
@@ -77,8 +77,8 @@ inline bool saturates() {
 
 inline constexpr uint64_t kSignedWord = uint64_t{1} << 46;
 
-/// The scale of a word. In words per column every code but zero has a leading one: no denormals, and nothing
-/// is infinite but by overflow.
+/// Return the scale of a word. In a word per column, every nonzero code has an implicit leading one: there
+/// are no denormals, and only overflow makes an infinity.
 constexpr float scale_of(uint64_t word, bool per_column) {
   const uint32_t low = static_cast<uint32_t>(word);
   if (!per_column) return __builtin_bit_cast(float, low);
@@ -96,7 +96,7 @@ struct OneWord {
   uint64_t word;
   uint64_t at(ptrdiff_t) const { return word; }
 };
-/// The words of a tile from `first` on; beyond its columns they are 0.
+/// The words of a tile from column `first` on; beyond its columns they are 0.
 template <class Fp>
 struct ColumnWords {
   static constexpr bool any = true, per_column = true;
@@ -110,7 +110,7 @@ struct ColumnWords {
 
 // --- quantisation -----------------------------------------------------------------------------------------
 
-/// A chunk of words, taken apart.
+/// The fields of a chunk of words.
 struct Quantiser {
   alignas(64) float scale[kChunk], offset[kChunk], low[kChunk], high[kChunk];
   alignas(64) int32_t shift[kChunk];
@@ -127,7 +127,7 @@ struct Quantiser {
     }
   }
 
-  /// Numbers of one row (of one column if `Fixed`: all under word `only`) as elements, rectified last.
+  /// Quantise n numbers of a row, ReLU last. If `Fixed`, word `only` applies to all of them.
   template <bool Relu, bool Fixed, class S, class T>
   void apply(const S* x, T* out, ptrdiff_t n, ptrdiff_t only) const {
     [[maybe_unused]] const bool saturate = saturates();
@@ -139,7 +139,7 @@ struct Quantiser {
       } else {
         const float y = static_cast<float>(x[i]) * scale[w];
         if constexpr (!is_float_v<T>) {
-          // The range is that of the sign bit; an element of the other kind keeps the low 8 bits.
+          // The sign bit of the word sets the range; an element of the other signedness keeps the low 8 bits.
           float whole = __builtin_rintf(y + offset[w]);
           whole = whole < low[w] ? low[w] : whole > high[w] ? high[w] : whole;
           whole = whole == whole ? whole : 0.0f;
@@ -171,7 +171,7 @@ constexpr T rectified_cast(C x) {
   return cast_to<T>(x > 0 ? x : C{0});  // NaN gives 0
 }
 
-/// n numbers as elements, without words.
+/// Convert n numbers to elements, without words.
 template <bool Relu, class S, class T>
 inline void cast_line(const S* x, T* out, ptrdiff_t n) {
   if constexpr (!Relu && std::is_same_v<S, float> && is_small_float<T> && dtype_of<T> != DType::hif8) {
@@ -181,7 +181,7 @@ inline void cast_line(const S* x, T* out, ptrdiff_t n) {
   }
 }
 
-/// The window of `src` at (row, col) as elements of `to`. With words per row (`ByRow`) it is word r of row r.
+/// Deliver the window of `src` at (row, col) to `to`. With words per row (`ByRow`), word r is for row r.
 template <bool Relu, bool ByRow = false, class To, class Src, class Words>
 inline void deliver(const To& to, const Src& src, ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows,
                     ptrdiff_t cols, const Words& words) {
@@ -221,7 +221,7 @@ namespace pto {
 
 // --- quantisation registers of a FIFO ---------------------------------------------------------------------
 
-/// The word of a plain scale; 8-bit results also need to know their sign.
+/// Set the word for a plain scale; for i8 results the word also has the sign bit.
 template <class OutType, class... Events>
 PTO_INST RecordEvent SET_QUANT_SCALAR(float scale, Events&... events) {
   TSYNC(events...);

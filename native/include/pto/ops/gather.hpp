@@ -7,14 +7,14 @@
 
 namespace pto::detail {
 
-/// An element as one of another type with the same size.
+/// Return the bits of an element as another type of the same size.
 template <class To, class From>
 constexpr To same_bits(From element) {
   static_assert(bits_of<To> == bits_of<From>);
   return __builtin_bit_cast(To, element);
 }
 
-/// Offset in storage of an element that is counted row by row over the whole tile.
+/// Return the storage offset of element number `index`, counted row by row over the whole tile.
 template <class TileT>
 inline ptrdiff_t flat_offset(const Lines<TileT>& lines, ptrdiff_t index) {
   if constexpr (TileT::form == Form::ND) {
@@ -26,7 +26,7 @@ inline ptrdiff_t flat_offset(const Lines<TileT>& lines, ptrdiff_t index) {
 
 // --- tile to tile ------------------------------------------------------------------------------------------
 
-/// dst[r, c] = element number indices[r, c] of the whole src tile, counted row by row; 0 beyond it.
+/// Set dst[r, c] to element number indices[r, c] of the whole src tile, counted row by row; 0 beyond it.
 template <class Dst, class Src, class Idx>
 inline void gather(Dst& dst, const Src& src, const Idx& indices) {
   using T = typename Dst::DType;
@@ -52,7 +52,7 @@ inline void gather(Dst& dst, const Src& src, const Idx& indices) {
   }
 }
 
-/// The selected columns of the valid region of src, row after row, as one run in the storage of dst.
+/// Copy the selected columns of the valid region of src, row by row, to one run in the storage of dst.
 template <MaskPattern Pattern, class Dst, class Src>
 inline void gather_columns(Dst& dst, const Src& src) {
   using T = typename Dst::DType;
@@ -69,7 +69,7 @@ inline void gather_columns(Dst& dst, const Src& src) {
   }
 }
 
-/// The selected rows of the valid region of src in consecutive rows of dst.
+/// Copy the selected rows of the valid region of src to consecutive rows of dst.
 template <MaskPattern Pattern, class Dst, class Src>
 inline void gather_rows(Dst& dst, const Src& src) {
   using T = typename Dst::DType;
@@ -91,8 +91,8 @@ inline void gather(Dst& dst, const Src& src) {
   }
 }
 
-/// Store the indices of the elements of each row that compare true, packed to the left, and their number. The
-/// elements of row r are compared with `limit(r)`, an element of src.
+/// Store, for each row, the indices of the elements that compare true, packed to the left, and their count.
+/// Elements of row r are compared with `limit(r)`, which has the element type of src.
 template <CmpMode Mode, class Dst, class Src, class Limit, class Count>
 inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, int32_t offset) {
   using T = typename Src::DType;
@@ -116,8 +116,8 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
   }
 }
 
-/// Block (r, b) of dst = the 32 bytes of src from byte offsets[r, b] on; a block that does not lie in src
-/// leaves dst as it is.
+/// Copy 32 bytes of src from byte offsets[r, b] on to block (r, b) of dst; skip a block that does not lie in
+/// src.
 template <class Dst, class Src, class Offsets>
 inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
   using T = typename Dst::DType;
@@ -138,14 +138,14 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
   }
 }
 
-/// Hardware clears all of a tile that it scatters into.
+/// Clear the destination of a scatter on hardware; the cpu profile keeps it.
 template <class Dst>
 inline void clear_for_scatter(Dst& dst) {
   PTO_IF_TARGET(kIsa != Isa::cpu)
   fill(place(dst), 0, 0, dst.Rows, dst.Cols, code_t<typename Dst::DType>{0});
 }
 
-/// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.
+/// Store src[r, c] at storage offset indexes[r, c] of dst; the last of equal offsets in row-major order wins.
 template <class Dst, class Src, class Idx>
 inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
   clear_for_scatter(dst);
@@ -167,7 +167,7 @@ inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
   }
 }
 
-/// src in the columns (rows) of dst that the pattern selects, zero in the others.
+/// Copy src to the columns (or rows) of dst that the pattern selects; set the others to zero.
 template <MaskPattern Pattern, ScatterAxis Axis, class Dst, class Src>
 inline void scatter(Dst& dst, const Src& src) {
   constexpr bool Rows = Axis == ScatterAxis::SCATTER_COL;
@@ -189,7 +189,7 @@ inline void scatter(Dst& dst, const Src& src) {
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-/// The default meaning of an index: an element if the indices have the shape of the data.
+/// What an index selects. `automatic`: an element if the indices have the shape of the data, else a row.
 enum class Names : uint8_t { automatic, row, element };
 constexpr Names names_of(Coalesce mode) { return mode == Coalesce::Row ? Names::row : Names::element; }
 
@@ -243,7 +243,7 @@ struct Table {
     }
   }
 
-  /// The index of element (r, c), widened by its sign and read as unsigned: a negative one is beyond every
+  /// Return the index of element (r, c), sign-extended and read as unsigned: a negative index is beyond every
   /// table.
   uint64_t index(ptrdiff_t r, ptrdiff_t c) const {
     size_t at;
@@ -257,7 +257,7 @@ struct Table {
     return static_cast<uint64_t>(static_cast<int64_t>(idx.data()[at]));
   }
 
-  /// Offset in global memory of element (r, c), in elements; false where it is not to be touched.
+  /// Set `at` to the element offset of (r, c) in global memory; return false if it must not be touched.
   bool find(ptrdiff_t r, ptrdiff_t c, Beyond rule, int64_t& at) const {
     uint64_t k = index(r, c);
     if (rule == Beyond::clamp) {
@@ -302,11 +302,11 @@ inline void gather_memory(Dst& dst, const Mem& mem, const Idx& idx, Names names,
       out.template write<T>(r, c, n, buffer.at);
     }
   }
-  // Staged in a zeroed scratch array the size of the tile.
+  // Hardware stages the elements in a zeroed scratch array of the tile's size, so the rest becomes zero.
   if (Dst::Loc == TileType::Mat && !table.by_row) fill_around(dst, rows, cols, code_t<T>{0});
 }
 
-/// The result of an atomic operation; max and min keep the old one unless the new one is beyond it.
+/// Return the result of an atomic operation; max and min keep the old value unless the new one is beyond.
 template <ScatterAtomicOp Op, class T>
 inline T combined(T old, T next) {
   using W = wide_t<T>;
@@ -338,7 +338,7 @@ inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names
             element_of<T>(static_cast<compute_t<T>>(in.template get<compute_t<typename Src::DType>>(r, c)));
         if constexpr (bits_of<T> >= 8) {
           update(to + at, [&](T old) { return combined<Op>(old, next); });
-        } else {  // two of them share a byte
+        } else {  // two elements share a byte
           put_element(to, static_cast<size_t>(at),
                       combined<Op>(element_at(to, static_cast<size_t>(at)), next));
         }
@@ -353,8 +353,8 @@ namespace pto {
 
 // --- tiles -------------------------------------------------------------------------------------------------
 
-/// By comparison: indices of the elements of each row of src0 that compare to element r of k_value, and their
-/// number.
+/// Gather by comparison: store the indices of the elements of each row of src0 that match element r of
+/// k_value, and their count.
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp,
                              int offset, Events&... events) {
@@ -368,7 +368,7 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [
   detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
   return {};
 }
-/// The same with one number for all rows.
+/// Gather by comparison with one value for all rows.
 template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int offset, class Limit,
           class... Events>
   requires(!is_tile_data_v<Limit>)
@@ -384,8 +384,8 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& c
 
 // --- global memory -----------------------------------------------------------------------------------------
 
-// An index names a row of the table or an element of it; where the call does not say, an element if the
-// indices have the shape of the data and more than one column.
+// An index selects a row or an element of the table. By default it selects an element if the indices have the
+// shape of the data and more than one column, else a row.
 template <class Dst, class Mem, class Idx, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
@@ -410,7 +410,7 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
   return {};
 }
-// To L1, with indices and scratch in global memory.
+// Gather into L1, with indices and scratch in global memory.
 template <class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, [[maybe_unused]] Scratch& scratch) {

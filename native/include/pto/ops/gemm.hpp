@@ -2,11 +2,11 @@
 //
 //     multiply(m, n, k, part, pack_a, pack_b, sink)
 //
-// The caller, with the layout (matmul_operands.hpp), packs operands as floats; the sums leave through the
-// sink, a few short lines at a time.
+// The caller packs operands as floats by their layout (matmul_operands.hpp). The sums leave through the sink,
+// a few short lines at a time.
 //
-// Every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain of steps that round once:
-// the bits of the reference engine. On machines without such a step, the C library has it.
+// Every sum is a single chain of fused multiply-adds acc = a[i, k] * b[k, j] + acc with k rising from 0, as
+// in the reference engine, bit for bit. On machines without FMA, the C library computes it.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace pto::detail::gemm {
 // Vectors of the widest kind the target has
 
 #if defined(__AVX512F__)
-inline constexpr int kLanes = 16, kHeight = 8;  // 16 sums, each with two loads in eight multiplications
+inline constexpr int kLanes = 16, kHeight = 8;  // 16 vector sums: a step loads two vectors of b
 #elif defined(__AVX__)
 inline constexpr int kLanes = 8, kHeight = 6;
 #elif defined(__aarch64__)
@@ -68,7 +68,7 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 }
 
 #ifdef __aarch64__
-// a[lane] * b + c; of two NaNs it may keep the other than `fma` does.
+// Return a[lane] * b + c. Of two NaNs it may return the one that `fma` does not.
 inline Vec fma_lane(Vec a, int lane, Vec b, Vec c) {
   switch (lane) {
     case 0: __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(a)); break;
@@ -83,7 +83,7 @@ inline Vec fma_lane(Vec a, int lane, Vec b, Vec c) {
 // ---------------------------------------------------------------------------------------------------------
 // Packing
 
-// The transpose of a square to rows of `to`.
+// Transpose a square into rows of `to`.
 inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
   Vec v[kLanes];
   PTO_UNROLL
@@ -93,13 +93,13 @@ inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t 
   for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
 }
 
-// Memory for packed operands, kept by the thread. Nothing that uses it may wait for another core.
+// Return the thread's memory for packed operands. Code that uses it must not wait for another core.
 PTO_COMMON float* scratch(std::size_t count);
 
 // ---------------------------------------------------------------------------------------------------------
 // Products
 
-// Floats by row and column: columns lie side by side in boxes of 2^bits, no less than kLanes.
+// A matrix of floats. Columns are contiguous in boxes of 2^bits columns, which are at least kLanes.
 struct Floats {
   float* data = nullptr;
   std::ptrdiff_t row = 0, across = 0;
@@ -109,7 +109,7 @@ struct Floats {
   }
 };
 
-// Takes `count` <= kWidth sums of each of some rows; col is a multiple of kWidth. `first`: they begin a result.
+// Takes `count` <= kWidth sums of each row; col is a multiple of kWidth. `first`: they begin a result.
 struct Sink {
   void (*take)(const void* context, bool first, int row, int rows, int col, const float (*sums)[kWidth],
                int count);
@@ -118,23 +118,23 @@ struct Sink {
   Floats out{}, in{};
 };
 
-// Products of packed operands: lines of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart. They
-// begin at step `from` of the lines of a.
+// Multiply packed operands: lines of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart.
+// Lines of `a` are read from step `from` on.
 PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
                                 std::ptrdiff_t panel, int from, const Sink& sink);
 
-// Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
+// Longer chains of products of 8-bit integers may exceed the whole numbers that f32 can represent.
 inline constexpr int kExactDepth = 256;
 
-// pack(to, pitch, col, cols) for every panel of b: the k x cols elements from column col on.
+// Call pack(to, pitch, col, cols) for every panel of b: it packs the k x cols elements from column col on.
 template <class Pack>
 inline void by_panels(float* to, std::ptrdiff_t panel, int n, const Pack& pack) {
   for (int col = 0; col < n; col += kWidth, to += panel)
     pack(to, kWidth, col, n - col < kWidth ? n - col : kWidth);
 }
 
-// pack_a(to) writes the lines of a, k floats each; pack_b(to, panel) the panels of b, `panel` floats apart. Where both
-// are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
+// Multiply. pack_a(to) writes the lines of a, k floats each; pack_b(to, panel) the panels of b, `panel`
+// floats apart. k is cut into parts of `part` steps: for 8-bit integers kExactDepth, so that sums are exact.
 template <class PackA, class PackB>
 inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
                      const Sink& sink) {
@@ -177,14 +177,14 @@ PTO_BODY float* scratch(std::size_t count) {
   return kept.reserve(count);
 }
 
-// Sums of Rows lines of a (`pitch` apart) and one packed panel of b.
+// Sum the products of Rows lines of a (`pitch` apart) and one packed panel of b.
 template <int Rows>
 PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int k,
                        Vec (&sum)[Rows][kVectors]) {
   int step = 0;
 #ifdef __aarch64__
-  // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the
-  // units that multiply.
+  // Keep four steps of a line in one register and multiply by lane: broadcasts would occupy the units that
+  // multiply.
   for (; step + 4 <= k; step += 4, b += 4 * kWidth) {
     Vec left[Rows];
     PTO_UNROLL
@@ -216,8 +216,8 @@ PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int
   }
 }
 
-// The addresses of the lines of a block, `row` floats apart: in runs of as many columns as every layout has
-// side by side.
+// The addresses of the lines of a block, `row` floats apart. A line is cut into runs of columns that are
+// contiguous in every layout.
 inline constexpr int kRuns = kWidth > 16 ? kWidth / 16 : 1, kInRun = kVectors / kRuns;
 struct Spot {
   float* at[kRuns];
@@ -233,7 +233,7 @@ struct Spot {
   }
 };
 
-// The sums to where they go, joined with what lies at `in`.
+// Store the sums of a block at `out`; if Joins, add the values at `in`.
 template <int Rows, bool Joins>
 PTO_INLINE void block(const float* a, std::ptrdiff_t pitch, const float* b, int k, const Spot& out,
                       const Spot& in) {
@@ -259,7 +259,7 @@ PTO_INLINE void block(const float* a, std::ptrdiff_t pitch, const float* b, int 
   }
 }
 
-// A panel of b stays near while the lines of a go by: `lines` of them from `row` on.
+// A panel of b, which stays in the cache, and `lines` lines of a to multiply it with, from `row` on.
 struct Strip {
   const float* a;
   std::ptrdiff_t pitch;
@@ -277,7 +277,7 @@ template <int Rows, bool Joins>
   }
 }
 
-// The same through the sink, `wide` columns of it.
+// Compute a strip and pass `wide` columns of its sums to the sink.
 template <int Rows>
 [[gnu::noinline]] void sunk(Strip s, bool first, int wide, const Sink& sink) {
   alignas(64) float sums[Rows][kWidth];
@@ -288,7 +288,7 @@ template <int Rows>
   }
 }
 
-// As many rows as come in blocks of Rows; the first one that does not.
+// Compute as many rows as fill blocks of Rows; return the first row that is left.
 template <int Rows>
 inline int down(int row, int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
                 std::ptrdiff_t panel, int from, const Sink& sink) {

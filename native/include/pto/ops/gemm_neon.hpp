@@ -1,5 +1,5 @@
-// The block of a product on Arm: eight lines of a, eight columns of b, all 32 registers. Compilers order its steps
-// so that sums wait for one another, and spend instructions on addresses.
+// The block of a product on Arm: eight lines of a, eight columns of b, all 32 registers. It is assembly
+// because compilers order its steps so that sums wait for one another, and spend instructions on addresses.
 #pragma once
 
 #ifdef __aarch64__
@@ -9,7 +9,7 @@
 
 namespace pto::detail::gemm {
 
-// v0 .. v7: four steps of each line of a; v8 .. v15: four rows of the panel of b; v16 .. v31: the sums, two a line.
+// v0..v7: four steps of each line of a; v8..v15: four rows of the panel of b; v16..v31: sums, two per line.
 // clang-format off
 #define PTO_FMA_(sum, b, a, lane) "fmla v" #sum ".4s, v" #b ".4s, v" #a ".s[" #lane "]\n\t"
 #define PTO_LINE_(low, high, a, lane, b0, b1) PTO_FMA_(low, b0, a, lane) PTO_FMA_(high, b1, a, lane)
@@ -17,9 +17,9 @@ namespace pto::detail::gemm {
   X(16, 17, 0) X(18, 19, 1) X(20, 21, 2) X(22, 23, 3) X(24, 25, 4) X(26, 27, 5) X(28, 29, 6) X(30, 31, 7)
 #define PTO_NEXT_(line) "ldr q" #line ", [%[a" #line "]], #16\n\t"
 #define PTO_BEGIN_(low, high, line) "movi v" #low ".2d, #0\n\tmovi v" #high ".2d, #0\n\t" PTO_NEXT_(line)
-// The last step with a line of a, and the next four of it.
+// The last step with a line of a, then the load of its next four steps.
 #define PTO_TURN_(low, high, line) PTO_LINE_(low, high, line, 3, 14, 15) PTO_NEXT_(line)
-// The last four steps of a line: lines end one after another, so that some are stored while others are summed up.
+// The last four steps of a line. Lines end one after another, so that stores overlap with other sums.
 #define PTO_LAST_(low, high, line)                                                                \
   PTO_LINE_(low, high, line, 0, 8, 9) PTO_LINE_(low, high, line, 1, 10, 11)                       \
   PTO_LINE_(low, high, line, 2, 12, 13) PTO_LINE_(low, high, line, 3, 14, 15)
@@ -53,7 +53,7 @@ namespace pto::detail::gemm {
   "v28", "v29", "v30", "v31", "cc", "memory"
 // clang-format on
 
-/// For k a multiple of 4, above 0: sums to lines of eight floats, `out_row` floats apart, joined with those at `in`.
+/// Store sums of k steps (a multiple of 4, above 0) in lines of eight, `out_row` floats apart, plus `in`.
 template <bool Joins>
 PTO_INLINE void neon_block(const float* a0, std::ptrdiff_t pitch, const float* b, int k, float* out,
                            std::ptrdiff_t out_row, const float* in, std::ptrdiff_t in_row) {

@@ -1,11 +1,11 @@
-// Tiles without sources: counting, triangular masks, random words; and the histogram of a tile's bytes.
+// Tiles without sources: counters, triangular masks, random words; and histograms of the bytes of a tile.
 #pragma once
 
 #include "pto/ops/legality.hpp"
 
 namespace pto::detail {
 
-/// first, first + 1, .. (or down) in row 0 of dst; integers wrap, floats are counted in f32.
+/// Write start, start + 1, .. (or start - 1, ..) to row 0 of dst; integers wrap, floats count in f32.
 template <bool Down, class Dst>
 inline void count_from(Dst& dst, typename Dst::DType start) {
   using T = typename Dst::DType;
@@ -28,11 +28,11 @@ inline void count_from(Dst& dst, typename Dst::DType start) {
 
 // --- random words ------------------------------------------------------------------------------------------
 
-/// Counters that one step of the generator takes, and the columns it fills with their four words.
+/// The counters of one generator step, and the columns that it fills with four words per counter.
 inline constexpr int kLanes = 64, kRandomColumns = 4 * kLanes;
 
-/// Philox-4x32 of the counters (high, low) + 0 .. 63; word k of lane j goes to out[k * 64 + j] on the cpu profile,
-/// to out[j * 4 + k] on hardware.
+/// Compute Philox-4x32 of the counters (high, low) + 0 .. 63. Word k of lane j goes to out[k * 64 + j] on the
+/// cpu profile, to out[j * 4 + k] on hardware.
 template <int Rounds>
 [[gnu::noinline]] inline void philox(uint64_t low, uint64_t high, uint32_t key0, uint32_t key1,
                                      uint32_t* out) {
@@ -65,8 +65,8 @@ template <int Rounds>
 
 // --- histogram ---------------------------------------------------------------------------------------------
 
-/// Running counts of the values that byte Byte of the elements of each row has. The bytes above it must be
-/// those that earlier passes chose: idx[r, 0] of 16-bit elements, idx[0, 0], idx[1, 0], .. of wider ones.
+/// Write the cumulative histogram of byte `Byte` of each row. An element counts if its higher bytes are those
+/// that earlier passes chose: idx[r, 0] for 16-bit elements, idx[0, 0], idx[1, 0], .. for wider ones.
 template <int Byte, class Dst, class Src, class Idx>
 inline void histogram(Dst& dst, const Src& src, const Idx& idx) {
   using Code = code_t<typename Src::DType>;
@@ -111,7 +111,7 @@ PTO_INST RecordEvent TCI(Dst& dst, T start, Events&... events) {
   detail::count_from<descending != 0>(dst, start);
   return {};
 }
-/// With scratch for the A2/A3 vector unit.
+/// Count with a scratch tile, which the A2/A3 vector unit needs.
 template <class Dst, class Tmp, class T, int descending, class... Events>
 PTO_INST RecordEvent TCI(Dst& dst, T start, [[maybe_unused]] Tmp& tmp, Events&... events) {
   PTO_TRACE_WAITS(events...);
@@ -121,7 +121,7 @@ PTO_INST RecordEvent TCI(Dst& dst, T start, [[maybe_unused]] Tmp& tmp, Events&..
 
 namespace detail {
 
-/// Ones on one side of a diagonal and on it, zeros on the other; upperOrLower: 1 upper, 0 lower.
+/// Write ones on a diagonal and on one side of it, zeros on the other; upperOrLower: 1 upper, 0 lower.
 template <int upperOrLower, class Dst>
 inline void triangle(Dst& dst, int64_t diagonal) {
   using C = compute_t<typename Dst::DType>;
@@ -142,7 +142,8 @@ inline void triangle(Dst& dst, int64_t diagonal) {
 
 }  // namespace detail
 
-/// Philox-4x32 words. Every 256 columns are filled from 64 counters; the next ones start Cols / 4 further.
+/// Write Philox-4x32 words, 256 columns from 64 counters. Then the counter advances: on the cpu profile by
+/// Cols / 4, on hardware by 64, or at the end of a row by (cols - 1) % 64 + 1.
 template <uint16_t Rounds = 10, class Dst, class... Events>
 PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCounter& counter,
                              Events&... events) {
@@ -173,7 +174,7 @@ PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCount
   return {};
 }
 
-/// Which byte: its number, or whether it is the highest one.
+/// `Byte`: the number of a byte, or a bool: true for the highest byte, false for the lowest.
 template <auto Byte, class Dst, class Src, class Idx, class... Events>
 PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events) {
   constexpr int top = Src::bits / 8 - 1;

@@ -13,14 +13,14 @@ namespace detail {
 /// Rows of a fractal in the N direction.
 inline constexpr ptrdiff_t kN0 = 16;
 
-/// a / b rounded down.
+/// Return a / b, rounded down.
 template <class N>
 constexpr ptrdiff_t floored(N a, ptrdiff_t b) {
   const ptrdiff_t wide = static_cast<ptrdiff_t>(a);
   return wide / b - (wide % b < 0);
 }
 
-/// The elements that a tile has.
+/// Return the number of elements of a tile.
 template <class TileT>
 inline ptrdiff_t count_of(const TileT& tile) {
   return static_cast<ptrdiff_t>(tile.GetSizeInBytes() * 8 / bits_of<typename TileT::DType>);
@@ -34,7 +34,7 @@ inline void copy_element(To& to, ptrdiff_t at, const From& from, ptrdiff_t of) {
   put_element<T>(std::as_const(to).data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
 }
 
-/// dst from elements (k, n) of a FRACTAL_Z tile, an array of blocks [k / C0, n / 16, 16, C0]; the window
+/// Fill dst with elements (k, n) of a FRACTAL_Z tile, an array of blocks [k / C0, n / 16, 16, C0]; the window
 /// starts at whole blocks.
 template <class Dst, class Src>
 inline void copy_fractal_window(Dst& dst, const Src& src, ptrdiff_t row, ptrdiff_t col) {
@@ -52,7 +52,7 @@ inline void copy_fractal_window(Dst& dst, const Src& src, ptrdiff_t row, ptrdiff
   }
 }
 
-/// TTRANS of convolution tiles: every element goes to its place in the other layout.
+/// Move every element of a convolution tile to its position in another layout (TTRANS).
 template <class Dst, class Src>
 inline void change_layout(Dst& dst, const Src& src) {
   constexpr Layout from = Src::layout, to = Dst::layout;
@@ -67,7 +67,7 @@ inline void change_layout(Dst& dst, const Src& src) {
   const auto in = [&](int d) { return static_cast<ptrdiff_t>(src.GetShape(d)); };
   const auto out = [&](int d) { return static_cast<ptrdiff_t>(dst.GetShape(d)); };
   if constexpr (blocks || plain) {
-    // Channels to blocks of them, or back; tail channels have no source.
+    // Group channels into blocks, or the reverse. Channels that fill up the last block are not written.
     const auto size = [&](int back) { return blocks ? in(last - back) : out(to_last - back); };
     const ptrdiff_t channels = size(2), h = size(1), w = size(0);
     const ptrdiff_t c1 = blocks ? out(to_last - 3) : in(last - 3), c0 = blocks ? out(to_last) : in(last);
@@ -116,7 +116,7 @@ inline constexpr int kWhich =
 
 }  // namespace detail
 
-// --- registers: they change no data; the automatic modes leave them to TIMG2COL ---------------------------
+// --- registers: no effect on data; the automatic modes leave them to TIMG2COL -----------------------------
 
 namespace detail {
 
@@ -155,8 +155,8 @@ inline void window_padding(Conv& src) {
 
 // --- TIMG2COL ---------------------------------------------------------------------------------------------
 
-/// Row m of dst is an output position, column k a tap of the filter in a channel: the input of the filter
-/// there.
+/// Unfold a feature map: row m of dst is an output position, column k a filter tap in a channel. The element
+/// is the input at that tap.
 template <class TileT, class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
 PTO_INST RecordEvent TIMG2COL(TileT& dst, Conv& src, uint16_t pos_m = 0, uint16_t pos_k = 0,
                               Events&... events) {

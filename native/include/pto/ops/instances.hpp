@@ -1,5 +1,5 @@
-// Instances of templates that many kernels share, in the library that the engine links them with: see
-// PTO_INSTANCE in core/macros.hpp. An instance may depend on element types, and not on targets or checks.
+// Template instances that many kernels share, in the library that kernels are linked with: see PTO_INSTANCE
+// in core/macros.hpp. An instance may depend on element types, but not on targets or checks.
 #pragma once
 
 #include "pto/ops/copy.hpp"
@@ -40,7 +40,7 @@ PTO_OPERAND(float)
 PTO_OPERAND(int8_t)
 #undef PTO_OPERAND
 
-// Not of f32, which targets shorten each in its own way.
+// There is no instance for f32: targets shorten f32 operands in different ways.
 #define PTO_PRODUCT(T) \
   PTO_INSTANCE void multiply_places<T, T>(int, int, int, const Place<T>&, const Place<T>&, const gemm::Sink&);
 PTO_PRODUCT(half)

@@ -1,4 +1,4 @@
-// Between global memory and tiles: TLOAD, TSTORE in all its forms, TPREFETCH.
+// Transfers between global memory and tiles: TLOAD, TSTORE in all its forms, TPREFETCH.
 //
 // Both sides are matrices: the layout of the tensor says where an element lies in global memory, the layout
 // of the tile where it lies on chip. Rows that are contiguous on both sides are copied as blocks.
@@ -13,7 +13,7 @@ namespace detail {
 
 template <class T>
 inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols, Use use) {
-  // The numbers of rows and columns of a tensor follow from its layout: no rule of a row can express it.
+  // The extents of a tensor as a matrix follow from its layout; rules of rows cannot express that.
   PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PTO-E2102",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
             static_cast<long long>(rows), static_cast<long long>(cols),
@@ -21,7 +21,7 @@ inline void check_holds(const char* name, const Place<T>& global, int64_t rows, 
   touch(name, global, rows, cols, use);
 }
 
-/// Elements combine with those in memory one at a time, since other cores may store there too.
+/// Combine an element with the one in memory atomically, since other cores may store there too.
 template <AtomicType How, class T>
 inline void store_atomic(T* at, T value) {
   using C = compute_t<T>;
@@ -30,13 +30,13 @@ inline void store_atomic(T* at, T value) {
   update(at, [&](T before) {
     const C old = value_of<C>(before);
     if constexpr (How == AtomicType::AtomicAdd) return cast_to<T>(static_cast<C>(old + mine));
-    // The old one stays unless the new one is beyond it, so a NaN changes nothing.
+    // The old value stays unless the new one is beyond it, so a NaN changes nothing.
     const bool beyond = How == AtomicType::AtomicMax ? old < mine : mine < old;
     return cast_to<T>(beyond ? mine : old);
   });
 }
 
-/// A place whose elements are combined with, not overwritten; for `deliver`.
+/// A place, for `deliver`, whose elements are combined with new ones and not overwritten.
 template <AtomicType How, class Element>
 struct Combining {
   using T = Element;
@@ -58,7 +58,7 @@ inline void copy(const Combining<How, T>& to, const Place<S>& from, ptrdiff_t ro
   }
 }
 
-/// The elements of a tile, converted or quantised, to global memory.
+/// Store the elements of a tile, converted or quantised, in global memory.
 template <AtomicType Atomic, ReluPreMode Relu, bool ByRow = false, class Global, class TileT, class Words>
 inline void store(Global& dst, TileT& src, const Words& words) {
   constexpr bool relu = Relu == ReluPreMode::NormalRelu;
@@ -97,7 +97,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
 
 namespace detail {
 
-/// A GlobalTensor<T> with the shape of a tile, dense and row-major.
+/// Return a tensor without a shape as a dense, row-major tensor with the shape of a tile.
 template <class TileT, class Global>
 auto shaped(const Global& tensor, const TileT& tile) {
   using Matrix = detail::Matrix<typename Global::DType, TileT::Rows, TileT::Cols, Layout::ND>;
@@ -126,8 +126,8 @@ PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
 
 namespace detail {
 
-/// Sizes of a load into L1 that come from the tensor (the same table is in src/pto/image/view.py): devices
-/// use the extent of the tensor, and not always the valid region of the tile.
+/// Extents of a load into L1 that come from the tensor, as on devices; the others come from the valid region
+/// of the tile. The same table is in src/pto/isa/view.py.
 struct FromTensor {
   bool rows, cols;
 };
@@ -145,13 +145,13 @@ constexpr FromTensor from_tensor(Isa isa, Form tile, Layout tensor) {
           scales || (tensor == Layout::DN && (tile == Form::DN || tile == Form::ZN)) ||
               (tensor == Layout::NZ && nz)};
 }
-/// For these layouts of scales, devices use one stride only.
+/// Return true for the layouts of scales whose loads on devices use one stride only.
 constexpr bool by_stride(Layout layout) {
   return layout == Layout::MX_A_ND || layout == Layout::MX_A_DN || layout == Layout::MX_B_ND ||
          layout == Layout::MX_B_DN;
 }
 
-/// Check the room for a write of more of a tile in L1 than is valid: the placement of the tile did not check
+/// Check that L1 has room for a load of more than the valid region: the placement of the tile did not check
 /// that.
 template <class T>
 [[gnu::noinline]] void reach_farther(const Place<T>& tile, ptrdiff_t rows, ptrdiff_t cols) {
@@ -195,7 +195,7 @@ inline void load(TileT& dst, Global& src) {
       check_holds("TLOAD", from, rows, cols, Use::read);
     }
     copy(place(dst), from, rows, cols);
-    // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and on hardware in L1 only.
+    // Custom pads are for TFILLPAD. Without a pad the rest becomes zero here; hardware does so only in L1.
     if constexpr (in_l1 || !TileT::isWhole) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
@@ -210,7 +210,7 @@ inline void load(TileT& dst, Global& src) {
   }
 }
 
-/// Both sides are addressed with the row pitch of dst; strides and layout of the tensor do not count.
+/// Copy with the row pitch of dst on both sides; strides and layout of the tensor are ignored.
 template <class TileT, class Global>
 inline void prefetch(TileT& dst, Global& src) {
   using T = typename TileT::DType;
@@ -247,7 +247,7 @@ inline void store(Global& dst, TileT& src, uint64_t word) {
 
 }  // namespace detail
 
-/// One word per column; a plain column-major tile has one per row.
+/// Store with one word per column; a plain column-major tile has one word per row.
 template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {

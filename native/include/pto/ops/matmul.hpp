@@ -1,7 +1,7 @@
 // Matrix products of the cube unit: Left x Right into Acc, plain, accumulating, biased, block-scaled.
 //
-// Float results are those of a chain of fused multiply-adds in f32 with k rising from 0 (gemm.hpp says how
-// close); the addend, accumulator or bias, joins once at the end. Integers accumulate in i32 and wrap.
+// A float result is a chain of fused multiply-adds in f32 with k rising from 0 (gemm.hpp); the addend, an
+// accumulator or a bias, is added once at the end. Integers accumulate in i32 and wrap.
 #pragma once
 
 #include "pto/core/access.hpp"
@@ -24,7 +24,7 @@ template <class TileT, bool OneRow>
 struct Addend {
   static constexpr bool any = true;
   using T = typename TileT::DType;
-  /// True if 16 columns lie side by side.
+  /// True if 16 columns are contiguous.
   static constexpr bool in_runs =
       TileT::form == Form::ND || (TileT::form == Form::NZ && TileT::InnerCols == 16);
   Lines<TileT> lines;
@@ -36,17 +36,17 @@ struct Addend {
   }
 };
 
-/// A sum of f32, or of integers that wrap.
+/// Return in + sum, in f32 or in integers that wrap.
 template <class T>
 inline T joined(T in, float sum) {
   if constexpr (is_float_v<T>) return static_cast<T>(in + sum);
   return static_cast<T>(static_cast<uint32_t>(in) + static_cast<uint32_t>(static_cast<int32_t>(sum)));
 }
 
-/// Sums that lie side by side in every layout with boxes of 16 columns.
+/// The number of sums that are contiguous in every layout with boxes of 16 columns.
 inline constexpr ptrdiff_t kRun = gemm::kWidth < 16 ? gemm::kWidth : 16;
 
-/// n sums, usually kRun, joined with what lies at `in`.
+/// Store n sums, usually kRun; add the values at `in` unless it is null.
 template <class T>
 PTO_INLINE void put_run(T* out, const T* in, const float* sums, ptrdiff_t n) {
   if (n == kRun) {
@@ -63,7 +63,7 @@ PTO_INLINE void put_run(T* out, const T* in, const float* sums, ptrdiff_t n) {
   }
 }
 
-/// `count` sums to a row of dst. `first`: they begin a result, so that the addend joins.
+/// Store `count` sums in a row of dst. `first`: they begin a result, so the addend is added.
 template <class Dst, class Add>
 inline void put_sums(const Lines<Dst>& to, const Add& addend, bool first, ptrdiff_t r, ptrdiff_t c,
                      const float* sums, ptrdiff_t count) {
@@ -89,7 +89,7 @@ inline void put_sums(const Lines<Dst>& to, const Add& addend, bool first, ptrdif
   }
 }
 
-/// Sums and their addends, if they are floats in rows or in boxes of 16 columns.
+/// Return the elements of a tile as a matrix of floats, if they are f32 in rows or in boxes of 16 columns.
 template <class TileT>
 inline gemm::Floats floats_of(const Lines<TileT>& lines, bool one_row = false) {
   if constexpr (!std::is_same_v<typename TileT::DType, float> || !Addend<TileT, false>::in_runs) {
@@ -108,7 +108,7 @@ inline gemm::Floats floats_of(NoAddend) { return {}; }
 
 // --- products ---------------------------------------------------------------------------------------------
 
-/// f32(acc + product), rounded once: an even last bit of the sum in double moves towards the lost part.
+/// Return f32(acc + product), rounded once: the sum in double is rounded to odd first.
 inline float fused_step(float acc, double product) {
   const double sum = acc + product, part = sum - acc;
   const double lost = (acc - (sum - part)) + (product - part);
@@ -117,7 +117,7 @@ inline float fused_step(float acc, double product) {
   return static_cast<float>(__builtin_bit_cast(double, bits));
 }
 
-/// Scaled products that f32 cannot hold: one by one, in double.
+/// Multiply operands whose scaled elements f32 cannot hold: one by one, in double.
 template <class Dst, class A, class B, class Add>
 inline void product_in_double(Dst& dst, const A& a, const B& b, int m, int n, int k, const Add& addend) {
   const Lines<Dst> to(dst);
@@ -134,7 +134,7 @@ inline void product_in_double(Dst& dst, const A& a, const B& b, int m, int n, in
   }
 }
 
-/// The product of operands that are not scaled.
+/// Multiply operands without scales.
 template <class TA, class TB>
 [[gnu::noinline]] void multiply_places(int m, int n, int k, const Place<TA>& lhs, const Place<TB>& rhs,
                                        const gemm::Sink& sink) {
@@ -245,7 +245,7 @@ inline void matrix_product(Dst& dst, A& a, B& b, Bias& bias) {
 
 // --- modes ------------------------------------------------------------------------------------------------
 
-/// Round f32 operands of products to 11 bits after the point.
+/// Set HF32 mode: f32 operands of products are rounded to 11 bits after the point.
 template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
 PTO_INST RecordEvent SETHF32MODE(Events&... events) {
   TSYNC(events...);
@@ -253,7 +253,7 @@ PTO_INST RecordEvent SETHF32MODE(Events&... events) {
   detail::core().hf32 = Enable ? static_cast<int8_t>(Mode) : int8_t{-1};
   return {};
 }
-/// The same as TF32: ties away from zero, or to even.
+/// Set TF32 mode: f32 operands of products are rounded to TF32, ties away from zero or to even.
 template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
 PTO_INST RecordEvent SETTF32MODE(Events&... events) {
   static_assert(Mode == RoundMode::CAST_ROUND || Mode == RoundMode::CAST_RINT,

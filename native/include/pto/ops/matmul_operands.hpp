@@ -1,4 +1,4 @@
-// Operands of matrix products: elements of a tile as floats, shortened under TF32, scaled by block.
+// Operands of matrix products: elements of a tile as floats, rounded in HF32 or TF32 mode, scaled by block.
 #pragma once
 
 #include "pto/core/access.hpp"
@@ -7,7 +7,7 @@
 
 namespace pto::detail {
 
-/// f32 with `Kept` bits after the point, rounded to nearest: ties away from zero or to even.
+/// Round an f32 to nearest with `Kept` bits after the point; ties go away from zero or to even.
 template <int Kept>
 inline float shortened(float x, bool away) {
   constexpr int cut = 23 - Kept;
@@ -17,7 +17,7 @@ inline float shortened(float x, bool away) {
   return (bits & 0x7F800000) == 0x7F800000 ? x : __builtin_bit_cast(float, rounded);
 }
 
-/// The same with any rounding.
+/// Round an f32 to `kept` bits after the point in any rounding mode.
 inline float shortened_by(float x, int kept, RoundMode mode) {
   const float size = __builtin_fabsf(x);
   if (!(size > 0 && size <= 0x1.fffffep127f)) return x;
@@ -36,8 +36,8 @@ inline float shortened_by(float x, int kept, RoundMode mode) {
   return static_cast<float>(__builtin_ldexp(made, unit));
 }
 
-/// The conversion of elements of type T to numbers to multiply; HF32 and TF32 mode shorten f32 on hardware,
-/// and on the CPU only if an instruction requests it itself, which clears bit 60.
+/// The rounding of f32 operands. HF32 mode is for hardware only. While bit 60 of CTRL is set, the cpu profile
+/// ignores TF32 mode; while it is clear, TF32 mode switches HF32 mode off.
 template <class T>
 struct Operand {
   bool tf32 = false, away = false;
@@ -68,13 +68,13 @@ struct NoScale {
   void apply(ptrdiff_t, ptrdiff_t, ptrdiff_t, float*) const {}
 };
 
-/// Scales of 32 elements of k each: of row i of a (`Left`), or of column i of b.
+/// Scales of 32 elements each along k: of row i of a (`Left`), or of column i of b.
 template <bool Left, class Scale>
 struct MxScale {
   static constexpr bool any = true;
   static constexpr ptrdiff_t group = 32;
   using T = typename Scale::DType;
-  /// Powers of two scale small numbers exactly in f32, unless they leave its range.
+  /// Powers of two scale small numbers exactly in f32, unless the result leaves the range of f32.
   static constexpr bool is_power = sizeof(T) == 1 && (dtype_of<T> == DType::f8e8m0 || !is_float_v<T>);
   Lines<Scale, Left ? Along::row : Along::col> lines;
 
@@ -104,8 +104,8 @@ struct MxScale {
   }
 };
 
-/// The same from four bytes per 64 elements: Ea, an e6m2 number; Eb, a doubling per 8; Ec, one per 4
-/// elements.
+/// HiFloat4 scales of four bytes per 64 elements: Ea is an e6m2 number, Eb has a doubling bit per 8 elements,
+/// Ec one per 4 elements.
 template <bool Left, class Scale>
 struct Hif4Scale {
   static constexpr bool any = true;
@@ -129,10 +129,10 @@ struct Hif4Scale {
 
 // --- packing ----------------------------------------------------------------------------------------------
 
-/// Prefetched lines: those of global memory are far apart, and processors do not foresee them.
+/// Lines to prefetch ahead, for lines this many bytes apart (global memory): processors do not predict them.
 inline constexpr ptrdiff_t kAhead = 8, kFarApart = 512;
 
-/// Lines of n elements that lie side by side, `step` elements apart, as lines of numbers, `pitch` apart.
+/// Convert lines of n contiguous elements, `step` elements apart, to lines of floats, `pitch` apart.
 template <class T>
 [[gnu::noinline]] void read_lines(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch, ptrdiff_t lines,
                                   ptrdiff_t n) {
@@ -167,11 +167,11 @@ template <class T>
   }
 }
 
-/// Codes of two bytes that are transposed together: as many as become a vector of floats, no less than eight.
+/// Two-byte codes that are transposed together: as many as widen to a vector of floats, at least eight.
 inline constexpr int kCodes = gemm::kLanes < 8 ? 8 : gemm::kLanes;
 using Codes = Lane<uint16_t, kCodes>::Vec;
 
-/// The halves as floats.
+/// Widen codes of f16 or bf16 to floats.
 template <class T>
 PTO_INLINE void widen_codes(Codes codes, float* to) {
 #if defined(__aarch64__)
@@ -210,7 +210,7 @@ PTO_INLINE void widen_codes(Codes codes, float* to) {
 }
 
 #ifdef __aarch64__
-/// Eight vectors of halves as floats, one after the other, and stored in that order: it is faster than the one that
+/// Widen eight vectors of halves and store them one after the other: this order is faster than the one that
 /// compilers choose.
 PTO_INLINE void widen_eight(const Codes (&v)[8], float* to) {
   Floats low, high;
@@ -226,7 +226,7 @@ PTO_INLINE void widen_eight(const Codes (&v)[8], float* to) {
 }
 #endif
 
-/// kCodes lines of 8 elements of two bytes, `step` apart, transposed and widened.
+/// Transpose and widen kCodes lines of 8 two-byte elements, `step` apart.
 template <class T, ptrdiff_t Pitch = 0>
 PTO_INLINE void put_square(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch = Pitch) {
   Codes v[8];
@@ -238,7 +238,7 @@ PTO_INLINE void put_square(const T* from, ptrdiff_t step, float* to, ptrdiff_t p
   for (int i = 0; i < 8; ++i) widen_codes<T>(v[i], to + i * pitch);
 }
 
-/// Panels out of boxes of 16 x 16 whose columns lie side by side, the usual way: steps are known here.
+/// Pack panels from 16 x 16 boxes with contiguous columns, the common case: steps are constants here.
 template <class T>
 inline bool pack_boxes(float* to, ptrdiff_t pitch, const Place<T>& from, int rows, int first, int cols) {
   constexpr ptrdiff_t box = 16, width = gemm::kWidth;
@@ -258,7 +258,7 @@ inline bool pack_boxes(float* to, ptrdiff_t pitch, const Place<T>& from, int row
   return true;
 }
 
-/// Rows 0 .. rows, columns first .. first + cols of a place, as rows of `to`, which are `pitch` floats apart.
+/// Pack `rows` rows and `cols` columns of a place, from column `first` on, to rows of `to`, `pitch` apart.
 template <class T>
 [[gnu::noinline]] void pack(float* to, ptrdiff_t pitch, const Place<T>& from, int rows, int first, int cols) {
   constexpr int lanes = gemm::kLanes;
@@ -285,7 +285,7 @@ template <class T>
     }
     return;
   }
-  // Elements along columns are transposed in squares.
+  // Elements that are contiguous along columns are transposed in squares.
   constexpr bool in_eights = sizeof(T) == 2 && is_small_float<T>;
   if constexpr (in_eights) {
     if (pack_boxes(to, pitch, from, rows, first, cols)) return;
@@ -322,8 +322,8 @@ template <class T>
   }
 }
 
-/// All panels of a place. Where its columns lie side by side, a few rows of all panels at a time: a long line of memory
-/// serves them all while it is near.
+/// Pack all panels of a place. If its rows are contiguous, pack a few rows of all panels at a time: a long
+/// memory line serves all panels while it is in the cache.
 template <class T>
 [[gnu::noinline]] void pack_all(float* to, ptrdiff_t panel, const Place<T>& from, int rows, int cols) {
   constexpr ptrdiff_t width = gemm::kWidth, band = 8;
@@ -345,7 +345,7 @@ template <class T>
   }
 }
 
-/// Lines along k, rows of a or columns of b, that are scaled.
+/// An operand with scales, read by lines along k: rows of a or columns of b.
 template <bool Left, class TileT, class Scale>
 struct ScaledOperand {
   Lines<TileT, Left ? Along::row : Along::col> lines;

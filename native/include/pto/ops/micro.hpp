@@ -1,11 +1,11 @@
-// Calls below tiles, besides burst copies: buffer tokens, vector scopes, and printf.
+// Calls below the level of tiles, besides burst copies: buffer tokens, vector scopes, and printf.
 #pragma once
 
 #include <cstring>
 
 #include "pto/ops/bursts.hpp"
 
-// --- order within a core: that of the program --------------------------------------------------------------
+// --- order within a core: program order --------------------------------------------------------------------
 
 PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id,
                       [[maybe_unused]] uint64_t mode = 0) {
@@ -25,31 +25,31 @@ namespace pto::detail {
 #endif
 #define __VEC_SCOPE__ PTO_VECTOR_SCOPE
 
-// --- other words of the core -------------------------------------------------------------------------------
+// --- other values of the core ------------------------------------------------------------------------------
 
-/// The index of this block, where code has it as a variable.
+/// The index of this block, for code that uses it as a variable.
 inline constexpr struct BlockIndex {
   operator int64_t() const { return get_block_idx(); }
 } block_idx{};
-/// The number of blocks, likewise.
+/// The number of blocks, for code that uses it as a variable.
 inline constexpr struct BlockCount {
   operator int64_t() const { return get_block_num(); }
 } block_num{};
 
-/// A clock that only goes forward.
+/// Return a monotonic clock, in ticks of 20 ns.
 inline int64_t get_sys_cnt() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<int64_t>(now.tv_sec) * 50'000'000 + now.tv_nsec / 20;
 }
 
-/// Asks for code to be near before it runs.
+/// Prefetch code; a no-op here.
 inline void preload(const void* /*from*/, int64_t /*size*/ = 0) {}
-/// True if it is still on its way.
+/// Return nonzero while a prefetch of code is in progress: never here.
 inline int64_t get_icache_prl_st() { return 0; }
 
-/// A word of global memory past the caches, some bytes behind a pointer. Who asks for one may be waiting for
-/// another core, so others come first.
+/// Read a value of global memory past the caches, `offset` bytes after a pointer. The caller may be waiting
+/// for another core, so other cores run first.
 template <class T>
 inline T ld_dev(__gm__ T* from, int64_t offset) {
   bool went = false;
@@ -74,7 +74,7 @@ inline void st_dev(T value, __gm__ T* to, int64_t offset) {
 
 namespace pto::detail {
 
-/// A number to be printed: a float, or an integer of some bits.
+/// A number to print: a float, or an integer of some bits.
 struct Printed {
   bool is_float;
   int bits;
@@ -94,8 +94,8 @@ inline Printed printed(T value) {
 }
 inline Printed printed(double value) { return {true, 64, value, 0}; }
 
-/// One number under a conversion: `flags` are what stands between % and the length, `kind` ends it. A
-/// conversion for the other kind of number shows the number in its own way.
+/// Print one number by a conversion: `flags` is the text between % and the length, `kind` the last letter. If
+/// the conversion is for the other kind of number, a float prints as %f and an integer as a float.
 inline int print_one(char* out, size_t size, const char* flags, int flags_size, int short_bits, char kind,
                      const Printed& value) {
   char format[48];
@@ -124,7 +124,7 @@ inline int print_one(char* out, size_t size, const char* flags, int flags_size, 
   return std::snprintf(out, size, format, whole);
 }
 
-/// A text with numbers in it; conversions beyond the last number are text.
+/// Print a text with numbers in it; conversions without a number are printed as text.
 [[gnu::noinline]] inline int print_numbers(const char* format, const Printed* values, int count) {
   char text[1024];
   size_t at = 0;

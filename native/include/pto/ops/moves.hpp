@@ -1,4 +1,4 @@
-// Moves between tiles: copies and windows, padding, transposition, joining, packing.
+// Moves between tiles: copies, windows, padding, reshapes, and the placement of scale exponents.
 //
 // A move keeps the logical position of every element; the layouts of the two tiles say where the bytes go.
 // Moves out of an accumulator may convert, rectify and quantise (fixpipe.hpp).
@@ -17,9 +17,9 @@ namespace detail {
 enum class Split : uint8_t { first, second, rows, cols };
 inline constexpr Split split_of(AccToVecMode mode) { return static_cast<Split>(mode); }
 
-/// go(place of dst, down, right) for every tile that dst stands for, with the start of its window in the
-/// source. A cube core moves to the buffers of its vector cores: to one of them, or half the rows or columns
-/// to each. A vector core moves to the L1 of its cube core.
+/// Call go(place of dst, down, right) for every tile that dst stands for; (down, right) is the start of its
+/// window in the source. A cube core moves to the buffers of its vector cores: to one of them, or half the
+/// rows or columns to each. A vector core moves to the L1 of its cube core.
 template <Split S, class Dst, class Go>
 inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
   auto to = place(dst, row, col);
@@ -63,7 +63,7 @@ struct MoveOptions {
 template <auto... Attrs>
 inline constexpr MoveOptions kMove{Attrs...};
 
-/// The window of src at (row, col) to all of dst, by way of the fix-pipe.
+/// Move the window of src at (row, col) to all of dst, through the fix-pipe.
 template <auto... Attrs, class Dst, class Src, class Words>
 inline void extract(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words words) {
   for_receivers<kMove<Attrs...>.split>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
@@ -73,7 +73,7 @@ inline void extract(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words word
   });
 }
 
-/// TEXTRACT: a window, one with a word or with one per column, and two windows of one tile.
+/// TEXTRACT: move a window, plain, with a word or with a word per column, or move two windows of a tile.
 template <auto... Attrs, class Dst, class Src>
 inline void window(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col) {
   if constexpr (is_conv_tile_v<Src>) {
@@ -97,7 +97,7 @@ inline void window(Dst& dst, Dst1& dst1, Src& src, ptrdiff_t row, ptrdiff_t col,
   extract(dst1, src, row1, col1, NoWords{});
 }
 
-/// TINSERT: all of src to the window of dst at (row, col), plain, with a word or with one per column.
+/// TINSERT: move all of src to the window of dst at (row, col), plain, with a word or a word per column.
 template <auto... Attrs, class Dst, class Src, class Words>
 inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words& words) {
   for_receivers<kMove<Attrs...>.split>(dst, row, col, [&](const auto& to, ptrdiff_t, ptrdiff_t) {
@@ -118,7 +118,7 @@ inline void insertion(Dst& dst, Src& src, Fp& fp, ptrdiff_t row, ptrdiff_t col) 
   insert<Attrs...>(dst, src, row, col, ColumnWords<Fp>{fp});
 }
 
-/// Let a tile lie some bytes into another one.
+/// Alias a tile to the storage of another tile, from byte `bytes` on.
 template <class Dst, class Src>
 inline void alias(Dst& dst, Src& src, size_t bytes) {
   const char* data = reinterpret_cast<const char*>(std::as_const(src).data()) + bytes;
@@ -131,14 +131,14 @@ inline void alias(Dst& dst, Src& src, size_t bytes) {
                   bytes_of<typename Dst::DType>(static_cast<size_t>(dst.Numel)));
 }
 
-/// A cast, then ReLU on its result, which lets NaN pass.
+/// Cast, then apply ReLU to the result; NaN passes.
 template <class T, class C>
 inline T cast_rectified(C x) {
   const T found = cast_to<T>(x);
   return value_of<compute_t<T>>(found) < 0 ? T(0) : found;
 }
 
-/// dst and the same window of src, converted.
+/// Move src to dst, converted; a split gives each receiver its window of src.
 template <auto... Attrs, class Dst, class Src>
 inline void move_converted(Dst& dst, Src& src) {
   using T = typename Dst::DType;
@@ -164,7 +164,7 @@ inline void move_converted(Dst& dst, Src& src) {
   });
 }
 
-/// TMOV: plain, with a word or with one per column.
+/// TMOV: move plain, with a word or with a word per column.
 template <auto... Attrs, class Dst, class Src>
 inline void move(Dst& dst, Src& src) {
   if constexpr (is_conv_tile_v<Src>) {
@@ -187,7 +187,7 @@ inline void move(Dst& dst, Src& src, Fp& fp) {
   extract<Attrs...>(dst, src, 0, 0, ColumnWords<Fp>{fp});
 }
 
-/// One-byte scale exponents into boxes of 16 x 2: along columns, or along rows of the transposed source.
+/// Move one-byte scale exponents into boxes of 16 x 2; for group axis 0, of the transposed source.
 template <int GroupAxis, class Dst, class Src>
 inline void box_scales(Dst& dst, Src& src) {
   const auto from = place(src);
@@ -207,7 +207,7 @@ inline void fill_padding(Dst& dst, Src& src) {
   using T = typename Dst::DType;
   const ptrdiff_t rows = lesser(src.GetValidRow(), dst.Rows), cols = lesser(src.GetValidCol(), dst.Cols);
   if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;
-  // The copy goes first: where both share storage, it must see what src had.
+  // Copy first: if both tiles share storage, the copy must read src before the padding is written.
   if (static_cast<const void*>(dst.data()) != static_cast<const void*>(src.data()) ||
       Dst::form != Src::form || dst.Cols != src.Cols || dst.Rows != src.Rows)
     copy(place(dst), place(src), rows, cols);
@@ -218,8 +218,8 @@ inline void fill_padding(Dst& dst, Src& src) {
 
 // --- calls whose frames depend on more than their operands -----------------------------------------------
 
-/// Scale exponents into boxes; the third operand is scratch. Out of an accumulator it holds quantisation
-/// words.
+/// Move with a third operand: quantisation words out of an accumulator, else scratch for a move of scale
+/// exponents into boxes.
 template <class Dst, class Src, class Third, class... Events>
   requires(is_tile_data_v<Third>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
@@ -245,7 +245,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Events&
   return {};
 }
 
-/// The split of the transfer by the hardware has no effect on the data.
+/// Insert with a mode that splits the transfer in the hardware; it has no effect on the data.
 template <detail::InsertMode Mode, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
@@ -282,7 +282,7 @@ PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
   return {};
 }
 
-/// Another name for the bytes of a tile.
+/// Alias the bytes of a tile.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>,
@@ -294,7 +294,7 @@ PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
   return {};
 }
 
-/// A window of a tile under another name: its first element is (row, col).
+/// Alias a window of a tile that starts at element (row, col).
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_subview<Dst, Src>());
@@ -305,7 +305,7 @@ PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Ev
 }
 
 #ifndef PTO_CPU_BARE_REGISTERS
-/// The address of the scale exponents that belong to data in L0A or L0B.
+/// Return the address of the scale exponents for data in L0A or L0B; 0 for other data.
 template <class T>
 inline uint64_t GetScaleAddr(T* data) {
   constexpr TileType sides[] = {TileType::Left, TileType::Right};
@@ -318,7 +318,7 @@ inline uint64_t GetScaleAddr(T* data) {
 }
 #endif
 
-/// Scale exponents lie in a buffer of their own, at a sixteenth of the address of the data they scale.
+/// Place scale exponents in their own buffer, at 1/16 of the address of the data that they scale.
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is not a tile");

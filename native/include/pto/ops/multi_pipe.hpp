@@ -1,14 +1,14 @@
-// TMPipe: a FIFO between the cube core and its vector cores that the program steers itself, with TPUSH, TPOP
-// and TFREE of a tile and the pipe.
+// TMPipe: a FIFO between the cube core and its vector cores whose steps the program controls. TPUSH and TPOP
+// take a tile and the pipe, TFREE takes the pipe.
 //
-// Two semaphores of the block: FlagID counts entries, FlagID + 1 space. The consumer gives one entry of space
-// when the pipe is made, the producer takes one back when it ends. A push takes space, writes to slot
-// `tile_id % FiFoDepth` and signals the entry; a pop waits for an entry, reads the same slot and gives space.
-// A program with several entries in flight switches single steps off (setAllocateStatus and the like), and
-// sets the entry (setTileId), and the offset of a lane or a piece in it (setEntryOffset).
+// A pipe has two semaphores of the block: FlagID counts entries, FlagID + 1 counts space. The consumer gives
+// one entry of space at construction; the producer takes one back at destruction. A push takes space, writes
+// to slot `tile_id % FiFoDepth` and signals the entry. A pop waits for an entry, reads the same slot and
+// gives space. With several entries in flight, a program switches single steps off (setAllocateStatus and so
+// on), and sets the entry (setTileId) and the offset of a lane or a piece in the entry (setEntryOffset).
 //
 // GM_FIFO: slots in global memory, made of blocks as wide as the narrower of the two tiles. VEC_FIFO and
-// MAT_FIFO: slots in the consumer's buffer, which a pop uses without a copy and TFREE gives back.
+// MAT_FIFO: slots in the consumer's buffer, which a pop uses without a copy and TFREE releases.
 #pragma once
 
 #include "pto/core/cross_core.hpp"
@@ -18,7 +18,7 @@
 namespace pto {
 
 enum class FIFOType : uint8_t { GM_FIFO = 0, VEC_FIFO = 1, MAT_FIFO = 2, CTRL_FIFO = 3 };
-/// Vector cores that take part.
+/// The vector cores that take part.
 enum class VecCubeRatio : uint8_t { V1C1_VEC0 = 0, V1C1_VEC1 = 1, V2C1_VECS = 2 };
 
 /// The parameters of a pipe.
@@ -40,7 +40,7 @@ template <class T>
 inline constexpr bool is_multi_pipe_v = std::is_base_of_v<MultiPipeTag, std::remove_cv_t<T>>;
 
 #ifdef PTO_TRACED
-/// Trace the semaphore of the calls below: the signal that a program would write there itself.
+/// Trace the semaphore calls that a program would write itself in place of the calls below.
 [[gnu::noinline]] inline void tell_signal(pipe_t pipe, int id) {
   if constexpr (kIsa == Isa::a5) {
     PTO_TRACE("set_intra_block: pipe event_id", PTO_SAYS(pipe, id));
@@ -67,7 +67,7 @@ struct PipeFlags {
     return me.kind != CoreKind::Vector || (lane >= first && lane < first + lanes(me));
   }
 #ifdef PTO_TRACED
-  /// On an A5 the cube core names the semaphores of its vector cores one by one.
+  /// On A5 the cube core signals the semaphores of its vector cores one by one.
   static void tell(void (*one)(pipe_t, int), const Core& me, pipe_t pipe, int id) {
     const bool each = kIsa == Isa::a5 && me.kind != CoreKind::Vector && vectors_of(me) > 0;
     if (!each) return one(pipe, id);
@@ -77,7 +77,7 @@ struct PipeFlags {
 #else
 #define PTO_TELL_(what) ((void)0)
 #endif
-  /// Tell the other side, when a pipe has come so far.
+  /// Signal the other side when a hardware pipe reaches this point.
   static void raise([[maybe_unused]] pipe_t pipe, int id) {
     Core& me = core();
     if (!takes_part(me)) return;
@@ -88,7 +88,7 @@ struct PipeFlags {
     for (int lane = first; lane < first + lanes(me); ++lane)
       raise_semaphore(*me.cluster, kBoxAiv0 + lane, id);
   }
-  /// Let a pipe wait for the other side.
+  /// Make a hardware pipe wait for the other side.
   static void await([[maybe_unused]] pipe_t pipe, int id) {
     Core& me = core();
     if (!takes_part(me)) return;
@@ -101,14 +101,14 @@ struct PipeFlags {
 #undef PTO_TELL_
 };
 
-/// An offset in a buffer out of the 32 bits that a program kept of an address.
+/// Return the offset in a buffer for an address of which the program kept the low 32 bits.
 inline uint64_t offset_of(TileType loc, uint32_t address) {
   const int space = static_cast<int>(loc);
   if (address < room(space)) return address;
   return address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(core().space[space]));
 }
 
-/// A window of `Cols` columns of a vector tile, from column `col` on.
+/// Return a window of `Cols` columns of a vector tile, from column `col` on.
 template <int Cols, class TileT>
 inline auto columns_of(TileT& tile, int col) {
   using T = typename TileT::DType;
@@ -123,7 +123,7 @@ using SlotRows = GlobalTensor<T, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, Col
 
 }  // namespace detail
 
-#ifndef PTO_CPU_BARE_REGISTERS  // as TPipe
+#ifndef PTO_CPU_BARE_REGISTERS  // as for TPipe
 template <uint8_t FlagID, FIFOType FiFoType, uint8_t FiFoDepth, uint8_t FiFoSyncT, class TileDataProd,
           class TileDataCons, bool EN_UNIT_FLAG = false, uint8_t LocalFiFoDepth = 2,
           VecCubeRatio VCRatio = VecCubeRatio::V2C1_VECS>
@@ -144,11 +144,11 @@ struct TMPipe : detail::MultiPipeTag {
   using Flags = detail::PipeFlags<VCRatio>;
   static constexpr int ProdM = TileDataProd::Rows, ProdN = TileDataProd::Cols;
   static constexpr int ConsM = TileDataCons::Rows, ConsN = TileDataCons::Cols;
-  /// The writer of entries, and the reader.
+  /// The hardware pipe that writes entries, and the one that reads them.
   static constexpr pipe_t from_pipe = is_c2v ? PIPE_FIX : PIPE_MTE3;
   static constexpr pipe_t to_pipe = in_global ? PIPE_MTE2 : is_c2v ? PIPE_V : PIPE_MTE1;
 
-  /// True if this core is the consumer; a core without a side of its own is both.
+  /// Return true if this core is on the given side; a core without a side of its own is on both.
   static bool on_side(bool consumer) {
     const detail::CoreKind kind = detail::core().kind;
     if (kind == detail::CoreKind::Mix) return true;
@@ -262,7 +262,7 @@ struct TMPipe : detail::MultiPipeTag {
            static_cast<uint64_t>(offset);
   }
 
-  /// Each vector core gets its part of an accumulator.
+  /// Move to each vector core its part of an accumulator.
   void push_to_vectors(TileDataProd& tile)
     requires(is_c2v)
   {
@@ -280,7 +280,7 @@ struct TMPipe : detail::MultiPipeTag {
   }
   void push_to_vectors(TileDataProd&) {}
 
-  /// A vector core's part of a tile of the cube core.
+  /// Insert a vector core's part into a tile of the cube core.
   void push_to_cube(TileDataProd& tile)
     requires(is_v2c)
   {
@@ -308,7 +308,7 @@ PTO_INST RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
   TSYNC(events...);
   if (pipe.prod.isAllocate) pipe.prod.allocate();
   pipe.push(tile);
-  PTO_IF_TARGET(detail::kIsa != detail::Isa::a5)++ pipe.prod.tile_id;  // an A5 leaves it to the program
+  PTO_IF_TARGET(detail::kIsa != detail::Isa::a5)++ pipe.prod.tile_id;  // on A5 the program sets it
   if (pipe.prod.isRecord) pipe.prod.record();
   return {};
 }
@@ -324,7 +324,7 @@ PTO_INST RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
   return {};
 }
 
-/// Give space; a pop out of global memory has done it, but an A5 gives more where the program asks.
+/// Give space. A pop from global memory has already done so: TFREE is then a no-op, except on A5.
 template <class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
 PTO_INST RecordEvent TFREE(Pipe& pipe, Events&... events) {

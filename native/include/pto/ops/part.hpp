@@ -1,5 +1,5 @@
-// Combinations of two partially valid tiles: where both are valid they combine, where one is it is copied,
-// where none is there are zeros. The instructions that combine by an expression are in ops/regular.hpp.
+// Combinations of two partially valid tiles: elements valid in both are combined, elements valid in one are
+// copied, the others are zero. ops/regular.hpp has the instructions that combine by an expression.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -17,7 +17,7 @@ inline Extent common_extent(const A& a, const B& b) {
   return {ar < br ? ar : br, ac < bc ? ac : bc};
 }
 
-/// The copied values: zeros, over them src0, over them src1. With in-place sources only changes are written.
+/// Write the elements that only one source has, and zeros where neither has one; skip the common part.
 template <class Dst, class Src0, class Src1>
 inline void copy_parts(Dst& dst, const Src0& src0, const Src1& src1, Extent a, Extent b) {
   using T = typename Dst::DType;

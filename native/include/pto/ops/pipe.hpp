@@ -1,13 +1,13 @@
 // FIFOs between the cube core and the vector cores of a block: TPipe, TPUSH, TPOP, TFREE, TALLOC.
 //
-// A direction is a ring of slots that both sides see. A tile pushed lies in its slot dense and row by row: in
-// global memory if the pipe was given some, else in memory of the ring. A pop copies the lane's part of it
-// into the consumer's tile, which lies in the consumer's buffer of that direction. Vector cores are lanes 0
-// and 1: with a split each has its half of the entry; without one only lane 0 takes part, unless the pipe is
-// `nosplit`, where lane 1 goes through the same motions and finds zeros.
+// A direction is a ring of slots that both sides share. A pushed tile is stored in its slot densely, row by
+// row: in global memory if the pipe has slots there, else in memory of the ring. A pop copies the lane's part
+// of the entry into the consumer's tile, which lies in the consumer's buffer for that direction. Vector cores
+// are lanes 0 and 1. With a split, each lane has half of the entry. Without one, only lane 0 takes part,
+// except in a `nosplit` pipe, where lane 1 does the same steps and reads zeros.
 //
-// If a pop makes a real copy (A2A3, and pipes through global memory on A5) it gives the slot back, and TFREE
-// is a no-op.
+// A pop that makes a real copy (on A2A3, and on A5 through global memory) also releases the slot; TFREE is
+// then a no-op.
 #pragma once
 
 #if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
@@ -25,9 +25,9 @@ namespace pto {
 
 enum TileSplitAxis : uint8_t {
   TILE_NO_SPLIT = 0,
-  TILE_UP_DOWN = 1,      // lane 0 the upper half of the rows
-  TILE_LEFT_RIGHT = 2,   // lane 0 the left half of the columns
-  TILE_UP_DOWN_ODD = 3,  // the same for an odd number: lane 0 has one more
+  TILE_UP_DOWN = 1,      // lane 0 has the upper half of the rows
+  TILE_LEFT_RIGHT = 2,   // lane 0 has the left half of the columns
+  TILE_UP_DOWN_ODD = 3,  // for an odd number: lane 0 has one more
   TILE_LEFT_RIGHT_ODD = 4,
 };
 
@@ -56,9 +56,9 @@ namespace detail {
 
 /// One entry of a ring.
 struct FifoSlot {
-  int64_t index = -1;   // which entry it holds
+  int64_t index = -1;   // the number of its entry
   uint32_t pushed = 0;  // lanes that have pushed it
-  uint32_t freed = 0;   // lanes that have given it back
+  uint32_t freed = 0;   // lanes that have released it
   int32_t rows = 0, cols = 0;
   int32_t at = 0;               // byte offset of the last push, for entries made of several tiles
   uint8_t dtype = 0, bits = 0;  // of its elements
@@ -68,7 +68,7 @@ struct FifoSlot {
 
 inline uint32_t lane_bit(int lane) { return 1u << (lane & 1); }
 
-/// One direction of a pipe. Counters are entries, not slots; by lane where lanes go their own pace.
+/// One direction of a pipe. Counters count entries, not slots; per lane where lanes advance independently.
 struct FifoRing {
   Atomic<uint32_t> lock{0};
   bool dual = false;      // plain threads: two consumers have been seen
@@ -76,17 +76,17 @@ struct FifoRing {
   int64_t tails[2] = {};  // pops done
   int64_t frees[2] = {};  // frees done
   int64_t published = 0;  // entries complete
-  int64_t freed = 0;      // entries given back, all before included
+  int64_t freed = 0;      // entries released: all before this one
 };
 
 template <int SlotSize, int SlotNum>
 struct FifoMemory : FifoRing {
   FifoSlot slots[SlotNum];
-  // Twice the size: some pipes name the size of one of two halves.
+  // Twice the size: for some pipes the slot size is that of one of two halves.
   alignas(64) char data[SlotNum][2 * SlotSize];
 };
 
-/// Lock of a ring for a few instructions; no wait happens meanwhile.
+/// A lock of a ring for a few instructions; its holder does not wait for other cores.
 struct Holding {
   FifoRing& ring;
   explicit Holding(FifoRing& r) : ring(r) {
@@ -110,7 +110,7 @@ struct Fifo {
   bool no_split;
   bool tiles_in_ring;  // even if there are slots in global memory
   void* state;
-  void (*note)(void* state);  // null, or state for tests of the simulator
+  void (*note)(void* state);  // null, or updates the state for tests of the simulator
 
   FifoSlot& slot(int64_t index) const { return slots[index % count]; }
   const char* name() const { return direction == 0 ? "C2V" : "V2C"; }
@@ -123,12 +123,12 @@ struct Fifo {
     if (me.host != nullptr) return me.grid->vectors > 1 ? 2 : 1;
     return split != TILE_NO_SPLIT || ring.dual ? 2 : 1;
   }
-  /// Vector cores that take part in an entry.
+  /// Return the number of vector cores that take part in an entry.
   int takers(int split) const {
     const bool both = split != TILE_NO_SPLIT || (no_split && kIsa != Isa::a5);
     return both ? lanes(split) : 1;
   }
-  /// True if the second vector core has no part.
+  /// Return true if this is the second vector core and has no part.
   bool stands_aside(int split, bool vector) const {
     if (split != TILE_NO_SPLIT || !vector || get_subblockid() == 0) return false;
     if (direction == 1 || !no_split || kIsa == Isa::a5) return true;
@@ -141,7 +141,7 @@ struct Fifo {
   void release(int64_t index, int lane, int split) const;
 };
 
-/// Wait for a free slot; the entry that is then begun.
+/// Wait for a free slot, and return the number of the entry that begins.
 [[gnu::noinline]] inline int64_t Fifo::begin_push(int lane) const {
   const int64_t index = ring.heads[lane];
   wait_until([&] { return index - atomic_load(ring.freed, kAcquire) < count; },
@@ -160,7 +160,7 @@ struct Fifo {
   return index;
 }
 
-/// Give an entry to the other side.
+/// Publish this lane's part of an entry to the other side.
 [[gnu::noinline]] inline void Fifo::publish(int64_t index, int lane, int split) const {
   order_gives(&slot(index).pushed);
   Holding hold(ring);
@@ -171,7 +171,7 @@ struct Fifo {
   changed();
 }
 
-/// Wait for the next entry; which one it is.
+/// Wait for the next entry, and return its number.
 [[gnu::noinline]] inline int64_t Fifo::begin_pop(int lane) const {
   const int64_t index = ring.tails[lane];
   wait_until([&] { return atomic_load(ring.published, kAcquire) > index; },
@@ -187,7 +187,7 @@ struct Fifo {
   return index;
 }
 
-/// Give a slot back.
+/// Release this lane's part of a slot.
 [[gnu::noinline]] inline void Fifo::release(int64_t index, int lane, int split) const {
   order_gives(&slot(index).freed);
   Holding hold(ring);
@@ -201,7 +201,7 @@ struct Fifo {
   changed();
 }
 
-/// The producer's end: entries made of several tiles switch allocation and publishing off in between.
+/// The producer's end. Entries made of several tiles switch allocation and publishing off in between.
 struct PipeProducer {
   int tileIndex = 0, subTileIndex = 0;
   bool isAllocate = true, isRecord = true;
@@ -231,14 +231,14 @@ struct PipeConsumer {
   void setEntryOffset(int offset) { entryOffset = offset; }
 };
 
-/// The shared state of both sides of a pipe begins with this.
+/// The header of the state that both sides of a pipe share.
 struct PipeState {
   Atomic<uint32_t> made{0};
   uint32_t size = 0;
   uint32_t slots = 0;  // if it does not follow from the size
 };
 
-/// The state under a key, made on first use.
+/// Return the state for a key; create it on first use.
 [[gnu::noinline]] inline PipeState& shared_state(int key, int flag, uint32_t size, PipeState* (*make)(void*),
                                                  uint32_t slots = 0) {
   Core& me = core();
@@ -262,7 +262,7 @@ struct PipeState {
   }
 }
 
-/// Return true if the core is one of the vector cores; in plain threads the tiles decide that.
+/// Return true if this is a vector core; in plain threads the type of the tile decides.
 inline bool on_vector(bool vector_tile) {
   const Core& me = core();
   return me.host == nullptr ? vector_tile : me.kind == CoreKind::Vector;
@@ -277,7 +277,7 @@ inline constexpr bool is_pipe_v = std::is_base_of_v<PipeTag, std::remove_cv_t<T>
 
 // --- the pipe ----------------------------------------------------------------------------------------------
 
-#ifndef PTO_CPU_BARE_REGISTERS  // headers that bring registers of their own bring pipes, too
+#ifndef PTO_CPU_BARE_REGISTERS  // headers with registers of their own also have their own pipes
 template <uint8_t FlagID, uint8_t DirType, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
           bool IsNoSplit = false, bool UnitFlag = false>
 struct TPipe : detail::PipeTag {
@@ -296,9 +296,9 @@ struct TPipe : detail::PipeTag {
   struct SharedState : detail::PipeState {
     Ring rings[2];
 #ifdef __CPU_SIM
-    // Read by tests of the simulator; kept up to date, not read here.
+    // Updated for tests of the simulator, and not read here.
 #ifdef PTO_CPU_LEAN
-    pthread_mutex_t mutex;  // of the same size: the two sides of a pipe may be compiled differently
+    pthread_mutex_t mutex;  // as large as std::mutex: the two sides of a pipe may be compiled differently
 #else
     std::mutex mutex;
 #endif
@@ -374,7 +374,7 @@ struct TPipe : detail::PipeTag {
 
   static constexpr uint32_t local_slots() { return LocalSlotNum; }
 
-  /// Return the direction a core produces for, 0 C2V or 1 V2C; `cube` follows from the tile.
+  /// Return the direction in which a core produces, 0 C2V or 1 V2C; `cube`: the tile is one of a cube core.
   static int outgoing(bool cube) {
     if constexpr (!is_both) return is_c2v ? 0 : 1;
     const detail::CoreKind kind = detail::core().kind;
@@ -386,7 +386,7 @@ struct TPipe : detail::PipeTag {
     return kind == detail::CoreKind::Vector ? 0 : kind == detail::CoreKind::Cube ? 1 : cube ? 1 : 0;
   }
 
-  /// One direction. Its entries lie in global memory if that was given, in memory of the ring otherwise.
+  /// Return one direction. Its entries lie in global memory if that is given, else in memory of the ring.
   [[gnu::noinline]] static detail::Fifo side(int direction, void* global = nullptr) {
     SharedState& state = GetSharedState();
     Ring& ring = state.rings[direction];

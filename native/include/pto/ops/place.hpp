@@ -1,8 +1,8 @@
 // Places: tiles, windows of tiles, slots and views of global memory as matrices of elements in memory.
 //
-// The offset of element (r, c) is a part of r plus a part of c. Each part counts in digits: r % 16 steps of
-// one size, r / 16 of another. A place knows that at run time only, so that whatever works on places is
-// compiled once per element type and not once per tile; see copy.hpp.
+// The offset of element (r, c) is a function of r plus a function of c. Each function is a sum over digits,
+// such as r % 16 steps of one size and r / 16 steps of another. Digits are run-time data, so code that works
+// on places is compiled once per element type and not once per tile type; see copy.hpp.
 //
 //   place(tile), place(tile, row, col), place(tensor), turned(place)
 #pragma once
@@ -20,7 +20,7 @@ struct Axis {
   int digits;
   ptrdiff_t size[4], step[4];  // of the digits, the fastest one first; the last one has no end
   ptrdiff_t first;             // where a window starts
-  ptrdiff_t count;             // rows or columns that there are
+  ptrdiff_t count;             // the number of rows or columns
 
   void begin() {
     digits = 0;
@@ -28,7 +28,7 @@ struct Axis {
     count = 1;
   }
 
-  /// One more digit; one that goes on where the last one ends is part of it.
+  /// Add a digit; a digit that continues the last one is merged into it.
   void add(ptrdiff_t n, ptrdiff_t s);
 
   ptrdiff_t at(ptrdiff_t i) const;
@@ -36,11 +36,11 @@ struct Axis {
   ptrdiff_t left(ptrdiff_t i) const;
   bool side_by_side() const { return step[0] == 1; }
 
-  /// The lowest and the highest of at(0), ..., at(n - 1) of a whole axis, no window.
+  /// Set `low` and `high` to the least and greatest of at(0), ..., at(n - 1) of an axis without a window.
   void span(ptrdiff_t n, int64_t& low, int64_t& high) const;
 };
 
-/// Iterate along an axis by parts of the rest of its first digit.
+/// An iterator along an axis; `left` is the number of elements left in the present run of the first digit.
 struct Walk {
   const Axis& axis;
   ptrdiff_t i, at, left;
@@ -69,7 +69,7 @@ struct Place {
   ptrdiff_t at(ptrdiff_t r, ptrdiff_t c) const { return rows.at(r) + cols.at(c); }
 };
 
-/// The transpose of a place.
+/// Return the transpose of a place.
 template <class T>
 inline Place<T> turned(const Place<T>& place) {
   return {place.data, place.cols, place.rows};
@@ -83,7 +83,7 @@ struct TileFacts {
   int32_t box_rows, box_cols, width;
 };
 
-/// See `offset` in core/tile.hpp. Not inline, like all that describes places: an instruction is a few calls.
+/// Describe the axes of a tile: see `offset` in core/tile.hpp. Not inline, to keep instructions small.
 PTO_COMMON void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis& cols);
 
 template <class TileT>
@@ -98,8 +98,8 @@ inline auto place(const TileT& tile) {
 }
 [[noreturn, gnu::cold]] PTO_COMMON void no_window(ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows,
                                                   ptrdiff_t cols);
-/// A window begins in its tile. What of it leaves the tile ends at the guards of a core's memory; a window that begins
-/// far away would lie behind them.
+/// Check that a window begins inside its tile. Guards of a core's memory catch a window that only ends
+/// outside; one that begins far away would lie behind them.
 template <class TileT>
 inline void check_window(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
   if (row < 0 || col < 0 || row > tile.Rows || col > tile.Cols) [[unlikely]]
@@ -118,7 +118,7 @@ inline auto place(const TileT& tile, ptrdiff_t row, ptrdiff_t col) {
 
 PTO_COMMON void describe_dense(ptrdiff_t width, ptrdiff_t row, ptrdiff_t col, Axis& rows, Axis& cols);
 
-/// A matrix that lies dense, row by row, or the window of one that starts at (row, col).
+/// Return a dense, row-major matrix, or the window of it that starts at (row, col).
 template <class T>
 inline Place<T> dense_place(T* data, ptrdiff_t width, ptrdiff_t row, ptrdiff_t col) {
   Place<T> found;
@@ -129,9 +129,9 @@ inline Place<T> dense_place(T* data, ptrdiff_t width, ptrdiff_t row, ptrdiff_t c
 
 // --- views of global memory -------------------------------------------------------------------------------
 
-/// The dimensions that rows and columns of a view step through, the fastest one first, as digits of a number
-/// in base 8: 1 + the dimension (src/pto/isa/view.py has the maps). With a group, only so many steps are
-/// taken in the first one before the second.
+/// The dimensions that rows and columns of a view step through, as octal digits: 1 + the dimension, the
+/// fastest one in the lowest digit (src/pto/isa/view.py has the maps). With a group, the first dimension
+/// takes only so many steps before the second one steps.
 struct ViewMap {
   uint16_t rows, cols;
   uint8_t row_group = 0, col_group = 0;
@@ -159,11 +159,11 @@ constexpr ViewMap view_map(Layout layout) {
   }
 }
 
-/// A view of five dimensions; `inner`: contiguous elements that are not a dimension.
+/// Describe the axes of a view of five dimensions; `inner`: contiguous elements that are not a dimension.
 PTO_COMMON void describe_view(ViewMap map, ptrdiff_t inner, const int64_t* sizes, const int64_t* steps,
                               Axis& rows, Axis& cols);
 
-/// A view of five dimensions as the matrix of its layout.
+/// Return a view of five dimensions as the matrix of its layout.
 template <Layout L, class T>
 inline Place<T> view_place(T* data, const int64_t (&sizes)[5], const int64_t (&steps)[5]) {
   Place<T> found;
@@ -179,7 +179,7 @@ inline auto place(const Global& tensor) {
   return view_place<Global::layout>(tensor.data(), tensor.sizes(), tensor.strides());
 }
 
-/// The first rows x cols elements of a place in global memory are about to be used.
+/// Announce an access to the first rows x cols elements of a place in global memory.
 PTO_COMMON void touch_matrix(const char* name, const volatile void* data, int bits, const Axis& down,
                              const Axis& across, ptrdiff_t rows, ptrdiff_t cols, Use use);
 template <class T>
@@ -187,19 +187,19 @@ inline void touch(const char* name, const Place<T>& place, ptrdiff_t rows, ptrdi
   touch_matrix(name, place.data, bits_of<T>, place.rows, place.cols, rows, cols, use);
 }
 
-/// The storage of a convolution tile, dense, described like global memory of the same layout.
+/// Return the dense storage of a convolution tile, described like global memory of the same layout.
 template <class Conv>
   requires(is_conv_tile_v<Conv>)
 inline auto place(const Conv& tile) {
   using T = typename Conv::DType;
   constexpr int64_t c0 = 256 / bits_of<T>;
-  constexpr bool blocks = Conv::layout == Layout::NDC1HWC0;  // the last dimension is C0, and inside the map
+  constexpr bool blocks = Conv::layout == Layout::NDC1HWC0;  // the last dimension is C0, which is `inner`
   int64_t dims[7] = {};
   int count = 0;
   for (int d = 0; d < Conv::totalDimCount; ++d) dims[count++] = tile.GetShape(d);
   if (Conv::layout == Layout::NC1HWC0 && count == 4) dims[count++] = c0;
   if (count == 6 && blocks) --count;
-  if (count == 6) {  // groups count like images
+  if (count == 6) {  // groups are treated as images
     dims[1] *= dims[0];
     for (int d = 0; d < 5; ++d) dims[d] = dims[d + 1];
     count = 5;
@@ -250,8 +250,8 @@ PTO_BODY ptrdiff_t Axis::left(ptrdiff_t i) const {
 }
 
 PTO_BODY void Axis::span(ptrdiff_t n, int64_t& low, int64_t& high) const {
-  int64_t left = n - 1, all_low = 0, all_high = 0;  // of all numbers that the digits so far can be
-  low = high = 0;                                   // of those up to n - 1
+  int64_t left = n - 1, all_low = 0, all_high = 0;  // all_: over all values of the digits so far
+  low = high = 0;                                   // over the values up to n - 1
   for (int d = 0; d < digits && (d + 1 == digits || size[d] != 0); ++d) {
     const int64_t here = d + 1 == digits ? left : left % size[d];
     if (d + 1 < digits) left /= size[d];
@@ -303,7 +303,7 @@ inline void describe_axis(Axis& axis, unsigned dims, ptrdiff_t group, const int6
     const unsigned d = dims % 8 - 1;
     const bool far =
         __builtin_mul_overflow(elements, sizes[d] != 0 ? sizes[d] : 1, &elements) || elements > kFar;
-    if (sizes[d] < 0 || far) [[unlikely]]  // digits would be none, and no check could be believed
+    if (sizes[d] < 0 || far) [[unlikely]]  // digits and later checks would be wrong
       failf("[PTO-E2102] expects the sizes of a tensor to be at least 0 and no array larger, got %lld",
             static_cast<long long>(sizes[d]));
     count *= sizes[d];
@@ -330,7 +330,7 @@ PTO_BODY void touch_matrix(const char* name, const volatile void* data, int bits
   const Bytes all = bytes_of(bits, low + left, high + right);
   stay_inside(name, data, all.low, all.high);
   if (!is_noted(current)) return;
-  // Runs of elements side by side, along rows or along columns.
+  // Note runs of contiguous elements, along rows or along columns.
   const bool by_rows = across.side_by_side() || !down.side_by_side();
   const Axis &lines = by_rows ? down : across, &along = by_rows ? across : down;
   const ptrdiff_t count = by_rows ? rows : cols, length = by_rows ? cols : rows;

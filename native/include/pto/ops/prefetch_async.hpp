@@ -1,5 +1,4 @@
-// TPREFETCH_ASYNC: requests data to be brought near. Here memory is near, so it is a no-op and the event
-// that it returns is complete.
+// TPREFETCH_ASYNC: request a prefetch of data. Here it is a no-op, and the event that it returns is complete.
 #pragma once
 
 #include "pto/ops/comm.hpp"
@@ -7,7 +6,7 @@
 namespace pto {
 
 struct PrefetchAsyncContext {
-  using ScratchTile = Tile<TileType::Vec, uint8_t, 1, 256>;  // where sessions keep their words
+  using ScratchTile = Tile<TileType::Vec, uint8_t, 1, 256>;  // scratch memory of sessions
 
   ScratchTile scratchTile;
   uint8_t* workspace = nullptr;

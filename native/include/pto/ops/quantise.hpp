@@ -1,9 +1,9 @@
-// Quantisation of tiles: 8-bit integers by a scale per row, the MX formats and HiFloat4 by groups; and back.
+// Quantisation of tiles to 8-bit integers by a scale per row, and to MX and HiFloat4 by groups; the reverse.
 //
-// An MX group is 32 elements with one power of two as scale, a HiFloat4 group 64 elements with a scale of
+// An MX group has 32 elements and a power of two as scale; a HiFloat4 group has 64 elements and a scale of
 // three levels. Groups lie along columns (axis 1) or rows (axis 0) and cover the whole tile in that
-// direction. `max` and `scaling` receive a value per group, in group order from the start of their storage;
-// `exp` has the exponents at their two-dimensional place, or in group order if it has one row.
+// direction. `max` and `scaling` receive a value per group (HiFloat4: per 4 elements) in group order from the
+// start of their storage. `exp` receives the exponents as a matrix, or in group order if it has one row.
 #pragma once
 
 #include "pto/ops/legality.hpp"
@@ -12,7 +12,7 @@ namespace pto::detail {
 
 // --- integers ----------------------------------------------------------------------------------------------
 
-/// Nearest 8-bit integer, held in its range; NaN is 0.
+/// Return the nearest 8-bit integer, clamped to its range; 0 for NaN.
 template <class T>
 PTO_INLINE T quantised(float y) {
   constexpr float low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
@@ -28,7 +28,7 @@ inline void quantise_int8(Dst& dst, const Src& src, const Para& scale, const Off
   const Lines<Src> in(src);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
-  const auto column = [](const auto& tile, ptrdiff_t r) {  // the last valid row serves the rows beyond
+  const auto column = [](const auto& tile, ptrdiff_t r) {  // the last valid row also serves the rows after it
     const auto have = static_cast<ptrdiff_t>(tile.GetValidRow());
     if (have == 0) fail("[PTO] TQUANT: the scale or the offset has no valid row");
     return Lines<std::remove_cvref_t<decltype(tile)>>(tile).template get<float>(r < have ? r : have - 1, 0);
@@ -64,7 +64,7 @@ struct Mxfp4 {  // elements are e2m1
   static constexpr float limit = 6.0f;
 };
 
-/// The largest magnitude of a group, taken one by one from 0.
+/// Return the largest magnitude of a group so far: `most`, which is 0 at first, or that of x.
 template <class Scheme, bool Nv>
 PTO_INLINE float larger_size(float most, float x) {
   const float size = __builtin_fabsf(x);
@@ -81,7 +81,7 @@ PTO_INLINE float larger_size(float most, float x) {
 
 inline constexpr int kNanExponent = 255;
 
-/// The e8m0 code of a group whose largest magnitude is known.
+/// Return the e8m0 code of a group with this largest magnitude.
 template <class Scheme, bool Nv>
 PTO_INLINE int group_exponent(float largest) {
   const float base = Nv ? largest * (1.0f / Scheme::limit) : largest;
@@ -97,15 +97,15 @@ PTO_INLINE int group_exponent(float largest) {
   }
 }
 
-/// The factor for the elements of a group: 2**(127 - exponent).
+/// Return the factor for the elements of a group: 2**(127 - exponent), or NaN for a NaN exponent.
 PTO_INLINE float group_scaling(int exponent, float largest) {
   if (exponent == kNanExponent) return largest;
   const uint32_t bits = exponent == 254 ? 0x400000 : static_cast<uint32_t>(254 - exponent) << 23;
   return __builtin_bit_cast(float, bits);
 }
 
-/// The element of a scaled value, as a code. A zero keeps its sign in e2m1; in e4m3 only where the NV scheme
-/// made it of less than 2**-10.
+/// Return the code of a scaled value. A zero keeps its sign in e2m1; in e4m3 it keeps it only in the NV
+/// scheme, for values below 2**-10.
 template <class Scheme, bool Nv>
 PTO_INLINE uint8_t group_code(float y) {
   constexpr Mode mode{Round::rint, true, true};
@@ -118,13 +118,13 @@ PTO_INLINE uint8_t group_code(float y) {
   }
 }
 
-/// A code as an element: of the type itself, or of a type of that size.
+/// Return a code as an element of a type of the same size.
 template <class T>
 PTO_INLINE T coded(uint8_t code) {
   return __builtin_bit_cast(T, code);
 }
 
-/// Value number k of a tile that holds one per group.
+/// Store value number k in a tile that has one per group.
 template <class TileT>
 inline void put_flat(TileT* tile, ptrdiff_t k, float value) {
   if (tile == nullptr) return;
@@ -134,7 +134,7 @@ inline void put_flat(TileT* tile, ptrdiff_t k, float value) {
   put_element(tile->data(), static_cast<size_t>(k), element_of<T>(static_cast<compute_t<T>>(value)));
 }
 
-/// The exponent of group (line, g) where a line has `each`.
+/// Store the exponent of group (r, c), where a row has `each` groups.
 template <class Exp>
 inline void put_exponent(Exp* exp, ptrdiff_t r, ptrdiff_t c, ptrdiff_t each, int code) {
   if (exp == nullptr) return;
@@ -145,7 +145,7 @@ inline void put_exponent(Exp* exp, ptrdiff_t r, ptrdiff_t c, ptrdiff_t each, int
   put_element(exp->data(), static_cast<size_t>(at), element);
 }
 
-/// Its place in boxes of 16 lines x 2 groups, the order of a ZZ scale tile.
+/// Return the position of a group in boxes of 16 lines x 2 groups, the order of a ZZ scale tile.
 constexpr ptrdiff_t box_place(ptrdiff_t line, ptrdiff_t g, ptrdiff_t groups) {
   return ((line / 16) * (groups / 2) + g / 2) * 32 + line % 16 * 2 + g % 2;
 }
@@ -153,7 +153,7 @@ constexpr ptrdiff_t box_place(ptrdiff_t line, ptrdiff_t g, ptrdiff_t groups) {
 inline constexpr ptrdiff_t kGroup = 32;
 
 template <class Scheme, class Dst>
-inline void clear_packed(Dst& dst) {  // a tile of 4-bit elements is cleared before
+inline void clear_packed(Dst& dst) {  // tiles of 4-bit elements are cleared first
   if constexpr (!Scheme::is_fp8) std::memset(std::as_const(dst).data(), 0, dst.GetSizeInBytes());
 }
 
@@ -228,14 +228,14 @@ inline void quantise_columns(Dst& dst, const Src& src, Exp* exp, Max* max, Scali
 
 PTO_INLINE float to_bf16(float x) { return decode_code<DType::bf16>(encode_code<DType::bf16>(x)); }
 
-/// Nearest e6m2 code, ties to even, of a number that is not negative; the type has no zero and ends at 0xFE.
+/// Return the nearest e6m2 code of a number >= 0, ties to even; the type has no zero and ends at 0xFE.
 inline int e6m2_code(float value) {
   if (value != value) return 0xFF;
   const auto bits = static_cast<int64_t>(__builtin_bit_cast(uint32_t, value));
   const int64_t code = ((bits + 0xFFFFF + (bits >> 21 & 1)) >> 21) - ((127 - 48) << 2);
   return static_cast<int>(code < 0 ? 0 : code > 0xFE ? 0xFE : code);
 }
-/// (1 + m / 4) * 2**(e - 48); 0xFF is NaN.
+/// Return the value of a code: (1 + m / 4) * 2**(e - 48); 0xFF is NaN.
 inline double e6m2_value(int code) {
   if (code == 0xFF) return __builtin_nan("");
   const auto bits = static_cast<uint64_t>(1023 - 48 + (code >> 2)) << 52 | static_cast<uint64_t>(code & 3)
@@ -243,7 +243,7 @@ inline double e6m2_value(int code) {
   return __builtin_bit_cast(double, bits);
 }
 
-/// Groups of 64 columns: an e6m2 scale, a bit per 8 elements and a bit per 4 that double it.
+/// Quantise groups of 64 columns: an e6m2 scale, a bit per 8 elements and a bit per 4 that double it.
 template <class Dst, class Src, class Exp, class Max, class Scaling>
 inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling) {
   using T = typename Dst::DType;
@@ -252,7 +252,7 @@ inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   const Lines<Dst> out(dst);
   const ptrdiff_t groups = src.Cols / group;
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow());
-  const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };  // NaN before all
+  const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };  // NaN counts as the largest
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t g = 0; g < groups; ++g) {
       float from[group], per4[quads], per8[quads / 2], whole = 0, scale[quads];
@@ -340,7 +340,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
 }
-/// The same with the algorithm named first.
+/// Quantise by groups; the algorithm is the second template argument.
 template <auto quant_type, QuantScaleAlg scale_alg, class Dst, class Src, class Exp, class Max, class Scaling,
           class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
@@ -351,7 +351,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
 }
-/// With the exponents in the order of a ZZ scale tile as well.
+/// Quantise by groups, and store the exponents also in the order of a ZZ scale tile.
 template <auto quant_type, VecStoreMode store_mode, class Dst, class Src, class Exp, class Max, class Scaling,
           class ExpZz, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, ExpZz* exp_zz,
@@ -365,7 +365,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
                                                       store_mode == VecStoreMode::NZ ? exp_zz : nullptr);
   return {};
 }
-/// Groups along rows (grp_axis 0) or columns (1).
+/// Quantise by groups along rows (grp_axis 0) or columns (1).
 template <int grp_axis, auto mx_alg, class Dst = void, class Src = void, class Exp = void, class Max = void,
           class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
@@ -375,7 +375,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
   detail::quantise_axis<grp_axis, mx_alg, false, false>(dst, src, exp, max, scaling);
   return {};
 }
-/// interleave: the exponents of two row groups side by side.
+/// Quantise by groups; `interleave` stores the exponents of two row groups side by side.
 template <int grp_axis, auto mx_alg, bool interleave, class Dst = void, class Src = void, class Exp = void,
           class Max = void, class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
@@ -388,7 +388,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 
 // --- by rows -----------------------------------------------------------------------------------------------
 
-/// INT8_SYM: x * scale as i8; INT8_ASYM: x * scale + offset as u8.
+/// Quantise by rows. INT8_SYM: x * scale as i8; INT8_ASYM: x * scale + offset as u8.
 template <auto quant_type, class Dst, class Src, class Para, class Offset = Para, class... Events>
   requires(is_tile_data_v<Para> && all_events_v<Events...>)
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nullptr, Events&... events) {
@@ -404,7 +404,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nu
   detail::quantise_int8(dst, src, scale, offset);
   return {};
 }
-/// With scratch for the A2/A3 vector unit.
+/// Quantise by rows with a scratch tile, which the A2/A3 vector unit needs.
 template <auto quant_type, class Dst, class Src, class Para, class Tmp, class Offset = Para, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Offset* offset = nullptr,
@@ -414,8 +414,8 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Tmp&, Offset* offse
 
 namespace detail {
 
-/// dst = (src - offset) * scale: operands in the dst type, arithmetic in f32, one rounding at the end. The
-/// last valid column of scale and offset serves the columns beyond.
+/// Compute dst = (src - offset) * scale: src is converted to the dst type, arithmetic is f32, and the result
+/// is rounded to dst. The last valid column of scale and offset also serves the columns after it.
 template <class Dst, class Src, class Para, class Offset>
 inline void dequantisation(Dst& dst, Src& src, Para& scale, Offset& offset) {
   using D = typename Dst::DType;

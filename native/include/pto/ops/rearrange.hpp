@@ -7,7 +7,7 @@ namespace pto {
 
 namespace detail {
 
-/// The concatenation with a count per row, given in bytes of the index type whatever the data is.
+/// Concatenate by a count per row: elements times the size of the index type, whatever the data type is.
 template <class Dst, class Src0, class Src1, class Idx0, class Idx1, class Total>
 inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& idx1, Total total) {
   using Index = typename Idx0::DType;
@@ -20,7 +20,7 @@ inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& i
   for (ptrdiff_t r = 0; r < static_cast<ptrdiff_t>(dst.GetValidRow()); ++r) {
     const auto b0 = counts0.get(r, 0);
     const auto b1 = counts1.get(r, 0);
-    // Counts beyond a tile, or negative, are undefined: here they stop at its edge.
+    // Counts beyond a tile and negative counts are undefined: here they are clamped to the tile.
     const auto held = [](ptrdiff_t n, ptrdiff_t most) { return n < 0 ? 0 : lesser(n, most); };
     const ptrdiff_t n0 = held(floored(b0, size), lesser(src0.Cols, dst.Cols));
     const ptrdiff_t n1 = lesser(held(floored(b1, size), src1.Cols), dst.Cols - n0);
@@ -48,7 +48,7 @@ inline Region valid_region(const TileT& tile) {
 
 }  // namespace detail
 
-/// Bytes of an element; two 4-bit elements share one.
+/// Return the bytes of an element; 1 for 4-bit elements, of which two share a byte.
 template <class T>
 constexpr int GetTypeSize() {
   return static_cast<int>(sizeof(T));
@@ -100,7 +100,7 @@ inline void concatenation(Dst& dst, Src0& src0, Src1& src1, Idx& idx, Idx0& idx0
 
 namespace detail {
 
-/// The low bits of every element; a wider integer has the sign of the other.
+/// Copy the low bits of every element; to a wider type, integers are extended by the sign of the source type.
 template <class Dst, class Src>
 inline void low_bits(Dst& dst, Src& src) {
   using T = typename Dst::DType;
@@ -114,8 +114,8 @@ inline void low_bits(Dst& dst, Src& src) {
   Buffer<code_t<T>> low;
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
-      // Unsigned: g++ 12 warns of sizes that a sign would make. Plain arrays of integers: it fails on a loop
-      // over the elements themselves.
+      // `unsigned`: g++ 12 warns about sizes computed from a signed count. Arrays of plain integers: g++ 12
+      // fails on a loop over the elements themselves.
       const auto n = static_cast<unsigned>(lesser(cols - c, kChunk));
       std::memcpy(whole.at, from.template read<S>(r, c, n, in.at), n * sizeof(S));
       using Number = std::conditional_t<!is_float_v<S> && Element<S>::is_signed,
@@ -127,7 +127,7 @@ inline void low_bits(Dst& dst, Src& src) {
   }
 }
 
-/// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
+/// Interleave: dst0 and dst1 are the two halves of src0[0], src1[0], src0[1], src1[1], ..
 template <class Dst1, class Dst0, class Src1, class Src0>
 inline void interleaving(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
   const Region region = valid_region(dst0);
@@ -146,7 +146,7 @@ inline void interleaving(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
   put(Lines<Dst1>(dst1), cols);
 }
 
-/// The reverse: dst0 has the even elements of src0 followed by src1, dst1 the odd ones.
+/// Separate: dst0 gets the even elements of src0 followed by src1, dst1 the odd elements.
 template <class Dst1, class Dst0, class Src1, class Src0>
 inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
   const Region region = valid_region(dst0);
@@ -165,7 +165,7 @@ inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
   take(Lines<Src1>(src1), cols);
 }
 
-/// From one source, twice as wide.
+/// Separate one source that is twice as wide.
 template <class Dst1, class Dst0, class Src>
 inline void separation(Dst1& dst1, Dst0& dst0, Src& src) {
   const Region region = valid_region(dst0);

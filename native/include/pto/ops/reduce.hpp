@@ -1,11 +1,11 @@
 // Reductions along one axis of a tile: sums, products, largest and smallest elements and their indices.
 //
-// Row forms fold the columns of each row into column 0 of dst, column forms the rows of each column into row
-// 0. The order of a sum or product is part of its result: from the first element to the last, every step
-// rounded (TROWSUM of f16 and bf16 sums in f32). That leaves two ways to be fast: lines that lie side by side
-// are folded together element by element, and of lines to be folded in themselves several go at once. The
-// first of equal elements stays, which tells zeros of different sign apart, and a NaN counts only as the
-// first element. All results are those of the reference engine, bit for bit.
+// Row forms reduce each row into column 0 of dst, column forms reduce each column into row 0. The order of a
+// sum or product is part of its result: from the first element to the last, every step rounded (TROWSUM of
+// f16 and bf16 sums in f32). Two ways to be fast remain: adjacent lines are folded together element by
+// element, and lines that must be folded one by one are folded several at once. Of equal elements the first
+// stays, which decides the sign of a zero; a NaN counts only as the first element. All results equal those of
+// the reference engine, bit for bit.
 #pragma once
 
 #include "pto/ops/copy.hpp"
@@ -25,13 +25,13 @@ struct Fold {
   static constexpr Acc start = Product ? 1 : 0;
   static constexpr bool rounds = is_small_float<D> && !Wide;
 
-  /// On numbers or on vectors of them.
+  /// Take one step, a sum or a product, on numbers or on vectors of numbers.
   template <class V>
   static PTO_INLINE V step(V acc, V value) {
     if constexpr (Product) return static_cast<V>(acc * value);
     return static_cast<V>(acc + value);
   }
-  /// After a step: n results as elements of D, where they are rounded.
+  /// Round n results to elements of D after a step, if steps are rounded.
   static PTO_INLINE void round(Acc* acc, ptrdiff_t n) {
     if constexpr (rounds) {
       D elements[kChunk];
@@ -56,22 +56,22 @@ PTO_INLINE constexpr auto is_better(C x, C best) {
 
 constexpr Along other(Along a) { return a == Along::row ? Along::col : Along::row; }
 
-/// True if the lines of a tile are better folded element by element with those beside them.
+/// True if it is better to fold the lines of a tile element by element with adjacent lines.
 template <class TileT, Along A>
 inline constexpr bool folds_across =
     Lines<TileT, other(A)>::contiguous || (A == Along::col && !Lines<TileT, A>::contiguous);
 
-/// The results of lines first .. first + n - 1.
+/// Store the results of lines first .. first + n - 1.
 template <class Dst, Along A, class T>
 inline void put_results(Dst& dst, ptrdiff_t first, ptrdiff_t n, const T* results) {
   Lines<Dst, other(A)>(dst).template write<T>(0, first, n, results);
 }
 
-/// Lines that are folded at once: their steps do not depend on each other, and those of one line do. They are
-/// transposed by squares, a strip of so many elements at a time.
+/// Lines that are folded at once: steps of different lines are independent, steps of one line are not. A
+/// strip of kStrip elements per line is transposed at a time, by squares.
 inline constexpr int kTogether = 16, kStrip = 32;
 
-/// n steps of all lines; element i of line k is x[i * kTogether + k].
+/// Fold n elements of all lines; element i of line k is x[i * kTogether + k].
 template <class F>
 PTO_EXACT_LOOP void fold_strip(typename F::Acc* acc, const typename F::From* x, ptrdiff_t n) {
   using Acc = typename F::Acc;
@@ -98,7 +98,7 @@ PTO_EXACT_LOOP void fold_strip(typename F::Acc* acc, const typename F::From* x, 
   }
 }
 
-/// kTogether lines of n <= kStrip elements, `step` apart, as n lines of kTogether.
+/// Transpose kTogether lines of n <= kStrip elements, `step` apart, into n lines of kTogether.
 template <class T>
 [[gnu::noinline]] void turn_strip(T* to, const T* from, ptrdiff_t step, ptrdiff_t n) {
   using Code = code_t<T>;
@@ -118,7 +118,7 @@ inline constexpr bool folds_squares =
     sizeof(typename F::Acc) == sizeof(typename F::From) && !F::rounds &&
     kSquare<sizeof(typename F::From)> * sizeof(typename F::From) == kLineBytes;
 
-/// The first elements of kTogether lines, `step` apart, as many as fill squares; how many of each.
+/// Fold the first elements of kTogether lines, `step` apart, in whole squares; return how many per line.
 template <class F>
 [[gnu::noinline]] ptrdiff_t fold_lines(typename F::Acc* acc, const typename F::From* x, ptrdiff_t step,
                                        ptrdiff_t n) {
@@ -225,8 +225,8 @@ inline void fold(Dst& dst, const Src& src) {
   }
 }
 
-/// Any step: M of what there is so far and of the next element, from Start on, or from the first element
-/// where First. Wide: f16 and bf16 are rounded once, at the end.
+/// Fold by any step: M(result so far, next element), from Start on, or from the first element if First. Wide:
+/// f16 and bf16 are rounded once, at the end.
 template <class M, Along A, bool First, int Start, bool Wide, class Dst, class Src>
 inline void fold_by(Dst& dst, const Src& src) {
   using D = typename Dst::DType;
@@ -254,7 +254,7 @@ inline void fold_by(Dst& dst, const Src& src) {
 
 // --- largest and smallest ----------------------------------------------------------------------------------
 
-/// The best of n values, starting from one. Which of equal ones is left open, so zeros may have the wrong
+/// Return the best of `start` and n values. Any of equal values may be returned, so a zero may have the wrong
 /// sign.
 template <bool Largest, class C>
 [[gnu::noinline]] C best_of(C start, const C* x, ptrdiff_t n) {
@@ -285,7 +285,7 @@ template <bool Largest, class C>
   return found;
 }
 
-/// Index of the first element equal to a value, n if there is none.
+/// Return the index of the first element equal to a value, n if there is none.
 template <class C>
 inline ptrdiff_t index_of(C value, const C* x, ptrdiff_t n) {
   constexpr int lanes = kBlock<C>;
@@ -299,7 +299,7 @@ inline ptrdiff_t index_of(C value, const C* x, ptrdiff_t n) {
   return i;
 }
 
-/// Index of the best element of a line, the first of equal ones; 0 if the first element is NaN.
+/// Return the index of the first best element of a line, 0 if the first is NaN, -1 if not needed.
 template <bool Largest, bool NeedIndex, Along A, class Src>
 inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t length,
                            compute_t<typename Src::DType>& best) {
@@ -321,10 +321,10 @@ inline ptrdiff_t find_best(const Lines<Src, A>& in, ptrdiff_t line, ptrdiff_t le
   return 0;
 }
 
-/// No store.
+/// A destination that is not stored.
 struct Nowhere {};
 
-/// The best element of each line into `value`, its index into `index`; each may be Nowhere.
+/// Store the best element of each line in `value`, its index in `index`; each may be Nowhere.
 template <Along A, bool Largest, class Value, class Index, class Src>
 inline void extreme_along(Value& value, Index& index, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
   using T = typename Src::DType;
@@ -413,8 +413,8 @@ namespace pto {
 
 namespace detail {
 
-/// The sum of each column as a tree: neighbours, then their sums, every step rounded. The last one of an odd
-/// number joins the first pair on a2a3, the last pair on a5 (`odd_one` of the row).
+/// Sum each column as a tree: neighbours, then their sums, every step rounded. An odd last element joins the
+/// first pair on a2a3, the last pair on a5 (`odd_one` of the row).
 template <class Dst, class Src>
 inline void fold_pairs(Dst& dst, const Src& src) {
   using F = Fold<typename Dst::DType, typename Src::DType, false, false>;
@@ -442,7 +442,7 @@ inline void fold_pairs(Dst& dst, const Src& src) {
 
 }  // namespace detail
 
-/// With scratch for the tree of sums that hardware can make; the cpu profile has none.
+/// Sum columns with scratch; `pairs` selects the tree of sums, which the cpu profile does not have.
 template <class Dst, class Src, class Tmp, class... Events>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, bool pairs, Events&... events) {
   PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
@@ -458,7 +458,7 @@ PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, bool
 
 namespace detail {
 
-/// Sums of neighbouring columns; all of dst that no sum falls on becomes zero, also outside its valid region.
+/// Store sums of neighbouring columns; the rest of dst becomes zero, also outside its valid region.
 template <class Dst, class Src>
 inline void pair_sums(Dst& dst, Src& src0) {
   using C = compute_t<typename Dst::DType>;

@@ -3,8 +3,8 @@
 
 #include "pto/core/numbers.hpp"
 
-// Check the legality of a call, by its row: PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1)). Emitted
-// code has been verified, and is compiled with -DPTO_CPU_VERIFIED: only its values are left to check.
+// Check a call by the rules of its row: PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1)). Emitted code
+// has been verified and is compiled with -DPTO_CPU_VERIFIED, which removes these checks.
 #ifdef PTO_CHECKED
 #undef PTO_CPU_VERIFIED
 #endif
@@ -16,10 +16,10 @@
 
 namespace pto::detail {
 
-/// Kinds of an algorithm, as rows name them.
+/// Variants of an algorithm, as named in rows.
 enum class Kind { largest, smallest };
 
-/// No, but only once T is known.
+/// False, but only once T is known.
 template <class T>
 inline constexpr bool never = sizeof(T) == 0;
 
@@ -28,13 +28,13 @@ template <class A, class B>
 inline constexpr bool same_kind =
     bits_of<A> == bits_of<B> && is_float_v<A> == is_float_v<B> && (!is_float_v<A> || std::is_same_v<A, B>);
 
-/// True if the element type of an operand is in a set, a bit for each DType.
+/// Return true if the element type of an operand is in `types`, a set with one bit per DType.
 template <class Operand>
 constexpr bool is_among(uint32_t types) {
   return types >> static_cast<int>(dtype_of<typename Operand::DType>) & 1;
 }
 
-/// Valid regions that types say: extents that are known at run time only fit everything.
+/// Compare the valid regions of two types; an extent known only at run time fits every extent.
 template <class A, class B>
 constexpr bool same_valid() {
   return (A::ValidRow == DYNAMIC || B::ValidRow == DYNAMIC || A::ValidRow == B::ValidRow) &&
@@ -46,7 +46,7 @@ constexpr bool fitting_valid() {
          (A::ValidCol == DYNAMIC || B::ValidCol == DYNAMIC || A::ValidCol <= B::ValidCol);
 }
 
-/// The same of tiles at run time, and other facts of values that rules ask for.
+/// Compare the valid regions of tiles at run time, and compute other values that rules use.
 template <class TileT>
 constexpr int v_row(const TileT& tile) {
   return static_cast<int>(tile.GetValidRow());
@@ -64,7 +64,7 @@ constexpr bool fitting_valid(const A& a, const B& b) {
   return v_row(a) <= v_row(b) && v_col(a) <= v_col(b);
 }
 
-/// True if all tiles of an instruction with several are empty: it is then a no-op, whatever its rules
+/// An instruction with several tiles is a no-op if all of them are empty (`idle`), whatever its rules
 /// require.
 template <class T>
 inline constexpr bool is_tile = requires(const T& tile) { tile.GetValidRow(); };

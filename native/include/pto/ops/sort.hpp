@@ -1,14 +1,14 @@
 // Sorting by value, descending, with an index beside every value.
 //
-// A record takes 8 bytes: the value, a gap of zeros where it is 16 bits wide, and the index as u32. Zeros are
-// equal whatever their sign; the order of NaN is open, here it comes last.
+// A record has 8 bytes: the value, two zero bytes if the value has 16 bits, and the index as u32. Zeros of
+// either sign are equal. The order of NaN is unspecified; here it comes last.
 #pragma once
 
 #include "pto/ops/legality.hpp"
 
 namespace pto {
 
-/// The numbers of records that a merge has taken from each list.
+/// The number of records that a merge has taken from each list.
 struct MrgSortExecutedNumList {
   uint16_t mrgSortList0, mrgSortList1, mrgSortList2, mrgSortList3;
 };
@@ -17,7 +17,7 @@ struct MrgSortExecutedNumList {
 
 namespace pto::detail {
 
-/// A number that ascends as values descend.
+/// Return a number that rises as values fall.
 template <class T>
 inline uint32_t rank_of(T element) {
   int32_t ordered;
@@ -32,11 +32,11 @@ inline uint32_t rank_of(T element) {
   return static_cast<uint32_t>(ordered ^ 0x7FFFFFFF);
 }
 
-/// Elements of a record.
+/// The number of elements in a record.
 template <class T>
 inline constexpr ptrdiff_t kRecord = 8 / static_cast<ptrdiff_t>(sizeof(T));
 
-/// Sort every block of 32 columns; records of equal value go by index.
+/// Sort every block of 32 columns; equal values are ordered by index.
 template <class Dst, class Src, class Idx>
 inline void sort_blocks(Dst& dst, const Src& src, const Idx& idx) {
   using T = typename Src::DType;
@@ -70,11 +70,11 @@ inline void sort_blocks(Dst& dst, const Src& src, const Idx& idx) {
         std::memcpy(&records[j * each + each / 2], &index, sizeof index);
       }
       ptrdiff_t filled = n;
-      PTO_IF_TARGET(kIsa != Isa::cpu) {  // hardware fills the last block, with what no value is below
+      PTO_IF_TARGET(kIsa != Isa::cpu) {  // hardware fills the last block with NaN, which comes last
         constexpr code_t<T> lowest = sizeof(T) == 4 ? 0xFFC00000 : 0xFE00;
         for (; filled < block; ++filled) records[filled * each] = __builtin_bit_cast(T, lowest);
       }
-      const ptrdiff_t room = dst.Cols - c * each, size = filled * each;  // what does not fit is dropped
+      const ptrdiff_t room = dst.Cols - c * each, size = filled * each;  // records beyond dst are dropped
       if (room > 0) out.write(r, c * each, size < room ? size : room, records);
     }
   }
@@ -102,8 +102,8 @@ struct RecordList {
   }
 };
 
-/// Merge lists into `count` records of row 0 of dst from column `first` on: the largest head goes first, of
-/// equal ones that of the earlier list. Optionally stops as well if a list becomes empty.
+/// Merge lists into `count` records of row 0 of dst from column `first` on. The largest head goes first; of
+/// equal heads, that of the earlier list. With `until_empty`, stop when a list becomes empty.
 template <class Dst, class... List>
 inline void merge_lists(Dst& dst, ptrdiff_t first, ptrdiff_t count, bool until_empty, List&... lists) {
   using T = typename Dst::DType;
@@ -167,7 +167,7 @@ inline void merge_tiles(Dst& dst, MrgSortExecutedNumList& taken, const Src&... s
 
 namespace pto {
 
-// Merge two to four lists; exhausted: only until one of them is empty.
+// Merge two to four lists; `exhausted`: stop when one of them is empty.
 template <class Dst, class Tmp, class Src0, class Src1, bool exhausted, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp,
                               Src0& src0, Src1& src1, Events&... events) {

@@ -1,12 +1,12 @@
-// A square of lines transposed in registers.
+// Transposition of a square of lines in registers.
 #pragma once
 
 #include <cstddef>
 
 #include "pto/core/indices.hpp"
 
-// Loops over the registers of a block: they have to be unrolled for the blocks to stay there. Others take two steps at
-// a time.
+// PTO_UNROLL is for loops over the registers of a block: unrolled, they keep the block in registers.
+// PTO_TWICE is for other loops: two steps at a time.
 #ifdef __clang__
 #define PTO_UNROLL _Pragma("unroll 16")
 #define PTO_TWICE _Pragma("unroll 2")
@@ -17,7 +17,7 @@
 
 namespace pto::detail {
 
-/// Halves of a and b laced together: a0 b0 a1 b1 .., in parts of N codes.
+/// Interleave halves of a and b: a0 b0 a1 b1 .., in groups of N codes.
 template <int N, int From, class Vec, std::size_t... I>
 inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, Indices<I...>) {
   constexpr int size = sizeof...(I);
@@ -31,7 +31,7 @@ inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, Indices<I...>) {
 #undef PTO_LACED
 }
 
-/// N lines of N codes transposed: every round laces line i with line i + N / 2. Longer lines are several squares.
+/// Transpose N lines of N codes: each round interleaves lines i and i + N / 2. Long lines hold more squares.
 template <int N, class Vec>
 inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
   constexpr auto lanes = IndicesTo<sizeof(Vec) / sizeof(v[0][0])>{};
@@ -53,7 +53,7 @@ struct Lane {
   typedef Code Vec __attribute__((vector_size(N * sizeof(Code))));
 };
 
-/// N codes: a line of 16 bytes, or one and the line `down` codes away from it.
+/// Load N codes: a line of 16 bytes, or this line and the one `down` codes after it.
 template <int N, class Code>
 inline __attribute__((always_inline)) auto pair_of(const Code* from, std::ptrdiff_t down) {
   typename Lane<Code, N>::Vec v;
@@ -67,7 +67,7 @@ inline __attribute__((always_inline)) auto pair_of(const Code* from, std::ptrdif
     const Part &low = *reinterpret_cast<const Part*>(from),
                &high = *reinterpret_cast<const Part*>(from + down);
 #ifdef __AVX2__
-    // Out of memory this takes no shuffle, which compilers would.
+    // A load from memory needs no shuffle; compilers would emit one.
     __asm__("vmovdqu %1, %x0\n\tvinserti128 $1, %2, %t0, %t0" : "=&x"(v) : "m"(low), "m"(high));
 #else
     __builtin_memcpy(&v, &low, sizeof low);
@@ -76,8 +76,8 @@ inline __attribute__((always_inline)) auto pair_of(const Code* from, std::ptrdif
   }
   return v;
 }
-/// Columns of a square of N codes a side, as many as 16 bytes hold. Vectors of 32 bytes hold two lines of it: x86
-/// shuffles within 16 bytes cheaply.
+/// Load as many columns of a square of side N as 16 bytes hold. A vector of 32 bytes holds two lines of the
+/// square: x86 shuffles within 16 bytes cheaply.
 template <int N, int Count, class Code, class Vec>
 inline __attribute__((always_inline)) void take_columns(const Code* from, std::ptrdiff_t step,
                                                         Vec (&v)[Count]) {

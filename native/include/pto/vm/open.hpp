@@ -1,5 +1,5 @@
-// Operands of the functions of the virtual machine's library: tiles and views whose sizes, and a target that,
-// are known at run time only. Every value of a program has a place in the frame of its core.
+// Operands of the library functions of the virtual machine: tiles and views with sizes that are known only at
+// run time, as is the target. Every value of a program has an offset in the frame of its core.
 #pragma once
 
 #define PTO_CPU_LEAN
@@ -19,7 +19,7 @@ using OpenTile = Tile<Loc, T, DYNAMIC, DYNAMIC, Outer, DYNAMIC, DYNAMIC, Inner, 
 template <class T, Layout L>
 using OpenView = GlobalTensor<T, pto::Shape<>, pto::Stride<>, L>;
 
-/// A FIFO whose direction, slots and flag are known at run time only.
+/// A FIFO with a direction, slots and a flag that are known only at run time.
 struct OpenPipe : detail::PipeTag {
   struct {
     void* GM_SLOT_BUFFER;
@@ -42,8 +42,8 @@ struct OpenPipe : detail::PipeTag {
     const detail::CoreKind kind = detail::core().kind;
     return kind == detail::CoreKind::Vector ? 0 : kind == detail::CoreKind::Cube ? 1 : cube ? 1 : 0;
   }
-  /// The shared state of both sides: two rings, each with its slots and their memory, of twice the size as in
-  /// TPipe.
+  /// Return one side of the FIFO. Both sides share a state with two rings, each with its slots and their
+  /// memory; as in TPipe, the memory has twice the size of the slots.
   detail::Fifo side(int direction, void* global = nullptr) const {
     const size_t ring = 64 + sizeof(detail::FifoRing) / 64 * 64,
                  slots = (slot_num * sizeof(detail::FifoSlot) + 63) / 64 * 64;
@@ -52,7 +52,7 @@ struct OpenPipe : detail::PipeTag {
     static thread_local struct {
       size_t each, head;
     } making;
-    making = {each, ring + slots};  // what lies in slots is written before it is read
+    making = {each, ring + slots};  // the memory of slots is not cleared: it is written before it is read
     const int key = flag % (detail::Cluster::kShared / 2) * 2 + !is_c2v;
     char* state = reinterpret_cast<char*>(&detail::shared_state(
         key, flag, static_cast<uint32_t>(size),
@@ -81,16 +81,16 @@ struct OpenPipe : detail::PipeTag {
   detail::Fifo side_with_slots(int direction) const { return side(direction, fifo.GM_SLOT_BUFFER); }
 };
 
-/// A function of the library: where the frame is, and at which offsets in it the arguments are.
+/// A function of the library. `at`: offsets of the arguments in the frame.
 using Function = void (*)(char* frame, const uint32_t* at);
 
-/// A function of a pack, by the number that its name has (`key` of src/pto/image/calls.py).
+/// A function of a pack, with the key of its name (`key` of src/pto/image/calls.py).
 struct Entry {
   uint64_t key;
   Function function;
 };
 
-/// A part of a pack, by rising key.
+/// A part of a pack, sorted by key.
 struct Table {
   const Entry* entries;
   size_t count;

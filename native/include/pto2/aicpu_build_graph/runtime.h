@@ -1,9 +1,9 @@
-// Header for the orchestration of a graph that is built next to the schedulers.
+// Header for the orchestration of a graph that is built while the schedulers run it.
 //
 //   extern "C" int NAME(Runtime* runtime);
 //
-// runs while tasks may already execute: add a task, add the edges into it, then publish it. Arguments are in
-// `orch_args`: pointers that kernels can use, and scalars.
+// The function runs while tasks may already execute: add a task, add the edges to it, then publish the task.
+// Arguments are in `orch_args`: pointers that kernels can use, and scalars.
 #pragma once
 
 #define PTO2_SITES 1  // add_task takes file and line of its caller
@@ -47,9 +47,9 @@ struct __attribute__((abi_tag("aicpu_build_graph"))) AddTaskFunction {
   operator Pointer() const { return function; }
 };
 
-/// The functions of the runtime that runs the graph.
+/// The functions of the runtime that executes the graph.
 struct AicpuBuildApi {
-  AddTaskFunction add_task;  // function_bin_addr 0: that of the function, kernel_addrs[func_id]
+  AddTaskFunction add_task;  // function_bin_addr 0 selects kernel_addrs[func_id]
   void (*add_successor_conditional)(Runtime* runtime, int from_task, int to_task) = nullptr;
   void (*publish_task)(Runtime* runtime, int task_id) = nullptr;
   void* (*device_malloc)(size_t size) = nullptr;
@@ -90,7 +90,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   /// For the runtime.
   TaskGraph& graph() { return *this; }
 
-  /// Return the id of the new task, which is not visible before it is published; -1 if it was refused.
+  /// Add a task and return its id; -1 if the task was refused. Schedulers see the task when it is published.
   int add_task(uint64_t* args, int num_args, int func_id, CoreType core_type = CoreType::AIC,
                uint64_t function_bin_addr = 0, const char* file = __builtin_FILE(),
                int line = __builtin_LINE()) {
@@ -100,7 +100,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
     return id;
   }
 
-  /// to_task starts after from_task has ended; if that has happened, the edge is kept without a wait.
+  /// Add an edge: to_task starts after from_task has ended. An edge from an ended task causes no wait.
   void add_successor_conditional(int from_task, int to_task) {
     const Task* to = get_task(to_task);
     if (build_mode != 0 && to != nullptr && to->published.load() != 0) {
@@ -111,7 +111,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   }
   void add_successor(int from_task, int to_task) { add_successor_conditional(from_task, to_task); }
 
-  /// Memory of the graph that outlives the orchestration; the runtime frees recorded memory.
+  /// Record memory that outlives the orchestration; the runtime frees recorded memory.
   void record_device_alloc(void* dev_ptr) { allocs_.push({dev_ptr}); }
   DeviceAlloc* get_device_allocs() { return allocs_.data(); }
   int get_device_alloc_count() const { return allocs_.size(); }
@@ -138,7 +138,7 @@ class __attribute__((abi_tag("aicpu_build_graph"))) Runtime : private pto2_detai
   const void* get_aicpu_orch_so_data() const { return orch_so_.begin(); }
   size_t get_aicpu_orch_so_size() const { return static_cast<size_t>(orch_so_.size()); }
 
-  /// The source location of the next added task.
+  /// Set the source location of the next task to add.
   void set_site(const char* file, int line) {
     site_file_ = file;
     site_line_ = line;
@@ -160,7 +160,7 @@ inline int AddTaskFunction::operator()(Runtime* runtime, uint64_t* args, int num
   return function(runtime, args, num_args, func_id, core_type, function_bin_addr);
 }
 
-// The same functions by name.
+// The functions of AicpuBuildApi as C functions.
 extern "C" {
 inline int aicpu_runtime_add_task(Runtime* runtime, uint64_t* args, int num_args, int func_id,
                                   CoreType core_type, uint64_t function_bin_addr,

@@ -1,7 +1,7 @@
-// Included after an orchestration whose entry takes ChipTaskArgs: the entry that the runtime calls.
+// The entry that the runtime calls if the entry of an orchestration takes ChipTaskArgs. Included after it.
 //
 // The source is compiled with its entry and configuration renamed to pto2_chip_entry and pto2_chip_config,
-// because the runtime calls the usual name.
+// because the runtime calls the entry by its usual name.
 #pragma once
 
 #include "pto_orchestration_api.h"
@@ -9,7 +9,7 @@
 #undef aicpu_orchestration_entry
 
 extern "C" {
-// Either may be missing: a configuration is optional, and the compiler of sources reports a missing entry.
+// Either may be missing: a configuration is optional, and the source compiler reports a missing entry.
 __attribute__((weak)) void pto2_chip_entry(const ChipTaskArgs& args);
 __attribute__((weak)) PTO2OrchestrationConfig pto2_chip_config(const ChipTaskArgs& args);
 

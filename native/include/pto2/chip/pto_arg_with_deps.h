@@ -1,4 +1,4 @@
-// CoreTaskArgsWithDeps, which pto_orchestration_api.h has; sources may include it by this name.
+// Forwarding header: pto_orchestration_api.h defines CoreTaskArgsWithDeps.
 #pragma once
 
 #include "pto_orchestration_api.h"

@@ -3,8 +3,8 @@
 //   extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs& args);  // optional
 //   extern "C" void aicpu_orchestration_entry(const ChipTaskArgs& args);
 //
-// Tensors are values (tensor.h here), nothing takes a runtime; for the rest it is the same runtime and the same
-// calls as ../tensormap_and_ringbuffer/pto_orchestration_api.h has.
+// Tensors are values (tensor.h in this folder), and no call takes a runtime. Otherwise the runtime and the
+// calls are those of ../tensormap_and_ringbuffer/pto_orchestration_api.h.
 #pragma once
 
 #define PTO2_CHIP_TENSORS
@@ -25,7 +25,7 @@
 inline constexpr uint32_t CHIP_MAX_TENSOR_ARGS = 256;
 inline constexpr uint32_t CHIP_MAX_SCALAR_ARGS = 128;
 
-/// The arguments of an orchestration: tensors, and numbers as 64 bits.
+/// The arguments of an orchestration: tensors, and scalars of 64 bits.
 class ChipTaskArgs {
  public:
   ChipTaskArgs() = default;
@@ -33,8 +33,8 @@ class ChipTaskArgs {
   ChipTaskArgs& operator=(const ChipTaskArgs&) = delete;
   ~ChipTaskArgs() { delete[] tensors_; }
 
-  /// As the runtime hands them over: how many tensors there are; of each its address, its bytes, its type, the
-  /// number of its dimensions and five extents; then the numbers.
+  /// Read the words of the runtime: the number of tensors; for each tensor its address, bytes, type, number
+  /// of dimensions and five extents; then the scalars.
   void read(const uint64_t* words, int count) {
     constexpr int kWords = 4 + MAX_TENSOR_DIMS;
     tensor_count_ = count > 0 ? static_cast<int32_t>(words[0]) : 0;
@@ -75,11 +75,11 @@ class ChipTaskArgs {
   int32_t tensor_count_ = 0, scalar_count_ = 0;
 };
 
-/// Arguments of a part of an orchestration that a device records once and plays again: the part sees them as an
-/// orchestration sees its own.
+/// Arguments of a graph: a part of an orchestration that a device records once and replays. The part reads
+/// them as an orchestration reads its own arguments.
 class GraphTaskArgs : public CoreTaskArgs {};
 
-/// The state of such a part. Here it is submitted anew every time: a replay only saves time.
+/// The result of rt_submit_graph. Here each call submits the tasks again: a replay would only save time.
 struct GraphSubmitResult {
   bool recording = false, execute_block = true, cache_hit = false;
 };
@@ -102,8 +102,8 @@ static inline void rt_graph_commit() {}
 
 #include "pto_arg_with_deps.h"
 
-// Names of earlier versions, for sources with an entry that takes L2TaskArgs or ChipStorageTaskArgs. `Tensor` is
-// a macro because handles have that name in the headers above.
+// Names of earlier versions, for sources with an entry that takes L2TaskArgs or ChipStorageTaskArgs. `Tensor`
+// is a macro because handles have that name in the headers above.
 using L2TaskArgs = ChipTaskArgs;
 using ChipStorageTaskArgs = ChipTaskArgs;
 using L0TaskArgs = CoreTaskArgs;

@@ -1,4 +1,4 @@
-// Some orchestrations include this by habit; it is empty for them.
+// Forwarding header, for orchestrations that include it without need.
 #pragma once
 
 #include "pto_orchestration_api.h"

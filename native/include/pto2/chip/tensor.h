@@ -1,8 +1,8 @@
-// Tensors of orchestrations whose entry takes ChipTaskArgs: plain values with everything on them.
+// Tensors of orchestrations whose entry takes ChipTaskArgs: plain values with all their fields.
 //
-// A task is submitted with handles (../tensormap_and_ringbuffer/tensor.h); `handle_of` makes one of a value, at
-// the submission. There, extents of the buffer follow from strides: the dimension with the longest stride is the
-// outermost one, and holds as many of the next as its stride says.
+// Tasks take handles (../tensormap_and_ringbuffer/tensor.h): at a submission, `handle_of` converts each value
+// to a handle. It derives the extents of the buffer from the strides: the dimension with the longest stride
+// is the outermost one, and the ratio of two successive strides is the extent of the inner dimension.
 #pragma once
 
 #include <stdint.h>
@@ -14,11 +14,12 @@ constexpr int MAX_TENSOR_DIMS = RUNTIME_MAX_TENSOR_DIMS;
 
 enum class AddressSpace : uint8_t { HOST = 0, DEVICE = 1 };  // here both are memory of the process
 
-/// A region of memory: `shapes` and `strides` in elements, from `start_offset` elements after buffer.addr on.
-/// Copies are independent. Take views of an output after the task that makes it was submitted.
+/// A region of memory: `shapes` and `strides` count elements, and the region starts `start_offset` elements
+/// after buffer.addr. Copies are independent. Take views of an output after the submission of the task that
+/// produces it.
 struct ChipTensor {
   PTOBufferHandle buffer;
-  PTO2TaskId owner_task_id;  // the task that the memory was taken for
+  PTO2TaskId owner_task_id;  // the task that allocated the memory
   uint64_t start_offset;
   int32_t version;
   uint32_t ndims;
@@ -36,7 +37,7 @@ struct ChipTensor {
     return count;
   }
   uint64_t nbytes() const { return numel() * get_element_size(dtype); }
-  /// Elements from the first to the last, those between them included.
+  /// Return the number of elements from the first to the last, with those between them.
   uint64_t extent_elem() const {
     if (numel() == 0) return 0;
     uint64_t last = 0;
@@ -72,8 +73,8 @@ struct ChipTensor {
   void copy(const ChipTensor& other) { *this = other; }
   void init_from(const ChipTensor& other) { *this = other; }
 
-  /// A part: one extent and one offset per dimension, counted from where this tensor starts. One that holds no
-  /// element may start anywhere.
+  /// Return a part of this tensor: one extent and one offset per dimension, relative to this tensor. The
+  /// offsets of an empty part are ignored.
   template <class Extent, class Offset>
   ChipTensor view(const Extent extents[], const Offset offsets[], bool manual = false,
                   const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
@@ -123,7 +124,7 @@ struct ChipTensor {
     made.refresh();
     return made;
   }
-  /// Every step-th element of a dimension, from start up to, not including, end.
+  /// Return every step-th element of a dimension, from start up to, but not including, end.
   ChipTensor slice(uint32_t dim, uint32_t start, uint32_t end, uint32_t step = 1, bool manual = false,
                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     if (dim >= ndims || start >= end || end > shapes[dim] || step == 0) {
@@ -187,8 +188,8 @@ struct ChipTensor {
 
 namespace pto2_detail {
 
-/// The extents of the buffer and where the region starts in it, as handles have them: true where they are
-/// extents of memory, so that two regions of one tensor can be compared dimension by dimension.
+/// Compute the extents of the buffer and the offsets of the region, as handles have them. Return true if they
+/// describe the memory, so that two regions of one tensor can be compared by dimension.
 inline bool place_in_buffer(const ChipTensor& tensor, TensorData& data, const char* file, int line) {
   uint32_t order[MAX_TENSOR_DIMS];  // dimensions from the longest stride to the shortest
   for (uint32_t d = 0; d < tensor.ndims; d++) {
@@ -235,7 +236,7 @@ inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   data.owner_task = static_cast<int64_t>(tensor.owner_task_id.raw + 1);  // 0: no owner
   if (tensor.numel() == 0) return made;
   if (!place_in_buffer(tensor, data, file, line)) {
-    // It starts in the middle of a row of its own: compared with others as bytes, from the first on.
+    // The region is no box of the buffer: it is compared with others by bytes, from its first element.
     for (uint32_t d = 0; d < tensor.ndims; d++) data.offsets[d] = 0;
     data.base_offset = tensor.start_offset;
   }
@@ -247,7 +248,7 @@ inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   return made;
 }
 
-/// The result of a submission, as a value.
+/// Convert the handle of an output to a value, after a submission.
 inline void show(const Tensor& tensor, ChipTensor& as, const char* file, int line) {
   const TensorData& data = tensor.data(file, line);
   as.init_external(reinterpret_cast<void*>(data.buffer.addr), data.buffer.size, data.shapes,
@@ -267,7 +268,7 @@ inline std::string ChipTensor::dump() const {
 }
 #endif
 
-/// A tensor over memory that exists.
+/// Return a tensor over existing memory.
 inline ChipTensor make_tensor_external(void* addr, const uint32_t shapes[], uint32_t ndims,
                                        DataType dtype = DataType::FLOAT32, bool manual_dep = false,
                                        int32_t version = 0, AddressSpace space = AddressSpace::HOST) {
@@ -281,7 +282,7 @@ inline ChipTensor make_tensor_external(void* addr, const uint32_t shapes[], uint
   return made;
 }
 
-/// The same, with neighbours as far apart as it says; `addr` is that of the first element.
+/// Return a tensor over existing memory with the given strides; `addr` is the address of its first element.
 inline ChipTensor make_tensor_strided(void* addr, const uint32_t shapes[], const uint32_t strides[],
                                       uint32_t ndims, DataType dtype = DataType::FLOAT32,
                                       bool manual_dep = false, int32_t version = 0,

@@ -2,8 +2,8 @@
 //
 //   extern "C" int NAME(Runtime* runtime, uint64_t* args, int arg_count);
 //
-// runs on the host before the launch; args are host pointers and scalars. It allocates memory of kernels
-// (`host_api`), copies to it, adds tasks and edges, and records which memory is copied back.
+// The function runs on the host before the launch; args are host pointers and scalars. It allocates kernel
+// memory (`host_api`), copies data to it, adds tasks and edges, and records which memory is copied back.
 #pragma once
 
 #define PTO2_SITES 1  // add_task takes file and line of its caller
@@ -27,7 +27,7 @@
 static_assert(RUNTIME_MAX_FUNC_ID <= 32,
               "the runtime is built for 32 functions: the limit can only be lowered");
 
-/// Memory that kernels can use. Whatever is still allocated when the run is over is freed then.
+/// Functions for memory that kernels can use. The end of the run frees all memory that is still allocated.
 struct HostApi {
   void* (*device_malloc)(size_t size);
   void (*device_free)(void* dev_ptr);
@@ -36,8 +36,7 @@ struct HostApi {
   uint64_t (*upload_kernel_binary)(int func_id, const uint8_t* binary, size_t size);
 };
 
-// A class of the same name exists in the other runtimes: the tag keeps them apart when all are linked
-// together.
+// The other runtimes have a class of the same name: the tag distinguishes the classes when all are linked.
 class __attribute__((abi_tag("host_build_graph"))) Runtime : public pto2_detail::TaskGraph {
  public:
   Handshake workers[72] = {};
@@ -49,14 +48,14 @@ class __attribute__((abi_tag("host_build_graph"))) Runtime : public pto2_detail:
 
   Runtime() : TaskGraph(RUNTIME_MAX_FUNC_ID) {}
 
-  /// The id of the new task; -1 if it was refused. The arguments are copied: raw pointers and scalars, as the
-  /// kernel gets them.
+  /// Add a task and return its id; -1 if the task was refused. The arguments are copied: raw pointers and
+  /// scalars, as the kernel gets them.
   int add_task(uint64_t* args, int num_args, int func_id, CoreType core_type = CoreType::AIC,
                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return append(args, num_args, func_id, core_type, file, line);
   }
 
-  /// to_task starts after from_task has ended.
+  /// Add an edge: to_task starts after from_task has ended.
   void add_successor(int from_task, int to_task) { append_edge(from_task, to_task); }
 
   uint64_t get_function_bin_addr(int func_id) const {

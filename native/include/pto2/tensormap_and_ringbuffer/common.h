@@ -1,15 +1,16 @@
-// Assertions of orchestration code: debug_assert (gone under NDEBUG) and always_assert.
+// Assertions of orchestration code: debug_assert (removed by NDEBUG) and always_assert.
 //
-// A failed assertion throws AssertionError, which names the condition and the place. It neither prints nor
-// exits: the runtime catches it, releases the resources of the run, and reports it to the caller.
+// A failed assertion throws AssertionError, which has the condition and the source location. It neither
+// prints nor exits: the runtime catches the error, releases the resources of the run, and reports the error
+// to the caller.
 #pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-// PTO_CPU_LEAN (a kernel) and PTO2_LEAN (an orchestration) leave out what needs standard headers that cost
-// more than the source itself: texts are not strings, and an error has only its text.
+// PTO_CPU_LEAN (for kernels) and PTO2_LEAN (for orchestrations) exclude code with standard headers that take
+// longer to compile than the source itself: std::string is not used, and an error has only its text.
 #if defined(PTO_CPU_LEAN) && !defined(PTO2_LEAN)
 #define PTO2_LEAN
 #endif
@@ -49,7 +50,7 @@ struct AssertionError : std::exception {
 #include <stdexcept>
 #include <string>
 
-/// The calls that led here, one per line, innermost first, without the first `skip`.
+/// Return the call stack, one call per line, innermost first, without the first `skip` calls.
 inline std::string get_stacktrace(int skip = 1) {
   void* frames[64];
   const int count = backtrace(frames, 64);
@@ -88,7 +89,7 @@ class AssertionError : public std::runtime_error {
     return std::string(file) + number + text;
   }
 
-  // Copies: the strings of a shared object are gone when the error is reported.
+  // Copies, because the strings of a shared object are gone when the error is reported.
   std::string condition_, file_;
   int line_;
   std::string stacktrace_;
@@ -99,7 +100,7 @@ class AssertionError : public std::runtime_error {
   throw AssertionError(condition, file, line);
 }
 
-/// The same for a condition that is better described by a sentence with numbers.
+/// Throw AssertionError with a formatted text instead of a condition.
 [[noreturn, gnu::cold, gnu::noinline, gnu::format(printf, 3, 4)]] inline void assert_fail(const char* file,
                                                                                           int line,
                                                                                           const char* format,

@@ -18,11 +18,11 @@ enum class DataType : uint32_t {
   BOOL = 11,
   FP8E4M3FN = 12,
   FP8E8M0 = 13,
-  FP4E2M1 = 14,  // two in a byte, which is the element
+  FP4E2M1 = 14,  // two values per byte; the byte is the element
   DATA_TYPE_NUM = 15,
 };
 
-/// Bytes of one element; 0 for an unknown type.
+/// Return the bytes of one element; 0 for an unknown type.
 inline constexpr uint64_t get_element_size(DataType dtype) {
   switch (dtype) {
     case DataType::INT8:
@@ -45,7 +45,7 @@ inline constexpr uint64_t get_element_size(DataType dtype) {
   return 0;
 }
 
-/// Return true if its integers may be negative.
+/// Return false for unsigned integers and BOOL, else true.
 inline constexpr bool is_signed(DataType dtype) {
   return dtype != DataType::UINT8 && dtype != DataType::UINT16 && dtype != DataType::UINT32 &&
          dtype != DataType::UINT64 && dtype != DataType::BOOL;
@@ -73,7 +73,7 @@ inline constexpr const char* get_dtype_name(DataType dtype) {
   return "UNKNOWN";
 }
 
-/// A number as the bits of a slot, and back.
+/// Convert a number to the bits of a slot, and back.
 template <class T>
 inline uint64_t to_u64(T value) {
   uint64_t bits = 0;

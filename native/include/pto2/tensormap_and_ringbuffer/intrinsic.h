@@ -1,6 +1,6 @@
 // Queries of a kernel about its task: its block, the number of blocks, and its vector core in the cluster.
 //
-// They take the slots of the kernel, as on a device; here the core has the answer.
+// They take the slots of the kernel, as on a device; here the core has the values.
 #pragma once
 
 #include <stdint.h>
@@ -18,10 +18,10 @@ static inline int32_t get_sub_block_id(const int64_t*) {
   return static_cast<int32_t>(pto::detail::core().subblock_idx);
 }
 
-/// Engines that copy on their own.
+/// DMA engines.
 enum DmaWorkspaceKind { DMA_WORKSPACE_SDMA = 0, DMA_WORKSPACE_URMA = 1, DMA_WORKSPACE_KIND_COUNT = 2 };
 
-/// Opaque memory of such an engine: copies are over when the call returns. Null for a missing engine.
+/// Return the opaque memory of an engine; null for a missing engine. Copies need no memory here.
 static inline uint8_t* get_dma_workspace(const int64_t*, int kind) {
   alignas(64) static uint8_t workspace[64];
   return kind == DMA_WORKSPACE_SDMA ? workspace : nullptr;

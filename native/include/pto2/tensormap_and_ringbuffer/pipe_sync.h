@@ -1,4 +1,4 @@
-// The end of a kernel: its stores are in memory when the scalar unit goes on.
+// The end of a kernel: the scalar unit waits until the stores of the kernel are in memory.
 #pragma once
 
 #include "pto/core/machine.hpp"

@@ -1,7 +1,7 @@
-// Kernels whose task is over when a counter reaches its target, not when they return.
+// Kernels whose task ends when a counter reaches its target, not when the kernel returns.
 //
-// A device gives the core away meanwhile. Here the kernel waits where it registers the counter, as a kernel that
-// calls TWAIT does: other cores go on, and the task is over at the same time.
+// A device uses the core for other tasks meanwhile. Here the kernel waits where it registers the counter,
+// like a kernel that calls TWAIT: other cores proceed, and the task ends at the same time.
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +24,7 @@ struct AsyncCtx {
   PTO2TaskId task_token{0};
 };
 
-/// A counter of 32 bits, and its target.
+/// A 32-bit counter and its target.
 struct CompletionToken {
   uint64_t addr;
   uint32_t expected_value;

@@ -1,12 +1,13 @@
-// Header for orchestrations: submit tasks, open and close scopes, hold clusters, write log lines.
+// Header for orchestrations: submit tasks, open and close scopes, allocate clusters, write log lines.
 //
 // An orchestration is a shared object that exports
 //
-//   extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(uint64_t* args, int arg_count);   //
-//   optional extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int arg_count);
+//   extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(uint64_t* args, int arg_count);
+//   extern "C" void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int arg_count);
 //
-// It is called inside a scope and reaches the runtime through the table of functions in `rt` only. When a run
-// has failed, the next call of any function but scope_end throws, so that the entry is unwound; let it pass.
+// The configuration is optional. The entry is called inside a scope and uses the runtime only through the
+// table of functions in `rt`. When a run has failed, the next call of any function but scope_end throws
+// to unwind the entry; do not catch this exception.
 #pragma once
 
 #include <stdbool.h>
@@ -23,18 +24,18 @@
 #ifndef PTO2_ORCHESTRATION_CONFIG_DEFINED
 #define PTO2_ORCHESTRATION_CONFIG_DEFINED
 struct PTO2OrchestrationConfig {
-  int expected_arg_count;  // more than 0: a run with fewer arguments is refused
+  int expected_arg_count;  // if above 0: a run with fewer arguments is refused
 };
 #endif
 
 struct PTO2Runtime;
 
-/// Fields up to get_tensor_pool are in the order of the documented runtime; what follows is ours.
+/// Fields up to get_tensor_pool have the order of the documented runtime; the others are additions of pto.
 struct PTO2RuntimeOps {
   void (*submit_task)(PTO2Runtime* rt, int32_t kernel_id, PTO2WorkerType worker_type, PTOParam* params,
                       int32_t num_params);
   void (*scope_begin)(PTO2Runtime* rt);
-  void (*scope_end)(PTO2Runtime* rt);  // never throws: it runs while an orchestration is unwound
+  void (*scope_end)(PTO2Runtime* rt);  // never throws: it is called while an orchestration is unwound
   void (*orchestration_done)(PTO2Runtime* rt);
   __attribute__((format(printf, 2, 3))) void (*log_error)(const char* func, const char* fmt, ...);
   __attribute__((format(printf, 2, 3))) void (*log_warn)(const char* func, const char* fmt, ...);
@@ -66,14 +67,14 @@ struct PTO2Runtime {
 };
 
 namespace pto2_detail {
-/// The runtime that has called this shared object; its own, as the pool of tensors is.
+/// The runtime that called this shared object. Each shared object has its own, as for the tensor pool.
 __attribute__((visibility("hidden"))) inline PTO2Runtime*& bound_runtime() {
   static PTO2Runtime* bound = nullptr;
   return bound;
 }
 }  // namespace pto2_detail
 
-/// Called by the runtime, before the entry and after it.
+/// Set the runtime of this shared object; the runtime calls this before the entry and after it.
 extern "C" __attribute__((weak, used, visibility("default"))) void pto2_bind_runtime(PTO2Runtime* rt) {
   pto2_detail::bound_runtime() = rt;
 }
@@ -84,10 +85,10 @@ static inline PTO2Runtime* current_runtime(const char* file = __builtin_FILE(), 
   return rt;
 }
 
-// The places of calls come from default arguments: leave them out.
+// Default arguments give the source locations of calls: omit them.
 
 /// Submit a task. Its dependencies follow from the tensors: it waits for the tasks that wrote its inputs.
-/// OUTPUT tensors without an address get one here. The tensors move out of `params`.
+/// OUTPUT tensors without an address get memory here. The tensors move out of `params`.
 static inline void pto2_rt_submit_task(PTO2Runtime* rt, int32_t kernel_id, PTO2WorkerType worker_type,
                                        PTOParam* params, int32_t num_params,
                                        const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -95,8 +96,8 @@ static inline void pto2_rt_submit_task(PTO2Runtime* rt, int32_t kernel_id, PTO2W
   rt->ops->submit_task(rt, kernel_id, worker_type, params, num_params);
 }
 
-/// Tasks submitted between these belong to the scope; at its end their outputs may be taken back once the
-/// tasks that read them have run.
+/// Open and close a scope. Tasks that are submitted between the two calls belong to the scope; after its end,
+/// memory of their outputs is freed once the tasks that read them have run.
 static inline void pto2_rt_scope_begin(PTO2Runtime* rt, const char* file = __builtin_FILE(),
                                        int line = __builtin_LINE()) {
   rt->ops->set_site(rt, file, line);
@@ -104,30 +105,30 @@ static inline void pto2_rt_scope_begin(PTO2Runtime* rt, const char* file = __bui
 }
 static inline void pto2_rt_scope_end(PTO2Runtime* rt) { rt->ops->scope_end(rt); }
 
-/// The runtime does this when the entry returns.
+/// Declare the orchestration complete. The runtime does this itself when the entry returns.
 static inline void pto2_rt_orchestration_done(PTO2Runtime* rt) { rt->ops->orchestration_done(rt); }
 
-/// Bind the storage of tensors. The runtime has done this already when it calls the entry; a repetition is
-/// harmless.
+/// Set the tensor pool of this shared object. The runtime has done this before it calls the entry; a
+/// repetition is harmless.
 static inline void pto2_rt_init_tensor_pool(PTO2Runtime* rt) {
   TensorPool::set_instance(rt->ops->get_tensor_pool(rt));
 }
 
-/// Take a cluster (an AIC and its two AIVs) for a group of tasks; waits while none is free.
+/// Allocate a cluster (an AIC and its two AIVs) for a group of tasks; wait while none is free.
 static inline int32_t pto2_rt_allocate_cluster(PTO2Runtime* rt, const char* file = __builtin_FILE(),
                                                int line = __builtin_LINE()) {
   rt->ops->set_site(rt, file, line);
   return rt->ops->allocate_cluster(rt);
 }
 
-/// Give it back. Tasks of the group that have not run yet keep it until the last of them has.
+/// Free a cluster. Tasks of its group that have not run yet keep the cluster until the last of them has run.
 static inline void pto2_rt_free_cluster(PTO2Runtime* rt, int32_t cluster_id,
                                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   rt->ops->set_site(rt, file, line);
   rt->ops->free_cluster(rt, cluster_id);
 }
 
-/// Submit a task that runs on the cores of one cluster only; -1: on any core.
+/// Submit a task that runs only on the cores of one cluster; -1: on any core.
 static inline void pto2_rt_submit_task_clustered(PTO2Runtime* rt, int kernel_id, int worker_type,
                                                  PTOParam* params, int n, int32_t cluster_id,
                                                  const char* file = __builtin_FILE(),
@@ -137,8 +138,8 @@ static inline void pto2_rt_submit_task_clustered(PTO2Runtime* rt, int kernel_id,
                                  cluster_id);
 }
 
-/// Submit one SPMD kernel as block_dim tasks with one call: each gets `params` followed by two scalars,
-/// block_dim and its block id. cluster_ids, if given, has block_dim entries: where each block runs.
+/// Submit one SPMD kernel as block_dim tasks with one call. Each task gets `params` followed by two scalars,
+/// block_dim and its block id. If given, cluster_ids has the cluster of each of the block_dim blocks.
 static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int worker_type,
                                              PTOParam* params, int n, int32_t block_dim,
                                              const int32_t* cluster_ids = nullptr,
@@ -149,7 +150,7 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
                              cluster_ids);
 }
 
-#ifndef PTO2_CHIP_TENSORS  // there they take no runtime
+#ifndef PTO2_CHIP_TENSORS  // there the macros take no runtime
 #define LOG_ERROR(rt, fmt, ...) (rt)->ops->log_error(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_WARN(rt, fmt, ...) (rt)->ops->log_warn(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_INFO(rt, fmt, ...) (rt)->ops->log_info(__FUNCTION__, fmt, ##__VA_ARGS__)
@@ -157,7 +158,7 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
 #define LOG_ALWAYS(rt, fmt, ...) (rt)->ops->log_always(__FUNCTION__, fmt, ##__VA_ARGS__)
 #endif
 
-// --- the same without a runtime argument, and what only comes so (pto_task_args.h) ---
+// --- calls without a runtime argument (pto_task_args.h) ---
 
 namespace pto2_detail {
 /// The number of open manual scopes, in this shared object.
@@ -172,7 +173,7 @@ struct PTO2Submitter {
                                   int line) {
     PTO2Runtime* rt = current_runtime(file, line);
     if (args.has_error) refuse(rt, args.error_msg, file, line);
-    int32_t cores = 0;  // of a block
+    int32_t cores = 0;  // per block
     for (int i = 0; kernels != nullptr && i < 3; i++) cores += kernels[i] >= 0;
     if (args.launch_spec.block_num() < 1) refuse(rt, "expected at least 1 block", file, line);
     if (args.launch_spec.block_num() * cores > INT16_MAX) {
@@ -227,7 +228,7 @@ struct PTO2Submitter {
     assert_fail(file, line, "%s", what);
   }
 
-  /// The dependencies that are given, and those on tasks that made the memory of a tensor that is not tracked.
+  /// The explicit dependencies, and dependencies on the tasks that allocated the memory of untracked tensors.
   struct Edges {
     const PTO2TaskId* ids;
     uint32_t count;
@@ -257,7 +258,7 @@ struct PTO2Submitter {
   };
 };
 
-/// One task with a kernel for each core of a cluster that is named: they start together and share `args`.
+/// Submit one task with a kernel for each named core of a cluster. The kernels start together.
 static inline TaskOutputTensors rt_submit_task(const MixedKernels& kernels, const CoreTaskArgs& args,
                                                const char* file = __builtin_FILE(),
                                                int line = __builtin_LINE()) {
@@ -274,13 +275,13 @@ static inline TaskOutputTensors rt_submit_aiv_task(int32_t kernel_id, const Core
                                                    int line = __builtin_LINE()) {
   return rt_submit_task({INVALID_KERNEL_ID, kernel_id, INVALID_KERNEL_ID}, args, file, line);
 }
-/// A task without a kernel: it joins others.
+/// Submit a task without a kernel, which joins other tasks.
 static inline TaskOutputTensors rt_submit_dummy_task(const CoreTaskArgs& args,
                                                      const char* file = __builtin_FILE(),
                                                      int line = __builtin_LINE()) {
   return PTO2Submitter::submit(nullptr, args, file, line);
 }
-/// Memory for tensors that several tasks write parts of.
+/// Allocate tensors that several tasks write in parts.
 template <class... Infos>
 static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo& first, const Infos&... more) {
   CoreTaskArgs args;
@@ -304,7 +305,7 @@ static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO,
   PTO2Runtime* rt = current_runtime(file, line);
   rt->ops->set_site(rt, file, line);
   rt->ops->scope_begin_as(rt, mode);
-  // There is none inside a manual one but other manual ones: a count decides whether the innermost is.
+  // A manual scope contains only manual scopes, so a count tells whether the innermost scope is manual.
   if (mode == PTO2ScopeMode::MANUAL) pto2_detail::manual_scopes()++;
 }
 static inline void rt_scope_end() {
@@ -324,7 +325,7 @@ static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster
 
 namespace pto2_detail {
 
-/// The address of an element, checked; the runtime receives the location of the call.
+/// The checked indices of an element. The constructor passes the source location of the call to the runtime.
 struct Place {
   uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
   template <class Index>
@@ -348,7 +349,7 @@ struct Place {
 
 }  // namespace pto2_detail
 
-/// An element, when the tasks that write it have run.
+/// Return an element, after the tasks that write it have run.
 template <class T = uint64_t, class Index = uint32_t>
 static inline T get_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, const Index indices[],
                                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -361,7 +362,7 @@ static inline T get_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, const I
   return value;
 }
 
-/// Set an element, when the tasks that write or read it have run.
+/// Set an element, after the tasks that write or read it have run.
 template <class T, class Index = uint32_t>
 static inline void set_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, const Index indices[], T value,
                                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -373,7 +374,7 @@ static inline void set_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, cons
   rt->ops->set_tensor_data(rt, tensor.index, place.index, bits);
 }
 
-/// A scope for as long as the guard lives.
+/// A scope that lasts as long as its guard.
 class PTO2ScopeGuard {
  public:
   explicit PTO2ScopeGuard(PTO2Runtime* rt, const char* file = __builtin_FILE(), int line = __builtin_LINE())

@@ -1,4 +1,4 @@
-// Numbers of the documented runtime that sources may name. Orchestration code does not need this header.
+// Constants of the documented runtime that sources may name. Orchestration code does not need this header.
 #pragma once
 
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #define PTO2_TENSORMAP_NUM_BUCKETS 65536
 #define PTO2_TENSORMAP_CLEANUP_INTERVAL 64
 
-// Parameters of a task in the documents; here a task may have 64. Producers of a task are not limited.
+// Documented limits of parameters; here a task may have 64 parameters, and any number of producers.
 #define PTO2_MAX_OUTPUTS 16
 #define PTO2_MAX_INPUTS 16
 #define PTO2_MAX_INOUTS 8

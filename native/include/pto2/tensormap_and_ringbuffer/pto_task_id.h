@@ -1,9 +1,9 @@
-// The number of a task.
+// The id of a task.
 #pragma once
 
 #include <stdint.h>
 
-/// Stays good when the task is over: an edge from it is settled then.
+/// A task id, which stays valid after the task has ended: an edge from an ended task causes no wait.
 struct PTO2TaskId {
   uint64_t raw;
 

@@ -18,11 +18,11 @@ enum class PTOParamType : int32_t {
   OUTPUT = 1,
   INOUT = 2,
   SCALAR = 3,
-  PIPE_IN = INPUT,    // content of a FIFO of the cluster, as a tensor of one element: popped by the task,
-  PIPE_OUT = OUTPUT,  // or pushed
+  PIPE_IN = INPUT,    // the task pops from a FIFO of the cluster; a tensor of one element stands for it
+  PIPE_OUT = OUTPUT,  // the task pushes
 };
 
-/// Submitting a task takes the tensor out of the parameter.
+/// A parameter of a task. Submission moves the tensor out of the parameter.
 struct PTOParam {
   PTOParamType type;
   Tensor tensor;
@@ -46,7 +46,7 @@ inline void need_address(const Tensor& tensor, const char* text, const char* fil
 
 }  // namespace pto2_detail
 
-/// 64 bits as they are; pack a float into the lower 32.
+/// Return a scalar parameter with these 64 bits; a float belongs in the lower 32.
 inline PTOParam make_scalar_param(uint64_t value) {
   PTOParam param;
   param.scalar_value = value;
@@ -65,8 +65,8 @@ inline PTOParam make_output_param(const Tensor& tensor, const char* file = __bui
   return PTOParam(PTOParamType::OUTPUT, tensor, 0);
 }
 
-/// A FIFO between tasks of a cluster (TPUSH, TPOP): a tensor of minimal shape stands for its content, so that
-/// the task that pops waits for the one that pushes. The data goes through the FIFO.
+/// Return a tensor that stands for the content of a FIFO between tasks of a cluster (TPUSH, TPOP), so that
+/// the task that pops waits for the task that pushes. The data goes through the FIFO.
 inline Tensor make_pipe() {
   const uint64_t shape[] = {1};
   return make_tensor(shape, 1, DataType::INT32);

@@ -1,4 +1,4 @@
-// Tensors of orchestration code: handles that are copied and passed by value and share a descriptor.
+// Tensors of orchestration code: handles that share a descriptor and are passed by value.
 #pragma once
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "data_type.h"
 #include "tensor_data.h"
 
-#ifdef __CPU_SIM  // kernels get descriptors, under the present name of pto2/chip or an earlier one
+#ifdef __CPU_SIM  // kernels get descriptors, under the name in pto2/chip or the earlier name
 using ChipTensor = TensorData;
 using Tensor = TensorData;
 #endif
@@ -19,7 +19,7 @@ using Tensor = TensorData;
 #ifndef PTO_CPU_LEAN
 
 #ifdef PTO2_LEAN
-#include <array>  // the least that brings std::min and std::swap
+#include <array>  // the smallest header with std::min and std::swap
 #else
 #include <stdexcept>
 #include <string>
@@ -30,9 +30,9 @@ using Tensor = TensorData;
 
 #ifndef __CPU_SIM
 
-/// Copies share the descriptor, so an address that the runtime gives to an output is seen through all of
-/// them. view, reshape, transpose and copy make descriptors of their own: use them on an intermediate tensor
-/// after the task that writes it was submitted, since it has no address before.
+/// A handle of a tensor. Copies share the descriptor, so an address that the runtime gives to an output is
+/// visible in all copies. view, reshape, transpose and copy create new descriptors: use them on an
+/// intermediate tensor only after the submission of its producer, since it has no address before.
 struct Tensor {
   int32_t index = 0;  // in the TensorPool; 0: empty
 
@@ -63,7 +63,7 @@ struct Tensor {
   }
   ~Tensor() { release(); }
 
-  /// Give the reference away: the caller releases the index.
+  /// Return the index and give up the reference: the caller must release the index.
   int32_t detach() {
     const int32_t given = index;
     index = 0;
@@ -87,7 +87,7 @@ struct Tensor {
     return made;
   }
 
-  /// A part: one shape and one offset per dimension, in elements, counted from where this tensor starts.
+  /// Return a part: one shape and one offset per dimension, in elements, relative to this tensor.
   Tensor view(const uint64_t view_shapes[], const uint64_t view_offsets[],
               const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     const TensorData& from = data(file, line);
@@ -117,8 +117,8 @@ struct Tensor {
     return count == numel();
   }
 
-  /// The same elements with other extents. A part can be reshaped only if its elements are contiguous; the
-  /// result starts where the part starts.
+  /// Return the same elements with other extents. A part can be reshaped only if its elements are contiguous;
+  /// the result starts where the part starts.
   Tensor reshape(const uint64_t new_shapes[], uint64_t new_ndims, const char* file = __builtin_FILE(),
                  int line = __builtin_LINE()) const {
     const TensorData& from = data(file, line);
@@ -141,8 +141,8 @@ struct Tensor {
 
   bool valid_transpose(uint64_t x, uint64_t y) const { return x < data().ndims && y < data().ndims; }
 
-  /// Exchanges two dimensions of the descriptor: extents and offsets, not elements. A kernel that walks rows
-  /// with the strides that raw_shapes implies sees the right elements only if it accounts for the exchange.
+  /// Exchange two dimensions of the descriptor: extents and offsets, not elements. A kernel that walks rows
+  /// with the strides from raw_shapes must account for the exchange to read the right elements.
   Tensor transpose(uint64_t x, uint64_t y, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE()) const {
     const TensorData& from = data(file, line);
@@ -178,7 +178,7 @@ struct Tensor {
   void retain() const {
     if (index != 0 && TensorPool::instance() != nullptr) TensorPool::instance()->retain(index);
   }
-  // Without a pool the run is over and every descriptor is gone: a static Tensor may outlive it.
+  // Without a pool, the run is over and every descriptor is gone: a static Tensor may outlive the run.
   void release() const {
     if (index != 0 && TensorPool::instance() != nullptr) TensorPool::instance()->release(index);
   }
@@ -186,7 +186,7 @@ struct Tensor {
 
 namespace pto2_detail {
 
-/// Bytes of a whole buffer; more than 2^64 is refused.
+/// Return the bytes of a whole buffer; fail above 2^64.
 inline uint64_t buffer_bytes(const uint64_t shapes[], uint64_t ndims, DataType dtype, const char* file,
                              int line) {
   uint64_t bytes = ndims == 0 ? 0 : get_element_size(dtype);
@@ -207,14 +207,14 @@ inline Tensor whole_tensor(void* addr, const uint64_t shapes[], uint64_t ndims, 
 
 }  // namespace pto2_detail
 
-/// A tensor over memory that exists, such as an argument of the orchestration.
+/// Return a tensor over existing memory, such as an argument of the orchestration.
 inline Tensor make_tensor_external(void* addr, const uint64_t shapes[], uint64_t ndims,
                                    DataType dtype = DataType::FLOAT32, int32_t version = 0,
                                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   return pto2_detail::whole_tensor(addr, shapes, ndims, dtype, version, file, line);
 }
 
-/// An intermediate tensor: the runtime places it when a task with it as OUTPUT is submitted.
+/// Return an intermediate tensor: the runtime places it at the submission of a task with this OUTPUT.
 inline Tensor make_tensor(const uint64_t shapes[], uint64_t ndims, DataType dtype = DataType::FLOAT32,
                           int32_t version = 0, const char* file = __builtin_FILE(),
                           int line = __builtin_LINE()) {

@@ -1,15 +1,15 @@
-// The descriptor of a tensor as kernels read it, and the question whether two of them share memory.
+// The descriptor of a tensor as kernels read it, and the test whether two descriptors share memory.
 //
-// raw_shapes are the extents of the buffer, shapes those of the region, offsets its start, dimension by
-// dimension, all in elements; strides follow from raw_shapes in row-major order. Fields up to `dtype` have
-// the places that kernels were compiled against; additions of this implementation come after them.
+// raw_shapes are the extents of the buffer, shapes are the extents of the region, and offsets are its start,
+// all by dimension and in elements. Strides follow from raw_shapes in row-major order. Fields up to `dtype`
+// have the offsets that kernels were compiled with; additions of pto come after them.
 //
-// Stricter or more exact than in the documented runtime:
-// - `start_offset` is always right, not only after dispatch, and never written by a scheduler.
-// - a reshape of a region that does not start at element 0 keeps its place (`base_offset`): the documented
+// Differences to the documented runtime:
+// - `start_offset` is always right, not only after dispatch, and a scheduler never writes it.
+// - A reshape of a region that does not start at element 0 keeps its start (`base_offset`): the documented
 //   runtime moves it to the start of the buffer.
-// - a transposed descriptor records which dimension is which in memory (`permutation`), so its start is the
-//   first element and not that of the exchanged extents. Kernels still see exchanged extents only.
+// - A transposed descriptor records the memory order of its dimensions (`permutation`), so its start is the
+//   first element, and not that of the exchanged extents. Kernels still see only the exchanged extents.
 #pragma once
 
 #include <inttypes.h>
@@ -31,20 +31,20 @@ namespace pto2_detail {
 constexpr uint64_t kNoOffsets[RUNTIME_MAX_TENSOR_DIMS] = {};
 }
 
-/// Memory in bytes; addr 0: the runtime has not placed it yet.
+/// A buffer: address and size in bytes. addr 0: the runtime has not placed the buffer yet.
 struct PTOBufferHandle {
   uint64_t addr;
   uint64_t size;
 };
 
-/// A region that a task accesses, compared with a region that an earlier task wrote.
+/// The relation of a region that a task accesses to a region that an earlier task wrote.
 enum class OverlapStatus {
   NO_OVERLAP,
   COVERED,  // the later region contains the whole earlier one
   OTHER,
 };
 
-/// The numbers from begin up to, not including, end.
+/// An interval: from begin up to, but not including, end.
 struct Segment {
   uint64_t begin;
   uint64_t end;
@@ -65,12 +65,12 @@ struct TensorData {
   uint64_t start_offset;  // of the first element, in elements from buffer.addr
   uint64_t ndims;
   DataType dtype;
-  // Four bits per dimension d: d ^ (its place in memory order). 0: nothing was transposed.
+  // Four bits per dimension d: d ^ (its position in memory order). 0: no dimensions are transposed.
   uint32_t permutation;
-  uint64_t base_offset;  // elements before the place that offsets count from
-  int32_t owner_scope;   // 1 + the scope of the task that the memory was taken for; 0: memory of the user's
-  int32_t manual_dep;    // not 0: no task waits for another because of it
-  int64_t owner_task;    // 1 + the task that the memory was taken for; 0: memory of the user's
+  uint64_t base_offset;  // the element from which offsets count
+  int32_t owner_scope;   // 1 + the scope of the task that allocated the memory; 0: user memory
+  int32_t manual_dep;    // not 0: the tensor causes no dependencies
+  int64_t owner_task;    // 1 + the task that allocated the memory; 0: user memory
 
   TensorData() = default;
   TensorData(const TensorData&) = delete;
@@ -98,7 +98,7 @@ struct TensorData {
     update_start_offset();
   }
 
-  /// Everything but the reference count.
+  /// Copy all fields but the reference count.
   void init(const TensorData& other) {
     version = other.version;
     buffer = other.buffer;
@@ -122,7 +122,7 @@ struct TensorData {
     view(view_shapes, view_offsets);
   }
 
-  /// Narrow the region to a part: offsets add up, the buffer stays.
+  /// Narrow the region to a part: offsets are added, the buffer stays the same.
   void view(const uint64_t view_shapes[], const uint64_t view_offsets[]) {
     for (uint64_t d = 0; d < ndims; d++) {
       shapes[d] = view_shapes[d];
@@ -149,7 +149,7 @@ struct TensorData {
     for (uint64_t d = 0; d < ndims; d++) start_offset += offsets[d] * stride[d];
   }
 
-  /// Elements between neighbours, dimension by dimension.
+  /// Compute the stride of each dimension in elements.
   void strides(uint64_t out[RUNTIME_MAX_TENSOR_DIMS]) const {
     uint64_t step = 1;
     if (permutation == 0) {
@@ -167,11 +167,11 @@ struct TensorData {
     }
   }
 
-  /// The dimension of the buffer that dimension d of this descriptor walks along.
+  /// Return the position of dimension d in memory order.
   uint64_t memory_dim(uint64_t d) const { return ((permutation >> (4 * d)) & 15u) ^ d; }
 
   /// Return true if the elements are contiguous: all dimensions but the first are whole. In a transposed
-  /// descriptor the first must be whole too, because its rows are not neighbours.
+  /// descriptor, the first must be whole too, because it may be an inner dimension of the memory.
   bool is_contiguous() const {
     for (uint64_t d = permutation == 0 ? 1 : 0; d < ndims; d++) {
       if (shapes[d] != raw_shapes[d]) return false;
@@ -188,8 +188,9 @@ struct TensorData {
 
   bool is_same_memref(const TensorData& other) const { return buffer.addr == other.buffer.addr; }
 
-  /// Compare this access with the write of an earlier task. Dimension by dimension, with the rank of this:
-  /// right for two views of one tensor; use tensor_overlap if either may have been reshaped or transposed.
+  /// Compare this access with the write of an earlier task, dimension by dimension, with the rank of this
+  /// tensor. This is right for two views of one tensor; use tensor_overlap if either may have been reshaped
+  /// or transposed.
   OverlapStatus is_overlap(const TensorData& pre_task_output) const {
     if (!is_same_memref(pre_task_output)) return OverlapStatus::NO_OVERLAP;
     if (version < pre_task_output.version) version_went_back(pre_task_output);
@@ -256,7 +257,7 @@ static_assert(offsetof(TensorData, buffer) == 8 && offsetof(TensorData, raw_shap
 static_assert(std::is_trivially_default_constructible<TensorData>::value,
               "the pool maps memory as TensorData");
 
-/// The bytes of the buffer from the first element to the last, elements between them included.
+/// Return the bytes of the buffer from the first element to the last, with those between them.
 inline Segment tensor_bytes(const TensorData& tensor) {
   uint64_t stride[RUNTIME_MAX_TENSOR_DIMS], last = tensor.start_offset;
   tensor.strides(stride);
@@ -266,19 +267,19 @@ inline Segment tensor_bytes(const TensorData& tensor) {
   return {tensor.start_offset * size, (last + 1) * size};
 }
 
-/// Return true if a comparison of offsets and shapes dimension by dimension compares elements.
+/// Return true if the elements of two regions can be compared by offsets and shapes.
 inline bool same_geometry(const TensorData& a, const TensorData& b) {
   if (a.ndims != b.ndims || a.permutation != b.permutation || a.base_offset != b.base_offset) return false;
   if (a.dtype != b.dtype && get_element_size(a.dtype) != get_element_size(b.dtype)) return false;
-  // Strides do not depend on the outermost extent (of a transposed descriptor that may be any of them).
+  // Strides do not depend on the outermost extent (in a transposed descriptor, of any dimension).
   for (uint64_t d = a.permutation == 0 ? 1 : 0; d < a.ndims; d++) {
     if (a.raw_shapes[d] != b.raw_shapes[d]) return false;
   }
   return true;
 }
 
-/// is_overlap that also holds between tensors of different rank, extents or element size: those are compared
-/// by their byte ranges, which may see an overlap where there is none, never miss one.
+/// Do the same as is_overlap, also for tensors of different rank, extents or element size. Those are compared
+/// by their byte ranges, which may report an overlap where there is none, but never miss an overlap.
 inline OverlapStatus tensor_overlap(const TensorData& access, const TensorData& pre_task_output) {
   if (!access.is_same_memref(pre_task_output)) return OverlapStatus::NO_OVERLAP;
   if (access.version != pre_task_output.version || same_geometry(access, pre_task_output)) {

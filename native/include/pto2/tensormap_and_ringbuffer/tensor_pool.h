@@ -1,16 +1,16 @@
-// Storage of tensor descriptors: a table of TensorData with stable addresses, reference counted.
+// Storage of tensor descriptors: a table of reference-counted TensorData with stable addresses.
 //
-// Threads: the orchestrator alone allocates, retains and releases; schedulers and cores only read descriptors
-// of tasks that have been published to them. A runtime therefore releases the parameters of a finished task
-// on the orchestrator's side (when it uses the slot again, or when the pool asks through `set_reclaim`),
-// never at completion of the task. There is no lock and no atomic here.
+// Threads: only the orchestrator allocates, retains and releases. Schedulers and cores only read descriptors
+// of tasks that were published to them. A runtime therefore releases the parameters of a finished task in the
+// orchestrator thread (when it uses the slot again, or when the pool calls the function of `set_reclaim`),
+// never at completion of the task. So there is no lock and no atomic here.
 //
-// Memory is mapped for the whole capacity and touched only as far as it was ever used. Index 0 means "no
+// Memory is mapped for the whole capacity, and an entry takes memory at its first use. Index 0 means "no
 // tensor". A free entry has ref_count 0 and holds the next free index in `version`.
 //
-// The pool belongs to the runtime. A shared object with orchestration code only has a pointer to it, its own:
-// `pto2_bind_tensor_pool`, exported by every object that includes this header, sets it before the entry is
-// called and clears it afterwards; `pto2_rt_init_tensor_pool` sets it too.
+// The pool belongs to the runtime. Each shared object with orchestration code has its own pointer to the
+// pool: `pto2_bind_tensor_pool`, exported by every object that includes this header, sets the pointer before
+// the entry is called and clears it afterwards; `pto2_rt_init_tensor_pool` sets it too.
 #pragma once
 
 #include <stdint.h>
@@ -33,10 +33,10 @@ class TensorPool {
   TensorPool(const TensorPool&) = delete;
   TensorPool& operator=(const TensorPool&) = delete;
 
-  /// The pool that tensors of this shared object live in; null before a runtime has bound one.
+  /// Return the pool of the tensors of this shared object; null before a runtime has bound one.
   static TensorPool* instance() { return current(); }
   static void set_instance(TensorPool* pool) { current() = pool; }
-  /// The same; required.
+  /// Return the pool; fail if there is none.
   static TensorPool& required(const char* file, int line) {
     TensorPool* pool = current();
     if (__builtin_expect(pool == nullptr, 0)) {
@@ -46,7 +46,7 @@ class TensorPool {
     return *pool;
   }
 
-  /// A descriptor with one reference and undefined contents.
+  /// Allocate a descriptor with one reference and undefined contents.
   int32_t allocate(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     if (free_ == 0 && next_ >= capacity_ &&
         (reclaim_ == nullptr || !reclaim_(reclaim_context_) || free_ == 0)) {
@@ -83,27 +83,28 @@ class TensorPool {
   int32_t peak() const { return peak_; }
   int32_t capacity() const { return capacity_; }
 
-  /// Asked when no descriptor is free: release those of finished tasks, true if there were any.
+  /// Set a function that is called when no descriptor is free: it releases those of finished tasks, and
+  /// returns true if there were any.
   void set_reclaim(bool (*reclaim)(void*), void* context) {
     reclaim_ = reclaim;
     reclaim_context_ = context;
   }
 
-  /// Forget every tensor; what still refers to one must not be used any more.
+  /// Forget all tensors; handles that still refer to a tensor become invalid.
   void reset() {
     next_ = 1;
     free_ = live_ = peak_ = 0;
   }
 
  private:
-  // Whole cache lines: counting references of one tensor does not disturb cores that read its neighbours.
+  // Whole cache lines: changes of a reference count do not disturb cores that read the neighbouring entries.
   struct alignas(64) Entry {
     TensorData data;
   };
 
   size_t bytes() const { return sizeof(Entry) * static_cast<size_t>(capacity_); }
 
-  // Hidden: an inline variable that is visible would be one for the whole process.
+  // Hidden: a visible inline variable would be shared by the whole process.
   __attribute__((visibility("hidden"))) static TensorPool*& current() {
     static TensorPool* pool = nullptr;
     return pool;
@@ -119,7 +120,7 @@ class TensorPool {
   void* reclaim_context_ = nullptr;
 };
 
-/// Called by the runtime: the pool for the tensors of this shared object, or null when the run is over.
+/// Set the pool for the tensors of this shared object; null when the run is over. The runtime calls this.
 extern "C" __attribute__((weak, used, visibility("default"))) void pto2_bind_tensor_pool(TensorPool* pool) {
   TensorPool::set_instance(pool);
 }

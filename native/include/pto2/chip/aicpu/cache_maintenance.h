@@ -1,4 +1,4 @@
-// Caches between an orchestration and the cores: here they share memory, and these are no-ops.
+// Cache operations between an orchestration and the cores: here they share memory, and fences are enough.
 #pragma once
 
 #include <stddef.h>

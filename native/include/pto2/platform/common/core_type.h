@@ -9,7 +9,7 @@ enum class CoreType : int32_t {
   AIV = 1,  // vector
 };
 
-/// "aic" or "aiv", in lower or upper case; anything else counts as AIV.
+/// Convert "aic" or "AIC" to AIC, and any other name to AIV.
 inline CoreType core_type_from_string(const char* name) {
   return name != nullptr && (strcmp(name, "aic") == 0 || strcmp(name, "AIC") == 0) ? CoreType::AIC
                                                                                    : CoreType::AIV;

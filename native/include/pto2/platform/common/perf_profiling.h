@@ -1,5 +1,5 @@
-// Records of the documented profiler, for sources that name its types. This runtime keeps its own records and
-// exports them in the same form; nothing here is written while a graph runs.
+// Records of the documented profiler, for sources that name its types. This runtime has its own records and
+// exports them in the same form; it writes none of these while a graph runs.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #define RUNTIME_MAX_FANOUT 512
 #endif
 
-/// One task as it ran; times in ticks of PLATFORM_PROF_SYS_CNT_FREQ.
+/// The record of one executed task; times in ticks of PLATFORM_PROF_SYS_CNT_FREQ.
 struct alignas(64) PerfRecord {
   uint64_t start_time;
   uint64_t end_time;

@@ -1,4 +1,4 @@
-// Sizes of the machine: one block is one AIC and two AIVs.
+// Sizes of the machine: one block has one AIC and two AIVs.
 #pragma once
 
 #include <stdint.h>

@@ -1,15 +1,14 @@
-// The task table that host_build_graph and aicpu_build_graph share: storage that grows, edges, and errors.
+// The task table of host_build_graph and aicpu_build_graph: growing storage, edges, and errors.
 //
-// The documented runtimes keep fixed arrays (290 MB). Here tasks and edges grow on demand; a task never
-// moves, so pointers and references to it stay valid. Limits are the documented ones: an excess is reported
-// by a log line and a return value as documented, and is also counted, so that a graph that lost a task or an
-// edge is not run.
+// The documented runtimes have fixed arrays (290 MB). Here tasks and edges grow on demand; a task never
+// moves, so pointers and references to it stay valid. The limits are the documented ones. An excess gives a
+// log line and a return value as documented, and is counted: a graph that lost a task or edge does not run.
 //
-// Concurrency. One thread, the builder, adds tasks and edges; others may use a task once its id was passed to
-// them in a way that orders memory. `pending` of a task is the number of unsatisfied edges into it, plus one
-// until it is released: the thread that brings it to zero starts the task, so exactly one does. Edges are
-// added, and walked at completion, under the lock of the earlier task: an edge is either seen by that walk or
-// finds `completed` set and is not counted.
+// Concurrency. One thread, the builder, adds tasks and edges; other threads may use a task after its id was
+// passed to them with memory ordering. `pending` of a task is the number of unsatisfied edges to it, plus one
+// until it is released. The thread that sets `pending` to zero starts the task, so exactly one thread does.
+// The lock of the earlier task protects its edges when they are added and when they are walked at completion:
+// an edge is either seen by that walk, or finds `completed` set and is not counted.
 #pragma once
 
 #include <sched.h>
@@ -44,7 +43,7 @@
 static_assert(RUNTIME_MAX_ARGS <= 16 && RUNTIME_MAX_WORKER <= 72,
               "the runtime is built for 16 arguments and 72 workers: these limits can only be lowered");
 
-/// Between a scheduler and a core.
+/// The handshake between a scheduler and a core.
 struct alignas(64) Handshake {
   volatile uint32_t aicpu_ready;
   volatile uint32_t aicore_done;  // core id + 1
@@ -57,7 +56,7 @@ struct alignas(64) Handshake {
   volatile uint32_t physical_core_id;
 };
 
-/// Memory to copy back to the host, and to free, when a run is over.
+/// Memory to copy back to the host and to free after a run.
 struct TensorPair {
   void* host_ptr;
   void* dev_ptr;
@@ -66,8 +65,8 @@ struct TensorPair {
 
 namespace pto2_detail {
 
-/// A growing array of plain values. No standard container: the shared object that appends may be compiled
-/// with another standard library than the runtime that frees.
+/// A growing array of plain values. It is no standard container, because the shared object that appends may
+/// have another standard library than the runtime that frees.
 template <class T>
 class List {
  public:
@@ -88,7 +87,7 @@ class List {
   void clear() { count_ = 0; }
   int size() const { return count_; }
   T* data() { return values_; }
-  operator T*() { return values_; }  // where sources expect an array
+  operator T*() { return values_; }  // for sources that expect an array
   T& operator[](int i) { return values_[i]; }
   const T& operator[](int i) const { return values_[i]; }
   T* begin() const { return values_; }
@@ -111,7 +110,7 @@ class StableTable {
   StableTable(const StableTable&) = delete;
   StableTable& operator=(const StableTable&) = delete;
 
-  /// Element i, made if it was not there.
+  /// Return element i; allocate its chunk if necessary.
   T& at(int i) {
     const int k = chunk_of(i);
     if (chunks_[k] == nullptr) chunks_[k] = new T[static_cast<size_t>(kFirst) << k];
@@ -137,8 +136,8 @@ struct Task {
   int num_args = 0;
   uint64_t function_bin_addr = 0;
   CoreType core_type = CoreType::AIC;
-  std::atomic<int> fanin{0};      // counted edges into this task; a pair that was added twice counts twice
-  pto2_detail::List<int> fanout;  // the tasks after this one
+  std::atomic<int> fanin{0};      // counted edges to this task; an edge that was added twice counts twice
+  pto2_detail::List<int> fanout;  // the successors of this task
   int fanout_count = 0;
   uint64_t start_time = 0;
   uint64_t end_time = 0;
@@ -161,12 +160,12 @@ class TaskGraph {
   TaskGraph(const TaskGraph&) = delete;
   TaskGraph& operator=(const TaskGraph&) = delete;
 
-  /// Null for an unknown id.
+  /// Return a task; null for an unknown id.
   Task* get_task(int task_id) { return known(task_id) ? &tasks[task_id] : nullptr; }
   const Task* get_task(int task_id) const { return known(task_id) ? &tasks[task_id] : nullptr; }
   int get_task_count() const { return count_.load(std::memory_order_acquire); }
 
-  /// The tasks without producers, in order; `ready` may be null.
+  /// Write the ids of the tasks without producers to `ready`, if it is not null; return their number.
   int get_initial_ready_tasks(int* ready) const {
     int found = 0;
     for (int id = 0; id < get_task_count(); id++) {
@@ -177,7 +176,7 @@ class TaskGraph {
     return found;
   }
 
-  /// Lines of level DEBUG.
+  /// Log the graph at level DEBUG.
   void print_runtime() const {
     unified_log_debug(__FUNCTION__, "%s", "===== task runtime =====");
     unified_log_debug(__FUNCTION__, "Total tasks: %d", get_task_count());
@@ -210,7 +209,7 @@ class TaskGraph {
 
   // --- for the runtime ---
 
-  /// Number of refused calls, and the first error.
+  /// Return the number of refused calls, and the first error.
   int get_error_count() const { return error_count_; }
   const char* get_first_error() const { return first_error_; }
 
@@ -240,7 +239,7 @@ class TaskGraph {
     return id;
   }
 
-  /// to_task waits for from_task, unless that has completed: then the edge is kept but not counted.
+  /// Add an edge: to_task waits for from_task. If from_task has completed, the edge is only stored.
   void append_edge(int from_task, int to_task) {
     if (!known(from_task)) {
       refuse("[Runtime] Invalid from_task ID %d", from_task);
@@ -270,7 +269,7 @@ class TaskGraph {
   /// Satisfy one edge into the task; true if it was the last.
   bool satisfied(int task_id) { return tasks[task_id].pending.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-  /// The task has run. `ready(id)` is called, under its lock, for each task that was waiting for it alone.
+  /// Complete a task. `ready(id)` is called, under the lock of the task, for each task that becomes ready.
   template <class Ready>
   void complete(int task_id, Ready ready) {
     Task& task = tasks[task_id];
@@ -294,7 +293,7 @@ class TaskGraph {
   }
 
   StableTable<Task> tasks;
-  /// Called with `listener` for every task, where it is added.
+  /// Called with `listener` when a task is added.
   void (*added)(void* listener) = nullptr;
   void* listener = nullptr;
 

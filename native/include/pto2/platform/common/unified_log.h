@@ -1,7 +1,7 @@
-// Log lines of orchestrations that are not given a runtime to write to: LOG_INFO(format, ...) and the like.
+// Log functions for orchestrations without a runtime to write to: LOG_INFO(format, ...) and the others.
 //
 // A line goes to the sink of the runtime (pto2_bind_log, exported by every shared object that includes this).
-// Without that, lines up to INFO are printed as "[LEVEL] function: text", errors and warnings on stderr.
+// Without a sink, lines up to INFO are printed as "[LEVEL] function: text", errors and warnings on stderr.
 #pragma once
 
 #include <stdarg.h>
@@ -31,7 +31,7 @@ inline void log_line(int level, const char* func, const char* format, va_list va
 
 }  // namespace pto2_detail
 
-/// Called by the runtime: where log lines of this shared object go; null: to the standard streams.
+/// Set the sink for log lines of this shared object (null: standard streams). The runtime calls this.
 extern "C" __attribute__((weak, used, visibility("default"))) void pto2_bind_log(PTO2LogSink sink) {
   pto2_detail::log_sink() = sink;
 }

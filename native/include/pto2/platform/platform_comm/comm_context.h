@@ -1,4 +1,4 @@
-// The description of a rank and its peers for kernels: a layout that programs embed as numbers.
+// The description of a rank and its peers for kernels. Programs depend on this binary layout.
 #pragma once
 
 #include <stddef.h>
@@ -7,12 +7,12 @@
 static constexpr uint32_t COMM_MAX_RANK_NUM = 64;
 
 struct CommContext {
-  uint64_t workSpace;  // of asynchronous engines; here there is none
+  uint64_t workSpace;  // for asynchronous engines, which do not exist here
   uint64_t workSpaceSize;
   uint32_t rankId;
   uint32_t rankNum;
-  uint64_t winSize;                       // bytes of each window
-  uint64_t windowsIn[COMM_MAX_RANK_NUM];  // where the window of each rank is, for this rank
+  uint64_t winSize;                       // bytes per window
+  uint64_t windowsIn[COMM_MAX_RANK_NUM];  // the address of the window of each rank, for this rank
   uint64_t windowsOut[COMM_MAX_RANK_NUM];
 };
 

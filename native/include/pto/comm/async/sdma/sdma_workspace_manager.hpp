@@ -1,4 +1,4 @@
-// For programs that include this path: transfers need no work space here.
+// For programs that include this path: transfers need no workspace here.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Tasks that end when a copy between ranks does. Copies are over when the call returns, so a request leaves nothing
-// for the task to wait for.
+// Tasks that end with a copy between ranks. Here a copy is complete when its call returns, so the task has
+// nothing to wait for.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ inline constexpr uint32_t SDMA_SCRATCH_ALIGNMENT = pto::comm::sdma::UB_ALIGN_SIZ
 
 enum class SdmaOp : uint8_t { TGET = 0, TPUT = 1 };
 
-/// Request a copy.
+/// A request for a copy.
 template <class Dst, class Src, class Scratch>
 struct SdmaRequestDescriptor {
   SdmaOp op;
@@ -36,7 +36,7 @@ inline SdmaRequestDescriptor<Dst, Src, Scratch> SdmaTput(const Dst& dst, const S
   return {SdmaOp::TPUT, dst, src, scratch, workspace, sync_id};
 }
 
-/// Return false if there is no engine: get_dma_workspace returned null.
+/// Copy as requested; return false if there is no engine, because get_dma_workspace returned null.
 template <class Dst, class Src, class Scratch>
 inline bool send_request_entry(AsyncCtx& ctx, SdmaRequestDescriptor<Dst, Src, Scratch> request) {
   pto::comm::AsyncSession session;
