@@ -279,7 +279,7 @@ module attributes {pto.target_arch = "a5"} {
 """
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpp"])
+@pytest.mark.parametrize("engine", ["reference", "native", "cpp"])
 def test_a_store_of_planes_beyond_its_buffer(engine: str) -> None:
     k = pto.kernel(pto.parse(PLANES), engine=engine)
     assert k.run(0).ok

@@ -6,7 +6,6 @@ core when an instruction uses them.
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from ctypes import memmove, string_at
 from functools import cache
@@ -51,17 +50,9 @@ class _Out:
 class _Peer:
     """Another core of the block, whose memory some moves access."""
 
-    def __init__(self, kind: str, loc: str, address: int) -> None:
+    def __init__(self, kind: str, loc: str, address: int, capacity: int) -> None:
         self.kind = kind
-        self.buffers = {loc: Buffer(LOCATIONS[loc], loc, bytes_at(address, _room(loc)))}
-
-
-@cache
-def _room(loc: str) -> int:
-    """Return the size of a memory of a core: its largest capacity, and a margin for wide accesses."""
-    room = library().raw("pto_vm_room")
-    room.restype = ctypes.c_uint64
-    return room(list(MEMORIES).index(loc))
+        self.buffers = {loc: Buffer(LOCATIONS[loc], loc, bytes_at(address, capacity))}
 
 
 class GenericCore(CoreState):
@@ -71,7 +62,7 @@ class GenericCore(CoreState):
         self.profile = profile
         self.gm = GlobalMemory()
         self.buffers = {
-            loc: Buffer(title, loc, bytes_at(start, _room(loc)), 0, profile.capacity[loc])
+            loc: Buffer(title, loc, bytes_at(start, profile.capacity[loc]))
             for (loc, title), start in zip(LOCATIONS.items(), spaces, strict=True)
         }
         self._starts = dict(zip(LOCATIONS, spaces, strict=True))
@@ -142,7 +133,7 @@ class GenericCore(CoreState):
     def cluster(self) -> Cluster:  # type: ignore[override]
         made = Cluster(self.block)
         peers = zip(("vector", "vector", "cube"), ("vec", "vec", "mat"), self._peers, strict=True)
-        made.cores = [_Peer(*peer) for peer in peers if peer[2]]  # type: ignore[assignment]
+        made.cores = [_Peer(*peer, self.profile.capacity[peer[1]]) for peer in peers if peer[2]]  # type: ignore[assignment]
         return made
 
     def special_register(self, name: str, dtype: str, lanes: int = 1) -> Register:
