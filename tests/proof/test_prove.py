@@ -15,6 +15,7 @@ from tests.sanitize import corpus
 
 import pto
 from pto.cli.main import main
+from pto.cli.ptoas import main as ptoas
 from pto.proof.findings import EVERY
 from pto.proof.prove import PROVED, REFUTED, UNKNOWN, Proof, prove, suggested
 from pto.proof.replay import is_of
@@ -92,7 +93,7 @@ def test_e2441_assumptions_that_cannot_be(assume: str, message: str) -> None:
     assert [d.code for d in e.value.diagnostics] == ["PTO-E2441"]
 
 
-def test_e2019_launches_check_assumptions() -> None:
+def test_e2019_launches_check_assumptions(tmp_path: Path) -> None:
     """A program states its assumptions: a proof uses them, and a launch that breaks one is refused."""
     text = SLOTS.replace(
         "attributes {pto.entry,", 'attributes {pto.assume = ["rows % 16 == 0", "blocks <= 2"], pto.entry,'
@@ -102,8 +103,11 @@ def test_e2019_launches_check_assumptions() -> None:
     assert pto.verify(module) == []
     assert prove(module, properties=("bounds",)).ok
     x = np.zeros(64 * 32, np.float32)
-    for engine in ("reference", "native", "cpp"):
-        kernel = pto.kernel(module, engine=engine)
+    source, image = tmp_path / "k.pto", tmp_path / "k.elf"
+    source.write_text(text)
+    assert ptoas([str(source), "-o", str(image)]) == 0
+    kernels = [pto.kernel(module, engine=engine) for engine in ("reference", "native", "cpp")]
+    for kernel in (*kernels, pto.kernel(image)):
         assert kernel.run(x, x.copy(), 32, blocks=2).ok
         for rows, blocks, why in ((17, 1, "rows = 17"), (32, 3, "blocks = 3")):
             with pytest.raises(pto.DiagnosticError, match="assumes") as e:

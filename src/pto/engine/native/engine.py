@@ -63,12 +63,11 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
 
 def _keep(name: str, kernel: Launchable) -> None:
     from ...image import container
-    from ...ir.assumptions import assumptions_of
     from .images import file_of_kernel, only_in_process
     from .kernel import NativeKernel
 
     assert isinstance(kernel, NativeKernel)
-    if only_in_process(kernel.image) or assumptions_of(kernel.functions):  # launches check assumptions
+    if only_in_process(kernel.image):
         return
     file = file_of_kernel(kernel.image, kernel)
 

@@ -17,6 +17,7 @@ from ...image import container
 from ...image.container import ImageFile
 from ...image.format import Image, ImageFunction, to_bytes
 from ...image.generic import Origins
+from ...ir.assumptions import ASSUME
 from ...ir.attrs import StrAttr
 from ...ir.core import Module, Operation, Region
 from ...isa.profiles import PROFILES, Profile, profile
@@ -146,7 +147,8 @@ def profile_of(image: Image) -> Profile:
 
 
 class ImageKernel(MachineKernel):
-    """A kernel from an image in a file. The program in the file is read only to report an error."""
+    """A kernel from an image in a file. The program in the file is read only to report an error, and for the
+    assumptions that launches check."""
 
     def __init__(
         self, file: ImageFile, image: Image, origins: Origins | None = None, own: bool = False
@@ -160,6 +162,11 @@ class ImageKernel(MachineKernel):
         self.findings = []
         self._spans = file.lines.spans()
         self.functions = [_stub(f, self._spans.get(f.place)) for f in image.functions]
+        if ASSUME.encode() in file.program and self._program_module is not None:
+            declared = {str(f.attr("sym_name")): f.attrs.get(ASSUME) for f in self._program_module.functions}
+            for f in self.functions:
+                if (assumed := declared.get(str(f.attr("sym_name")))) is not None:
+                    f.attrs[ASSUME] = assumed
         self.module = _module(file.name, self.functions)
         self.subblocks = image.subblocks
         self.dealt = frozenset(image.dealt)
