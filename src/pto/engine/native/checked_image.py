@@ -14,7 +14,7 @@ from ...codegen.cpp.unit import Unit
 from ...image.format import COPY
 from ...image.lower import Lowering, width_of
 from ...ir.core import Operation, Value
-from ...ir.facts import in_global, pipe_of, view_layout
+from ...ir.facts import in_global, pipe_of, storage_source, view_layout
 from ...ir.types import PtrType, ScalarType, TileBufType, ViewType
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import EVERY_PIPE, LAST_PIPE, MEMORIES, PIPES, QUEUES
@@ -27,21 +27,8 @@ from .frames import Unreadable
 
 _SET, _WAIT, _BARRIER, _BARRIER_ALL, _GET, _RELEASE = range(6)
 _TILE, _VIEW, _POINTER, _IGNORED = 0, 16, 17, 18
-#: Names of the same storage.
-_DERIVED = frozenset(("treshape", "bitcast", "bind_tile", "subview", "subset"))
-#: Descriptors that need no screen.
-_DESCRIPTORS = _DERIVED | {
-    "alloc_tile", "tassign", "make_tensor_view", "partition_view", "get_tensor_view_dim",
-    "get_tensor_view_stride", "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num",
-    "set_validshape", "addptr", "castptr", "tensor_view_addr", "local_array_get", "local_array_set",
-    "declare_local_array", "eventid_array_get", "eventid_array_set", "declare_eventid_array", "declare_tile",
-    "builtin.unrealized_conversion_cast", "affine.apply",
-}  # fmt: skip
-#: Operations whose first operand is the memory of their result.
-_PLACES = frozenset((
-    "pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.castptr", "pto.tensor_view_addr",
-))  # fmt: skip
-_NO_EFFECT = frozenset(("cmo.cacheinvalid", "dcci", "dsb"))
+#: Types of values that the screens do not follow.
+_OTHER_KINDS = ("memref", "conv_tile", "group")
 _NUMBERS = {name: n for n, name in enumerate(PIPES)}
 
 
@@ -116,15 +103,17 @@ class CheckedLowering(Lowering):
     # -- order --------------------------------------------------------------------------------------------
 
     def _order(self, op: Operation, name: str) -> None:
-        if name in ("set_flag", "set_flag_dyn", "record_event", "wait_flag", "wait_flag_dyn", "wait_event"):
-            pair = ("src_op", "dst_op") if name.endswith("_event") else ("src_pipe", "dst_pipe")
+        row = op.row
+        assert row is not None
+        if row.order in ("set", "wait"):
+            pair = ("src_op", "dst_op") if "src_op" in row.attr_index else ("src_pipe", "dst_pipe")
             source, target = (sync.pipe_name(op.attr(attr)) for attr in pair)
-            what = _SET if name.startswith(("set", "record")) else _WAIT
+            what = _SET if row.order == "set" else _WAIT
             self._order_call(what, source, target, self._number(op, "event_id", sync.event_id))
-        elif name in ("get_buf", "rls_buf"):
-            what = _GET if name == "get_buf" else _RELEASE
+        elif row.order in ("get", "release"):
+            what = _GET if row.order == "get" else _RELEASE
             self._order_call(what, sync.token_pipe(op), "S", self._number(op, "buf_id_dyn", sync.buffer_id))
-        elif name in ("barrier", "barrier_sync", "fence.barrier_all"):
+        elif row.order == "barrier":
             self._barrier(pipe_of(op, self.unit.profile))
         elif name == "tsync":
             written = op.attr("op")
@@ -132,7 +121,7 @@ class CheckedLowering(Lowering):
                 self._barrier(pipe_of_kind(str(written), self.unit.profile.isa))
             elif op.group("events"):
                 self._barrier(EVERY_PIPE.name)
-        elif name not in _NO_EFFECT:
+        elif row.family != "cache":
             raise Unscreened(name)
 
     def _number(self, op: Operation, operand: str, of: Callable[..., int]) -> tuple[int, int]:
@@ -155,35 +144,29 @@ class CheckedLowering(Lowering):
     # -- descriptors --------------------------------------------------------------------------------------
 
     def _descriptor(self, op: Operation, name: str) -> None:
-        result = op.results[0] if op.results else None
-        of = result.type if result is not None else None
-        pointers = isinstance(of, PtrType) and not in_global(of)
-        if name not in _DESCRIPTORS or pointers or (of is not None and of.kind in ("memref", "conv_tile")):
+        row, result = op.row, op.results[0] if op.results else None
+        assert row is not None
+        if row.uses_contents or (result is not None and not _followed(result)):
             raise Unscreened(name)
+        source, tile = storage_source(op), op.get(row.rebinds) if row.rebinds else result
         if name == "partition_view":
             self._inside_view(op)
-        elif name in ("subview", "subset"):
+        elif row.effect == "alias" and row.window:
             self._inside(op)
         super()._operation(op)
-        if name in _DERIVED:
-            assert result is not None
-            if isinstance(op.operands[0].type, TileBufType):
-                self._storages[self.slot(result)] = self._storage(op.operands[0])
-        elif name == "alloc_tile":
-            assert result is not None
-            if op.get("addr") is None:
-                raise Unscreened("a tile without an address")
-            self._placed(op, result)
-        elif name == "tassign":
-            tile = op.operands[0]
-            if not isinstance(tile.type, TileBufType):
+        if tile is None or not isinstance(tile.type, TileBufType):
+            if row.rebinds:
                 raise Unscreened(name)
+        elif "addr" in row.operand_index and op.get("addr") is not None:
             self._placed(op, tile)
+        elif source is not None and isinstance(source.type, TileBufType) and not row.rebinds:
+            self._storages[self.slot(tile)] = self._storage(source)
+        elif row.operands:
+            raise Unscreened("a tile without an address")
 
     def _placed(self, op: Operation, tile: Value) -> None:
         type = tile.type
-        if not isinstance(type, TileBufType):
-            raise Unscreened("a convolution tile")
+        assert isinstance(type, TileBufType)
         kind = self._kinds.setdefault((str(type.dtype), type.shape, type.layout), len(self._kinds))
         number = self._ops.setdefault(op, len(self._ops))
         space = list(MEMORIES).index(type.loc)
@@ -246,9 +229,12 @@ class CheckedLowering(Lowering):
             self.call("vm.after!", number)
 
     def _note_written(self, place: Value) -> None:
-        while place.op is not None and place.op.name in _PLACES:
-            place = place.op.operands[0]
-        if self.written is not None and place.op is None and len(self.inside) == 1:
+        while isinstance(place.type, PtrType | ViewType) and (op := place.op) is not None:
+            if op.row is None or op.row.effect != "pure" or not op.operands:
+                break
+            place = op.operands[0]  # the memory of a pointer, view or partition; or a number
+        known = place.op is None and isinstance(place.type, PtrType | ViewType)
+        if self.written is not None and known and len(self.inside) == 1:
             self.written.add(place)
         else:
             self.written = None
@@ -266,3 +252,9 @@ class CheckedLowering(Lowering):
             info = type.info
             return None if by_element or (info is not None and info.is_float) else width_of(value)
         raise Unscreened(f"an operand of type {type}")
+
+
+def _followed(value: Value) -> bool:
+    """Return True if the screens follow values of a type: pointers only into global memory."""
+    type = value.type
+    return type.kind not in _OTHER_KINDS and (not isinstance(type, PtrType) or in_global(type))
