@@ -42,7 +42,7 @@ class Durations {
   }
 
   /// Return the duration, or -1 if there is no function or it threw; the exception is in `thrown`. The
-  /// function is called once for each combination of kernel, block, types and shapes of tensors, and numbers,
+  /// function is called once for each combination of kernel, core type, block, directions, types and shapes of tensors, and numbers,
   /// but for every task that has arguments and no tensor (as in graphs), or whose kernel is set by doing.
   int64_t of(const DispatchPayload& payload, nb::object& thrown) {
     const auto kernel = static_cast<size_t>(payload.kernel_id);
@@ -75,6 +75,9 @@ class Durations {
     key_.clear();
     const auto add = [&](uint64_t word) { key_.append(reinterpret_cast<const char*>(&word), sizeof word); };
     add(static_cast<uint64_t>(payload.kernel_id));
+    add(static_cast<uint64_t>(payload.core_type) << 1 | uint64_t{payload.one_of_blocks});
+    add(payload.tensors);
+    add(payload.inputs);
     add(static_cast<uint64_t>(payload.block_idx) << 32 | static_cast<uint32_t>(payload.block_num));
     for (int i = 0; i < payload.num_args; ++i) {
       if ((payload.tensors >> i & 1) == 0) {

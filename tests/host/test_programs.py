@@ -176,6 +176,7 @@ RACING = (HERE / "checked.cpp").read_text().partition("TADDS(tile")[0].count("\n
 CHECKED = {
     "good": (0, [], "checked: 2 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
     "poll": (0, [], "nothing found", ""),
+    "hasty": (1, ["error[PTO-E2212]: TLOAD: RAW race between ranks"], "2 findings", ""),
     "again": (0, [], "8 launches of 2 ranks for", "launches of different numbers against each other"),
     "uneven": (0, [], "6 launches of 2 ranks for nan, oob, overlap, race, sync, undef: nothing found", ""),
     "nothing": (0, [], "checked: nothing, since no kernel was launched", ""),

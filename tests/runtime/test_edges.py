@@ -246,15 +246,18 @@ def test_predicates(op: str) -> None:
 
 
 def test_a_predicate_in_a_manual_scope_waits_for_deps_only() -> None:
-    def orchestrate(rt: Any, deps: bool) -> None:
+    def orchestrate(rt: Any, deps: bool, count: int) -> None:
         flag = np.zeros(1, np.int32)
         with rt.manual_scope():
             first = rt.submit(bump, flag)
-            rt.submit(bump, vector(), predicate=(flag, 0, ">", 0), deps=[first] if deps else [])
+            last = runtime.kernel(lambda *slots: None, "inout" + " scalar" * (count - 1))
+            rest = [0] * (count - 1)
+            rt.submit(last, vector(), *rest, predicate=(flag, 0, ">", 0), deps=[first] if deps else [])
 
-    found = runtime.run(orchestrate, False, seed=2, check_hazards=True).hazards
-    assert [(h.kind, h.earlier, h.later) for h in found] == [("RAW", 0, 1)]
-    assert runtime.run(orchestrate, True, seed=2, check_hazards=True).hazards == []
+    for count in (1, 64):  # 64 is the most
+        found = runtime.run(orchestrate, False, count, seed=2, check_hazards=True).hazards
+        assert [(h.kind, h.earlier, h.later) for h in found] == [("RAW", 0, 1)]
+        assert runtime.run(orchestrate, True, count, seed=2, check_hazards=True).hazards == []
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def test_scenarios(how: dict[str, Any]) -> None:
         (4, "wrong: no more (code 9)"),
         (5, "an automatic scope is opened at"),
         (6, "a predicate without a tensor"),
+        (7, "add_dep: dependencies have been set with set_dependencies"),
     ],
 )
 def test_misuse(number: int, words: str) -> None:

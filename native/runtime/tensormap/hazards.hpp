@@ -4,12 +4,14 @@
 // findings do not depend on the speed of tasks.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "pto2/tensormap_and_ringbuffer/pto_types.h"
+#include "tensormap/shared_memory.hpp"
 
 namespace pto2 {
 
@@ -22,13 +24,14 @@ struct Hazard {
 
 class Hazards {
  public:
+  using Tracked = std::bitset<kMaxParams + 1>;
   /// Check a task at its submission: its parameters, and the tasks it will wait for. Return the accesses of
   /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to the
   /// tracked ones. `tracked`: bits of the parameters that make edges. A reader through another parameter, or
   /// of data written through another parameter, may conflict as well.
   std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors,
                              int count, const std::vector<int64_t>& producers, bool order,
-                             uint64_t tracked = ~uint64_t{0}) {
+                             const Tracked& tracked) {
     predecessors_.push_back(producers);
     joined_before_.push_back(joined_.size());
     std::vector<Hazard> found;
@@ -38,7 +41,7 @@ class Hazards {
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
         if (!access.writes || tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP)
           continue;
-        if ((tracked >> i & 1) != 0 && access.tracked) {
+        if (tracked[i] && access.tracked) {
           predecessors_.back().push_back(access.task);
         } else {
           unseen.push_back({access.task, id, 0, i, false});
@@ -56,7 +59,7 @@ class Hazards {
           continue;
         }
         if (known(found, access.task) || before(access.task, id)) continue;
-        const bool both = (tracked >> i & 1) != 0 && access.tracked;
+        const bool both = tracked[i] && access.tracked;
         found.push_back({access.task, id, static_cast<int8_t>(access.writes ? 1 : 2), i, both});
       }
     }
@@ -67,7 +70,7 @@ class Hazards {
     }
     for (int i = 0; i < count; ++i) {
       if (types[i] == PTOParamType::SCALAR) continue;
-      add(id, *tensors[i], types[i] != PTOParamType::INPUT, (tracked >> i & 1) != 0);
+      add(id, *tensors[i], types[i] != PTOParamType::INPUT, tracked[i]);
     }
     return found;
   }

@@ -618,11 +618,11 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
   if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
   // The element of the predicate is also read, like one more parameter.
   int count = submission.count;
-  uint64_t tracked = tracked_;
+  Hazards::Tracked tracked(tracked_);
   TensorData tested;
-  if (submission.predicate.tensor != nullptr && count < 64) {
+  if (submission.predicate.tensor != nullptr) {
     view_element(tested, *submission.predicate.tensor, submission.predicate.index);
-    tracked |= uint64_t{!scopes_.back().manual && tested.manual_dep == 0} << count;
+    tracked[static_cast<size_t>(count)] = !scopes_.back().manual && tested.manual_dep == 0;
     types[count] = PTOParamType::INPUT;
     tensors[count++] = &tested;
   }

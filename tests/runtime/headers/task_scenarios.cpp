@@ -98,6 +98,11 @@ void wrong(const Tensor& x, uint64_t which) {
       }
       break;
     case 6: args.set_predicate({{nullptr, 0, {}}, PredicateOp::EQ, 0}); break;
+    case 7: {
+      const PTO2TaskId made[] = {PTO2TaskId{0}};
+      args.set_dependencies(made, 1), args.add_dep(made[0]);
+      break;
+    }
   }
   rt_submit_aiv_task(BUMP, args);
 }

@@ -342,6 +342,8 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
 
  private:
   void add_one_dep(PTO2TaskId id) {
+    if (explicit_dep_count() != kept_count_)
+      return set_error("add_dep: dependencies have been set with set_dependencies");
     if (kept_count_ >= Most)
       return set_error("add_dep: more dependencies than CoreTaskArgsWithDeps has room for");
     kept_[kept_count_++] = id;

@@ -147,7 +147,7 @@ class MachineProgram:
     ) -> None:
         """`made` are its codes if they are machine code, `origins` the operations of its calls. With `lends`,
         a tile may borrow the memory of its source if the image says that the tile is only read."""
-        self._calls = image.calls
+        self._calls, self._lends = image.calls, lends
         self.generic: GenericCalls | None = None
         self._compilation: threading.Thread | None = None
         self._raised: Callable[[str], BaseException | None] | None = None
@@ -167,9 +167,7 @@ class MachineProgram:
         else:
             rest = iter(functions([name for n, name in enumerate(image.calls) if n not in wanted]))
             found = [self.generic.function if n in wanted else next(rest) for n in range(len(image.calls))]
-        if not lends:
-            found = [_own(_STAYS[n]) if n in _STAYS else at for n, at in zip(image.calls, found, strict=True)]
-        self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
+        self._functions = (ctypes.c_void_p * max(1, len(found)))(*self._for_loans(found))
         program = self._program = _Program()
         program.target.isa = ISAS.index(profile.isa)
         program.target.left_by_columns = profile.left_blayout == "col_major"
@@ -177,6 +175,12 @@ class MachineProgram:
         program.functions = ctypes.addressof(self._functions)
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
         program.kinds = ctypes.addressof(kinds)
+
+    def _for_loans(self, found: Sequence[int]) -> Sequence[int]:
+        """Replace the calls that lend memory if the program does not lend."""
+        if self._lends:
+            return found
+        return [_own(_STAYS[n]) if n in _STAYS else at for n, at in zip(self._calls, found, strict=True)]
 
     def _read(self, code: image_format.ImageCode) -> MachineCode:
         """Return a code in the form for the machine."""
@@ -224,7 +228,7 @@ class MachineProgram:
         if self.generic is not None:
             if self._compilation is not None:
                 self._compilation.join()
-            self._functions[:] = functions(self._calls)
+            self._functions[:] = self._for_loans(functions(self._calls))
             self.generic = None
 
     def _compile_aside(self) -> None:
@@ -235,7 +239,7 @@ class MachineProgram:
 
         def work() -> None:
             with suppress(DiagnosticError):  # executors go on; the next launch reports it
-                self._functions[:] = functions(self._calls)
+                self._functions[:] = self._for_loans(functions(self._calls))
 
         self._compilation = threading.Thread(target=work, name="pto-compile")
         self._compilation.start()
