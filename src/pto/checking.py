@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from .asm import locate, read_source
 from .asm.lexer import Tokens, tokenize
+from .asm.parser import Parser
 from .diag import Diagnostic, Source, has_errors
 from .driver import Lowered, Options, lowered
 from .ir.core import Module, Operation
@@ -22,6 +23,8 @@ from .reading import foreign
 #: The target of a program, or a function that chooses it for a program; None if the program names its target.
 Target = str | Profile | None
 ChooseTarget = Callable[[Module], Target]
+#: Severity of tiles that overwrite each other.
+OVERLAPS = "error"
 
 
 class Checked(Record):
@@ -35,6 +38,7 @@ class Checked(Record):
     module: Module | None = None  # without the statements that have errors
     ranges: dict[Operation, tuple[int, int]] = {}  # noqa: RUF012
     done: Lowered | None = None  # if the text can be parsed
+    parser: Parser | None = None
 
     @property
     def ok(self) -> bool:
@@ -48,14 +52,21 @@ def check_source(source: Source, target: Target | ChooseTarget = None, level: st
     parser, module = read_source(source)
     ranges = {op: (op.start, op.end) for op, _ in parser.located}
     if has_errors(parser.diagnostics):
-        return Checked(source, parser.diagnostics, parser.tokens, module, ranges)
+        return Checked(source, parser.diagnostics, parser.tokens, module, ranges, parser=parser)
     locate(parser)
-    wanted = Options(level=level, overlaps="error", passes="never")
+    wanted = Options(level=level, overlaps=OVERLAPS, passes="never")
     done = lowered(module, target(module) if callable(target) else target, wanted)
-    found = [*parser.diagnostics, *done.diagnostics]
+    return finished(parser, module, done, ranges)
+
+
+def finished(
+    parser: Parser, module: Module, done: Lowered, ranges: dict[Operation, tuple[int, int]]
+) -> Checked:
+    """Return a verified text, with the warnings that concern the whole program."""
+    source, found = parser.source, [*parser.diagnostics, *done.diagnostics]
     if not has_errors(found):
         found += [*no_function(source.name, module), *_not_emitted(done.module, done.profile)]
-    return Checked(source, found, parser.tokens, module, ranges, done)
+    return Checked(source, found, parser.tokens, module, ranges, done, parser)
 
 
 def no_function(name: str, module: Module) -> list[Diagnostic]:

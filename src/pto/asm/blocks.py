@@ -10,7 +10,7 @@ from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.types import ERROR, Type
 from ..isa import row
 from .cursor import MAX_ERRORS, Cursor, Fail, Report, literal_help
-from .lexer import EOF
+from .lexer import EOF, Tokens
 
 #: Operations that real files write without their dialect.
 SHORT_NAMES = {"return": "func.return", "call": "func.call", "func": "func.func", "module": "builtin.module"}
@@ -19,8 +19,8 @@ SHORT_NAMES = {"return": "func.return", "call": "func.call", "func": "func.func"
 class Blocks(Cursor):
     """A cursor inside a block. The parser defines `statement`."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
+    def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
+        super().__init__(source, tokens)
         self.block = Block()
         self.blocks: dict[str, tuple[Block, int]] = {}
         # Tokens that begin a statement, a label or a body; the layout of the text needs them.

@@ -30,7 +30,7 @@ from ..ir.types import ERROR, I64, FunctionType, MaskType, ScalarType, Type, VRe
 from ..isa.enums import ENUMS, WORDS, same_enum
 from ..isa.row import Attr
 from .affine_text import AffineTextError, parse_affine_map
-from .lexer import EOF, tokenize, unquote
+from .lexer import EOF, Tokens, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
 _HINTS = 50  # names for which similar names are searched
@@ -80,9 +80,9 @@ _ENUM_SPACE = re.compile(r"#pto\s*<\s*(\w+)\s(.*)>$", re.DOTALL)
 class Cursor:
     """Tokens with a position, plus the name scopes of the program being read."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
         self.source = source
-        self.tokens, self.diagnostics = tokenize(source)
+        self.tokens, self.diagnostics = tokenize(source) if tokens is None else (tokens, [])
         self.t = self.tokens.texts
         self.i = 0
         self.depth = 0
@@ -619,6 +619,11 @@ class Cursor:
         owner = value.owner if value is not None else None
         if isinstance(owner, Operation) and owner.loc is not None:
             d.notes.append(("defined here", owner.loc))
+
+    @property
+    def unresolved(self) -> bool:
+        """Return True if a name was used that has no definition yet."""
+        return bool(self._forward)
 
     def undefined(self, keep: int) -> None:
         """Report names that still have no definition at the end of scopes deeper than `keep`."""

@@ -15,8 +15,9 @@ from operator import sub
 
 from ..diag import Diagnostic, Source, Span
 
-# The inside of `<...>`. The '>' of '->', and a '>' in a string or comment, do not close the bracket.
-_PLAIN = r'[^<>"/]*'
+# The inside of `<...>`, which has no `%`. The '>' of '->', and a '>' in a string or comment, do not close the
+# bracket.
+_PLAIN = r'[^<>"/%]*'
 _INNER = rf'{_PLAIN}(?:(?:(?<=-)>|"(?:[^"\\\n]|\\.)*"|//[^\n]*\n|/(?!/)){_PLAIN})*'
 
 
@@ -89,12 +90,9 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     code = source.text.rstrip(_BLANK)
     if "#" in code:  # blanked, so that all offsets stay
         code = _HASH_LINE.sub(lambda m: " " * len(m[0]), code).rstrip(_BLANK)
-    pieces = _TOKEN.findall(code)
-    texts = [piece.lstrip(_BLANK) for piece in pieces]
-    if _deeper(texts):
-        pieces = _pattern(_DEEPEST).findall(code)
-        texts = [piece.lstrip(_BLANK) for piece in pieces]
-    starts = list(map(sub, accumulate(map(len, pieces)), map(len, texts)))
+    starts, texts = _split(_TOKEN, code)
+    if any(_is_longer(code, starts[i], texts[i]) for i in open_types(texts)):
+        starts, texts = _split(_pattern(_DEEPEST), code)
     seen: dict[str, str] = {}
     texts = list(map(seen.setdefault, texts, texts))
     errors: list[Diagnostic] = []
@@ -111,11 +109,24 @@ def tokenize(source: Source) -> tuple[Tokens, list[Diagnostic]]:
     return out, _merge(errors)
 
 
-def _deeper(texts: list[str]) -> bool:
-    """Return True if a single `<` may belong to a type that nests deeper."""
+def _split(pattern: re.Pattern[str], code: str) -> tuple[list[int], list[str]]:
+    """Return the start and text of each token and comment."""
+    pieces = pattern.findall(code)
+    texts = [piece.lstrip(_BLANK) for piece in pieces]
+    return list(map(sub, accumulate(map(len, pieces)), map(len, texts))), texts
+
+
+def open_types(texts: list[str]) -> list[int]:
+    """Return the indices of types before a single `<`: they nest deeper, or are not closed."""
     if "<" not in texts:
-        return False
-    return any(b == "<" and (a[0] in "!#" or a in _NESTED) for a, b in pairwise(texts))
+        return []
+    pairs = enumerate(pairwise(texts))
+    return [i for i, (a, b) in pairs if b == "<" and (a[0] in "!#" or a in _NESTED)]
+
+
+def _is_longer(code: str, at: int, text: str) -> bool:
+    found = _pattern(_DEEPEST).match(code, at)
+    return found is not None and found.end() > at + len(text)
 
 
 def _is_error(text: str) -> bool:

@@ -1,24 +1,21 @@
 """An open text: its diagnostics at once, and names and lowered program when a request needs them.
 
-A document is immutable. A change of the text makes a new document.
+A change of the text makes a new document, which may take over the program of the old one (`edited`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from functools import cached_property
 
 from ..asm.lexer import EOF, Tokens
-from ..checking import Checked
 from ..diag import DiagnosticError, Source
 from ..driver import Lowered, Options, lowered
 from ..ir.facts import module_profile
 from ..isa.profiles import DEFAULT, Profile, profile
+from .edited import Check
 from .lines import TextLines
 from .names import NameIndex
-
-Check = Callable[[Source], Checked]
 
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 

@@ -33,7 +33,8 @@ from ..asm.lexer import Tokens
 from ..checking import Checked
 from ..diag import Diagnostic, Source, Span, Unread, sorted_by_place
 from . import completion, fixes, highlight, hints, pages
-from .document import Check, Document
+from .document import Document
+from .edited import Check, EditedText
 from .names import Occurrence
 
 _SEVERITY = {
@@ -56,6 +57,7 @@ class PtoServer(LanguageServer):
         super().__init__("pto", __version__, lsp.TextDocumentSyncKind.Full)
         self._check = check
         self._documents: dict[str, Document] = {}
+        self._versions: dict[str, EditedText] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}
         self._cleaning: asyncio.TimerHandle | None = None
         self._kept = 0  # checks since memory was released
@@ -79,7 +81,10 @@ class PtoServer(LanguageServer):
         if self._kept > _MOST_KEPT:
             self._clean()
         path = to_fs_path(uri) or uri
-        check = self._checked_python if is_python(uri) else self._checked
+        if is_python(uri):
+            check = self._checked_python
+        else:
+            check = self._versions.setdefault(uri, EditedText(self._checked))
         found = Document(path, text, version, encoding, check)
         self._documents[uri] = found
         self._ended = time.perf_counter()
@@ -133,6 +138,7 @@ class PtoServer(LanguageServer):
         if (waiting := self._waiting.pop(uri, None)) is not None:
             waiting.cancel()
         self._documents.pop(uri, None)
+        self._versions.pop(uri, None)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     # -- conversions ---------------------------------------------------------------------------------------

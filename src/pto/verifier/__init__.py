@@ -7,7 +7,7 @@ A program is legal if none of the diagnostics is an error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ..diag import Diagnostic, did_you_mean, has_errors
 from ..ir.context import Context
@@ -35,10 +35,12 @@ def verify(
     flags: str = "error",
     overlaps: str = "off",
     structure_only: bool = False,
+    only: Collection[Operation] | None = None,
 ) -> list[Diagnostic]:
     """Return the diagnostics of a program. `flags` is the severity of unbalanced flags, and `overlaps` of
     tiles that overwrite each other; "off" skips the check. `structure_only` skips legality: the rules of
-    instructions and of the target, beyond the kinds of operands and attributes.
+    instructions and of the target, beyond the kinds of operands and attributes. `only` has the operations
+    that differ from a program without problems: the rules of rows are checked for these.
     """
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
@@ -54,7 +56,8 @@ def verify(
         context.module = module = logical_tiles(single_tiles(module))
     ordered = piped = False  # True if an operation orders pipes, or belongs to a FIFO
     for op in module.walk():
-        checker.check(op)
+        if only is None or op in only:
+            checker.check(op)
         if op.row is not None:
             ordered = ordered or bool(op.row.order)
             piped = piped or concerns_fifos(op)
