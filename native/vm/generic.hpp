@@ -216,9 +216,6 @@ PTO_EXPORT void* pto_vm_generic(pto_generic_function function) {
   return reinterpret_cast<void*>(pto::vm::generic_call);
 }
 
-/// Return the size of an on-chip memory in bytes.
-PTO_EXPORT uint64_t pto_vm_room(int32_t space) { return pto::detail::room(space); }
-
 /// Print text of a program while the host performs a call of the program.
 PTO_EXPORT void pto_vm_print(const char* text) {
   pto::detail::Core& core = pto::detail::core();

@@ -30,10 +30,16 @@ struct pto_screen_access {
   uint8_t reserved;
 };
 
-/// The accesses of an instruction for one shape of its operands.
+/// The accesses of an instruction for one shape of its operands, and the facts of the registers that it makes.
 struct pto_screen_pattern {
   uint64_t count;
   const pto_screen_access* accesses;
+  int64_t scale;        // bytes per unit of the subscript; pto::vm::kNoScale: the subscript is part of the shape
+  uint8_t each;         // 1: the accesses depend on data, so the pattern holds only once
+  uint8_t partial;      // 1: a register is not written as a whole
+  uint8_t reads, writes;  // special registers, one bit each
+  uint8_t granule[4];   // by result: bytes per lane of a mask
+  uint8_t pending[4];   // by result: bytes of a store stream that are not in memory
 };
 }
 
@@ -87,6 +93,7 @@ inline bool covers(const Bytes& a, const Bytes& b) {
 
 inline constexpr int kAgents = 10;  // pipes of `PIPES` of machine.py that have a number, in that order
 inline constexpr int kScalar = 0;   // the scalar unit
+inline constexpr int kVector = 1;   // pipe V
 
 struct Token {
   uint64_t of[kAgents] = {};
@@ -236,8 +243,92 @@ struct Owners {
   std::vector<uint16_t> of;
 };
 
+// --- inside a vecscope -------------------------------------------------------------------------------------
+
+/// The loads that a value was computed from: load number `top` and loads before it, one bit each. Loads that
+/// are longer ago are forgotten, which makes more programs suspicious.
+struct Past {
+  uint64_t top = 0, loads = 0;
+  void join(Past other) {
+    if (other.top > top) std::swap(*this, other);
+    if (top - other.top < 64) loads |= other.loads << (top - other.top);
+  }
+  bool has(uint64_t number) const {
+    return number <= top && top - number < 64 && (loads >> (top - number) & 1) != 0;
+  }
+};
+
+/// What is known about a register; beside its value in the frame.
+struct RegisterFacts {
+  Past past;
+  uint32_t granule;  // of a mask
+  uint32_t stream;   // the number of a store stream with pending bytes; 0: none
+};
+static_assert(sizeof(RegisterFacts) == 24, "_FACTS of checked_image.py");
+
+/// Accesses inside a vecscope: by the vector unit or the scalar unit.
+enum ScopeAccess : int { kVectorLoad, kVectorStore, kScalarLoad, kScalarStore, kScopeAccesses };
+
+/// The accesses of a core inside its current vecscope: VecscopeHazards of vecscope.py.
+struct Scope {
+  bool open = false;
+  uint64_t sequence = 0;  // of the vecscope on its pipe; 0: it has no access yet
+  uint32_t count[kScopeAccesses] = {}, before[kScopeAccesses] = {};
+  uint32_t fences[kScopeAccesses][kScopeAccesses] = {};  // accesses before the last barrier of two kinds
+  std::unique_ptr<uint32_t[], decltype(&std::free)> last[kScopeAccesses] = {
+      {nullptr, std::free}, {nullptr, std::free}, {nullptr, std::free}, {nullptr, std::free}};
+  Past stored, carried;
+  std::vector<uint32_t> streams;
+  uint32_t stream = 0;
+
+  void begin() {
+    open = true;
+    sequence = 0;
+    for (int a = 0; a < kScopeAccesses; ++a)
+      for (uint32_t& fence : fences[a]) fence = count[a];
+    stored = carried = {};
+    streams.clear();
+  }
+  void barrier(uint32_t pairs) {
+    for (int a = 0; a < kScopeAccesses; ++a)
+      for (int b = 0; b < kScopeAccesses; ++b)
+        if ((pairs >> (a * kScopeAccesses + b) & 1) != 0) fences[a][b] = count[a];
+    if ((pairs >> (kVectorStore * kScopeAccesses + kVectorLoad) & 1) != 0) carried = stored;
+  }
+  /// Compare an access to bytes of the memory with earlier ones, and record the access. `past` are the loads
+  /// that the value of a store was computed from.
+  void access(ScopeAccess kind, const Bytes& bytes, uint64_t base, size_t capacity, const Past& past) {
+    for (int other = 0; other < kScopeAccesses; ++other) {
+      const bool loads = (kind & 1) == 0 && (other & 1) == 0, scalars = kind >= 2 && other >= 2;
+      if (loads || scalars || (kind == kVectorStore && other == kVectorStore) || !last[other]) continue;
+      const bool passed = other == kVectorLoad && kind == kVectorStore;
+      const uint32_t fence = fences[other][kind], mine = before[other];
+      for (uint64_t row = 0; row < bytes.rows; ++row) {
+        const uint32_t* seen = last[other].get() + (bytes.low - base) + row * bytes.pitch;
+        uint32_t newest = 0;
+        for (uint64_t n = 0; n < bytes.width; ++n) newest = std::max(newest, seen[n]);
+        if (newest <= fence) continue;
+        uint32_t known = 0;
+        for (uint64_t n = 0; n < bytes.width; ++n) {
+          if (seen[n] <= fence || seen[n] == known || seen[n] > mine) continue;
+          if (!passed || !past.has(seen[n])) suspect("race in a vecscope");
+          known = seen[n];
+        }
+      }
+    }
+    if (!last[kind])
+      last[kind].reset(static_cast<uint32_t*>(std::calloc(capacity, sizeof(uint32_t))));
+    if (!last[kind] || count[kind] == ~uint32_t{0}) suspect("too many accesses");
+    ++count[kind];
+    for (uint64_t row = 0; row < bytes.rows; ++row)
+      std::fill_n(last[kind].get() + (bytes.low - base) + row * bytes.pitch, bytes.width, count[kind]);
+  }
+};
+
 struct CoreScreen {
   Clocks clocks;
+  Scope scope;
+  uint8_t special = 0;  // defined special registers, one bit each
   Touches reads, writes;
   std::vector<Token> flags[kAgents][kAgents][8];
   struct Buffer {
@@ -260,17 +351,23 @@ struct Learned {
   const pto_screen_pattern* pattern;
 };
 /// The most shapes of one instruction. With more, the reference engine is as fast.
-inline constexpr size_t kMostShapes = 1024;
+inline constexpr size_t kMostShapes = 4096;
+/// No number of bytes per unit of a subscript.
+inline constexpr int64_t kNoScale = INT64_MIN;
 
 struct Site {
   std::vector<Learned> learned;
+  std::unordered_multimap<uint64_t, size_t> by_hash;
   size_t last = 0;
+  bool scaled = false;  // is the scale known
+  int64_t scale = 0;    // bytes per unit of its subscript
 };
 
 struct Screen {
   std::vector<Site> sites;
   uint32_t ordered = 0;  // pipes that keep their order, one bit each
   uint64_t align = 1;
+  bool late_stores = false;  // vector stores of a vecscope may become visible late
   uint32_t checks = 0;
   Touches block_reads, block_writes;  // accesses of all blocks to global memory
   std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
@@ -292,7 +389,7 @@ inline void follow(CoreScreen& me, const Bytes& bytes, bool write, uint32_t pipe
       if (!same && know.of[old.agent] < old.sequence) {
         if ((old.flags & flags & kAtomic) != 0) return;
         const bool exact = (old.flags & flags & kWhole) != 0 && bytes.dense() && old.bytes.dense();
-        const bool chained = exact && !write && old_write && pipe == 1 && old.agent == 1 &&
+        const bool chained = exact && !write && old_write && pipe == kVector && old.agent == kVector &&
                              bytes.low == old.bytes.low && bytes.high() == old.bytes.high() &&
                              bytes.high() - bytes.low >= kChained;
         if (chained || !meets(bytes, old.bytes)) return;
@@ -460,6 +557,13 @@ inline void follow_data(CoreScreen& me, const std::vector<Placed>& accesses, con
   }
 }
 
+/// Check that an access through a pointer stays in the tile that the pointer was made from.
+inline void inside_home(const Screen& all, const CoreScreen& me, const Placed& access) {
+  if (access.storage == 0 || !all.checks_for(kOob)) return;
+  const Placing& home = me.placings[access.storage];
+  if (access.bytes.low < home.low || access.bytes.high() > home.low + home.size) suspect("a pointer");
+}
+
 /// Get the accesses of an instruction from the host.
 inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::Core& core) {
   pto_generic call;
@@ -472,73 +576,200 @@ inline const pto_screen_pattern* learn(char* frame, const uint32_t* at, detail::
 enum OperandKind : uint32_t {
   kTileOperand = 0,
   kViewOperand = 16,
-  kPointerOperand = 17,
-  kIgnoredOperand = 18
+  kPointerOperand,    // into global memory
+  kIgnoredOperand,    // a number on which no access depends
+  kNearOperand,       // a pointer into on-chip memory
+  kSubscriptOperand,  // moves a pointer: its third word has the width of the number, and from bit 8 the operand
+  kVectorOperand,
+  kMaskOperand,
+  kStreamOperand  // the state of an unaligned stream
 };
 
-/// Check an instruction: site, pipe, 1 if on all pipes, operand count, operands (slot, kind, storage slot)
+/// The state of an unaligned stream in the frame: `_ALIGN` of frames.py.
+struct StreamState {
+  char bytes[32];
+  uint64_t position;
+  int32_t pending;
+  uint8_t kind;
+};
+
+/// The operands of an instruction: how the words of a call describe them.
+struct Operands {
+  static constexpr size_t kMostWords = 128, kMost = 16;
+  char* const frame;
+  const uint32_t* const words;  // three of each: slot, kind, slot of its facts or storage
+  const uint32_t count;
+  uint64_t key[kMostWords], data[kMost];  // the shape; the addresses
+  size_t length = 0;
+
+  Operands(char* frame, const uint32_t* words, uint32_t count) : frame(frame), words(words), count(count) {
+    if (count > kMost) suspect("operands");
+    for (uint32_t n = 0; n < count; ++n) {
+      const uint32_t of = kind(n);
+      data[n] = of == kTileOperand ? reinterpret_cast<uint64_t>(value<AnyTile>(n).data())
+                : of == kViewOperand || of == kPointerOperand || of == kNearOperand ? value<uint64_t>(n)
+                                                                                    : 0;
+    }
+  }
+  uint32_t kind(uint32_t n) const { return words[3 * n + 1]; }
+  uint32_t third(uint32_t n) const { return words[3 * n + 2]; }
+  template <class T>
+  const T& value(uint32_t n) const {
+    return *reinterpret_cast<const T*>(frame + words[3 * n]);
+  }
+  const RegisterFacts& facts(uint32_t n) const { return at<RegisterFacts>(frame, third(n)); }
+  bool is_register(uint32_t n) const { return kind(n) >= kVectorOperand; }
+
+  int64_t number(uint32_t n, uint32_t width) const {
+    int64_t found = 0;
+    std::memcpy(&found, frame + words[3 * n], width);
+    return width == 4 ? static_cast<int32_t>(found) : width == 2 ? static_cast<int16_t>(found) : found;
+  }
+  /// Move a pointer by its subscript.
+  void displace(int64_t scale) {
+    for (uint32_t n = 0; n < count; ++n)
+      if (kind(n) == kSubscriptOperand)
+        data[third(n) >> 8] += static_cast<uint64_t>(number(n, third(n) & 0xFF) * scale);
+  }
+  void make_key(bool with_subscripts) {
+    for (uint32_t n = 0; n < count; ++n) {
+      switch (kind(n)) {
+        case kTileOperand: add_tile(n); break;
+        case kViewOperand:
+          std::memcpy(key + length, &value<char>(n) + 8, 80);
+          length += 10;
+          break;
+        case kNearOperand: key[length++] = data[n] % 64; break;
+        case kPointerOperand:
+        case kIgnoredOperand:
+        case kVectorOperand: break;
+        case kSubscriptOperand:
+          if (with_subscripts) key[length++] = static_cast<uint64_t>(number(n, third(n) & 0xFF));
+          break;
+        case kMaskOperand:
+          std::memcpy(key + length, &value<char>(n), 32);
+          key[length + 4] = facts(n).granule;
+          length += 5;
+          break;
+        case kStreamOperand: {
+          const auto& state = value<StreamState>(n);
+          key[length++] = static_cast<uint64_t>(state.pending) << 8 | state.kind;
+          for (uint32_t m = 0; m < count; ++m)
+            if (kind(m) == kNearOperand) key[length++] = state.position - data[m];
+          break;
+        }
+        default:
+          key[length] = 0;
+          std::memcpy(key + length++, &value<char>(n), kind(n));
+      }
+      if (length + 20 > kMostWords) suspect("operands");
+    }
+  }
+  uint64_t hash() const {
+    uint64_t found = length;
+    for (size_t n = 0; n < length; ++n) {
+      found = (found ^ key[n]) * 0x9E3779B97F4A7C15;
+      found ^= found >> 29;
+    }
+    return found;
+  }
+
+ private:
+  void add_tile(uint32_t n) {
+    const auto& tile = value<AnyTile>(n);
+    std::memcpy(key + length, &tile, 24);
+    length += 3;
+    const uint64_t end = data[n] + static_cast<uint64_t>(tile.Numel) * 8;
+    for (uint32_t m = 0; m < n; ++m) {  // tiles that share bytes
+      if (kind(m) != kTileOperand) continue;
+      const auto& other = value<AnyTile>(m);
+      const bool apart = data[m] >= end || data[n] >= data[m] + static_cast<uint64_t>(other.Numel) * 8;
+      key[length++] = apart ? ~uint64_t{0} : data[n] - data[m];
+    }
+  }
+};
+
+/// Return the accesses of an instruction for the shape of its operands; ask the host about a new shape.
+inline const pto_screen_pattern& pattern_of(Site& site, Operands& operands, const uint32_t* call,
+                                            detail::Core& core) {
+  const pto_screen_pattern* found = nullptr;
+  if (!site.scaled) {
+    found = learn(operands.frame, call, core);
+    site.scale = found->scale;
+    site.scaled = true;
+  }
+  const bool moves = site.scale != kNoScale;
+  if (moves) operands.displace(site.scale);
+  if (found != nullptr && found->each != 0) return *found;
+  operands.make_key(!moves);
+  const auto fits = [&](size_t n) {
+    const auto& key = site.learned[n].key;
+    return key.size() == operands.length && std::memcmp(key.data(), operands.key, operands.length * 8) == 0;
+  };
+  if (found == nullptr) {
+    if (site.last < site.learned.size() && fits(site.last)) return *site.learned[site.last].pattern;
+    const auto [first, last] = site.by_hash.equal_range(operands.hash());
+    for (auto at = first; at != last; ++at)
+      if (fits(at->second)) return *site.learned[site.last = at->second].pattern;
+    if (site.learned.size() == kMostShapes) suspect("too many shapes");
+    found = learn(operands.frame, call, core);
+    if (found->each != 0) return *found;
+  }
+  site.last = site.learned.size();
+  site.by_hash.emplace(operands.hash(), site.last);
+  site.learned.push_back({{operands.key, operands.key + operands.length}, found});
+  return *found;
+}
+
+/// Check the accesses of an instruction inside a vecscope. Return the loads that its results depend on.
+inline Past follow_scope(Scope& scope, const std::vector<Placed>& accesses, const detail::Core& core,
+                         bool scalar, const Past& past) {
+  constexpr int kMemory = static_cast<int>(TileType::Vec);
+  Past made = past;
+  std::copy(std::begin(scope.count), std::end(scope.count), scope.before);
+  bool stores = false;
+  for (const Placed& access : accesses) {
+    const auto use = static_cast<Touching>(access.of->use);
+    if (access.space != kMemory || use == Touching::left) continue;
+    const bool write = use != Touching::read;
+    const auto kind = static_cast<ScopeAccess>((scalar ? kScalarLoad : kVectorLoad) + (write ? 1 : 0));
+    scope.access(kind, access.bytes, reinterpret_cast<uint64_t>(core.space[kMemory]),
+                 core.target->capacity[kMemory], past);
+    stores |= write;
+    if (kind == kVectorStore) scope.stored.join(past);
+    if (kind == kVectorLoad) made.join({scope.count[kind], 1});
+  }
+  if (stores || scope.count[kVectorLoad] == scope.before[kVectorLoad]) return past;
+  made.join(scope.carried);
+  return made;
+}
+
+/// The bits of the third word of `vm.event!`.
+enum EventBits : uint32_t { kEveryPipe = 1, kScalarUnit = 2 };
+
+/// Check an instruction: site, pipe, EventBits, operand count, result count, operands (three words each),
+/// results (slots of the facts of registers)
 inline void begin_event(char* frame, const uint32_t* s) {
   Screen& all = *screen;
   detail::Core& core = detail::core();
   CoreScreen& me = all.here();
-  const uint32_t pipe = s[1], count = s[3];
-  constexpr size_t kMost = 128, kOperands = 16;
-  if (count > kOperands) suspect("operands");
-  uint64_t key[kMost], data[kOperands];
-  size_t words = 0;
-  for (uint32_t n = 0; n < count; ++n) {
-    const char* at = frame + s[4 + 3 * n];
-    const uint32_t kind = s[5 + 3 * n];
-    data[n] = 0;
-    if (kind == kTileOperand) {
-      const auto& tile = *reinterpret_cast<const AnyTile*>(at);
-      std::memcpy(key + words, at, 24);
-      words += 3;
-      data[n] = reinterpret_cast<uint64_t>(tile.data());
-      const uint64_t end = data[n] + static_cast<uint64_t>(tile.Numel) * 8;
-      for (uint32_t m = 0; m < n; ++m) {  // tiles that share bytes
-        if (s[5 + 3 * m] != kTileOperand) continue;
-        const auto& other = *reinterpret_cast<const AnyTile*>(frame + s[4 + 3 * m]);
-        const bool apart = data[m] >= end || data[n] >= data[m] + static_cast<uint64_t>(other.Numel) * 8;
-        key[words++] = apart ? ~uint64_t{0} : data[n] - data[m];
-      }
-    } else if (kind == kViewOperand) {
-      std::memcpy(data + n, at, 8);
-      std::memcpy(key + words, at + 8, 80);
-      words += 10;
-    } else if (kind == kPointerOperand) {
-      std::memcpy(data + n, at, 8);
-    } else if (kind != kIgnoredOperand) {
-      key[words] = 0;
-      std::memcpy(key + words++, at, kind);
-    }
-    if (words + 20 > kMost) suspect("operands");
-  }
-  Site& site = all.sites[s[0]];
-  const auto fits = [&](const Learned& known) {
-    return known.key.size() == words && std::memcmp(known.key.data(), key, words * 8) == 0;
-  };
-  if (site.last >= site.learned.size() || !fits(site.learned[site.last])) {
-    site.last = 0;
-    while (site.last < site.learned.size() && !fits(site.learned[site.last])) ++site.last;
-    if (site.last == site.learned.size()) {
-      if (site.last == kMostShapes) suspect("too many shapes");
-      const pto_screen_pattern* found = learn(frame, s, core);
-      site.learned.push_back({{key, key + words}, found});
-    }
-  }
-  const pto_screen_pattern& pattern = *site.learned[site.last].pattern;
+  const bool inside = me.scope.open;
+  const uint32_t pipe = inside ? kVector : s[1], count = s[3], results = s[4];
+  Operands operands(frame, s + 5, count);
+  const uint32_t* const made = s + 5 + 3 * count;
+  const pto_screen_pattern& pattern = pattern_of(all.sites[s[0]], operands, s, core);
 
   static thread_local std::vector<Placed> accesses;
   accesses.clear();
   me.stores.clear();
   for (uint64_t n = 0; n < pattern.count; ++n) {
     const pto_screen_access& one = pattern.accesses[n];
-    Placed placed{{data[one.operand] + static_cast<uint64_t>(one.offset), static_cast<uint64_t>(one.rows),
-                   static_cast<uint64_t>(one.width), static_cast<uint64_t>(one.pitch)},
-                  &one,
-                  -1,
-                  0};
+    Placed placed{
+        {operands.data[one.operand] + static_cast<uint64_t>(one.offset), static_cast<uint64_t>(one.rows),
+         static_cast<uint64_t>(one.width), static_cast<uint64_t>(one.pitch)},
+        &one,
+        -1,
+        0};
     if ((one.flags & kGlobal) == 0) {
       for (int space = 0; space < detail::kSpaces && placed.space < 0; ++space) {
         const auto base = reinterpret_cast<uint64_t>(core.space[space]);
@@ -546,16 +777,20 @@ inline void begin_event(char* frame, const uint32_t* s) {
           placed.space = space;
       }
       if (placed.space < 0) suspect("outside of the memory");
-      placed.storage = at<uint64_t>(frame, s[6 + 3 * one.operand]) & 0xFFFFFFFF;
+      placed.storage = at<uint64_t>(frame, operands.third(one.operand)) & 0xFFFFFFFF;
+      if (operands.kind(one.operand) == kNearOperand) inside_home(all, me, placed);
     } else if (one.format != 0 && one.use == uint8_t(Touching::write)) {
       me.stores.emplace_back(placed.bytes, static_cast<Format>(one.format));
     }
     accesses.push_back(placed);
   }
+  Past past;
   if (all.checks_for(kRace)) {
-    if (s[2] != 0) me.clocks.barrier_all();
-    me.clocks.start(pipe);
-    const uint64_t sequence = me.clocks.instruction(pipe, (all.ordered >> pipe & 1) != 0);
+    if ((s[2] & kEveryPipe) != 0) me.clocks.barrier_all();
+    uint64_t sequence = me.scope.sequence;
+    if (!inside) me.clocks.start(pipe);
+    if (!inside || sequence == 0) sequence = me.clocks.instruction(pipe, (all.ordered >> pipe & 1) != 0);
+    if (inside) me.scope.sequence = sequence;
     for (const Placed& access : accesses) {
       const auto use = static_cast<Touching>(access.of->use);
       if (use == Touching::left) continue;
@@ -564,9 +799,24 @@ inline void begin_event(char* frame, const uint32_t* s) {
       if (access.space < 0 && core.block_num > 1)
         follow_blocks(all, access.bytes, write, core.block_idx, access.of->flags);
     }
+    for (uint32_t n = 0; n < count; ++n) {
+      if (!operands.is_register(n)) continue;
+      past.join(operands.facts(n).past);
+      if (const uint32_t stream = operands.facts(n).stream; stream != 0) std::erase(me.scope.streams, stream);
+    }
+    if (inside && all.late_stores) past = follow_scope(me.scope, accesses, core, (s[2] & kScalarUnit) != 0, past);
+  }
+  for (uint32_t n = 0; n < results; ++n) {
+    const bool open = pattern.pending[n] != 0;
+    if (open) me.scope.streams.push_back(++me.scope.stream);
+    at<RegisterFacts>(frame, made[n]) = {past, pattern.granule[n], open ? me.scope.stream : 0};
   }
   if (all.checks_for(kOverlap)) follow_names(me, accesses, core);
-  if (all.checks_for(kUndef)) follow_data(me, accesses, core);
+  if (all.checks_for(kUndef)) {
+    if ((pattern.reads & ~me.special) != 0 || pattern.partial != 0) suspect("undefined data");
+    me.special |= pattern.writes;
+    follow_data(me, accesses, core);
+  }
 }
 
 template <class Word>
@@ -661,7 +911,7 @@ inline void placed(char* frame, const uint32_t* s) {
                {s[3], uint64_t{tile.RowMaskInternal} << 32 | tile.ColMaskInternal},
                s[1]};
   uint32_t number = 0;
-  if (screen->checks_for(kOverlap)) {
+  if (screen->checks_for(kOverlap) || screen->checks_for(kOob)) {
     for (uint32_t n = 1; n < me.placings.size() && number == 0; ++n)
       if (me.placings[n].op == made.op && me.placings[n].twin(made)) number = n;
     if (number == 0) {
@@ -695,6 +945,21 @@ inline void inside_view(char* frame, const uint32_t* s) {
   }
 }
 
+inline void begin_scope(char*, const uint32_t*) {
+  CoreScreen& me = screen->here();
+  me.clocks.start(kVector);
+  me.scope.begin();
+}
+
+inline void end_scope(char*, const uint32_t*) {
+  Scope& scope = screen->here().scope;
+  scope.open = false;
+  if (screen->checks_for(kRace) && !scope.streams.empty()) suspect("a store stream without its end");
+}
+
+/// Pass a barrier inside a vecscope: the pairs of accesses that it orders, one bit each
+inline void fence(char*, const uint32_t* s) { screen->here().scope.barrier(s[0]); }
+
 inline void begin_core(char*, const uint32_t*) {
   auto& mine = screen->cores[&detail::core()];
   mine = std::make_unique<CoreScreen>();
@@ -716,20 +981,29 @@ inline void end_core(char*, const uint32_t*) {
 // clang-format off
 #define PTO_VM_SCREEN                                                                                        \
   {"vm.event!", begin_event}, {"vm.after!", end_event}, {"vm.order!", order}, {"vm.placed!", placed},        \
-  {"vm.inside!", inside}, {"vm.inside_view!", inside_view}, {"vm.begin!", begin_core}, {"vm.end!", end_core}
+  {"vm.inside!", inside}, {"vm.inside_view!", inside_view}, {"vm.begin!", begin_core}, {"vm.end!", end_core}, \
+  {"vm.scope!", begin_scope}, {"vm.unscope!", end_scope}, {"vm.fence!", fence}
 // clang-format on
 
 }  // namespace pto::vm
 
 /// Make the state for checked launches of a program with `sites` instructions. `pto_screen_free` frees it.
-PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align) {
+PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align, bool late_stores) {
   auto* made = new pto::vm::Screen;
+  made->late_stores = late_stores;
   made->sites.resize(sites);
   made->ordered = ordered;
   made->align = align;
   return made;
 }
 PTO_EXPORT void pto_screen_free(void* screen) { delete static_cast<pto::vm::Screen*>(screen); }
+
+/// Get the first byte and the size of a storage of the current core.
+PTO_EXPORT void pto_screen_home(uint32_t number, uint64_t* bytes) {
+  const pto::vm::Placing& home = pto::vm::screen->here().placings[number];
+  bytes[0] = home.low;
+  bytes[1] = home.size;
+}
 
 /// Call before and after a checked launch, which runs on the calling thread only.
 PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks) {

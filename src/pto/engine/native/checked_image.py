@@ -15,20 +15,28 @@ from ...image.format import COPY
 from ...image.lower import Lowering, width_of
 from ...ir.core import Operation, Value
 from ...ir.facts import in_global, pipe_of, storage_source, view_layout
-from ...ir.types import PtrType, ScalarType, TileBufType, ViewType
+from ...ir.types import MaskType, PtrType, ScalarType, TileBufType, ViewType, VRegType
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import EVERY_PIPE, LAST_PIPE, MEMORIES, PIPES, QUEUES
+from ...isa.row import Row
 from ...isa.view import is_packed
 from ..reference import fifo, handles, registry, sync, transfers
 from ..reference.cube import unit_flag
 from ..reference.open_rules import asked
-from .accesses import SiteAccesses, SiteOperand
+from ..registers import is_register
+from ..sanitize.vecscope import WORDS, orders
+from .accesses import SiteAccesses, SiteOperand, subscripts
 from .frames import Unreadable
 
 _SET, _WAIT, _BARRIER, _BARRIER_ALL, _GET, _RELEASE = range(6)
-_TILE, _VIEW, _POINTER, _IGNORED = 0, 16, 17, 18
+_TILE, _VIEW, _POINTER, _IGNORED, _NEAR, _SUBSCRIPT, _VECTOR, _MASK, _STREAM = 0, *range(16, 24)
 #: Types of values that the screens do not follow.
 _OTHER_KINDS = ("memref", "conv_tile", "group")
+#: The bytes of `RegisterFacts`, and those of the number of a storage.
+_FACTS, _STORAGE = 24, 8
+_EVERY_PIPE, _SCALAR_UNIT = 1, 2
+_REGISTERS = (_VECTOR, _MASK, _STREAM)
+_FOLLOWED = (_TILE, _VIEW, _POINTER, _NEAR, *_REGISTERS)
 _NUMBERS = {name: n for n, name in enumerate(PIPES)}
 
 
@@ -52,6 +60,8 @@ class CheckedLowering(Lowering):
         self._ops: dict[Operation, int] = {}
         self._kinds: dict[Any, int] = {}
         self._sizes: dict[Value, tuple[int, ...]] = {}  # of windows
+        #: Tiles that get other storage.
+        self._rebound = {op.get(op.row.rebinds) for op in unit.module.walk() if op.row and op.row.rebinds}
 
     def body(self, function: Operation, results: list[Value]) -> None:
         first = not self.words
@@ -63,28 +73,35 @@ class CheckedLowering(Lowering):
             self.call("vm.end!")
 
     def copy(self, op: Operation, targets: Sequence[Value], values: Sequence[Value]) -> None:
-        pairs = [(self._storage(t), self._storage(v)) for t, v in zip(targets, values, strict=True)
-                 if isinstance(t.type, TileBufType)]  # fmt: skip
+        pairs = [(self._storage(t), self._storage(v), size) for t, v in zip(targets, values, strict=True)
+                 if (size := _beside(t))]  # fmt: skip
         super().copy(op, targets, values)
-        kept = [(to, self.room(8), source) for to, source in pairs if to != source]
-        for _, spare, source in kept:
-            self.emit(COPY, spare, source, 8)
-        for to, spare, _ in kept:
-            self.emit(COPY, to, spare, 8)
+        kept = [(to, self.room(size), source, size) for to, source, size in pairs if to != source]
+        for _, spare, source, size in kept:
+            self.emit(COPY, spare, source, size)
+        for to, spare, _, size in kept:
+            self.emit(COPY, to, spare, size)
 
-    def _storage(self, tile: Value) -> int:
-        slot = self.slot(tile)
+    def _storage(self, value: Value) -> int:
+        """Return the slot of what is known about a value: the number of the storage of a tile or a pointer,
+        or the facts of a register."""
+        slot = self.slot(value)
         found = self._storages.get(slot)
         if found is None:
-            found = self._storages[slot] = self.room(8)
+            found = self._storages[slot] = self.room(_beside(value))
         return found
 
     def _operation(self, op: Operation) -> None:
         row = op.row
-        if row is None or (op.regions and row.name not in ("vecscope", "strict_vecscope")):
+        if row is None or (op.regions and row.opens != "vec"):
             super()._operation(op)
             return
         name = row.name
+        if row.opens == "vec":
+            self.call("vm.scope!")
+            super()._operation(op)
+            self.call("vm.unscope!")
+            return
         if name in fifo.HANDLERS or name in transfers.HANDLERS:
             raise Unscreened(name)
         if sync.orders(name):
@@ -113,6 +130,10 @@ class CheckedLowering(Lowering):
         elif row.order in ("get", "release"):
             what = _GET if row.order == "get" else _RELEASE
             self._order_call(what, sync.token_pipe(op), "S", self._number(op, "buf_id_dyn", sync.buffer_id))
+        elif row.order == "fence":
+            numbers = {word: n for n, word in enumerate(WORDS.values())}
+            pairs = [4 * numbers[a] + numbers[b] for a, b in orders(str(op.attr("barrier_type")))]
+            self.call("vm.fence!", sum(1 << bit for bit in pairs))
         elif row.order == "barrier":
             self._barrier(pipe_of(op, self.unit.profile))
         elif name == "tsync":
@@ -146,7 +167,7 @@ class CheckedLowering(Lowering):
     def _descriptor(self, op: Operation, name: str) -> None:
         row, result = op.row, op.results[0] if op.results else None
         assert row is not None
-        if row.uses_contents or (result is not None and not _followed(result)):
+        if row.uses_contents or (result is not None and result.type.kind in _OTHER_KINDS):
             raise Unscreened(name)
         source, tile = storage_source(op), op.get(row.rebinds) if row.rebinds else result
         if name == "partition_view":
@@ -154,13 +175,16 @@ class CheckedLowering(Lowering):
         elif row.effect == "alias" and row.window:
             self._inside(op)
         super()._operation(op)
-        if tile is None or not isinstance(tile.type, TileBufType):
+        if tile is not None and source is not None and _beside(tile) and _beside(source) and not row.rebinds:
+            home = isinstance(tile.type, PtrType) and isinstance(source.type, TileBufType)
+            if home and (source in self._rebound or source.op is None or source.op.get("addr") is None):
+                raise Unscreened("a pointer into a tile that moves")
+            self._storages[self.slot(tile)] = self._storage(source)
+        elif tile is None or not isinstance(tile.type, TileBufType):
             if row.rebinds:
                 raise Unscreened(name)
         elif "addr" in row.operand_index and op.get("addr") is not None:
             self._placed(op, tile)
-        elif source is not None and isinstance(source.type, TileBufType) and not row.rebinds:
-            self._storages[self.slot(tile)] = self._storage(source)
         elif row.operands:
             raise Unscreened("a tile without an address")
 
@@ -196,37 +220,60 @@ class CheckedLowering(Lowering):
     def _instruction(self, op: Operation) -> None:
         row, profile = op.row, self.unit.profile
         assert row is not None
-        if row.scope == "vec" or row.effect == "config" or unit_flag.used(op) or unit_flag.phased(op):
+        if row.effect == "config" or unit_flag.used(op) or unit_flag.phased(op):
             raise Unscreened(row.name)
         asks = asked(op, row, profile) if row.set == "tile" else None
         operands: list[SiteOperand] = []
-        words: list[int] = []
-        touches = False
+        kinds: list[int | None] = []
         for declared, value in op.named():
             kind = self._kind(value, bool(row.expr) and asks is None)
-            touches |= kind in (_TILE, _VIEW, _POINTER)
             if declared.writes and in_global(value.type):
                 self._note_written(value)
-            operands.append(SiteOperand(declared.name, declared.variadic, value, self.slot(value)))
-            storage = self._storage(value) if kind == _TILE else self.number(0)
-            words += (self.slot(value), _IGNORED if kind is None else kind, storage)
-        if not touches:
+            kinds.append(kind)
+            facts = self._storage(value) if kind in (_NEAR, *_REGISTERS) else 0
+            operands.append(SiteOperand(declared.name, declared.variadic, value, self.slot(value), facts))
+        results = [v for v in op.results if _beside(v) == _FACTS]
+        if not results and not any(kind in _FOLLOWED for kind in kinds):
             super()._operation(op)
             return
         pipe = "S" if op.results else pipe_of(op, profile) or "S"
         everywhere = pipe == EVERY_PIPE.name
         agent = _NUMBERS[LAST_PIPE if everywhere else pipe]
         number = len(self.sites)
+        words, subscript, moved = self._words(row, operands, kinds)
         try:
-            site = SiteAccesses(op, operands, profile, asks)
+            site = SiteAccesses(op, operands, profile, asks, subscript, moved)
         except Unreadable as e:
             raise Unscreened(str(e)) from None
         self.placed(op)
         self.sites[len(self.words)] = site
-        self.call("vm.event!", number, agent, int(everywhere), len(operands), *words)
+        bits = (_EVERY_PIPE if everywhere else 0) | (_SCALAR_UNIT if row.pipe == "S" else 0)
+        self.call("vm.event!", number, agent, bits, len(operands), len(results), *words,
+                  *map(self._storage, results))  # fmt: skip
         super()._operation(op)
+        for pointer in (v for v in op.results if _beside(v) == _STORAGE):
+            source = next(o.value for o, kind in zip(operands, kinds, strict=True) if kind == _NEAR)
+            self.emit(COPY, self._storage(pointer), self._storage(source), _STORAGE)
         if any(in_global(o.value.type) for o in operands):
             self.call("vm.after!", number)
+
+    def _words(
+        self, row: Row, operands: Sequence[SiteOperand], kinds: Sequence[int | None]
+    ) -> tuple[list[int], str, int]:
+        """Return the words of the operands; the operand that may move a pointer, and the number of the
+        pointer."""
+        words: list[int] = []
+        names = [o.name for o in operands]
+        subscript, moved = "", 0
+        for operand, kind in zip(operands, kinds, strict=True):
+            beside = _beside(operand.value)
+            third = self._storage(operand.value) if beside else self.number(0)
+            pointer = subscripts(row).get(operand.name)
+            if pointer in names and kind is not None and kinds[names.index(pointer)] in (_POINTER, _NEAR):
+                subscript, moved = operand.name, names.index(pointer)
+                kind, third = _SUBSCRIPT, moved << 8 | kind
+            words += (operand.slot, _IGNORED if kind is None else kind, third)
+        return words, subscript, moved
 
     def _note_written(self, place: Value) -> None:
         while isinstance(place.type, PtrType | ViewType) and (op := place.op) is not None:
@@ -246,15 +293,21 @@ class CheckedLowering(Lowering):
             return _TILE
         if isinstance(type, ViewType):
             return _VIEW
-        if isinstance(type, PtrType) and in_global(type):
-            return _POINTER
+        if isinstance(type, PtrType):
+            return _POINTER if in_global(type) else _NEAR
+        if isinstance(type, VRegType | MaskType):
+            return _VECTOR if isinstance(type, VRegType) else _MASK
+        if is_register(type):
+            return _STREAM
         if isinstance(type, ScalarType):
             info = type.info
             return None if by_element or (info is not None and info.is_float) else width_of(value)
         raise Unscreened(f"an operand of type {type}")
 
 
-def _followed(value: Value) -> bool:
-    """Return True if the screens follow values of a type: pointers only into global memory."""
+def _beside(value: Value) -> int:
+    """Return the bytes of what is known about a value; 0 if nothing is."""
     type = value.type
-    return type.kind not in _OTHER_KINDS and (not isinstance(type, PtrType) or in_global(type))
+    if isinstance(type, TileBufType) or (isinstance(type, PtrType) and not in_global(type)):
+        return _STORAGE
+    return _FACTS if is_register(type) else 0

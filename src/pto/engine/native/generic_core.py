@@ -34,7 +34,7 @@ _ARRAY = struct.Struct("<3Qi4x")  # `pto_array`
 _KINDS = ("mix", "cube", "vector")
 _ROUNDINGS = {n: word.removeprefix("CAST_") for word, n in ENUMS["round_mode"].values.items()}
 #: The offsets of the special registers of a core in `SqueezeRegisters`.
-_HIDDEN = {"AR": 0, "SQZN": 8, "VMS4_SR": 16}
+HIDDEN = {"AR": 0, "SQZN": 8, "VMS4_SR": 16}
 
 #: The start of a buffer for memory outside of all arrays, if the launch does not list all arrays.
 _ANYWHERE = 4096
@@ -140,13 +140,13 @@ class GenericCore(CoreState):
         found = self.special.get(name)
         if found is None:
             found = self.special[name] = Register(dtype, lanes, name, SPECIAL)
-            found.keep(np.frombuffer(string_at(self._hidden + _HIDDEN[name], 8), found.array.dtype))
+            found.keep(np.frombuffer(string_at(self._hidden + HIDDEN[name], 8), found.array.dtype))
         return found
 
     def keep_special(self) -> None:
         """Copy the special registers that an instruction used back to the machine."""
         for name, register in self.special.items():
-            memmove(self._hidden + _HIDDEN[name], register.array.tobytes(), 8)
+            memmove(self._hidden + HIDDEN[name], register.array.tobytes(), 8)
         self.special.clear()
 
 

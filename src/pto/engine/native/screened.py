@@ -63,9 +63,9 @@ class CheckedProgram(MachineProgram):
         self._raised = generic.raised
         make = library().raw("pto_screen_new")
         make.restype = ctypes.c_void_p
-        make.argtypes = (ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64)
+        make.argtypes = (ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_bool)
         pipes = sum(1 << n for n, pipe in enumerate(PIPES) if ordered(profile.isa, pipe))
-        self.screen: int = make(len(sites), pipes, profile.align)
+        self.screen: int = make(len(sites), pipes, profile.align, profile.behaviour.late_stores)
         self._start = library().raw("pto_screen_start")
         self._start.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
         self._stop = library().raw("pto_screen_stop")

@@ -28,13 +28,13 @@ from ..watch import Event, WatchedCore, WatchedLaunch
 from .reports import Reports, bytes_of
 
 #: The kinds of accesses in the names of barriers, by (on the scalar unit, store).
-_WORD = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
+WORDS = {(False, False): "VLD", (False, True): "VST", (True, False): "LD", (True, True): "ST"}
 
 #: The number of loads that registers track; older loads count as ordered.
 REMEMBERED = 4096
 
 
-def _orders(kind: str) -> list[tuple[str, str]]:
+def orders(kind: str) -> list[tuple[str, str]]:
     """Return the pairs of access kinds that a barrier orders."""
     first, second = kind.split("_")
     if second != "ALL":
@@ -85,7 +85,7 @@ class VecscopeHazards:
             self.reports.add(("stream", op), d)
 
     def barrier(self, kind: str) -> None:
-        for pair in _orders(kind):
+        for pair in orders(kind):
             self.fences[pair] = self.count
             if pair == ("VST", "VLD"):
                 self.carried = self.stored
@@ -97,7 +97,7 @@ class VecscopeHazards:
             return
         if event is not self.running:
             self.running, self.before = event, self.count
-        word = _WORD[event.op.row is not None and event.op.row.pipe == "S", access.write]
+        word = WORDS[event.op.row is not None and event.op.row.pipe == "S", access.write]
         for other in ("VLD", "VST", "LD", "ST"):
             if not (word.endswith("ST") or other.endswith("ST")) or len(word) == len(other) == 2:
                 continue  # two loads, or two accesses of the scalar unit
