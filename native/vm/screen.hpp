@@ -34,12 +34,12 @@ struct pto_screen_access {
 struct pto_screen_pattern {
   uint64_t count;
   const pto_screen_access* accesses;
-  int64_t scale;        // bytes per unit of the subscript; pto::vm::kNoScale: the subscript is part of the shape
-  uint8_t each;         // 1: the accesses depend on data, so the pattern holds only once
-  uint8_t partial;      // 1: a register is not written as a whole
+  int64_t scale;    // bytes per unit of the subscript; pto::vm::kNoScale: the subscript is part of the shape
+  uint8_t each;     // 1: the accesses depend on data, so the pattern holds only once
+  uint8_t partial;  // 1: a register is not written as a whole
   uint8_t reads, writes;  // special registers, one bit each
-  uint8_t granule[4];   // by result: bytes per lane of a mask
-  uint8_t pending[4];   // by result: bytes of a store stream that are not in memory
+  uint8_t granule[4];     // by result: bytes per lane of a mask
+  uint8_t pending[4];     // by result: bytes of a store stream that are not in memory
 };
 }
 
@@ -316,8 +316,7 @@ struct Scope {
         }
       }
     }
-    if (!last[kind])
-      last[kind].reset(static_cast<uint32_t*>(std::calloc(capacity, sizeof(uint32_t))));
+    if (!last[kind]) last[kind].reset(static_cast<uint32_t*>(std::calloc(capacity, sizeof(uint32_t))));
     if (!last[kind] || count[kind] == ~uint32_t{0}) suspect("too many accesses");
     ++count[kind];
     for (uint64_t row = 0; row < bytes.rows; ++row)
@@ -363,8 +362,16 @@ struct Site {
   int64_t scale = 0;    // bytes per unit of its subscript
 };
 
+/// An access to global memory; `TOUCHED` of screened.py.
+struct Touched {
+  Bytes bytes;
+  uint32_t site, block, write, reserved;
+};
+
 struct Screen {
   std::vector<Site> sites;
+  bool keeps = false;  // accesses to global memory
+  std::vector<Touched> touched;
   uint32_t ordered = 0;  // pipes that keep their order, one bit each
   uint64_t align = 1;
   bool late_stores = false;  // vector stores of a vecscope may become visible late
@@ -658,9 +665,7 @@ struct Operands {
             if (kind(m) == kNearOperand) key[length++] = state.position - data[m];
           break;
         }
-        default:
-          key[length] = 0;
-          std::memcpy(key + length++, &value<char>(n), kind(n));
+        default: key[length] = 0; std::memcpy(key + length++, &value<char>(n), kind(n));
       }
       if (length + 20 > kMostWords) suspect("operands");
     }
@@ -782,6 +787,8 @@ inline void begin_event(char* frame, const uint32_t* s) {
     } else if (one.format != 0 && one.use == uint8_t(Touching::write)) {
       me.stores.emplace_back(placed.bytes, static_cast<Format>(one.format));
     }
+    if (all.keeps && placed.space < 0 && one.use != uint8_t(Touching::left))
+      all.touched.push_back({placed.bytes, s[0], core.block_idx, one.use != uint8_t(Touching::read), 0});
     accesses.push_back(placed);
   }
   Past past;
@@ -804,7 +811,8 @@ inline void begin_event(char* frame, const uint32_t* s) {
       past.join(operands.facts(n).past);
       if (const uint32_t stream = operands.facts(n).stream; stream != 0) std::erase(me.scope.streams, stream);
     }
-    if (inside && all.late_stores) past = follow_scope(me.scope, accesses, core, (s[2] & kScalarUnit) != 0, past);
+    if (inside && all.late_stores)
+      past = follow_scope(me.scope, accesses, core, (s[2] & kScalarUnit) != 0, past);
   }
   for (uint32_t n = 0; n < results; ++n) {
     const bool open = pattern.pending[n] != 0;
@@ -1005,10 +1013,13 @@ PTO_EXPORT void pto_screen_home(uint32_t number, uint64_t* bytes) {
   bytes[1] = home.size;
 }
 
-/// Call before and after a checked launch, which runs on the calling thread only.
-PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks) {
+/// Call before and after a checked launch, which runs on the calling thread only. `keeps`: keep the accesses
+/// to global memory for `pto_screen_touched`.
+PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks, bool keeps) {
   pto::vm::screen = static_cast<pto::vm::Screen*>(screen);
   pto::vm::screen->checks = checks;
+  pto::vm::screen->keeps = keeps;
+  pto::vm::screen->touched.clear();
 }
 PTO_EXPORT void pto_screen_stop() {
   pto::vm::Screen* screen = pto::vm::screen;
@@ -1016,4 +1027,10 @@ PTO_EXPORT void pto_screen_stop() {
   screen->block_reads.clear();
   screen->block_writes.clear();
   screen->cores.clear();
+}
+/// Return the accesses to global memory of the last launch, and their number.
+PTO_EXPORT const void* pto_screen_touched(const void* screen, uint64_t* count) {
+  const auto& touched = static_cast<const pto::vm::Screen*>(screen)->touched;
+  *count = touched.size();
+  return touched.data();
 }

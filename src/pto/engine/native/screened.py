@@ -13,7 +13,7 @@ import io
 import sys
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ...diag import DiagnosticError
 from ...driver import Options, lowered
 from ...image import format as image_format
 from ...image.generic import Origins
+from ...ir.core import Operation
 from ...isa.machine import PIPES
 from ...isa.profiles import Profile
 from ..reference.kernel import ReferenceKernel
@@ -47,6 +48,14 @@ _CHECKS = {"race": 1, "undef": 2, "oob": 4, "overlap": 8, "sync": 16, "nan": 32}
 _ELSEWHERE = ("ranks", "timeout", "max_steps")
 
 
+#: `Touched` of screen.hpp.
+TOUCHED = np.dtype([(name, "<u8") for name in ("low", "rows", "width", "pitch")]
+                   + [(name, "<u4") for name in ("site", "block", "write", "reserved")])  # fmt: skip
+#: Gets the accesses of a launch to global memory, as `TOUCHED`, with the operations of their sites; returns
+#: whether nothing is wrong with them.
+Follows = Callable[[Any, Sequence[Operation]], bool]
+
+
 class CheckedProgram(MachineProgram):
     """A checked image that is ready to run, with the state of its screens."""
 
@@ -60,6 +69,7 @@ class CheckedProgram(MachineProgram):
         )
         for site in sites.values():
             site.calls = self._accesses
+        self.ops = [site.op for site in sites.values()]
         self._raised = generic.raised
         make = library().raw("pto_screen_new")
         make.restype = ctypes.c_void_p
@@ -67,7 +77,10 @@ class CheckedProgram(MachineProgram):
         pipes = sum(1 << n for n, pipe in enumerate(PIPES) if ordered(profile.isa, pipe))
         self.screen: int = make(len(sites), pipes, profile.align, profile.behaviour.late_stores)
         self._start = library().raw("pto_screen_start")
-        self._start.argtypes = (ctypes.c_void_p, ctypes.c_uint32)
+        self._start.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool)
+        self._touched = library().raw("pto_screen_touched")
+        self._touched.restype = ctypes.c_void_p
+        self._touched.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))
         self._stop = library().raw("pto_screen_stop")
         free = library().raw("pto_screen_free")
         free.argtypes = (ctypes.c_void_p,)
@@ -78,11 +91,18 @@ class CheckedProgram(MachineProgram):
         self._starts.append(made.words)
         return made
 
-    def start(self, names: frozenset[str]) -> None:
-        self._start(self.screen, sum(_CHECKS[name] for name in names))
+    def start(self, names: frozenset[str], keeps: bool) -> None:
+        self._start(self.screen, sum(_CHECKS[name] for name in names), keeps)
 
     def stop(self) -> None:
         self._stop()
+
+    def touched(self) -> Any:
+        """Return the accesses of the last launch to global memory, as `TOUCHED`."""
+        count = ctypes.c_uint64()
+        at = self._touched(self.screen, count)
+        data = ctypes.string_at(at, count.value * TOUCHED.itemsize) if count.value else b""
+        return np.frombuffer(data, TOUCHED)
 
 
 class CheckedKernel(NativeKernel):
@@ -109,6 +129,9 @@ class CheckedKernel(NativeKernel):
         #: Whether the array of each argument may change.
         self._changes = [made[0].written is None or v in made[0].written for v in made[0].entry_arguments]
 
+    def follow(self, follows: Follows) -> bool:
+        return follows(self._checked.touched(), self._checked.ops)
+
     def changed(self, args: Sequence[object]) -> Iterator[tuple[int, Any]]:
         """Yield the arguments whose arrays may change, with their positions."""
         known = len(args) == len(self._changes)  # else a launch adds arguments, or refuses these
@@ -116,9 +139,11 @@ class CheckedKernel(NativeKernel):
             if isinstance(value, np.ndarray) and (not known or self._changes[n]):
                 yield n, value
 
-    def screened(self, args: Sequence[object], names: frozenset[str], options: Any) -> LaunchResult:
+    def screened(
+        self, args: Sequence[object], names: frozenset[str], follows: Follows | None, options: Any
+    ) -> LaunchResult:
         with generic.launching():
-            self._checked.start(names)
+            self._checked.start(names, follows is not None)
             try:
                 return self.run(*args, threads=1, **options)
             finally:
@@ -151,15 +176,28 @@ class CheckedLaunches:
             raise DiagnosticError([refusal("native", [what], "leave out one of the two options")])
         with self._lock:
             self.reason = self._never or self._beyond(args, names, options)
-            done = None if self.reason else self._screened(args, names, options)
+            done = None if self.reason else self._screened(args, names, None, options)
         if done is None:
             options.pop("threads", None)
             return self.reference.run(*args, **options)
-        done.checked = names
         return done
 
+    def followed(
+        self, args: Sequence[object], follows: Follows, **options: Unpack[LaunchOptions]
+    ) -> LaunchResult | None:
+        """Return the result of a launch without suspicions whose accesses to global memory `follows` accepts;
+        None if there is none. The arrays are then as before."""
+        names = parse_names(options.get("sanitize", ())) - {OF_GRAPHS}
+        with self._lock:
+            self.reason = self._never or self._beyond(args, names, options)
+            return None if self.reason else self._screened(args, names, follows, options)
+
     def _screened(
-        self, args: Sequence[object], names: frozenset[str], options: LaunchOptions
+        self,
+        args: Sequence[object],
+        names: frozenset[str],
+        follows: Follows | None,
+        options: LaunchOptions,
     ) -> LaunchResult | None:
         """Return the result of a launch without suspicions; None after restoring the arrays."""
         kernel = self.kernel
@@ -167,12 +205,13 @@ class CheckedLaunches:
         kept = [(array, self._copy(n, array)) for n, array in kernel.changed(args)]
         given: dict[str, Any] = {n: v for n, v in options.items() if n in ("blocks", "subblocks")}
         out = given["out"] = io.StringIO() if kernel.prints else None
-        result = kernel.screened(args, names, given)
-        if not result.diagnostics:
+        result = kernel.screened(args, names, follows, given)
+        if not result.diagnostics and (follows is None or kernel.follow(follows)):
+            result.checked = names
             if out is not None:
                 (options.get("out") or sys.stdout).write(out.getvalue())
             return result
-        self.reason = result.diagnostics[0].message
+        self.reason = result.diagnostics[0].message if result.diagnostics else "global memory"
         for array, before in kept:
             if array.flags.writeable:
                 array[...] = before

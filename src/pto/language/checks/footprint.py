@@ -8,7 +8,7 @@ A `Footprint` observes every launch of a run. Iterations of `pl.parallel` and bl
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from ...diag import Diagnostic, Span
 from ...engine.access import Access
 from ...engine.sanitize.undefined_bytes import Origins, UndefinedShadow, unwritten, way
 from ...engine.watch import Event, WatchedLaunch, Watcher
+from ...ir.core import Operation
 from ..problems import CLAIM, HOLES
 
 Array = Any
@@ -186,23 +187,48 @@ class Footprint(Watcher):
                 claim.party = event.core.block
             self._check(claim, memory, at, access.write, event)
 
+    def follow(self, touched: Array, ops: Sequence[Operation]) -> bool:
+        """Record the accesses of a launch that the screens of engine native decided: rows of bytes of memory.
+        Return False at the first access that has to be reported; the launch is then observed again."""
+        atomic = [op.attr("atomicType") not in (None, "atomic_none") for op in ops]
+        for low, rows, width, pitch, site, block, write, _ in touched.tolist():
+            memories = self._at(low)
+            if not memories:
+                continue
+            start, undefined = low - memories[0].address, memories[0].undefined
+
+            def part(of: Array, at: int = start, shape: Any = (rows, width), step: int = pitch) -> Array:
+                return np.ndarray(shape, of.dtype, of, at * of.itemsize, (step * of.itemsize, of.itemsize))
+
+            if write:
+                part(memories[0].written)[...] = True
+                if undefined is not None:
+                    part(undefined.undefined)[...] = 0
+            elif undefined is not None and part(undefined.undefined).any():
+                return False
+            for claim in self.claims if not atomic[site] else ():
+                if claim.what == "block":
+                    claim.party = block
+                wrote, read = map(part, self._marks(claim, memories[0]))
+                if _others(claim, wrote, read, ..., write).any():
+                    return False
+                _mark(claim, wrote, read, ..., write)
+        return True
+
     def _check(self, claim: Claim, memory: RunArray, at: Array | slice, write: bool, event: Event) -> None:
-        if memory not in claim.touched:
-            claim.touched[memory] = tuple(np.zeros((2, memory.written.size), np.int32))
-        wrote, read = claim.touched[memory]
-        me = claim.party + _FIRST
-        others = (wrote[at] != _NOBODY) & (wrote[at] != me)
-        if write:
-            others |= (read[at] != _NOBODY) & (read[at] != me)
+        wrote, read = self._marks(claim, memory)
+        others = _others(claim, wrote, read, at, write)
         if others.any() and not claim.found:
             claim.found = True
             where = np.arange(at.start, at.stop) if isinstance(at, slice) else at
             byte = int(where[others].min())
             self._report(claim, memory, byte, write, wrote[byte], read[byte], event)
-        if write:
-            wrote[at] = me
-        else:
-            read[at] = np.where((read[at] == _NOBODY) | (read[at] == me), me, _SEVERAL)
+        _mark(claim, wrote, read, at, write)
+
+    def _marks(self, claim: Claim, memory: RunArray) -> tuple[Array, ...]:
+        if memory not in claim.touched:
+            claim.touched[memory] = tuple(np.zeros((2, memory.written.size), np.int32))
+        return claim.touched[memory]
 
     def _report(
         self, claim: Claim, memory: RunArray, byte: int, write: bool, writer: int, reader: int, event: Event
@@ -241,3 +267,20 @@ class Footprint(Watcher):
                     help="write all elements, or pass pl.InOut: other elements are undefined after the run",
                 )
             )
+
+
+def _others(claim: Claim, wrote: Array, read: Array, at: Any, write: bool) -> Array:
+    """Return which bytes that the current party accesses are used by another party."""
+    me = claim.party + _FIRST
+    others = (wrote[at] != _NOBODY) & (wrote[at] != me)
+    if write:
+        others |= (read[at] != _NOBODY) & (read[at] != me)
+    return others
+
+
+def _mark(claim: Claim, wrote: Array, read: Array, at: Any, write: bool) -> None:
+    me = claim.party + _FIRST
+    if write:
+        wrote[at] = me
+    else:
+        read[at] = np.where((read[at] == _NOBODY) | (read[at] == me), me, _SEVERAL)

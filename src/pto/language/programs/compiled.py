@@ -407,13 +407,24 @@ class Compiled(SavableProgram):
             if not left.ok:
                 raise _Stop
 
+        def decided(kernel: Any, args: list[Any], watched: dict[str, Any]) -> Any:
+            """Return the result of a launch that the screens of its kernel decide; None for other launches."""
+            if engine is not None or footprint is None or watched.keys() - {"sanitize", "blocks", "watchers"}:
+                return None
+            screen = getattr(kernel, "screen", None) if watched["watchers"] == [footprint] else None
+            if screen is None:
+                return None
+            given = {name: value for name, value in watched.items() if name != "watchers"}
+            return screen.followed(args, footprint.follow, **given)
+
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
             whole = engine not in (None, "reference") or kernel.name not in self.lowered.modules
             taken, written = take(kernel, args, said, whole)
             watched, unwatched = with_blocks(options, said), with_blocks(plain, said)
             left_out = (said.get("blocks") or 1) - len(taken)
             if not left_out:
-                return ended(kernel.run(*args, **watched), kernel, said)
+                left = decided(kernel, args, watched) or kernel.run(*args, **watched)
+                return ended(left, kernel, said)
             checked = None
             if taken:
                 kept = [a.copy() for a in written]
