@@ -6,6 +6,7 @@ launch on engine native, all in one run, on one thread: times are those of the p
 
 Engine native repeats a launch on the reference engine where its screens cannot decide; `by` names the engine
 that decided. Goals: race <= 4x and all <= 8x for tile kernels, all <= 25x for kernels of vector registers.
+The lines `python` are whole calls of programs of the Python language.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,15 @@ def _registers() -> list[Any]:
     return [_f32(16, 512), np.zeros((16, 512), np.float32), 16, 512]
 
 
+def _python_add() -> list[Any]:
+    return [_f32(64, 128), _f32(64, 128), np.zeros((64, 128), np.float32)]
+
+
+def _python_gemm() -> list[Any]:
+    a, b = RNG.standard_normal((256, 320)), RNG.standard_normal((320, 192))
+    return [a.astype(np.float16), b.astype(np.float16), np.zeros((256, 192), np.float32)]
+
+
 #: Name, program, arguments, blocks, goals of race and all.
 LINES: tuple[tuple[str, str, Callable[[], list[Any]], int, float, float], ...] = (
     ("gemm 512^3 f16 -> f32", "kernels/gemm.pto", _gemm, 4, 4, 8),
@@ -52,6 +64,8 @@ LINES: tuple[tuple[str, str, Callable[[], list[Any]], int, float, float], ...] =
     ("add of 2^20 f32", "kernels/vector_add.pto", lambda: _add(1 << 20), 4, 4, 8),
     ("softmax 256x512, tiles", "kernels/softmax.pto", _softmax, 4, 4, 8),
     ("softmax 16x512, registers", "micro/softmax.pto", _registers, 1, 25, 25),
+    ("python: add of 64x128", "python/01_vector_add.py vector_add", _python_add, 1, 8, 8),
+    ("python: gemm, 12 tasks", "python/03_gemm.py gemm", _python_gemm, 1, 8, 8),
 )
 
 
@@ -64,19 +78,39 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
     return best
 
 
+#: Runs a program with a selection of sanitizers, on the default or on the reference engine; returns the engine
+#: that decided.
+Run = Callable[[str, bool], str]
+
+
+def runs(file: str, args: list[Any], blocks: int) -> tuple[Callable[[], object], Run]:
+    """Return a plain run of a program, and its runs under sanitizers."""
+    if " " in file:
+        path, name = file.split()
+        function = run_path(str(EXAMPLES / path))[name]
+
+        def call(names: str, reference: bool) -> str:
+            result = function.run(*args, sanitize=names, **({"engine": "reference"} if reference else {}))
+            return min(left.engine for left in result.launches)
+
+        return lambda: function(*args), call
+    kernel, oracle = pto.kernel(EXAMPLES / file), pto.kernel(EXAMPLES / file, engine="reference")
+
+    def launch(names: str, reference: bool) -> str:
+        return (oracle if reference else kernel).run(*args, blocks=blocks, sanitize=names).engine
+
+    return partial(kernel.run, *args, blocks=blocks), launch
+
+
 def measured(file: str, args: list[Any], blocks: int) -> tuple[float, list[float], str, float]:
     """Return the seconds of a plain launch; the costs of race and all, with the engine that decided; and the
     cost of all on the reference engine."""
-    kernel, oracle = pto.kernel(EXAMPLES / file), pto.kernel(EXAMPLES / file, engine="reference")
-    plain = seconds(lambda: kernel.run(*args, blocks=blocks), 25)
-    by = kernel.run(*args, blocks=blocks, sanitize="all").engine
+    run, checked = runs(file, args, blocks)
+    plain = seconds(run, 25)
+    by = checked("all", False)
     rounds = 15 if by == "native" else 1
-    costs = [
-        seconds(lambda names=names: kernel.run(*args, blocks=blocks, sanitize=names), rounds) / plain
-        for names in ("race", "all")
-    ]
-    today = seconds(lambda: oracle.run(*args, blocks=blocks, sanitize="all"), 1) / plain
-    return plain, costs, by, today
+    costs = [seconds(lambda names=names: checked(names, False), rounds) / plain for names in ("race", "all")]
+    return plain, costs, by, seconds(lambda: checked("all", True), 1) / plain
 
 
 def main() -> None:

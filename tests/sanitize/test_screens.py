@@ -16,6 +16,7 @@ from tests.sampling import EVERY, examples, some
 from tests.seeds import seeds
 
 import pto
+import pto.language as pl
 from pto.engine.native.screened import CheckedLaunches
 from pto.engine.reference.kernel import ReferenceKernel
 
@@ -161,6 +162,32 @@ def test_vector_registers_without_a_flag_or_barrier() -> None:
     orders = [m.group() for m in re.finditer(r" *pto\.(mem_bar|set_flag|wait_flag).*\n", source)]
     for line in some(orders, 4):
         assert suspected_if_reported(source.replace(line, ""), "race,sync", arrays) != ""
+
+
+@pl.jit
+def doubled(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    for r in pl.parallel(0, 64, 16):
+        between = pl.create_tensor([16, 64], dtype=pl.FP32)
+        between = plus(x[r : r + 16, :], between)
+        plus(between, y[r : r + 16, :])
+    return y
+
+
+@pl.jit.incore
+def plus(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), 1.0), [0, 0], out)
+    return out
+
+
+def test_tasks_of_the_language() -> None:
+    """Screens also check tensors between tasks, complete outputs and claims of independence (`Footprint`)."""
+    x, y = np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    result = doubled.run(x, y, sanitize="all")
+    assert (result.diagnostics, [left.engine for left in result.launches]) == ([], ["native"] * 8)
+    assert (y == 3).all()
+    result = plus.run(x[:16].copy(), np.zeros((17, 64), np.float32), sanitize="race")
+    assert [d.code for d in result.diagnostics] == ["PTO-E3014"]
+    assert [left.engine for left in result.launches] == ["native"]
 
 
 COPY = """

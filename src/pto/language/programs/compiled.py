@@ -408,13 +408,13 @@ class Compiled(SavableProgram):
                 raise _Stop
 
         def decided(kernel: Any, args: list[Any], watched: dict[str, Any]) -> Any:
-            """Return the result of a launch that the screens of its kernel decide; None for other launches."""
-            if engine is not None or footprint is None or watched.keys() - {"sanitize", "blocks", "watchers"}:
-                return None
-            screen = getattr(kernel, "screen", None) if watched["watchers"] == [footprint] else None
-            if screen is None:
+            """Return the result of a launch that the screens of its kernel decide; else None."""
+            alone = watched.get("watchers") == [footprint]  # there are no other watchers
+            screen = getattr(kernel, "screen", None) if engine is None and alone else None
+            if screen is None or watched.keys() - {"sanitize", "blocks", "watchers"}:
                 return None
             given = {name: value for name, value in watched.items() if name != "watchers"}
+            assert footprint is not None
             return screen.followed(args, footprint.follow, **given)
 
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
