@@ -78,8 +78,8 @@ def seconds(work: Callable[[], object], rounds: int) -> float:
     return best
 
 
-#: Runs a program with a selection of sanitizers, on the default or on the reference engine; returns the engine
-#: that decided.
+#: Runs a program with a selection of sanitizers, on the default or on the reference engine; returns the
+#: engine that decided.
 Run = Callable[[str, bool], str]
 
 
