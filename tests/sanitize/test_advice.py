@@ -56,7 +56,7 @@ _OPEN = {
 
 #: Reports of which no line to insert is known, by code: the correction is another value, window, tile or operand.
 _VALUES = frozenset(
-    "PTO-E2101 PTO-E2102 PTO-E2103 PTO-E2202 PTO-E2203 PTO-E2204 PTO-E2205 PTO-E2208 PTO-E2209 PTO-E2210 PTO-E2211 "
+    "PTO-E2101 PTO-E2102 PTO-E2103 PTO-E2202 PTO-E2203 PTO-E2204 PTO-E2208 PTO-E2209 PTO-E2210 PTO-E2211 "
     "PTO-E2212 PTO-E2216 PTO-E2217 PTO-E2218 PTO-E2302 SA-0353 SA-0354".split()
 )
 #: Programs with other reports that have no advice that can be inserted, and the reason. All programs of the Python

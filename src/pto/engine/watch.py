@@ -257,9 +257,6 @@ class Watcher:
 
     # -- descriptors -----------------------------------------------------------------------------------
 
-    def allocated(self, core: WatchedCore, op: Operation, place: Place) -> None:
-        """A tile gets its address."""
-
     def freed(self, core: WatchedCore, op: Operation, tile: Tile) -> None:
         """A popped tile is given back to its producer."""
 

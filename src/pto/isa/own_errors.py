@@ -766,12 +766,6 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Keep offset + size within the source.",
     ),
     (
-        "PTO-E2205",
-        "address outside a buffer",
-        "A tile lies, or is accessed, beyond the capacity of its buffer.",
-        "Place it lower, or make it smaller.",
-    ),
-    (
         "PTO-E2206",
         "hazard inside a vecscope",
         "A load and a store access the same bytes, and neither a register nor a mem_bar orders them.",

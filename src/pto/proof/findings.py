@@ -11,7 +11,7 @@ from .terms import Truth
 #: Property -> the sanitizer that reports violations of it, and the codes of these reports.
 PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {
     # windows stay in views and tiles, tiles in buffers, and sizes keep the rules of instructions
-    "bounds": ("oob", ("PTO-E2101", "PTO-E2102", "PTO-E2204", "PTO-E2205", "PTO-E2209", "PTO-E2211")),
+    "bounds": ("oob", (*(f"PTO-E2{n}" for n in (101, 102, 204, 209, 211)), "SA-0353", "SA-0354")),
     # no wait is stuck, no flag is set twice or left set, and tokens are taken and released in pairs
     "flags": ("sync", (*(f"PTO-E080{n}" for n in (3, 4, 5, 6, 7)), "PTO-E2104")),
     # no race between the pipes and cores of a block, and none inside a vecscope

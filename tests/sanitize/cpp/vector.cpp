@@ -291,8 +291,8 @@ __global__ AICORE void beyond_the_buffer(__gm__ float* a, __gm__ float* c) {
   Part x;
   uint64_t at = kEnd - kBytes;  // good
   uint64_t at = kEnd - 1024;    // bad
-  TASSIGN(x, at);               // FOUND PTO-E2205
-  TLOAD(x, ga);                 // FOUND PTO-E2101
+  TASSIGN(x, at);               // FOUND SA-0353
+  TLOAD(x, ga);
   FLAG(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
   TSTORE(gc, x);
 }

@@ -31,21 +31,24 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   constexpr bool kRefuse = true;
 #endif
   if ((kRefuse && is_offset && !ends_inside) || (!is_offset && address < kLowestPointer)) [[unlikely]]
-    failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s; fix: FIX-A12",
-          bytes, static_cast<size_t>(address), capacity(space), kSpaceNames[space]);
+    failf(
+        "[PTO][SA-0353] TASSIGN: cannot place a tile of %zu bytes at %zu: %s ends at byte %zu; fix: FIX-A12",
+        bytes, static_cast<size_t>(address), kSpaceNames[space], capacity(space));
   if (kRefuse && is_offset && at % kAlign[space] != 0) [[unlikely]]
-    failf("[PTO][SA-0354] TASSIGN: address 0x%zx of %s is not a multiple of %zu; fix: FIX-A12",
-          static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
+    failf(
+        "[PTO][SA-0354] TASSIGN: cannot place a tile at %zu of %s: not a multiple of %zu bytes; fix: FIX-A12",
+        static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
   PTO_CHECK(capacity(space) > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
             kSpaceNames[space]);
   PTO_CHECK(bytes <= capacity(space), "SA-0352",
             "TASSIGN: a tile of %zu bytes does not fit the %zu of %s; fix: FIX-A12", bytes, capacity(space),
             kSpaceNames[space]);
-  PTO_CHECK(ends_inside, "SA-0353", "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s; fix: FIX-A12",
-            bytes, static_cast<size_t>(at), capacity(space), kSpaceNames[space]);
+  PTO_CHECK(ends_inside, "SA-0353",
+            "TASSIGN: cannot place a tile of %zu bytes at %zu: %s ends at byte %zu; fix: FIX-A12", bytes,
+            static_cast<size_t>(at), kSpaceNames[space], capacity(space));
   PTO_CHECK(at % kAlign[space] == 0, "SA-0354",
-            "TASSIGN: address 0x%zx of %s is not a multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
-            kSpaceNames[space], kAlign[space]);
+            "TASSIGN: cannot place a tile at %zu of %s: not a multiple of %zu bytes; fix: FIX-A12",
+            static_cast<size_t>(at), kSpaceNames[space], kAlign[space]);
   if (is_offset) return base + address;
   char* const found = reinterpret_cast<char*>(static_cast<uintptr_t>(address));
   if (me.host != nullptr && !is_own(me, found))

@@ -20,7 +20,6 @@ from ...ir.nesting import BlockStatement, nesting
 from ...ir.types import Type
 from ...isa.profiles import Profile
 from ...verifier.missing import release_before, set_before, thing_of
-from ..access import Place
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..vocabulary import Words
 from ..watch import Watchers
@@ -351,10 +350,6 @@ class Grid:
         )
 
     # -- reports of cores ------------------------------------------------------------------------------
-
-    def allocated(self, core: Core, op: Operation, tile: Place) -> None:
-        if self.watch is not None:
-            self.watch.tell("allocated", core, op, tile)
 
     def outside_tile(
         self, core: Core, op: Operation, source: Tile, r: int, c: int, rows: int, cols: int

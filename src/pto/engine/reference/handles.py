@@ -77,18 +77,20 @@ def check_size(buffer: Buffer, size: int) -> None:
 
 
 def check_address(core: Core, tile: Tile | ConvTile) -> None:
-    """Stop if the address of a tile, which a program computed, is misaligned or outside the buffer. Accesses
-    check the end."""
+    """Stop if the address of a tile, which a program computed, is misaligned, or the tile ends outside the
+    buffer."""
     address, buffer, align = tile.address, tile.buffer, core.profile.align
     assert address is not None
-    if 0 <= address < buffer.limit and address % align == 0:
+    inside = 0 <= address <= buffer.limit - tile.size
+    if inside and address % align == 0:
         return
     problem = IllegalInstruction(
-        f"cannot place a tile at {address}: {buffer.name} ends at byte {buffer.limit}"
-        if not 0 <= address < buffer.limit
-        else f"cannot place a tile at {address}: not a multiple of {align} bytes"
+        f"cannot place a tile at {address} of {buffer.name}: not a multiple of {align} bytes"
+        if inside
+        else f"cannot place a tile of {tile.size} bytes at {address}: "
+        f"{buffer.name} ends at byte {buffer.limit}"
     )
-    problem.code = "SA-0354" if 0 <= address < buffer.limit else "SA-0353"
+    problem.code = "SA-0354" if inside else "SA-0353"
     problem.help = f"the highest address is {max(buffer.limit - tile.size, 0) // align * align} (FIX-A12)"
     raise problem
 
@@ -111,7 +113,6 @@ def alloc_tile(core: Core, op: Operation, args: Args) -> Any:
         check_address(core, tile)
         if core.watch is not None:
             tile.placed_by(op)
-    core.grid.allocated(core, op, tile)
     return tile
 
 
@@ -190,7 +191,6 @@ def tassign(core: Core, op: Operation, args: Args) -> Any:
             check_address(core, tile)
         if isinstance(tile, Tile) and core.watch is not None:
             tile.placed_by(op)
-        core.grid.allocated(core, op, tile)
     return tile
 
 

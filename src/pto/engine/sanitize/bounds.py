@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
-from ..access import Access, Place
+from ..access import Access
 from ..elements import Array
-from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
+from ..memory import Home, Pointer, Tile, View
 from ..registers import Register
 from ..watch import Event, WatchedCore
-from .reports import bytes_of
 from .sanitizer import Sanitizer
 
 
@@ -21,18 +20,7 @@ class Bounds(Sanitizer):
     # -- accesses --------------------------------------------------------------------------------------
 
     def loaded(self, event: Event, access: Access, data: Array | None = None) -> None:
-        buffer, place = access.place.buffer, access.place
-        if buffer.space != "gm" and buffer.limit < buffer.data.size:
-            low, high = access.bounds
-            if low < high and high > buffer.limit and not _unplaced(buffer, low, high):
-                d = event.core.diagnostic(
-                    event.op,
-                    "PTO-E2205",
-                    ("writes" if access.write else "reads")
-                    + f" {bytes_of(place, low, high)}, which has {buffer.limit}",
-                    help="place the tile lower, or make it smaller",
-                )
-                self.reports.add(("chip", event.op, place.name), d)
+        place = access.place
         if isinstance(place, Pointer) and place.home is not None:
             self._leaves(event, place.home, *access.bounds)
         elif isinstance(place, Tile) and place.edge is not None:
@@ -87,32 +75,6 @@ class Bounds(Sanitizer):
 
     # -- descriptors -----------------------------------------------------------------------------------
 
-    def allocated(self, core: WatchedCore, op: Operation, place: Place) -> None:
-        if not isinstance(place, Tile | ConvTile) or place.address is None:
-            return
-        buffer, low, high = place.buffer, place.address, place.address + place.size
-        align = core.profile.align
-        if low < 0 or (high > buffer.limit and not _unplaced(buffer, low, high)):
-            d = core.diagnostic(
-                op,
-                "PTO-E2205",
-                f"%{place.name} takes bytes {low}..{high} of {buffer.name}, which has {buffer.limit}",
-                expected=f"an end of at most {buffer.limit}",
-                got=str(high),
-                help="place it lower, or make the tile smaller",
-            )
-            self.reports.add(("place", op), d)
-        elif low % align:
-            d = core.diagnostic(
-                op,
-                "PTO-E2102",
-                f"%{place.name} lies at byte {low} of {buffer.name}, which is not a multiple of {align}",
-                expected=f"a multiple of {align}",
-                got=str(low),
-                help=f"move it to {low // align * align} or {-(-low // align) * align}",
-            )
-            self.reports.add(("place", op), d)
-
     def outside_tile(
         self, core: WatchedCore, op: Operation, source: Tile, at: tuple[int, int], size: tuple[int, int]
     ) -> None:
@@ -153,8 +115,3 @@ def _holding(holder: object, number: int, shape: tuple[int, ...]) -> str:
         at = divmod(number, shape[1]) if len(shape) == 2 and shape[1] > 1 else holder.element_at(number)
         return f"element ({at[0]}, {at[1]}) of " if at is not None else ""
     return f"element {number} of " if isinstance(holder, View) else ""
-
-
-def _unplaced(buffer: Buffer, low: int, high: int) -> bool:
-    """Return whether bytes lie beyond the capacity, where the engine puts tiles without an address."""
-    return buffer.limit <= low and high <= buffer.unplaced
