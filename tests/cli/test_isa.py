@@ -207,18 +207,26 @@ def test_explain_takes_short_codes(given: str, code: str, capsys: pytest.Capture
     assert capsys.readouterr().out.startswith(f"{code}: ")
 
 
-#: Sampled of those with a program: of the assembler, of runs, of the sanitizers.
-@pytest.mark.parametrize("code", ["SA-0066", "PTO-E0803", "PTO-E2012", "PTO-E2101", "PTO-E2201"])
+#: Sampled of those with a program: of the assembler, of runs, of the sanitizers, in Python, in a folder.
+@pytest.mark.parametrize("code", ["SA-0066", "PTO-E0803", "PTO-E2012", "PTO-E2201", "PTO-E3005", "PTO-E2603"])
 def test_explain_shows_a_program(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The shown program is run: the error is at one of its lines, and the change mends it."""
     assert main(["explain", code, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     lines = shown["program"].splitlines()
-    found = re.search(rf"^k\.pto:(\d+):\d+: error\[{code}\]", shown["output"], re.M)
+    found = re.search(rf"^\S+:(\d+):\d+: error\[{code}\]", shown["output"], re.M)
     assert found is not None and int(found[1]) <= len(lines) and shown["change"]
     assert main(["explain", code]) == 0
     out = capsys.readouterr().out
-    assert f"\n$ {shown['command']}\n{shown['output']}\n\nMended:\n" in out and f"     1 {lines[0]}\n" in out
+    assert (
+        f"\n$ {shown['command']}\n{shown['output']}\n\nMended:\n" in out
+        and f"     1 {lines[lines[0].startswith('--- ')]}\n" in out
+    )
+
+
+def test_explain_says_why_there_is_no_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "PTO-E2440"]) == 0
+    assert capsys.readouterr().out.endswith("\n\nNo program: needs a Python without z3.\n")
 
 
 def test_explain_takes_several_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -243,7 +243,7 @@ class Footprint(Watcher):
             event.op.loc,
             help="independent iterations and blocks run in any order, or at the same time",
         )
-        found.notes.append(("said here", claim.span))
+        found.notes.append(("declared independent here", claim.span))
         self.diagnostics.append(found)
 
     # ---- the end of a run ----

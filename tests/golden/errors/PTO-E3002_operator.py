@@ -1,0 +1,22 @@
+# RUN: python %s
+# EXIT: 1
+import numpy as np
+
+import pto.language as pl
+
+
+@pl.jit
+def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        tile = pl.lod(x, [0, 0], [16, 64])
+        pl.store(tile, [0, 0], out)
+    return out
+
+
+x = np.ones((16, 64), np.float32)
+k(x, np.zeros_like(x))
+# STDERR:
+#| PTO-E3002_operator.py:11:16: error[PTO-E3002]: unknown attribute 'lod' of 'pto.language'
+#|    11 |         tile = pl.lod(x, [0, 0], [16, 64])
+#|       |                ^^^^^^
+#|   help: did you mean 'load' or 'loads'?

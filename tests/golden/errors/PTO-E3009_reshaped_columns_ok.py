@@ -1,0 +1,16 @@
+# RUN: python %s
+import numpy as np
+
+import pto.language as pl
+
+
+@pl.jit
+def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        left = pl.reshape(x[0:8], [8, 64])
+        pl.store(pl.load(left, [0, 0], [8, 64]), [0, 0], out)
+    return out
+
+
+x = np.ones((16, 64), np.float32)
+k(x, np.zeros_like(x))

@@ -1,0 +1,16 @@
+# RUN: python %s
+import numpy as np
+
+import pto.language as pl
+
+
+@pl.jit
+def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        tile = pl.load(x, [0, 0], [16, 64], valid_shape=[16, 50])
+        padded = pl.fillpad(tile, pl.PadValue.min)
+        out[:] = pl.row_expand_sub(padded, pl.row_max(padded))
+
+
+x = np.ones((16, 64), np.float32)
+k(x, np.zeros_like(x))

@@ -1,0 +1,32 @@
+# RUN: PTO_SANITIZE=race python %s
+import numpy as np
+
+import pto.language as pl
+import pto.language.distributed as pld
+
+
+@pl.jit.incore
+def shift(
+    x: pl.Tensor[[1, 64], pl.FP32],
+    out: pl.Out[pl.Tensor[[1, 64], pl.FP32]],
+    window: pld.DistributedTensor[[1, 64], pl.FP32],
+    signal: pld.DistributedTensor[[2, 1], pl.INT32],
+):
+    pl.store(pl.load(x, [0, 0], [1, 64]), [0, 0], window)
+    pld.tensor.barrier(signal)
+    other = 1 - pld.rank(pld.get_comm_ctx(window))
+    pl.store(pld.tile.remote_load(window, peer=other, offsets=[0, 0], shape=[1, 64]), [0, 0], out)
+
+
+@pl.jit.host
+def exchange(x: pl.Tensor[[2, 1, 64], pl.FP32], out: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]]):
+    data = pld.alloc_window_buffer([1, 64], dtype=pl.FP32)
+    signals = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        window = pld.window(data, [1, 64], dtype=pl.FP32)
+        shift(x[r], out[r], window, pld.window(signals, [2, 1], dtype=pl.INT32), device=r)
+
+
+x = np.ones((2, 1, 64), np.float32)
+config = pl.RunConfig(distributed_config=pld.DistributedConfig(device_ids=[0, 1]))
+exchange(x, np.zeros_like(x), config=config)

@@ -1,0 +1,6 @@
+# RUN: pto python %s
+import pypto.runtime
+
+print(pypto.runtime.RunConfig().platform)
+# STDOUT:
+#| a2a3sim
