@@ -1,4 +1,4 @@
-"""Errors about files rather than programs: PTO-E0001, PTO-E0002, PTO-E0103. Golden files cannot hold these."""
+"""Errors about files rather than programs, besides those that golden programs show."""
 
 from __future__ import annotations
 
@@ -19,33 +19,9 @@ def _json(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return json.loads(capsys.readouterr().err)
 
 
-def test_e0001_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = tmp_path / "no.pto"
-    assert ptoas_main.main([str(missing)]) == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"error[PTO-E0001]: cannot read '{missing}': no such file or directory" in err
-
-
 def test_e0001_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert pto_main.main(["check", str(tmp_path)]) == 1
     assert "error[PTO-E0001]" in capsys.readouterr().err
-
-
-def test_e0001_twin_readable_file(tmp_path: Path) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(_PROGRAM)
-    assert ptoas_main.main([str(path), "-o", str(tmp_path / "out.pto")]) == 0
-
-
-def test_e0002_output_folder_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_text(_PROGRAM)
-    out = tmp_path / "missing" / "out.pto"
-    assert ptoas_main.main([str(path), "-o", str(out), "--diagnostics=json"]) == 1
-    (found,) = _json(capsys)
-    assert found["code"] == "PTO-E0002" and str(out) in found["message"]
-    assert "file" not in found, "a problem of the output has no place in a program"
 
 
 def test_e0002_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,15 +45,6 @@ def test_e0002_not_written_when_the_program_is_wrong(tmp_path: Path) -> None:
     out = tmp_path / "out.pto"
     assert ptoas_main.main([str(path), "-o", str(out)]) == 1
     assert not out.exists()
-
-
-def test_e0103_place_of_the_bad_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "k.pto"
-    path.write_bytes("// größe\nmodule {\n  ".encode() + b"\xff\n}\n")
-    assert ptoas_main.main([str(path), "--diagnostics=json"]) == 1
-    (found,) = _json(capsys)
-    assert (found["code"], found["line"], found["column"]) == ("PTO-E0103", 3, 3)
-    assert found["message"] == "invalid UTF-8 byte 0xFF"
 
 
 def test_broken_bytecode_is_recognised_by_its_magic(

@@ -41,20 +41,6 @@ def test_a_script(library: Path) -> None:
     assert done.stderr == "pto: simulating device a2a3\n"
 
 
-def test_e3101_another_package(library: Path, tmp_path: Path) -> None:
-    (tmp_path / "pypto").mkdir()
-    (tmp_path / "pypto" / "__init__.py").write_text("raise RuntimeError('not meant')\n")
-    path = f"{tmp_path}{os.pathsep}{library}"
-    code = "import pypto.language as pl, pto.language; print(pl is pto.language)"
-    done = pto("python", "-c", code, library=library, PYTHONPATH=path)
-    assert (
-        done.returncode == 1 and "error[PTO-E3101]: another package named pypto is installed" in done.stderr
-    )
-    assert str(tmp_path / "pypto") in done.stderr and "Traceback" not in done.stderr
-    done = pto("python", "--shadow", "-c", code, library=library, PYTHONPATH=path)
-    assert done.returncode == 0 and done.stdout == "True\n"
-
-
 def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """Every program of a folder has a row: scripts, and tests one by one, also behind one that kills pytest."""
     monkeypatch.setenv("PYTHONPATH", str(library))

@@ -453,21 +453,6 @@ def test_scene_of_a_node(
     assert seen == [0]
 
 
-def test_e3104_another_package(simpler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def distribution(name: str) -> Any:
-        if name != "simpler":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return type("Found", (), {"metadata": {"Name": "simpler"}, "version": "1.0"})
-
-    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
-    monkeypatch.setattr(finder._FINDER, "shadow", False)
-    monkeypatch.delitem(sys.modules, "simpler.worker", raising=False)
-    with pytest.raises(DiagnosticError) as caught:
-        importlib.import_module("simpler.worker")
-    (found,) = caught.value.diagnostics
-    assert found.code == "PTO-E3104" and found.got == "simpler 1.0"
-
-
 def test_e3105_modules_that_nothing_stands_for(
     simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -302,17 +302,6 @@ def test_a_signal_that_was_left_is_told() -> None:
     assert stale.severity == "warning" and "holds 1 from before this launch" in stale.message
 
 
-def test_a_signal_that_nobody_waits_for_is_told() -> None:
-    text = (EXAMPLES / "01_hello.pto").read_text()
-    without = "\n".join(line for line in text.splitlines() if "pto.twait" not in line)
-    world = pto.ranks(2)
-    arguments = [world.window((1, 8), "i32"), world.window(1, "i32"), world.context]
-    k = pto.kernel(pto.parse(without))
-    result = world.run(k, [[*arguments, np.zeros((1, 8), np.int32)] for _ in range(2)], sanitize="sync")
-    assert codes(result) == ["PTO-E2214"] and result.ok
-    assert "byte 0 of %signal of rank" in result.diagnostics[0].message
-
-
 def test_a_wrong_argument_names_its_rank() -> None:
     world = pto.ranks(2)
     world.window((1, 8), "i32"), world.window(1, "i32")

@@ -796,21 +796,6 @@ def test_e3013_claims_of_independence() -> None:
     assert found_in(blocks_apart, X, X.copy()) == []
 
 
-def test_e3014_holes() -> None:
-    @pl.jit
-    def half(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], out)
-
-    @pl.jit
-    def kept(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], out)
-
-    assert found_in(half, X, X.copy()) == [("PTO-E3014", 1)]
-    assert found_in(kept, X, X.copy()) == []
-
-
 def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None:
     """Also in part, across tasks, by the function that submits them; an unused tensor may stay unwritten."""
 

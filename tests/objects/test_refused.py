@@ -74,14 +74,6 @@ def test_e2406_without_llvmlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert not (tmp_path / "k.so").exists()
 
 
-def test_e2407_names_that_are_no_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "k.pto"
-    for name in ("a.b", "a$b"):
-        source.write_text(PROGRAM.replace("@k", f"@{name}"))
-        assert ptoas.main([str(source), "-o", str(tmp_path / "k.so")]) == 1
-        assert f"error[PTO-E2407]: kernel '@{name}' cannot become a symbol" in capsys.readouterr().err
-
-
 def test_files_that_are_no_objects_of_this_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

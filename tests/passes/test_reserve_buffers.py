@@ -210,14 +210,6 @@ def test_one_end_says_it_for_both() -> None:
     ]
 
 
-def test_e1109_ends_that_name_different_flags() -> None:
-    source = pipes(1, said={0: ", flag_base = 2"})
-    at = source.rindex("flag_base = 2")
-    (found,) = errors(source[:at] + source[at:].replace("flag_base = 2", "flag_base = 4"), *PASSES)
-    assert found.code == "PTO-E1109"
-    assert "conflicting explicit flag_base across peer pipe inits" in found.message
-
-
 def test_kernels_have_flags_of_their_own() -> None:
     """Two kernels of a module both start at 0; two pairs that one entry calls do not meet."""
     first, second = pipes(1), pipes(1).replace("@k_", "@other_")

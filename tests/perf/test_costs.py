@@ -270,15 +270,6 @@ def test_a_comparison_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "'t.png': expected a name that ends in .html, or .json" in capsys.readouterr().err
 
 
-def test_e2408_a_dry_run_that_depends_on_data():
-    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b").replace(
-        "    return", "    %e = pto.tgetval ins(%b, %c0 : !tile, index) outs : f32\n    return"
-    )
-    with pytest.raises(pto.DiagnosticError) as caught:
-        timed(text)
-    assert [d.code for d in caught.value.diagnostics] == ["PTO-E2408"]
-
-
 # -- published figures -------------------------------------------------------------------------------------
 
 #: Kernels that are timed in every run of the tests; `make validate` times all.

@@ -258,12 +258,6 @@ def test_a_view_of_a_fixed_size_takes_an_address(write: Write) -> None:
     assert np.array_equal(x, expected)
 
 
-def test_e2610_a_view_needs_a_tensor(write: Write) -> None:
-    """A view of unknown size cannot come from a bare address."""
-    found = _errors(_job(write("twice.pto", VIEW.replace("SIZE", "?x?"))))
-    assert [d.code for d in found] == ["PTO-E2610"] and "%x of @twice" in found[0].message
-
-
 # -- the cache -----------------------------------------------------------------------------------------------
 
 

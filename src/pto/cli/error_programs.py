@@ -2,7 +2,7 @@
 
 A file is named CODE_what.SUFFIX, its twin CODE_what_ok.SUFFIX, or as a line `// TWIN: FILE` says. Comments
 are `//`, or `#` in Python, shell and text. Lines `// RUN: COMMAND` come first; `%s` in a command is the file.
-A line `//--- NAME` begins another file. Expectations of the tests are last, from `// STDOUT:` or `// STDERR:`.
+A line `//--- NAME` begins another file. Expectations of tests are last, from `// STDOUT:` or `// STDERR:`.
 """
 
 from __future__ import annotations
