@@ -1,8 +1,8 @@
 """Functions of the Python language in Python files: diagnostics, pages of `pl.*`, shapes of tiles.
 
-Nothing of the file is executed. The syntax tree gives decorators, annotations and constants; the reader of
-the language reads the bodies. A function is skipped if it needs anything else: a value of another module, a
-parameter without its shape, the result of a call.
+Nothing of the file is executed. The syntax tree gives decorators, annotations, constants, and the arrays of
+calls (`arrays`); the reader of the language reads the bodies. A hint says why a function is not analysed: it
+needs a value of another module, or a shape that neither its annotations nor a call gives.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from ..language.catalogue import families
 from ..language.declare import Declared
 from ..language.ir import Program, TensorType, TileType
 from ..language.problems import Problem
+from ..language.programs.arguments import WrongArguments, bound, types_of
+from ..language.programs.jit import Method, ProgramClass, kind_of
 from ..language.programs.lower import read, stages
 from ..language.reader.source import PythonFile
+from .arrays import Calls, Unknown
 from .document import Document
 from .hints import Hint
 from .pages import fence
 
 _MODULES = ("pto.language", "pypto.language")
 _KINDS = {"jit": "orchestration", "inline": "inline"}
-_FAMILY = ("incore", "inline", "opaque", "host")
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod, ast.Div: operator.truediv, ast.Pow: lambda a, b: a**b if abs(b) < 64 else a / 0,
@@ -41,10 +43,6 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 #: Largest constant, so that products of constants stay small.
 _LARGEST = 1 << 64
-
-
-class _Unknown(Exception):
-    """A value that only an execution of the file would give."""
 
 
 class ReadFile(Record):
@@ -106,14 +104,14 @@ def _alias(tree: ast.Module) -> str:
 
 
 class _FileNames(dict[str, Any]):
-    """Names of a file. A name that is bound to an unknown value raises `_Unknown`."""
+    """Names of a file. A name that is bound to an unknown value raises `Unknown`."""
 
     def __init__(self, known: Mapping[str, Any], bound: set[str]) -> None:
         super().__init__(known)
         self._bound = bound
 
     def __missing__(self, name: str) -> Any:
-        raise _Unknown(name) if name in self._bound else KeyError(name)
+        raise Unknown(f"the value of {name} is unknown") if name in self._bound else KeyError(name)
 
 
 class _FunctionReader:
@@ -127,30 +125,121 @@ class _FunctionReader:
                 bound.add(node.name)
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 bound |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-        self.names = _FileNames({alias: pl}, bound)
+        self.names = _FileNames({alias: pl, "int": int, "float": float, "bool": bool}, bound)
         self.alias = alias
+        self.calls = Calls(file.tree, self._value)
+        self.diagnostics: list[Diagnostic] = []
+        self.hints: list[Hint] = []
+        self.done: set[str] = set()  # functions of programs that were read
 
     def read(self) -> ReadFile:
         source = self.file.source
         linecache.cache[source.name] = (len(source.text), None, source.text.splitlines(True), source.name)
-        found: list[Diagnostic] = []
-        hints: list[Hint] = []
         try:
-            for node in self.file.tree.body:
-                if isinstance(node, ast.Assign):
-                    self._constants(node.targets[0], node.value)
-                elif isinstance(node, ast.FunctionDef):
-                    self._function(node, found, hints)
+            entries = [found for node in self.file.tree.body if (found := self._entry(node)) is not None]
+            # what tasks call has its types from them
+            for kinds in (("host",), ("orchestration", "opaque"), ("incore", "aic", "aiv", "group")):
+                for node, declared in entries:
+                    if declared.said in kinds:
+                        self._program(node, declared)
+            for outer in self.file.tree.body:
+                for inner in ast.walk(outer) if isinstance(outer, ast.FunctionDef) else ():
+                    if inner is not outer and isinstance(inner, ast.FunctionDef | ast.ClassDef):
+                        if any(self._decorator(_called(d)) for d in inner.decorator_list):
+                            self._not_analysed(inner, "it is inside a function")
         finally:
             del linecache.cache[source.name]
-        return ReadFile(self.alias, found, sorted(set(hints)))
+        return ReadFile(self.alias, self.diagnostics, sorted(set(self.hints)))
+
+    def _entry(self, node: ast.stmt) -> tuple[ast.FunctionDef | ast.ClassDef, Declared] | None:
+        """Note a constant, function or class of the file; return a function or class that may be launched."""
+        if isinstance(node, ast.Assign):
+            self._constants(node.targets[0], node.value)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            return None
+        self.names.pop(node.name, None)
+        try:
+            found = self._class(node) if isinstance(node, ast.ClassDef) else self._declared(node)
+        except Unknown as e:
+            self._not_analysed(node, str(e))
+            return None
+        except Problem as e:
+            self.diagnostics.append(e.diagnostic)
+            return None
+        if found is None:
+            return None
+        self.names[node.name] = found
+        return node, found.declared
+
+    def _class(self, node: ast.ClassDef) -> ProgramClass | None:
+        """Return the program of a class."""
+        if not any(self._decorator(d) == ("program",) for d in map(_called, node.decorator_list)):
+            return None
+        methods: dict[str, Method] = {}
+        for inner in node.body:
+            if isinstance(inner, ast.FunctionDef) and (made := self._declared(inner)) is not None:
+                methods[inner.name] = Method(made.declared)
+        return ProgramClass(node.name, methods) if methods else None
+
+    def _not_analysed(self, node: ast.FunctionDef | ast.ClassDef, why: str) -> None:
+        """Add a hint behind the first line of a function."""
+        start = self.file.span(node).start
+        at = self.file.source.text.find(node.name, start) + len(node.name)
+        end = self.file.source.text.find("\n", at)
+        text = f"not analysed: {why or 'a part of it is known at run time only'}"
+        self.hints.append(Hint(end if end >= 0 else at, text, "the text of a file is read, not run"))
+
+    def _program(self, node: ast.FunctionDef | ast.ClassDef, declared: Declared) -> None:
+        """Read a function with all that it calls; add its problems and hints."""
+        if isinstance(node, ast.FunctionDef) and node.name in self.done:
+            return
+        try:
+            program, warnings = read(declared, self._types(node, declared), PROFILES["a2a3"])
+            self.done |= program.functions.keys()
+            self.diagnostics += warnings
+            *_, (_, last) = stages(program)
+            self.hints += self._shapes(last)
+        except Unknown as e:
+            self._not_analysed(node, str(e))
+        except Problem as e:
+            self.diagnostics.append(e.diagnostic)
+        except DiagnosticError as e:
+            for d in e.diagnostics:
+                d.span = d.span or self.file.span(node).head
+            self.diagnostics += e.diagnostics
+
+    def _types(self, node: ast.FunctionDef | ast.ClassDef, declared: Declared) -> list[Any]:
+        """Return the types of the parameters, from their annotations or from a call; raise Unknown if neither
+        gives them."""
+        types: list[Any] = []
+        for name in declared.signature.parameters:
+            given = declared.annotations.get(name)
+            if (
+                given is None
+                or given.dtype is None
+                or given.kind not in ("tensor", "scalar")
+                or (given.kind == "tensor" and (given.shape is None or given.distributed))
+            ):
+                break
+            if given.kind == "scalar":
+                types.append(1.0 if given.dtype.is_float else 1)
+            else:
+                types.append(TensorType(given.dtype, tuple(given.shape or ()), layout=given.layout))
+        else:
+            return types
+        try:
+            args, kwargs = self.calls.arguments(node.name)
+            return types_of(declared, bound(declared, tuple(args), kwargs))
+        except (Unknown, WrongArguments):
+            help = "write pl.Tensor[[rows, columns], pl.FP32]"
+            raise Unknown(f"the type of {name} is unknown; {help}") from None
 
     def _constants(self, target: ast.expr, value: ast.expr) -> None:
         match target, value:
             case ast.Name(name), _:
                 try:
                     self.names[name] = self._value(value)
-                except _Unknown:
+                except Unknown:
                     self.names.pop(name, None)
             case ast.Tuple(names), ast.Tuple(values) if len(names) == len(values):
                 for each, of in zip(names, values, strict=True):
@@ -159,7 +248,7 @@ class _FunctionReader:
                 pass
 
     def _value(self, node: ast.expr) -> Any:
-        """Return the value of an expression of constants and types of the language; raise `_Unknown` for any
+        """Return the value of an expression of constants and types of the language; raise `Unknown` for any
         other."""
         match node:
             case ast.Constant(value):
@@ -183,59 +272,59 @@ class _FunctionReader:
             case ast.Call(ast.Attribute(ast.Name(self.alias), "dynamic"), [ast.Constant(str(name))], []):
                 return pl.dynamic(name)
             case _:
-                raise _Unknown
+                raise Unknown
 
     def _number(self, node: ast.expr) -> int | float:
         found = self._value(node)
         if isinstance(found, bool) or not isinstance(found, int | float) or abs(found) > _LARGEST:
-            raise _Unknown
+            raise Unknown
         return found
 
     def _combined(self, op: Callable[[Any, Any], Any], left: ast.expr, right: ast.expr) -> Any:
         try:
             return op(self._number(left), self._number(right))
         except (ArithmeticError, ValueError, TypeError):
-            raise _Unknown from None
+            raise Unknown from None
 
     def _subscript(self, of: Any, inner: Any) -> Any:
         try:
             return of[inner]
         except (TypeError, KeyError, ValueError, Problem):
-            raise _Unknown from None
+            raise Unknown from None
 
-    def _function(self, node: ast.FunctionDef, found: list[Diagnostic], hints: list[Hint]) -> None:
-        kind = self._kind(node)
-        try:
-            declared = self._declared(node, kind) if kind else None
-            if declared is None:
-                self.names.pop(node.name, None)
-                return
-            self.names[node.name] = SimpleNamespace(declared=declared)
-            if kind == "inline":
-                return
-            program, warnings = read(declared, _types(declared), PROFILES["a2a3"])
-            found += warnings
-            *_, (_, last) = stages(program)
-            hints += self._shapes(last)
-        except _Unknown:
-            return
-        except Problem as e:
-            found.append(e.diagnostic)
-        except DiagnosticError as e:
-            found += e.diagnostics
+    def _decorator(self, node: ast.expr) -> tuple[str, ...]:
+        """Return the names of a decorator of the language, without the module: ("jit", "incore")."""
+        match node:
+            case ast.Attribute(ast.Name(self.alias), name):
+                return (name,)
+            case ast.Attribute(of, name) if found := self._decorator(of):
+                return (*found, name)
+            case _:
+                return ()
 
-    def _kind(self, node: ast.FunctionDef) -> str:
-        """Return the kind of a decorated function; empty for others, and for decorators with options."""
+    def _kind(self, node: ast.FunctionDef) -> tuple[str, dict[str, Any]]:
+        """Return the kind of a decorated function and its options; no kind for other functions."""
         for d in node.decorator_list:
-            match d:
-                case ast.Attribute(ast.Name(self.alias), name) if name in _KINDS:
-                    return _KINDS[name]
-                case ast.Attribute(ast.Attribute(ast.Name(self.alias), "jit"), name) if name in _FAMILY:
-                    return name
-        return ""
+            kind = self._decorator(_called(d))
+            written = d.keywords if isinstance(d, ast.Call) and kind else []
+            options = {k.arg: self._value(k.value) for k in written if k.arg}
+            if kind == ("function",):
+                type, level = options.get("type", pl.FunctionType.Opaque), options.get("level")
+                if options.get("role") or "external_source" in options:
+                    raise Unknown("the function is not of the language")
+                return kind_of(type, level), {"method": True}
+            if kind == ("jit", "extern"):
+                raise Unknown("the function is in C++")
+            if kind and (kind[0] in _KINDS or kind[0] == "jit"):
+                return _KINDS[kind[-1]] if kind[-1] in _KINDS else kind[-1], options
+        return "", {}
 
-    def _declared(self, node: ast.FunctionDef, kind: str) -> Declared:
-        """Return a declaration without a Python function behind it: only its text is read."""
+    def _declared(self, node: ast.FunctionDef) -> Any:
+        """Return an object with the declaration of a decorated function, whose text is read; None for other
+        functions."""
+        kind, options = self._kind(node)
+        if not kind:
+            return None
         import inspect
 
         if (
@@ -245,13 +334,16 @@ class _FunctionReader:
             or node.args.kwarg
             or node.args.defaults
         ):
-            raise _Unknown
+            raise Unknown("its parameters have defaults, or are not by position")
         types = {a.arg: self._value(a.annotation) for a in node.args.args if a.annotation is not None}
         kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD
         empty = inspect.Parameter.empty
         params = [inspect.Parameter(a.arg, kinds, annotation=types.get(a.arg, empty)) for a in node.args.args]
+        used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        code = SimpleNamespace(co_filename=self.file.source.name, co_firstlineno=first, co_freevars=())
+        code = SimpleNamespace(
+            co_filename=self.file.source.name, co_firstlineno=first, co_freevars=(), co_names=used
+        )
 
         def function(*_: object) -> None:
             raise AssertionError("functions of an editor are only read")
@@ -262,7 +354,7 @@ class _FunctionReader:
         stand_in.__signature__ = inspect.Signature(params)
         result = {} if node.returns is None else {"return": self._value(node.returns)}
         stand_in.__annotations__ = {**types, **result}
-        return Declared(stand_in, kind)
+        return SimpleNamespace(declared=Declared(stand_in, kind, **options))
 
     def _shapes(self, program: Program) -> Iterator[Hint]:
         """Yield shape, element type and memory of the tiles that have names."""
@@ -292,20 +384,8 @@ class _StandIn:
         self._call(*args)
 
 
-def _types(declared: Declared) -> list[Any]:
-    """Return the types of the parameters; raise `_Unknown` if an annotation leaves them to the arguments."""
-    types: list[Any] = []
-    for name in declared.signature.parameters:
-        given = declared.annotations.get(name)
-        if given is None or given.dtype is None or given.kind not in ("tensor", "scalar"):
-            raise _Unknown
-        if given.kind == "scalar":
-            types.append(1.0 if given.dtype.is_float else 1)
-        elif given.shape is None or given.distributed:
-            raise _Unknown
-        else:
-            types.append(TensorType(given.dtype, tuple(given.shape), layout=given.layout))
-    return types
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
 
 
 def hover(document: Document, offset: int) -> tuple[str, int, int] | None:

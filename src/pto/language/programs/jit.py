@@ -189,6 +189,11 @@ class Method:
         return self.as_python()
 
 
+def kind_of(type: FunctionType, level: Any = None) -> str:
+    """Return the kind of a function of a program class."""
+    return "host" if level in (Level.HOST, Level.GLOBAL, Level.POD) else _KINDS[type]
+
+
 def function(
     func: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Any = None,
     role: Any = None, attrs: Any = None, auto_scope: bool = True, strict_ssa: bool = False,
@@ -208,8 +213,7 @@ def function(
             return Method(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
-        kind = "host" if level in (Level.HOST, Level.GLOBAL, Level.POD) else _KINDS[type]
-        kind = "python" if role is Role.SubWorker else kind
+        kind = "python" if role is Role.SubWorker else kind_of(type, level)
         return Method(Declared(f, kind, enclosing, method=True, auto_scope=auto_scope))
 
     return make if func is None else make(func)
