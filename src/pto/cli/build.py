@@ -13,17 +13,14 @@ from ..diag import Diagnostic, DiagnosticError, Source, has_errors
 from ..objects.contents import is_object
 from ..reading import SUFFIXES
 from .common import (
-    FAILED,
-    OK,
     CommandParser,
     add_auto,
-    add_capacity,
     add_diagnostics,
     add_target,
+    ended,
     read_input,
     refuse_auto,
     refuse_output,
-    show,
     tell,
     write_output,
 )
@@ -56,7 +53,6 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--traced", action="store_true", help="record all calls, for pto run --sanitize")
     add_auto(p)
     add_target(p)
-    add_capacity(p)
     p.add_argument(
         "--flags",
         action="store_true",
@@ -72,8 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         problems = build(options) if not options.flags else _flags()
     except DiagnosticError as e:
         problems = e.diagnostics
-    show(problems, options.diagnostics)
-    return FAILED if has_errors(problems) else OK
+    return ended(problems, options)
 
 
 def build(options: Namespace) -> list[Diagnostic]:

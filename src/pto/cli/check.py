@@ -6,17 +6,14 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from ..checking import check_source
-from ..diag import Diagnostic, has_errors, visible
+from ..diag import Diagnostic, visible
 from ..verifier import LEVELS
 from .common import (
-    FAILED,
-    OK,
     CommandParser,
-    add_capacity,
     add_diagnostics,
     add_target,
+    ended,
     read_input,
-    show,
     target,
     tell,
 )
@@ -36,7 +33,6 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("inputs", nargs="+", metavar="FILE", help="program text; '-' for standard input")
     add_target(p)
-    add_capacity(p)
     p.add_argument(
         "--pto-level",
         choices=LEVELS,
@@ -52,8 +48,7 @@ def main(arguments: Sequence[str]) -> int:
         found.extend(problems)
         if summary and not options.quiet and options.diagnostics == "text":
             tell(summary)
-    show(found, options.diagnostics)
-    return FAILED if has_errors(found) else OK
+    return ended(found, options)
 
 
 def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:

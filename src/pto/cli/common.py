@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
-from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json, visible
+from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, has_errors, render, render_json, visible
 from ..files import write_whole
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ class CommandParser(argparse.ArgumentParser):
             parser.error(f"unrecognized arguments: {' '.join(unknown)}{'; ' + hint if hint else ''}")
         return options
 
+    def parse_launch(self, given: Sequence[str]) -> Any:
+        """Parse arguments; those after `--` are arguments of the kernel, `args`."""
+        at = given.index("--") if "--" in given else len(given)
+        options = self.parse_args(given[:at])
+        options.args = [*getattr(options, "args", ()), *given[at + 1 :]]
+        return options
+
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {visible(message)}\ntry '{self.prog} --help'\n")
 
@@ -73,7 +80,8 @@ class CommandParser(argparse.ArgumentParser):
         (file or sys.stderr).write(message)
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: argparse.ArgumentParser, capacity: bool = True) -> None:
+    """Add --arch, and --capacity for tools that use it."""
     from ..isa.profiles import DEFAULT
 
     parser.add_argument(
@@ -85,6 +93,15 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         type=profile_name,
         help=f"target profile: {profile_list()} (default: the module's pto.target_arch, else {DEFAULT})",
     )
+    if capacity:
+        parser.add_argument(
+            "--capacity",
+            action="append",
+            default=[],
+            metavar="LOC=BYTES",
+            type=_capacity,
+            help="set the size of an on-chip buffer, e.g. vec=65536 (repeatable)",
+        )
 
 
 def add_sanitize(p: argparse.ArgumentParser, help: str) -> None:
@@ -148,17 +165,6 @@ def refuse_auto(options: argparse.Namespace) -> None:
             "PTO-E2403", "--auto is an option of C++", help=f"leave it out: {AUTO_OF_PROGRAMS}"
         )
         raise DiagnosticError([problem])
-
-
-def add_capacity(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--capacity",
-        action="append",
-        default=[],
-        metavar="LOC=BYTES",
-        type=_capacity,
-        help="set the size of an on-chip buffer, e.g. vec=65536 (repeatable)",
-    )
 
 
 def _capacity(text: str) -> tuple[str, int]:
@@ -266,6 +272,12 @@ def _reason(e: OSError) -> str:
     return (e.strerror or str(e)).lower()
 
 
+def block_count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 1 << 16:
+        raise argparse.ArgumentTypeError(f"'{text}': expected a number of blocks from 1 to 65536")
+    return int(text)
+
+
 def rank_count(text: str) -> int:
     from ..isa.machine import MOST_RANKS
 
@@ -290,6 +302,12 @@ def show(diagnostics: Sequence[Diagnostic], form: str) -> None:
         say(render_json(diagnostics) + "\n")
     elif diagnostics:
         say(render(diagnostics, color=_color()) + "\n")
+
+
+def ended(diagnostics: Sequence[Diagnostic], options: argparse.Namespace) -> int:
+    """Print the diagnostics of a tool, and return its exit status."""
+    show(diagnostics, options.diagnostics)
+    return FAILED if has_errors(diagnostics) else OK
 
 
 def say(text: str) -> None:

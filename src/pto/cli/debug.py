@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError, has_errors
-from .common import FAILED, OK, CommandParser, say, show
+from ..diag import Diagnostic, DiagnosticError
+from .common import FAILED, OK, CommandParser, ended, say
 from .run import Prepared, finished, parsed, parser, run
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     options.debug = True
     options.stop_first = options.stop_first or not (options.breaks or options.watches)
     problems = run(options)
-    show(problems, options.diagnostics)
-    return FAILED if has_errors(problems) else OK
+    return ended(problems, options)
 
 
 def _serve(arguments: Sequence[str]) -> int:

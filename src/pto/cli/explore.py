@@ -8,17 +8,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..diag import Diagnostic, DiagnosticError, Source, has_errors
+from ..diag import Diagnostic, DiagnosticError, Source
 from .common import (
-    FAILED,
-    OK,
     CommandParser,
-    add_capacity,
     add_diagnostics,
     add_target,
+    block_count,
+    ended,
     read_input,
     say,
-    show,
     target,
     write_output,
 )
@@ -46,21 +44,16 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--open", action="store_true", help="open the page in the browser of the system")
     p.add_argument("--entry", metavar="NAME", help="function to launch (default: the only entry)")
     p.add_argument(
-        "--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)"
+        "--blocks", type=block_count, default=1, metavar="N", help="blocks of the launch (default: 1)"
     )
     add_target(p)
-    add_capacity(p)
     add_diagnostics(p)
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at])
-    options.args = given[at + 1 :]
+    options = p.parse_launch(arguments)
     try:
         problems = _explore(options)
     except DiagnosticError as e:
         problems = e.diagnostics
-    show(problems, options.diagnostics)
-    return FAILED if has_errors(problems) else OK
+    return ended(problems, options)
 
 
 def _explore(options: Namespace) -> list[Diagnostic]:
@@ -125,10 +118,4 @@ def _values(words: Sequence[str]) -> Any:
 def _port(text: str) -> int:
     if not text.isdigit() or int(text) > 65535:
         raise ArgumentTypeError(f"'{text}': expected a port from 0 to 65535, or 0 for any")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= 1 << 16:
-        raise ArgumentTypeError(f"'{text}': expected a number of blocks from 1 to 65536")
     return int(text)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..checking import check_source
 from ..diag import Diagnostic
 from ..lsp.grammar import GRAMMARS
-from .common import FAILED, OK, CommandParser, add_capacity, add_target, show, target
+from .common import FAILED, OK, CommandParser, add_target, show, target
 
 _EXAMPLES = """\
   pto lsp                 an editor starts this; docs/editors.md has settings
@@ -22,7 +22,6 @@ def main(arguments: Sequence[str]) -> int:
         "pto lsp", "Serve the Language Server Protocol on standard input and output.", _EXAMPLES
     )
     add_target(p)
-    add_capacity(p)
     p.add_argument("--stdio", action="store_true", help="no effect: editors pass it to every server")
     p.add_argument(
         "--grammar", choices=tuple(GRAMMARS), help="print a grammar for an editor, and serve nothing"

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         "--save", metavar="DIR", help="write arguments and command of each refutation into a folder"
     )
     p.add_argument("--json", action="store_true", help="print the verdicts as JSON")
-    add_target(p)
+    add_target(p, capacity=False)
     add_diagnostics(p)
     options = p.parse_args(arguments)
     wanted = [w.strip() for text in options.property for w in text.split(",") if w.strip()] or list(EVERY)

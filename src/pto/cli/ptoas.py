@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from ..verifier import LEVELS
-    from .common import CommandParser, add_capacity, add_diagnostics, add_target
+    from .common import CommandParser, add_diagnostics, add_target
     from .outputs import FORMS
 
     p = CommandParser(
@@ -86,7 +86,6 @@ def _parser() -> argparse.ArgumentParser:
         "--lowered", action="store_true", help="with a text form: print the program after the passes"
     )
     add_target(p)
-    add_capacity(p)
     p.add_argument(
         "--pto-level",
         choices=LEVELS,

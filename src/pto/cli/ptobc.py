@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     encode.add_argument("input", metavar="IN", help="program text in any form; '-' for standard input")
     encode.add_argument("-o", dest="output", default="-", metavar="OUT", help="output file (default: stdout)")
-    add_target(encode)
+    add_target(encode, capacity=False)
     encode.add_argument(
         "--strict-v0", action="store_true", help="refuse operations that the v0 reader of PTOAS lacks"
     )

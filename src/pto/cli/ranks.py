@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     add_sanitize(p, "check kernels")
     add("--flags", action="store_true", help="print the compiler options for such a program")
-    add_target(p)
+    add_target(p, capacity=False)
     add_diagnostics(p)
     add("input", nargs="*", metavar="FILE", help="C++ sources and objects, or a program")
     words = list(arguments)

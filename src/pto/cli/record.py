@@ -9,12 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..asm import to_text
-from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..diag import Diagnostic, DiagnosticError
 from ..engine import making, registry
 from ..engine.traced.record import MOST
 from ..reading import SUFFIXES
 from .arguments import Argument
-from .common import FAILED, OK, CommandParser, add_capacity, add_diagnostics, add_target, show, write_output
+from .common import (
+    CommandParser,
+    add_diagnostics,
+    add_target,
+    block_count,
+    ended,
+    write_output,
+)
 
 _EXAMPLES = """\
   pto record k.cpp -- @a.npy f32:16x64 > k.pto
@@ -40,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     add("--entry", metavar="NAME", help="the kernel (default: the only one in the file)")
     add(
         "--blocks",
-        type=int,
+        type=block_count,
         default=1,
         metavar="N",
         help="blocks of the launch; each becomes a part of the program (default: 1)",
@@ -50,15 +57,10 @@ def main(arguments: Sequence[str]) -> int:
         "--limit", type=int, default=MOST, metavar="N", help=f"maximum number of operations (default: {MOST})"
     )
     add_target(p)
-    add_capacity(p)
     add_diagnostics(p)
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at])
-    options.args += given[at + 1 :]
+    options = p.parse_launch(arguments)
     problems = record(options)
-    show(problems, options.diagnostics)
-    return FAILED if has_errors(problems) else OK
+    return ended(problems, options)
 
 
 def _about(options: Namespace, name: str, args: Sequence[Any], values: Sequence[Argument]) -> str:

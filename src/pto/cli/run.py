@@ -11,26 +11,24 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..asm import parse_source
-from ..diag import Diagnostic, DiagnosticError, has_errors, visible
+from ..diag import Diagnostic, DiagnosticError, visible
 from ..engine import making, registry
 from ..engine.registry import Engine
 from ..engine.sanitize import summary
 from ..isa.machine import SUBBLOCKS
 from .arguments import Argument
 from .common import (
-    FAILED,
-    OK,
     CommandParser,
     add_auto,
-    add_capacity,
     add_diagnostics,
     add_sanitize,
     add_target,
+    block_count,
+    ended,
     rank_count,
     read_input,
     refuse_auto,
     seconds,
-    show,
     target,
     tell,
     write_output,
@@ -103,9 +101,8 @@ def parser(prog: str, description: str, examples: str) -> CommandParser:
         help=_engines(),
     )
     add_target(p)
-    add_capacity(p)
     p.add_argument(
-        "--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)"
+        "--blocks", type=block_count, default=1, metavar="N", help="blocks of the launch (default: 1)"
     )
     p.add_argument(
         "--ranks",
@@ -213,9 +210,9 @@ def add_debugger(p: CommandParser) -> None:
 def parsed(p: CommandParser, arguments: Sequence[str], program: str | None = None) -> Namespace:
     """Return the options, with the arguments of the kernel after '--'. `program` is the input if it is
     known."""
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at] if program is None else [*given[:at], "program"])
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    inputs = [] if program is None else ["program"]
+    options = p.parse_launch([*arguments[:at], *inputs, *arguments[at:]])
     options.input = program or options.input
     asked = options.breaks or options.watches or options.sanitize
     scripted = options.commands or options.command_file
@@ -238,7 +235,6 @@ def parsed(p: CommandParser, arguments: Sequence[str], program: str | None = Non
             p.error("cannot combine --messages with the debugger: leave out --break, --watch and --debug")
     if options.processes and options.ranks is None:
         p.error("--processes needs --ranks N")
-    options.args += given[at + 1 :]
     from ..host.meeting import placed
 
     options.place = placed(os.environ) if options.ranks is not None else None
@@ -250,8 +246,7 @@ def main(arguments: Sequence[str]) -> int:
     doc = "Run a kernel without an NPU, with exact results, and report bugs of the program."
     options = parsed(parser("pto run", doc, _EXAMPLES), arguments)
     problems = run(options)
-    show(problems, options.diagnostics)
-    return FAILED if has_errors(problems) else OK
+    return ended(problems, options)
 
 
 def _engines() -> str:
@@ -513,12 +508,6 @@ class _Progress:
     def end(self) -> None:
         if self.width:
             print("\r" + " " * self.width + "\r", end="", file=sys.stderr, flush=True)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= 1 << 16:
-        raise ArgumentTypeError(f"'{text}': expected a number of blocks from 1 to 65536")
-    return int(text)
 
 
 def _world(options: Namespace) -> World | None:

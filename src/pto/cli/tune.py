@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         help="skip choices that do not satisfy this condition",
     )
     add("--entry", metavar="NAME", help="function to time (default: the only entry)")
-    add_target(p)
+    add_target(p, capacity=False)
     add("--blocks", type=_count, default=1, metavar="N", help="blocks of the launch (default: 1)")
     add("--machine", metavar="M", help="machine: its name (pto cost show), or a file of parameters (.toml)")
     add("-j", "--jobs", type=_count, default=0, metavar="N", help="processes (default: one per processor)")
@@ -60,10 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     add("--write", metavar="FILE", help="write the best program (.pto)")
     add("-q", "--quiet", action="store_true", help="print no progress")
     add_diagnostics(p)
-    given = list(arguments)
-    at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at])
-    options.args += given[at + 1 :]
+    options = p.parse_launch(arguments)
     problems: list[Diagnostic] = []
     try:
         _run(options, problems)
