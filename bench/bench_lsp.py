@@ -1,7 +1,8 @@
-"""Time from a change in an editor to the diagnostics, over the protocol.
+"""Time from a change in an editor to the diagnostics, over the protocol; and to the page of the explorer.
 
     python bench/bench_lsp.py             # programs of 2,000 lines
     python bench/bench_lsp.py --lines 500
+    python bench/bench_lsp.py --explorer --lines 200  # with Chromium and playwright
 
 An edit changes a statement in the middle: it is left unfinished, finished, and followed by a comment. Each
 step sends the whole text, and waits for its diagnostics. The time of the processor is that of the server; the
@@ -14,7 +15,9 @@ import argparse
 import asyncio
 import re
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -80,11 +83,52 @@ def measure(name: str, text: str) -> None:
         print(f"{kind:>14} {1e3 * wall:6.0f} ms, processor {1e3 * used:6.1f} ms", flush=True)
 
 
+#: Edits one instruction, and waits until the browser has drawn the answer of the server.
+SHOWN = """async step => {
+  const edit = document.getElementById("edit"), since = performance.now();
+  const shown = new Promise(done => new MutationObserver(() => requestAnimationFrame(() => setTimeout(done)))
+    .observe(document.getElementById("state"), {childList: true, characterData: true, subtree: true}));
+  const next = step % 2 ? "pto.tmul " : "pto.tsub ";
+  edit.value = edit.value.replace(/pto\\.t(add|mul|sub|max) /, next) + `\\n// ${step}`;
+  edit.dispatchEvent(new Event("input"));
+  await shown;
+  return performance.now() - since;
+}"""
+
+
+def explorer(name: str, text: str) -> None:
+    from playwright.sync_api import sync_playwright
+    from tests.perf.browser import CHROMIUM
+
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as p:
+        path = Path(folder) / "k.pto"
+        path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "pto.cli.main", "explore", str(path)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+            assert server.stderr is not None
+            page = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]).new_page()
+            page.goto(server.stderr.readline().strip())
+            page.wait_for_selector(":root[data-ready]")
+            spans: list[float] = []
+            for n in range(2 * STEPS):
+                spans.append(page.evaluate(SHOWN, n))
+                assert not page.locator(".finding.error").count()
+                time.sleep(2)  # a launch follows
+            server.terminate()
+    lines = text.count("\n")
+    print(
+        f"{lines} lines of {name:<16} {min(spans):6.0f} ms, median {statistics.median(spans):6.0f} ms",
+        flush=True,
+    )
+
+
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--lines", type=int, default=2000)
-    for name, text in programs(p.parse_args().lines).items():
-        measure(name, text)
+    p.add_argument("--explorer", action="store_true", help="measure the page of pto explore")
+    options = p.parse_args()
+    for name, text in programs(options.lines).items():
+        (explorer if options.explorer else measure)(name, text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Type checkers accept what users write: README, tutorial, the pages on Python, the examples, and a script.
 
-basedpyright checks all of them in its standard mode, as pyright does; `make matrix` has mypy check them, too. Both
+pyright checks all of them in its standard mode; `make matrix` has mypy check them, too. Both
 report the mistakes of `typed/mistakes.py`.
 """
 
@@ -33,19 +33,19 @@ def checker(name: str) -> list[str]:
     """Return the command of a checker for this interpreter; skip the test without the checker."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(f"{name} is not installed")
-    options = {"basedpyright": ["--pythonpath", sys.executable], "mypy": ["--cache-dir", os.devnull]}
+    options = {"pyright": ["--pythonpath", sys.executable], "mypy": ["--cache-dir", os.devnull]}
     return [sys.executable, "-m", name, *options[name]]
 
 
 def reports(name: str, folder: Path) -> list[str]:
     """Return the lines of a checker that report an error."""
-    (folder / "pyproject.toml").write_text('[tool.basedpyright]\ntypeCheckingMode = "standard"\n')
+    (folder / "pyproject.toml").write_text('[tool.pyright]\ntypeCheckingMode = "standard"\n')
     done = subprocess.run([*checker(name), "."], cwd=folder, capture_output=True, text=True, timeout=1200)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if " error: " in line or ": error:" in line]
 
 
-@pytest.mark.parametrize("name", ["basedpyright", pytest.param("mypy", marks=matrix)])
+@pytest.mark.parametrize("name", ["pyright", pytest.param("mypy", marks=matrix)])
 def test_programs_and_mistakes(name: str, tmp_path: Path) -> None:
     """Programs of users are accepted, and each mistake is reported at its line."""
     pages = [page for pattern in PAGES for page in sorted(ROOT.glob(pattern))]

@@ -10,16 +10,24 @@ function make(tag, name, text = "") {
   made.className = name, made.textContent = text;
   return made;
 }
+// Draws the lines that differ from those of the pane.
 function draw(pane, sheet) {
-  const added = new Set(sheet.new);
-  pane.replaceChildren(...sheet.lines.map((words, n) => {
-    const row = make("div", added.has(n) ? "l new" : "l"), text = make("span", "t");
+  const added = new Set(sheet.new), old = pane.keys ?? [], rows = [...pane.children];
+  const keys = pane.keys = sheet.lines.map((words, n) => [sheet.places[n], added.has(n), ...words].join("\0"));
+  let from = 0, rest = 0;
+  while (from < keys.length && keys[from] === old[from]) from++;
+  while (old.length === keys.length && rest < keys.length - from && keys.at(-1 - rest) === old.at(-1 - rest)) rest++;
+  for (const row of rows.slice(from, rows.length - rest)) row.remove();
+  const made = sheet.lines.slice(from, keys.length - rest).map((words, k) => {
+    const n = from + k, row = make("div", added.has(n) ? "l new" : "l"), text = make("span", "t");
     row.dataset.of = sheet.places[n] ?? 0;
     for (let i = 0; i < words.length; i += 2) text.append(words[i] ? make("span", "k-" + words[i], words[i + 1]) : words[i + 1]);
     row.append(make("span", "n", n + 1), text);
     return row;
-  }));
+  });
+  if (from) pane.children[from - 1].after(...made); else pane.prepend(...made);
 }
+const textOf = words => words.filter((_, i) => i % 2).join("");
 function show(title) {
   const sheets = seen.sheets.slice(1), sheet = sheets.find(s => s.title === title) ?? sheets.at(-1);
   $("tabs").replaceChildren(...sheets.map(s => {
@@ -37,14 +45,16 @@ function top() {  // helper functions are less interesting than the program
 }
 function draws() {
   draw(panes.left, seen.sheets[0]), show(chosen || "C++");
+  for (const row of panes.left.children) row.classList.remove("error", "warning"), row.title = "";
   const found = [...seen.findings, ...(seen.launch?.findings ?? [])];
   $("findings").replaceChildren(...found.map(f => {
-    const b = make("button", "finding " + f.severity, f.line ? `line ${f.line}: ` : "");
+    const lineOf = at => at.file === seen.name ? at.line : 0, line = lineOf(f), at = line ? `line ${line}: ` : "";
+    const b = make("button", "finding " + f.severity, at);
     b.append(make("b", "", f.severity + (f.code ? ` ${f.code}` : "")), ": " + f.message);
-    for (const [name, text] of f.parts) b.append("\n", make("span", "soft", name + ": "), text);
-    for (const [text, line] of f.notes) b.append("\n", make("span", "soft", line ? `line ${line}: ` : "note: "), text);
-    b.onclick = () => go(f.line);
-    const row = panes.left.children[f.line - 1];
+    for (const name of ["expected", "got", "help"]) if (f[name]) b.append("\n", make("span", "soft", name + ": "), f[name]);
+    for (const n of f.notes ?? []) b.append("\n", make("span", "soft", lineOf(n) ? `line ${lineOf(n)}: ` : "note: "), n.message);
+    b.onclick = () => go(line);
+    const row = panes.left.children[line - 1];
     if (row && f.severity !== "advice") row.classList.add(f.severity), row.title = f.message;
     return b;
   }));
@@ -85,36 +95,35 @@ $("theme").onclick = () => {
   root.dataset.theme = dark ? "light" : "dark", theme();
 };
 
-// -- edits: the text goes to the server after a short pause, and is launched after a longer one ----------------------
-let timer = 0, version = 0;
+// -- edits: a text goes to the server when the last one is answered, and is launched after a pause ------------------
+let timer = 0, version = 0, busy = false;
 async function ask(what, text) {
   const answer = await fetch(what, {method: "POST", body: text, headers: {"Content-Type": "text/plain"}});
   if (!answer.ok) throw new Error(await answer.text() || answer.statusText);
   return answer.json();
 }
-async function edited(now) {
-  const text = edit.value, since = performance.now();
-  try {
-    const found = await ask("stages", text);
+async function edited() {
+  const text = edit.value, now = version, since = performance.now(), fails = e => { if (now === version) $("state").textContent = e.message; };
+  busy = true;
+  await ask("stages", text).then(found => {
     if (now !== version) return;
     seen = {...found, launch: undefined}, draws();
     $("state").textContent = `${Math.round(performance.now() - since)} ms`;
-    timer = setTimeout(async () => {
-      try {
-        const launch = await ask("launch", text);
-        if (now === version) seen.launch = launch, draws(), drawLaunch();
-      } catch (e) { $("state").textContent = e.message; }
-    }, 400);
-  } catch (e) { if (now === version) $("state").textContent = e.message; }
+    timer = setTimeout(() => ask("launch", text).then(launch => {
+      if (now === version) seen.launch = launch, draws(), drawLaunch();
+    }).catch(fails), 400);
+  }).catch(fails);
+  busy = false;
+  if (now !== version) edited();
 }
 if (edit) {
-  edit.value = seen.sheets[0].lines.map(words => words.filter((_, i) => i % 2).join("")).join("\n");
+  edit.value = seen.sheets[0].lines.map(textOf).join("\n");
   edit.oninput = () => {
-    const lines = edit.value.split("\n");
-    draw(panes.left, {lines: lines.map(text => ["", text]), places: lines.map((_, n) => n + 1), new: []});
-    clearTimeout(timer);
-    const now = ++version;
-    timer = setTimeout(() => edited(now), 60);
+    const known = new Map(seen.sheets[0].lines.map(words => [textOf(words), words]));
+    const lines = edit.value.split("\n").map(text => known.get(text) ?? ["", text]);
+    draw(panes.left, {lines, places: lines.map((_, n) => n + 1), new: []});
+    clearTimeout(timer), ++version;
+    if (!busy) edited();
   };
 }
 draws(), top(), drawLaunch();

@@ -19,16 +19,18 @@ from .stages import Stages
 
 def staged(seen: Stages, name: str) -> dict[str, Any]:
     """Return the sheets of a text and its diagnostics."""
-    return {"sheets": [s.data() for s in seen.sheets], "findings": _findings(seen.findings, name)}
+    return {"name": name, "sheets": [s.data() for s in seen.sheets], "findings": _findings(seen.findings)}
 
 
 def launched(source: Source, seen: Stages, plan: LaunchPlan) -> dict[str, Any]:
     """Return the page of a launch and its findings."""
     done = seen.done
     view = LaunchView() if done is None else launch(source, done, plan)
-    advice = [{"severity": "advice", "code": "", "message": text, "line": line, "parts": [], "notes": []}
-              for text, line in view.advice]  # fmt: skip
-    return {"page": view.page, "note": view.note, "findings": _findings(view.findings, source.name) + advice}
+    advice = [
+        {"severity": "advice", "message": text, "file": source.name, "line": line}
+        for text, line in view.advice
+    ]
+    return {"page": view.page, "note": view.note, "findings": [*_findings(view.findings), *advice]}
 
 
 def page(title: str, data: dict[str, Any], served: bool = False) -> str:
@@ -61,17 +63,5 @@ def _own(name: str) -> str:
     return files("pto.explore").joinpath(name).read_text("utf-8")
 
 
-def _findings(found: Sequence[Diagnostic], main: str) -> list[dict[str, Any]]:
-    return [_finding(d, main) for d in found]
-
-
-def _finding(d: Diagnostic, main: str) -> dict[str, Any]:
-    parts = [
-        (key, text) for key, text in (("expected", d.expected), ("got", d.got), ("help", d.help)) if text
-    ]
-    own = d.span is not None and d.span.source.name == main
-    return {
-        "code": d.code, "severity": d.severity, "message": d.message, "parts": parts,
-        "line": d.span.line if own and d.span is not None else 0,
-        "notes": [[text, s.line if s is not None and s.source.name == main else 0] for text, s in d.notes],
-    }  # fmt: skip
+def _findings(found: Sequence[Diagnostic]) -> list[dict[str, Any]]:
+    return [d.as_json() for d in found]

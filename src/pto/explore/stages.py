@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any
 
 from ..asm.printer import Printer
@@ -47,6 +48,14 @@ _LISTING = re.compile(
 _AT = re.compile(r"  at \d+  ; (.*):(\d+):\d+: ")
 
 
+def _cpp_colors(text: str) -> Iterator[tuple[int, int, str]]:
+    return ((m.start(), m.end(), m.lastgroup or "") for m in _CPP.finditer(text))
+
+
+def _listing_colors(text: str) -> Iterator[tuple[int, int, str]]:
+    return ((m.start(), m.end(), m.lastgroup or "") for m in _LISTING.finditer(text))
+
+
 class Sheet(Record):
     """A text of the page. `places` has the line of the source for each line (0: none), `new` the lines that
     the previous stage did not have."""
@@ -62,7 +71,7 @@ class Sheet(Record):
         """Return the sheet for the page: each line is a list of kinds and texts."""
         return {
             "title": self.title, "note": self.note, "places": self.places, "new": self.new,
-            "lines": list(_words(self.text, self.colors)),
+            "lines": [_words(line, self.colors) for line in self.text.split("\n")],
         }  # fmt: skip
 
 
@@ -81,9 +90,12 @@ def stages(source: Source, target: Target | ChooseTarget = None) -> Stages:
     if checked.done is None or checked.module is None or not checked.ok:
         return Stages(tuple(sheets), checked.diagnostics)
     main, texts, unchanged = checked.module.source, [_printed(checked.module)], list[str]()
+    states: list[Any] = [None]
 
     def after(step: Pass, program: Module) -> None:
-        made = _printed(program)
+        state = _state(program)
+        made = _printed(program) if state != states[-1] else texts[-1]  # to print takes longer than a pass
+        states[:] = [state]
         if made[0] == texts[-1][0]:
             unchanged.append(step.name)
             return
@@ -112,6 +124,23 @@ def stages(source: Source, target: Target | ChooseTarget = None) -> Stages:
     return Stages(tuple(sheets), sorted_by_place(found), done)
 
 
+def _state(program: Module) -> list[Any]:
+    """Return everything that the text of a program depends on."""
+    return [
+        (
+            op,
+            op.name,
+            op.loc,
+            *op.operands,
+            *op.attrs.items(),
+            *((v, v.name, v.type) for v in op.results),
+            *((a, a.name, a.type) for region in op.regions for block in region.blocks for a in block.args),
+            *((s.block, *s.args) for s in op.successors),
+        )
+        for op in program.walk()
+    ]
+
+
 class _Numbered(Printer):
     """Printer that marks each operation with its line in the source."""
 
@@ -133,7 +162,7 @@ def _printed(module: Module) -> tuple[str, tuple[int, ...]]:
 def _cpp(done: Lowered, main: Source) -> Sheet:
     text, places = cpp.emit_placed(done.module, done.profile, planned=not done.manual)
     lines = tuple(p.line if p is not None and p.source is main else 0 for p in places)
-    return Sheet("C++", text, lines, colors=_coloring(_CPP), note="what ptoas writes for a compiler")
+    return Sheet("C++", text, lines, colors=_cpp_colors, note="what ptoas writes for a compiler")
 
 
 def _image(done: Lowered, main: Source) -> Sheet:
@@ -146,7 +175,7 @@ def _image(done: Lowered, main: Source) -> Sheet:
             line = 0
         places.append(line)
     return Sheet(
-        "image", text, tuple(places), colors=_coloring(_LISTING), note="what the virtual machine executes"
+        "image", text, tuple(places), colors=_listing_colors, note="what the virtual machine executes"
     )
 
 
@@ -156,24 +185,13 @@ def _new(before: str, now: str) -> tuple[int, ...]:
     return tuple(n for tag, _, _, a, b in matcher.get_opcodes() if tag != "equal" for n in range(a, b))
 
 
-def _coloring(pattern: re.Pattern[str]) -> Colors:
-    def colors(text: str) -> Iterator[tuple[int, int, str]]:
-        for m in pattern.finditer(text):
-            yield m.start(), m.end(), m.lastgroup or ""
-
-    return colors
-
-
-def _words(text: str, colors: Colors) -> Iterator[list[str]]:
-    """Yield the words of each line: their kinds (empty for other text) and texts in turns."""
-    line: list[str] = []
+@lru_cache(1 << 14)  # an edit leaves most lines as they were
+def _words(line: str, colors: Colors) -> list[str]:
+    """Return the words of a line: their kinds (empty for other text) and texts in turns."""
+    words: list[str] = []
     behind = 0
-    for start, end, kind in (*colors(text), (len(text), len(text), "")):
-        for of, piece in (("", text[behind:start]), ("" if kind == "word" else kind, text[start:end])):
-            first, *others = piece.split("\n")
-            line += [of, first] if first else []
-            for other in others:
-                yield line
-                line = [of, other] if other else []
+    for start, end, kind in (*colors(line), (len(line), len(line), "")):
+        for of, piece in (("", line[behind:start]), ("" if kind == "word" else kind, line[start:end])):
+            words += [of, piece] if piece else []
         behind = end
-    yield line
+    return words
